@@ -1,0 +1,1 @@
+"""Chainlake: event-pattern and model-change detection on Delta tables."""

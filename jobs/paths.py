@@ -1,0 +1,71 @@
+"""Where things lie (design §2): everything a run writes is under ``CHAINLAKE_HOME`` and the cache."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+#: The project folder: the one that holds ``jobs/``, ``schemas/`` and ``dags/``.
+PROJECT = Path(__file__).resolve().parent.parent
+
+
+@dataclass(frozen=True)
+class Home:
+    """The folders of one Chainlake installation.
+
+    Args:
+        root: ``CHAINLAKE_HOME``, default ``.chainlake`` in the project folder.
+        lake: URI or path of the Delta tables; ``CHAINLAKE_LAKE``, default ``<root>/lake``.
+        config: folder with ``sources/``, ``patterns/`` and ``models/``; ``CHAINLAKE_CONFIG``, default ``dags/config``.
+        cache: downloaded JARs and other things a later run uses; ``CHAINLAKE_CACHE``, default ``~/.cache/chainlake``.
+    """
+
+    root: Path
+    lake: str
+    config: Path
+    cache: Path
+
+    @classmethod
+    def from_env(cls) -> Home:
+        """The home that the environment variables name."""
+        root = Path(os.environ.get("CHAINLAKE_HOME") or PROJECT / ".chainlake").expanduser().absolute()
+        return cls(
+            root=root,
+            lake=os.environ.get("CHAINLAKE_LAKE") or str(root / "lake"),
+            config=Path(os.environ.get("CHAINLAKE_CONFIG") or PROJECT / "dags" / "config").expanduser().absolute(),
+            cache=Path(os.environ.get("CHAINLAKE_CACHE") or Path.home() / ".cache" / "chainlake").expanduser().absolute(),
+        )
+
+    def landing(self, source: str) -> Path:
+        """The folder into which files of ``source`` are delivered."""
+        return self.root / "landing" / source
+
+    def table(self, schema: str, name: str) -> str:
+        """Path or URI of the Delta table ``schema.name``."""
+        return f"{self.lake}/{schema}/{name}"
+
+    @property
+    def staging(self) -> str:
+        """Path or URI under which attempts stage their output, each in a folder of its own."""
+        return f"{os.path.dirname(self.lake.rstrip('/'))}/staging"
+
+    @property
+    def docs(self) -> Path:
+        """Data Docs."""
+        return self.root / "docs"
+
+    @property
+    def airflow(self) -> Path:
+        """``AIRFLOW_HOME``: configuration, logs, the embedded database."""
+        return self.root / "airflow"
+
+    @property
+    def locks(self) -> Path:
+        """Lock files, one per purpose."""
+        return self.root / "locks"
+
+    @property
+    def logs(self) -> Path:
+        """Full stack traces of unexpected errors."""
+        return self.root / "logs"
