@@ -1,0 +1,1 @@
+"""Table definitions: columns, types, comments, keys and constraints, one file per table or table family."""

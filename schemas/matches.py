@@ -1,0 +1,78 @@
+"""``matches.<pattern>``: one row per match, one struct per positive name of the pattern."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from schemas.table import TIMESTAMP, Check, Column, Table
+
+#: Columns that every match table has; a positive name must not be one of them.
+FIXED_COLUMNS = ("match_id", "decision_ts", "start_ts", "end_ts")
+
+
+@dataclass(frozen=True)
+class MatchName:
+    """One positive name: its struct's fields, and whether it is Kleene in any branch (then an array of structs)."""
+
+    name: str
+    kleene: bool
+    fields: tuple[tuple[str, pa.DataType], ...]
+
+    @property
+    def arrow_type(self) -> pa.DataType:
+        """Struct, or list of structs for a Kleene name."""
+        struct = pa.struct([pa.field(field, kind) for field, kind in self.fields])
+        return pa.list_(pa.field("element", struct)) if self.kleene else struct
+
+
+@dataclass(frozen=True)
+class MatchShape:
+    """What the match table of a pattern looks like.
+
+    Args:
+        pattern: name of the pattern.
+        version: 1, or higher when an edit made the output columns incompatible.
+        source: name of the source.
+        names: positive names in pattern order; fields begin with event_id, ts, type and the key.
+    """
+
+    pattern: str
+    version: int
+    source: str
+    names: tuple[MatchName, ...]
+
+    @property
+    def table_name(self) -> str:
+        """``<pattern>``, or ``<pattern>/v<version>`` from version 2 on."""
+        return self.pattern if self.version == 1 else f"{self.pattern}/v{self.version}"
+
+
+def matches_table(shape: MatchShape) -> Table:
+    """The match table of a pattern (tables.md, Data)."""
+    return Table(
+        schema="matches",
+        name=shape.table_name,
+        comment=f"Matches of pattern {shape.pattern} on source {shape.source}: every match, nothing else.",
+        columns=(
+            Column("match_id", pa.string(), "Hash of pattern name and bound event ids, 128 bit, hex.", False),
+            Column("decision_ts", TIMESTAMP, "When the match was decided; its UTC day owns the row.", False),
+            Column("start_ts", TIMESTAMP, "Time of the earliest bound event.", False),
+            Column("end_ts", TIMESTAMP, "Time of the latest bound event.", False),
+            *(
+                Column(
+                    n.name,
+                    n.arrow_type,
+                    f"Events bound to {n.name}, by (ts, event_id)." if n.kleene else f"Event bound to {n.name}.",
+                )
+                for n in shape.names
+            ),
+        ),
+        key=("match_id", "decision_ts"),
+        checks=(
+            Check("match_id_is_hash", "length(match_id) = 32"),
+            Check("start_not_after_end", "start_ts <= end_ts"),
+            Check("decided_not_before_end", "decision_ts >= end_ts"),
+        ),
+    )

@@ -1,0 +1,128 @@
+"""``ops.*``: append-only logs of what was read, computed from what, and published as which version.
+
+The current row of a key is the one with the highest ``seq``. These are plain tables written by delta-rs.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from schemas.table import TIMESTAMP, Column, Table
+
+_TAIL = (
+    Column("seq", pa.int64(), "Number of the row within its key, from 1; the highest is current.", False, True),
+    Column("written_at", TIMESTAMP, "When the row was written.", False, True),
+    Column("run_id", pa.string(), "Run that wrote it.", False, True),
+)
+
+
+def _log(name: str, comment: str, key: tuple[str, ...], *columns: Column) -> Table:
+    return Table(schema="ops", name=name, comment=comment, columns=(*columns, *_TAIL), key=key)
+
+
+FILES = _log(
+    "files",
+    "Landed files: current content of each path, and the load that holds its rows.",
+    ("source", "path"),
+    Column("source", pa.string(), "Name of the source.", False),
+    Column("path", pa.string(), "Path under landing/<source>/, with '!member' for a member of an archive.", False),
+    Column("file_id", pa.string(), "Checksum of content and path fields.", False),
+    Column("load_id", pa.string(), "The parse whose raw rows count.", False),
+    Column("size", pa.int64(), "Size of the landed file, bytes."),
+    Column("checksum", pa.string(), "Checksum of the decompressed content."),
+    Column("path_fields", pa.map_(pa.string(), pa.string()), "Fields taken from the path."),
+    Column("file_date", pa.date32(), "Date that the path names, in the source's file_date_zone."),
+    Column("revision", pa.int64(), "Revision that the path names, 0 if none."),
+    Column("definition_hash", pa.string(), "Hash of the source definition it was parsed with."),
+    Column("parser_version", pa.int64(), "Version of the parser it was parsed with."),
+    Column("rows_read", pa.int64(), "Rows in the file."),
+    Column("rows_raw", pa.int64(), "Rows that went to raw."),
+    Column("rows_quarantined", pa.int64(), "Rows that went to quarantine when parsed."),
+    Column("first_ts", TIMESTAMP, "Earliest event time in the file."),
+    Column("last_ts", TIMESTAMP, "Latest event time in the file."),
+)
+
+EVENT_DAYS = _log(
+    "event_days",
+    "State of each day of a source: whether it can be computed on, and a checksum of its events.",
+    ("source", "day"),
+    Column("source", pa.string(), "Name of the source.", False),
+    Column("day", pa.date32(), "UTC day.", False),
+    Column("status", pa.string(), "changing, open, complete or provisional.", False),
+    Column("rows", pa.int64(), "Events of the day."),
+    Column("duplicates", pa.int64(), "Raw rows that repeat an event."),
+    Column("conflicts", pa.int64(), "Raw rows that contradict an event and lost."),
+    Column("superseded", pa.int64(), "Raw rows replaced by a higher revision."),
+    Column("checksum", pa.string(), "Count and xor of row hashes over the non-volatile columns; null while changing."),
+    Column("events_version", pa.int64(), "Version of the events table that holds the day."),
+)
+
+RATES = _log(
+    "rates",
+    "Events per source, day, type and key: the rates that evaluation orders are chosen from.",
+    ("source", "day", "type", "key"),
+    Column("source", pa.string(), "Name of the source.", False),
+    Column("day", pa.date32(), "UTC day.", False),
+    Column("type", pa.string(), "Event type.", False),
+    Column("key", pa.string(), "Key of the series.", False),
+    Column("events", pa.int64(), "Events of the day; 0 when the key left the day.", False),
+    Column("first_ts", TIMESTAMP, "Earliest event."),
+    Column("last_ts", TIMESTAMP, "Latest event."),
+)
+
+INTERVALS = _log(
+    "intervals",
+    "Per definition and day: from what it was computed and how it was published.",
+    ("definition", "day"),
+    Column("definition", pa.string(), "pattern/NAME or model/NAME.", False),
+    Column("day", pa.date32(), "UTC day.", False),
+    Column("table_name", pa.string(), "Table that the day was published to.", False),
+    Column("definition_hash", pa.string(), "Hash of the definition.", False),
+    Column("engine_version", pa.int64(), "Version of the engine.", False),
+    Column("input_fingerprint", pa.string(), "Hash of the checksums of the days read.", False),
+    Column("status", pa.string(), "publishing, done, failed, audit_failed or retired.", False),
+    Column("rows", pa.int64(), "Rows of the day after publishing."),
+    Column("added", pa.int64(), "Rows added."),
+    Column("withdrawn", pa.int64(), "Rows withdrawn."),
+    Column("changed", pa.int64(), "Rows changed."),
+    Column("published_version", pa.int64(), "Version of the table that holds them."),
+    Column("reason", pa.string(), "Why it failed, one line."),
+)
+
+RUNS = _log(
+    "runs",
+    "One row per phase of a step.",
+    ("run_id", "source", "step", "phase", "definition"),
+    Column("source", pa.string(), "Name of the source.", False),
+    Column("step", pa.string(), "ingest, detect or monitor.", False),
+    Column("phase", pa.string(), "Phase within the step.", False),
+    Column("definition", pa.string(), "pattern/NAME or model/NAME, empty if none.", False),
+    Column("day_from", pa.date32(), "First day."),
+    Column("day_to", pa.date32(), "Day after the last."),
+    Column("started", TIMESTAMP, "Start of the phase."),
+    Column("ended", TIMESTAMP, "End of the phase."),
+    Column("status", pa.string(), "ok, nothing or failed.", False),
+    Column("reason", pa.string(), "Why it failed or had nothing to do, one line."),
+    Column("rows_in", pa.int64(), "Rows read."),
+    Column("rows_out", pa.int64(), "Rows written."),
+    Column("code_version", pa.string(), "Version of Chainlake."),
+    Column("spark_app_id", pa.string(), "Spark application, empty if none was started."),
+)
+
+PLANS = _log(
+    "plans",
+    "Per pattern and day: the evaluation order, how it was chosen, and what it cost.",
+    ("definition", "day"),
+    Column("definition", pa.string(), "pattern/NAME.", False),
+    Column("day", pa.date32(), "UTC day.", False),
+    Column("join_order", pa.list_(pa.field("element", pa.string())), "Names in the order they are bound, per branch."),
+    Column("how", pa.string(), "declared, measured or estimated."),
+    Column("stated", pa.string(), "Rates the order was chosen from, JSON."),
+    Column("estimated", pa.string(), "Estimated cost per order, JSON."),
+    Column("evaluations", pa.int64(), "Edge-condition evaluations E."),
+    Column("evaluations_neg", pa.int64(), "Negation tests E_neg."),
+    Column("matches", pa.int64(), "Matches found."),
+    Column("regret", pa.float64(), "Share over the best order in hindsight on a sample; null if not sampled."),
+)
+
+ALL = {table.name: table for table in (FILES, EVENT_DAYS, RATES, INTERVALS, RUNS, PLANS)}

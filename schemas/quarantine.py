@@ -1,0 +1,31 @@
+"""``quarantine.<source>``: rows that did not become events, with the reason and the text they came as."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from schemas.source import SourceLike
+from schemas.table import TIMESTAMP, Check, Column, Table
+
+
+def quarantine_table(source: SourceLike) -> Table:
+    """The quarantine of ``source`` (tables.md, Data)."""
+    return Table(
+        schema="quarantine",
+        name=source.name,
+        comment=f"Rows of source {source.name} that did not become events, each with a reason.",
+        columns=(
+            Column("file_id", pa.string(), "Checksum of the file's content and its path fields.", False),
+            Column("line", pa.int64(), "Line in the file, 1-based; 0 for the file as a whole.", False),
+            Column("entry", pa.int64(), "Position within the line where one line holds several rows, else 0.", False),
+            Column("stage", pa.string(), "parse or resolve.", False),
+            Column("reason", pa.string(), "Reason code.", False),
+            Column("field", pa.string(), "Column concerned."),
+            Column("value", pa.string(), "Its value as delivered."),
+            Column("raw", pa.string(), "The line as delivered, cut at 1,000 characters."),
+            Column("event_date", pa.date32(), "UTC day of the row, null if unknown."),
+            Column("written_at", TIMESTAMP, "When the row was written.", True, True),
+        ),
+        key=("file_id", "line", "entry", "stage"),
+        checks=(Check("stage_known", "stage IN ('parse', 'resolve')"),),
+    )

@@ -1,0 +1,81 @@
+"""What a table definition is made of. Types are Arrow types; the Delta side maps them (``jobs.lake.types``)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+TIMESTAMP = pa.timestamp("us", tz="UTC")
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column.
+
+    Args:
+        name: column name.
+        type: Arrow type.
+        comment: what it holds, with unit; visible in ``DESCRIBE``.
+        nullable: ``False`` makes it a NOT NULL constraint of the table.
+        volatile: ``True`` for columns that depend on when or from which file a row was written; they are left out
+            wherever tables are compared or checksummed.
+    """
+
+    name: str
+    type: pa.DataType
+    comment: str
+    nullable: bool = True
+    volatile: bool = False
+
+
+@dataclass(frozen=True)
+class Check:
+    """A CHECK constraint: a name and a Spark SQL expression that must not be false."""
+
+    name: str
+    sql: str
+
+
+@dataclass(frozen=True)
+class Table:
+    """One table of the lake.
+
+    Args:
+        schema: ``raw``, ``events``, ``quarantine``, ``matches``, ``models`` or ``ops``.
+        name: path under the schema, such as ``stock`` or ``rising/v2``.
+        comment: one sentence, kept as the table's description.
+        columns: in order.
+        key: names of the columns that identify a row.
+        checks: cheap row rules that the table itself enforces.
+        partition_by: partition columns.
+    """
+
+    schema: str
+    name: str
+    comment: str
+    columns: tuple[Column, ...]
+    key: tuple[str, ...]
+    checks: tuple[Check, ...] = ()
+    partition_by: tuple[str, ...] = ()
+
+    def arrow(self) -> pa.Schema:
+        """The Arrow schema; comments are kept in the field metadata."""
+        return pa.schema(
+            [pa.field(c.name, c.type, nullable=c.nullable, metadata={"comment": c.comment}) for c in self.columns]
+        )
+
+    @property
+    def column_names(self) -> list[str]:
+        """Names of all columns, in order."""
+        return [column.name for column in self.columns]
+
+    @property
+    def non_volatile(self) -> list[str]:
+        """Names of the columns that count when tables are compared."""
+        return [column.name for column in self.columns if not column.volatile]
+
+    @property
+    def path_name(self) -> str:
+        """``schema.name``."""
+        return f"{self.schema}.{self.name}"
