@@ -1,0 +1,98 @@
+"""The command line: ``python -m jobs VERB …``, one module of ``jobs.cli`` per verb.
+
+A verb's module is imported only when its verb is called, so that verbs without a JVM stay fast.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+import traceback
+from datetime import UTC, datetime
+from types import ModuleType
+
+from jobs.errors import ChainlakeError, InfrastructureError
+from jobs.paths import Home
+
+#: Verb and the one line that ``--help`` shows for it.
+VERBS = {
+    "generate": "write landing files of any size with planted patterns and model changes",
+    "ingest": "landing files of a source to raw and events",
+    "detect": "events to match tables: all patterns of a source, for days",
+    "monitor": "events to model changes: all models of a source, for days",
+    "validate": "run the quality suites on published tables",
+    "status": "every definition and day: done, missing, stale, failed",
+    "sql": "query the published tables, without a JVM",
+    "match": "find a pattern in files: a grep for events, without a lake",
+}
+
+
+def _parser(verb: str | None, module: ModuleType | None) -> argparse.ArgumentParser:
+    if verb is None or module is None:
+        lines = "\n".join(f"  {name:<10}{text}" for name, text in VERBS.items())
+        parser = argparse.ArgumentParser(
+            prog="python -m jobs",
+            usage="python -m jobs VERB …",
+            description="Event patterns and model changes on Delta tables.",
+            epilog=f"verbs:\n{lines}\n\npython -m jobs VERB --help shows each verb's arguments and an example.\n"
+            "Days are FROM TO, half-open: one day is 2025-10-01 2025-10-02.\n"
+            "exit codes: 0 ok, 1 a difference or failed audit, 2 usage, 3 a definition's error, 4 input, "
+            "5 infrastructure",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        parser.add_argument("verb", choices=list(VERBS), metavar="VERB")
+        return parser
+    parser = argparse.ArgumentParser(
+        prog=f"python -m jobs {verb}",
+        description=module.HELP,
+        epilog=f"example:\n{module.EXAMPLE}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    module.add_arguments(parser)
+    return parser
+
+
+def _unexpected(error: BaseException) -> int:
+    """One line for the user; the stack goes to a file, where it is of use to somebody who debugs."""
+    text = f"unexpected {type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}"
+    try:
+        folder = Home.from_env().logs
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / f"error-{datetime.now(UTC):%Y%m%dT%H%M%S}-{os.getpid()}.txt"
+        path.write_text("".join(traceback.format_exception(error)))
+        text += f"\nhint: The stack trace is in {path}."
+    except OSError as unwritable:
+        text += f"\nhint: The stack trace could not be kept: {unwritable}."
+    print(f"error: {text}", file=sys.stderr)
+    return InfrastructureError.exit_code
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one verb and return its exit code."""
+    argv = sys.argv[1:] if argv is None else argv
+    verb = argv[0] if argv and argv[0] in VERBS else None
+    if verb is None:
+        _parser(None, None).parse_args(argv or ["--help"])
+        return 2
+    module = importlib.import_module(f"jobs.cli.{verb}")
+    args = _parser(verb, module).parse_args(argv[1:])
+    try:
+        return int(module.run(args))
+    except ChainlakeError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        # The reader (head, less) has gone; there is nobody left to tell.
+        sys.stderr.close()
+        return 0
+    except Exception as error:
+        return _unexpected(error)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
