@@ -1,0 +1,46 @@
+# All paths are relative, so that a checkout in a folder with spaces works too.
+.DEFAULT_GOAL := help
+SHELL := /bin/sh
+
+# Any Python 3 may start the set-up: it says itself which version is needed.
+PYTHON ?= $(shell command -v python3.11 || command -v python3 || echo python3.11)
+PY := .venv/bin/python
+# Set by `make test ARGS="tests/lake -x"` and the like.
+ARGS ?=
+
+.PHONY: help setup run airflow test check lock clean
+
+help: ## show this list
+	@echo "Chainlake: event patterns and model changes in a data lake"
+	@echo
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-16s %s\n", $$1, $$2 }'
+
+# The stamp makes a second call free; it is renewed when the lock file or the set-up itself changed.
+.venv/.installed: requirements.txt jobs/env/setup.py
+	@$(PYTHON) jobs/env/setup.py .venv requirements.txt
+	@touch $@
+
+setup: .venv/.installed ## make .venv, check Java, the disk and the database
+	@$(PY) -m jobs.env.doctor
+
+run: .venv/.installed ## the whole chain through Airflow on the shipped data, then a summary
+	@$(PY) -m jobs.airflow_run.demo $(ARGS)
+
+airflow: .venv/.installed ## start Airflow and leave its page up until Ctrl-C
+	@$(PY) -m jobs.airflow_run.serve $(ARGS)
+
+test: .venv/.installed ## all tests (ARGS="tests/lake -x" runs some)
+	@$(PY) -m jobs.env.doctor --quiet
+	@$(PY) -m pytest $(ARGS)
+
+check: .venv/.installed ## ruff and mypy
+	@$(PY) -m ruff check .
+	@$(PY) -m mypy
+
+lock: .venv/.installed ## compile requirements.in into requirements.txt
+	@$(PY) -m uv pip compile --quiet --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" \
+	  --python-version 3.11 requirements.in --output-file requirements.txt
+
+clean: ## remove .venv, .chainlake and caches of the tools
+	@rm -rf .venv .chainlake .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,88 @@
+"""Make the virtual environment: run by the Makefile with any Python 3, before anything is installed.
+
+Works by itself on the standard library, and every failure is one sentence (issue 3, item 2).
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+
+UV = "uv==0.13.9"
+NEEDED_GB = 3.0
+TRY_AGAIN = " Nothing is broken: run the same command again."
+
+
+def stop(sentence):
+    """Print one sentence and end the set-up."""
+    sys.stderr.write("chainlake: " + sentence + "\n")
+    sys.exit(5)
+
+
+def check_python():
+    """Python 3.11 exactly: the lock file was resolved for it."""
+    version = ".".join(str(part) for part in sys.version_info[:2])
+    if version != "3.11":
+        stop(
+            f"Python 3.11 is needed and this is {version} ({sys.executable}). "
+            "Install Python 3.11, or name it: make PYTHON=/path/to/python3.11 setup"
+        )
+
+
+def check_disk(folder):
+    """Room for the packages: 2.3 GB were measured."""
+    free = shutil.disk_usage(folder).free / 1e9
+    if free < NEEDED_GB:
+        stop(
+            f"{NEEDED_GB:.0f} GB of free disk are needed in {folder} and {free:.1f} GB are there. "
+            "Free some space or move the folder."
+        )
+
+
+def run(command, log, problem):
+    """Run ``command`` quietly with its output in ``log``; on failure say ``problem`` and the reason it printed."""
+    with open(log, "ab") as out:
+        code = subprocess.call(command, stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+    if code == 0:
+        return
+    with open(log, errors="replace") as lines:
+        text = lines.read()[-20000:]
+    network = ("error sending request", "Connection", "dns", "resolve host", "timed out", "NewConnectionError")
+    no_space = ("No space left", "os error 28")
+    if any(sign in text for sign in no_space):
+        stop(f"{problem} because the disk is full. Free some space in {os.getcwd()}." + TRY_AGAIN)
+    if any(sign in text for sign in network) or "No matching distribution found for uv" in text:
+        stop(f"{problem} because the Python package index cannot be reached. Check the network or proxy." + TRY_AGAIN)
+    last = [line.strip() for line in text.splitlines() if line.strip()]
+    stop("{} ({}). The whole output is in {}.".format(problem, last[-1][:300] if last else "no output", log))
+
+
+def main(venv, requirements):
+    """Create ``venv`` where it is absent and install ``requirements`` into it."""
+    check_python()
+    python = os.path.join(venv, "bin", "python")
+    if not os.path.exists(os.path.join(venv, ".installed")):
+        check_disk(os.getcwd())
+    try:
+        os.makedirs(venv, exist_ok=True)
+    except OSError as error:
+        stop(f"the folder {venv} cannot be made: {error}. Choose a folder you may write to.")
+    log = os.path.join(venv, "setup.log")
+    have_pip = os.path.exists(python) and subprocess.call(
+        [python, "-c", "import uv"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    if not os.path.exists(python) or have_pip != 0:
+        print("chainlake: making .venv", flush=True)
+        try:
+            import ensurepip  # noqa: F401
+        except ImportError:
+            stop("this Python has no venv module. On Debian or Ubuntu: apt-get install -y python3.11-venv")
+        run([sys.executable, "-m", "venv", venv], log, "the virtual environment cannot be made")
+        run([python, "-m", "pip", "install", "--quiet", UV], log, "the installer uv cannot be installed")
+    print("chainlake: installing the pinned packages (about half a minute with a good network)", flush=True)
+    install = [python, "-m", "uv", "pip", "install", "--python", python, "-r", requirements]
+    run(install, log, "the packages of requirements.txt cannot be installed")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2])
