@@ -46,9 +46,10 @@ class ChainlakeError(Exception):
         self.excerpt = excerpt
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (type(self), self.what, self._details())
+        return _rebuild, (type(self), self.what, self.details())
 
-    def _details(self) -> dict[str, Any]:
+    def details(self) -> dict[str, Any]:
+        """All but ``what``, as keyword arguments."""
         return {
             "file": self.file,
             "line": self.line,

@@ -10,6 +10,10 @@ from pathlib import Path
 PROJECT = Path(__file__).resolve().parent.parent
 
 
+def _folder(variable: str, default: Path) -> Path:
+    return Path(os.environ.get(variable) or default).expanduser().absolute()
+
+
 @dataclass(frozen=True)
 class Home:
     """The folders of one Chainlake installation.
@@ -29,12 +33,12 @@ class Home:
     @classmethod
     def from_env(cls) -> Home:
         """The home that the environment variables name."""
-        root = Path(os.environ.get("CHAINLAKE_HOME") or PROJECT / ".chainlake").expanduser().absolute()
+        root = _folder("CHAINLAKE_HOME", PROJECT / ".chainlake")
         return cls(
             root=root,
             lake=os.environ.get("CHAINLAKE_LAKE") or str(root / "lake"),
-            config=Path(os.environ.get("CHAINLAKE_CONFIG") or PROJECT / "dags" / "config").expanduser().absolute(),
-            cache=Path(os.environ.get("CHAINLAKE_CACHE") or Path.home() / ".cache" / "chainlake").expanduser().absolute(),
+            config=_folder("CHAINLAKE_CONFIG", PROJECT / "dags" / "config"),
+            cache=_folder("CHAINLAKE_CACHE", Path.home() / ".cache" / "chainlake"),
         )
 
     def landing(self, source: str) -> Path:

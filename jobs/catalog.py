@@ -1,0 +1,140 @@
+"""The pattern files of an installation, compiled against their sources: what detect, status and lint start from.
+
+One file's error never hides another file: errors are collected, and each is raised by whoever needs that file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from jobs.cep import ENGINE_VERSION, Pattern, compile_pattern
+from jobs.days import Days
+from jobs.errors import DefinitionError
+from jobs.lake import tables
+from jobs.lake.definitions import Definition
+from jobs.paths import Home
+from jobs.sources import Source
+from schemas.matches import MatchShape, matches_table
+from schemas.table import Table
+
+_SOURCE_LINE = re.compile(r"^source:\s*['\"]?([A-Za-z_][A-Za-z0-9_]*)", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class CompiledPattern:
+    """A pattern with the table it publishes to and its place in the schedule of days."""
+
+    pattern: Pattern
+    table: Table
+    definition: Definition
+
+
+@dataclass(frozen=True)
+class BrokenPattern:
+    """A pattern file that does not compile; ``source`` is None if not even that could be read."""
+
+    name: str
+    file: Path
+    source: str | None
+    error: DefinitionError
+
+
+def pattern_files(home: Home) -> list[Path]:
+    """All pattern files, by name."""
+    return sorted((home.config / "patterns").glob("*.sase"))
+
+
+def load_patterns(home: Home, sources: Mapping[str, Source]) -> tuple[list[CompiledPattern], list[BrokenPattern]]:
+    """Compile every pattern file against the source it names.
+
+    Args:
+        home: where the configuration lies.
+        sources: all sources by name.
+    """
+    compiled: list[CompiledPattern] = []
+    broken: list[BrokenPattern] = []
+    for file in pattern_files(home):
+        text = file.read_text(encoding="utf-8", errors="replace")
+        named = _SOURCE_LINE.search(text)
+        source_name = named.group(1) if named else None
+        try:
+            compiled.append(_compile(home, file, text, source_name, sources))
+        except DefinitionError as error:
+            broken.append(BrokenPattern(file.stem, file, source_name, error))
+    return compiled, broken
+
+
+def _compile(
+    home: Home, file: Path, text: str, source_name: str | None, sources: Mapping[str, Source]
+) -> CompiledPattern:
+    if file.stem == "all":
+        raise DefinitionError(
+            "a pattern cannot be named 'all'", file=file, hint="matches.all is the view over all patterns; rename it."
+        )
+    if source_name is not None and source_name not in sources:
+        line = text[: text.index("source:")].count("\n") + 1
+        raise DefinitionError(
+            f"there is no source '{source_name}'",
+            file=file,
+            line=line,
+            key="source",
+            hint=f"Sources are {', '.join(sorted(sources)) or 'none yet'}; see dags/config/sources.",
+        )
+    source = sources[source_name] if source_name is not None else None
+    pattern = compile_pattern(text, name=file.stem, file=file, columns=source.event_columns() if source else None)
+    if source is None:
+        raise DefinitionError(
+            "the front matter names no source",
+            file=file,
+            key="source",
+            hint="Add a line 'source: NAME' between the two --- lines.",
+        )
+    table = current_table(home, pattern, source)
+    definition = Definition(
+        name=f"pattern/{pattern.name}",
+        source=source.name,
+        definition_hash=pattern.definition_hash,
+        engine_version=ENGINE_VERSION,
+        table_name=table.path_name,
+        window_us=pattern.window_us,
+        read_range=lambda day: pattern.read_range(*Days.one(day).micros()),
+    )
+    return CompiledPattern(pattern, table, definition)
+
+
+def current_table(home: Home, pattern: Pattern, source: Source) -> Table:
+    """The version of the match table that has the pattern's columns: the first that fits or does not exist yet."""
+    version = 1
+    while True:
+        shape = match_shape(pattern, source, version)
+        table = matches_table(shape)
+        if not tables.exists(home, "matches", shape.table_name):
+            return table
+        if _same_columns(tables.arrow_schema(home, "matches", shape.table_name), table.arrow()):
+            return table
+        version += 1
+
+
+def match_shape(pattern: Pattern, source: Source, version: int) -> MatchShape:
+    """The output columns of ``pattern`` on ``source``."""
+    return pattern.shape(source.key, source.event_columns(), version=version)
+
+
+def _same_columns(there: pa.Schema, wanted: pa.Schema) -> bool:
+    return [(f.name, _plain(f.type)) for f in there] == [(f.name, _plain(f.type)) for f in wanted]
+
+
+def _plain(kind: pa.DataType) -> object:
+    """A type without the names and nullability that storage formats give to list elements."""
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return ("list", _plain(kind.value_type))
+    if pa.types.is_struct(kind):
+        return ("struct", tuple((kind.field(i).name, _plain(kind.field(i).type)) for i in range(kind.num_fields)))
+    if pa.types.is_large_string(kind) or pa.types.is_string(kind) or pa.types.is_string_view(kind):
+        return "string"
+    return str(kind)

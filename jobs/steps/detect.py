@@ -1,0 +1,134 @@
+"""The detect step: events of a source to the match tables of its patterns (design §1, §4, §5).
+
+What is to do is decided without a JVM. Patterns fail separately: all others publish, then the step fails naming them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import Any
+
+from jobs.catalog import BrokenPattern, CompiledPattern, load_patterns
+from jobs.days import Days, day_of_us
+from jobs.errors import AuditFailed, UsageError
+from jobs.lake import ops
+from jobs.lake.event_days import Pinned, pin
+from jobs.lake.runs import phase
+from jobs.lake.staleness import fingerprint, to_do
+from jobs.paths import Home
+from jobs.steps.common import REPAIR_HORIZON, one_line, raise_together, sweep_staging, the_source
+
+STEP = "detect"
+
+
+@dataclass(frozen=True)
+class Work:
+    """One pattern and the days to compute, each with the fingerprint of its input."""
+
+    compiled: CompiledPattern
+    fingerprints: dict[date, str]
+
+    @property
+    def read_days(self) -> Days:
+        """The whole days that hold every read range."""
+        spans = [self.compiled.definition.read_range(day) for day in self.fingerprints]
+        last = day_of_us(max(hi for _, hi in spans) - 1)
+        return Days(day_of_us(min(lo for lo, _ in spans)), last + timedelta(days=1))
+
+
+def detect(
+    home: Home, source_name: str, days: Days, *, run_id: str, patterns: Sequence[str] | None = None
+) -> dict[str, Any]:
+    """Detect, audit and publish what is missing or stale on ``days`` and in the repair horizon before them.
+
+    Args:
+        home: the installation.
+        source_name: name of the source.
+        days: days asked for.
+        run_id: id of the run in ``ops``.
+        patterns: names of the patterns to run; all of the source if None.
+
+    Returns:
+        ``{"patterns": …, "days": days published, "added": …, "changed": …, "withdrawn": …}``.
+
+    Raises:
+        ChainlakeError: after all other patterns published, if one failed.
+    """
+    _, sources = the_source(home, source_name)
+    compiled, broken = load_patterns(home, sources)
+    mine = [c for c in compiled if c.definition.source == source_name]
+    bad = [b for b in broken if b.source in (source_name, None)]
+    if patterns is not None:
+        _check_names(patterns, mine, bad, source_name)
+        mine = [c for c in mine if c.pattern.name in patterns]
+        bad = [b for b in bad if b.name in patterns]
+    failures: list[tuple[str, BaseException]] = [(f"pattern/{b.name}", b.error) for b in bad]
+
+    horizon = Days(days.start - timedelta(days=REPAIR_HORIZON), days.end)
+    work: list[Work] = []
+    if mine:
+        pinned, work = _plan(home, source_name, [c for c in mine], days, horizon)
+    result: dict[str, Any] = {"patterns": 0, "days": 0, "added": 0, "changed": 0, "withdrawn": 0}
+    if work:
+        from jobs.steps.detect_run import run_work  # imports Spark, which a run with nothing to do must not
+
+        run_work(home, source_name, days, pinned, work, run_id, result, failures)
+    else:
+        with phase(home, run_id, source=source_name, step=STEP, phase="plan", days=days) as row:
+            row.status, row.reason = "nothing", "nothing to do"
+    sweep_staging(home)
+    raise_together(failures, f"{result['days']} days published")
+    return result
+
+
+def _plan(
+    home: Home, source_name: str, mine: Sequence[CompiledPattern], days: Days, horizon: Days
+) -> tuple[Pinned, list[Work]]:
+    """Pin the events and find what is to do; pin first, since fingerprints must be those of the pinned version."""
+    reads = [c.definition.read_range(horizon.start)[0] for c in mine]
+    pinned = pin(home, source_name, Days(day_of_us(min(reads)), days.end))
+    listed = to_do(home, [c.definition for c in mine], horizon, asked=days)
+    work = []
+    for c in mine:
+        wanted = sorted(item.day for item in listed if item.definition == c.definition.name)
+        if wanted:
+            work.append(Work(c, {day: fingerprint(c.definition, day, pinned.event_days) for day in wanted}))
+    return pinned, work
+
+
+def _check_names(
+    patterns: Sequence[str], mine: Sequence[CompiledPattern], bad: Sequence[BrokenPattern], source_name: str
+) -> None:
+    known = {c.pattern.name for c in mine} | {b.name for b in bad}
+    unknown = sorted(set(patterns) - known)
+    if unknown:
+        raise UsageError(
+            f"source {source_name} has no pattern {', '.join(unknown)}",
+            hint=f"Its patterns are {', '.join(sorted(known)) or 'none yet'}.",
+        )
+
+
+def record_failure(home: Home, work: Work, error: BaseException, run_id: str) -> None:
+    """Keep the reason in ``ops.intervals``, so that status shows it and the next run tries again."""
+    definition = work.compiled.definition
+    status = "audit_failed" if isinstance(error, AuditFailed) else "failed"
+    ops.append(
+        home,
+        "intervals",
+        [
+            {
+                "definition": definition.name,
+                "day": day,
+                "table_name": definition.table_name,
+                "definition_hash": definition.definition_hash,
+                "engine_version": definition.engine_version,
+                "input_fingerprint": found,
+                "status": status,
+                "reason": one_line(error),
+            }
+            for day, found in work.fingerprints.items()
+        ],
+        run_id,
+    )

@@ -1,0 +1,89 @@
+"""Errors, days and places."""
+
+from __future__ import annotations
+
+import pickle
+from datetime import date
+
+import pytest
+
+from jobs.__main__ import VERBS, main
+from jobs.days import US_PER_DAY, Days, day_of_us, day_start_us, parse_day
+from jobs.errors import ChainlakeError, DefinitionError, InfrastructureError, UsageError
+from jobs.paths import PROJECT, Home
+
+
+def test_error_names_place_excerpt_and_hint() -> None:
+    error = DefinitionError(
+        "unknown name 'd'", file="rise.sase", line=3, column=7, excerpt="WHERE d.price > 1", hint="Names are a, b."
+    )
+    assert str(error) == (
+        "rise.sase:3:7: unknown name 'd'\n    WHERE d.price > 1\n          ^\nhint: Names are a, b."
+    )
+    assert error.summary == "rise.sase:3:7: unknown name 'd'. Names are a, b."
+
+
+def test_error_survives_pickling_with_its_type_and_details() -> None:
+    error = DefinitionError("x", file="f", line=1, column=2, key="k", hint="h", excerpt="e")
+    copy = pickle.loads(pickle.dumps(error))
+    assert type(copy) is DefinitionError
+    assert (copy.what, copy.details()) == (error.what, error.details())
+
+
+def test_exit_codes_are_those_of_the_design() -> None:
+    assert (ChainlakeError.exit_code, UsageError.exit_code, DefinitionError.exit_code) == (5, 2, 3)
+    assert InfrastructureError.exit_code == 5
+
+
+def test_days_are_half_open() -> None:
+    days = Days.parse("2025-10-01", "2025-10-04")
+    assert list(days) == [date(2025, 10, 1), date(2025, 10, 2), date(2025, 10, 3)]
+    assert len(days) == 3
+    assert date(2025, 10, 4) not in days and date(2025, 10, 1) in days
+    lo, hi = days.micros()
+    assert hi - lo == 3 * US_PER_DAY
+    assert day_of_us(hi - 1) == date(2025, 10, 3) and day_of_us(hi) == date(2025, 10, 4)
+
+
+def test_days_before_1970_floor_to_their_day() -> None:
+    assert day_of_us(-1) == date(1969, 12, 31)
+    assert day_start_us(date(1969, 12, 31)) == -US_PER_DAY
+
+
+@pytest.mark.parametrize("end", ["2025-10-01", "2025-09-30"])
+def test_an_interval_without_days_says_that_to_is_not_included(end: str) -> None:
+    with pytest.raises(UsageError, match="half-open|holds no day"):
+        Days.parse("2025-10-01", end)
+
+
+def test_a_wrong_day_says_how_days_are_written() -> None:
+    with pytest.raises(UsageError) as raised:
+        parse_day("01.10.2025")
+    assert "01.10.2025" in raised.value.what and raised.value.hint == "Write days as YYYY-MM-DD."
+
+
+def test_home_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("CHAINLAKE_HOME", "CHAINLAKE_LAKE", "CHAINLAKE_CONFIG", "CHAINLAKE_CACHE"):
+        monkeypatch.delenv(name, raising=False)
+    assert Home.from_env().root == PROJECT / ".chainlake"
+    monkeypatch.setenv("CHAINLAKE_HOME", "/tmp/with space")
+    monkeypatch.setenv("CHAINLAKE_LAKE", "s3a://bucket/lake")
+    home = Home.from_env()
+    assert home.table("events", "stock") == "s3a://bucket/lake/events/stock"
+    assert home.staging == "s3a://bucket/staging"
+    assert str(home.landing("stock")) == "/tmp/with space/landing/stock"
+
+
+@pytest.mark.parametrize("verb", list(VERBS))
+def test_every_verb_has_help_with_an_example(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main([verb, "--help"])
+    assert stopped.value.code == 0
+    assert f"python -m jobs {verb}" in capsys.readouterr().out.split("example:")[1]
+
+
+def test_an_unknown_verb_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["detekt"])
+    assert stopped.value.code == 2
+    assert "detect" in capsys.readouterr().err
