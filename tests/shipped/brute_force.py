@@ -1,0 +1,194 @@
+"""Each shipped pattern by plain loops, written from its meaning and not from the product's code.
+
+Every function yields matches as dictionaries from the pattern's names to an event, or to a list of events for the name that
+stands for several. Nothing here imports ``jobs``. ``python -m tests.shipped.brute_force`` prints the counts that the
+tests pin.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from tests.shipped.shipped_data import US_PER_DAY, by_key
+
+MINUTE = 60_000_000
+Match = dict[str, dict | list[dict]]
+
+
+def _later(rows: list[dict], event: dict, minutes: float) -> list[dict]:
+    """The rows strictly after an event, up to and including so many minutes later."""
+    return [row for row in rows if event["ts"] < row["ts"] <= event["ts"] + minutes * MINUTE]
+
+
+def bank_follows_market() -> Iterator[Match]:
+    rows = by_key("stock")
+    for market in rows["SPY"]:
+        if market["close"] <= market["open"] * (1 - 0.0005):
+            for ticker in ("AIG", "BAC"):
+                for bank in _later(rows[ticker], market, 3):
+                    if bank["close"] <= bank["open"] * (1 - 2 * 0.0005):
+                        yield {"market": market, "bank": bank}
+
+
+def shakeout() -> Iterator[Match]:
+    for rows in by_key("stock").values():
+        for down in rows:
+            if down["close"] <= down["open"] * (1 - 0.001):
+                for back in _later(rows, down, 10):
+                    recovered = back["close"] > back["open"] and back["close"] >= down["open"]
+                    if recovered and back["volume"] > down["volume"]:
+                        yield {"down": down, "back": back}
+
+
+def three_pushes() -> Iterator[Match]:
+    for rows in by_key("stock").values():
+        up = [row for row in rows if row["close"] >= row["open"] * (1 + 0.0005)]
+        for a in up:
+            for b, c in itertools.permutations(_later(up, a, 5), 2):
+                rising = a["close"] < b["close"] < c["close"] and a["volume"] < b["volume"] < c["volume"]
+                if b["ts"] < c["ts"] and rising:
+                    yield {"a": a, "b": b, "c": c}
+
+
+def fall_not_recovered() -> Iterator[Match]:
+    for rows in by_key("stock").values():
+        for down in rows:
+            if not down["close"] <= down["open"] * (1 - 0.001):
+                continue
+            after = _later(rows, down, 10)
+            for later in after:
+                if later["ts"] - down["ts"] >= 8 * MINUTE and later["close"] < down["close"]:
+                    between = [row for row in after if row["ts"] < later["ts"]]
+                    if not any(row["high"] >= down["open"] for row in between):
+                        yield {"down": down, "later": later}
+
+
+def breakdown() -> Iterator[Match]:
+    for rows in by_key("traffic").values():
+        for before in rows:
+            if before["speed"] >= 58 and before["flow"] >= 350:
+                for jam in _later(rows, before, 15):
+                    if jam["speed"] <= 42:
+                        yield {"before": before, "jam": jam}
+
+
+def queue_spillback() -> Iterator[Match]:
+    readings = by_key("traffic")
+    for rows in readings.values():
+        downstream = [
+            other for other in readings.values() if 0 < other[0]["position"] - rows[0]["position"] <= 1.0
+        ]
+        for before in rows:
+            if before["speed"] > 50:
+                for jam in _later(rows, before, 30):
+                    if jam["speed"] < 35:
+                        for other in downstream:
+                            for ahead in _later(other, before, 30):
+                                if ahead["ts"] < jam["ts"] and ahead["speed"] < 35:
+                                    yield {"before": before, "ahead": ahead, "jam": jam}
+
+
+def stuck() -> Iterator[Match]:
+    for rows in by_key("traffic").values():
+        for early in rows:
+            if early["speed"] < 20:
+                after = _later(rows, early, 30)
+                for late in after:
+                    if late["speed"] < 20 and late["ts"] == early["ts"] + 30 * MINUTE:
+                        if all(row["speed"] < 30 for row in after if row["ts"] < late["ts"]):
+                            yield {"early": early, "late": late}
+
+
+def queue_tail() -> Iterator[Match]:
+    readings = by_key("traffic")
+    for rows, other in itertools.permutations(readings.values(), 2):
+        if 0 < other[0]["position"] - rows[0]["position"] <= 1.0:
+            slow = {row["ts"]: row for row in other if row["speed"] <= 35 or row["occupancy"] >= 0.25}
+            for behind in rows:
+                for shift in (-5, 0, 5):
+                    ahead = slow.get(behind["ts"] + shift * MINUTE)
+                    if ahead is not None and behind["speed"] >= 55:
+                        yield {"behind": behind, "ahead": ahead}
+
+
+def gas_onset() -> Iterator[Match]:
+    readings = by_key("sensor")
+    for channel in ("R2", "R3", "R4", "R7", "R8"):
+        for clean in readings[channel]:
+            for gas in _later(readings[channel], clean, 3):
+                if gas["value"] <= clean["value"] * 0.7:
+                    yield {"clean": clean, "gas": gas}
+
+
+def gas_stays() -> Iterator[Match]:
+    rows = by_key("sensor")["R3"]
+    for clean in rows:
+        after = _later(rows, clean, 5)
+        for lasting in after:
+            if lasting["value"] <= clean["value"] * 0.8:
+                lower = [row for row in after if row["ts"] < lasting["ts"] and row["value"] < clean["value"]]
+                for size in range(2, len(lower) + 1):
+                    for gas in itertools.combinations(lower, size):
+                        total = 0.0
+                        for row in gas:
+                            total += row["value"]
+                        if total / size <= clean["value"] * 0.8:
+                            yield {"clean": clean, "gas": list(gas), "lasting": lasting}
+
+
+def sensors_agree() -> Iterator[Match]:
+    readings = by_key("sensor")
+
+    def falls(channel: str) -> list[tuple[dict, dict]]:
+        rows = readings[channel]
+        return [(x, y) for x in rows for y in _later(rows, x, 3) if y["value"] <= x["value"] * 0.8]
+
+    for (a, a_low), (b, b_low) in itertools.product(falls("R3"), falls("R8")):
+        if max(a_low["ts"], b_low["ts"]) - min(a["ts"], b["ts"]) <= 3 * MINUTE:
+            yield {"a": a, "a_low": a_low, "b": b, "b_low": b_low}
+
+
+#: Every shipped pattern by name.
+PATTERNS = {
+    function.__name__: function
+    for function in (
+        bank_follows_market,
+        shakeout,
+        three_pushes,
+        fall_not_recovered,
+        breakdown,
+        queue_spillback,
+        stuck,
+        queue_tail,
+        gas_onset,
+        gas_stays,
+        sensors_agree,
+    )
+}
+
+
+def as_ids(match: Match) -> tuple[tuple[str, str | tuple[str, ...]], ...]:
+    """A match as a hashable value: sorted (name, id) pairs, with a sorted tuple of ids for a name bound to several."""
+    pairs: list[tuple[str, str | tuple[str, ...]]] = []
+    for name, bound in match.items():
+        pairs.append((name, tuple(sorted(row["id"] for row in bound)) if isinstance(bound, list) else bound["id"]))
+    return tuple(sorted(pairs))
+
+
+def decision_day(match: Match) -> str:
+    """The UTC day of the last event of a match: no shipped pattern ends with a negation, so that is when it decides."""
+    last = max(row["ts"] for bound in match.values() for row in (bound if isinstance(bound, list) else [bound]))
+    return datetime.fromtimestamp(last // US_PER_DAY * 86_400, UTC).date().isoformat()
+
+
+def counts(name: str) -> dict[str, int]:
+    """Matches of a pattern per UTC day."""
+    return dict(sorted(Counter(decision_day(match) for match in PATTERNS[name]()).items()))
+
+
+if __name__ == "__main__":
+    for pattern in PATTERNS:
+        print(f'    "{pattern}": {counts(pattern)},')
