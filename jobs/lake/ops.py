@@ -1,0 +1,120 @@
+"""``ops.*``: append-only logs with a sequence number per key, written by delta-rs (design §4, §9).
+
+The current row of a key is the one with the highest ``seq``; seq = last of the key + 1, given under the ops lock
+when the row is written. One call of :func:`append` is one commit (10 ms; a Spark append takes seconds).
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+
+from jobs.lake.locks import file_lock
+from jobs.lake.tables import exists
+from jobs.paths import Home
+from schemas.ops import ALL
+from schemas.table import Table
+
+#: Every append adds a file; above this number they are merged, or status over years of days would open thousands.
+COMPACT_ABOVE = 60
+
+
+def append(home: Home, table: str, rows: list[dict[str, Any]], run_id: str) -> None:
+    """Append rows; ``seq``, ``written_at`` and ``run_id`` are set here. No rows, no commit.
+
+    Args:
+        home: the installation.
+        table: ``files``, ``event_days``, ``rates``, ``intervals``, ``runs`` or ``plans``; made at first use.
+        rows: without the three columns above; columns that are missing become null. Several rows of one key get
+            consecutive numbers in list order.
+        run_id: who writes them.
+
+    Raises:
+        InfrastructureError: the ops lock was not to be had.
+    """
+    if not rows:
+        return
+    from deltalake import DeltaTable, write_deltalake
+
+    definition = ALL[table]
+    path = home.table("ops", table)
+    with file_lock(home, "ops"):
+        if not exists(home, "ops", table):
+            DeltaTable.create(
+                path, definition.arrow(), mode="ignore", name=definition.path_name, description=definition.comment
+            )
+        delta = DeltaTable(path)
+        stamp = datetime.now(UTC)
+        last = _last_seq(delta, definition, rows, run_id)
+        batch = []
+        for row in rows:
+            full = {**row, "run_id": run_id}
+            key = tuple(full[name] for name in definition.key)
+            last[key] = last.get(key, 0) + 1
+            batch.append({**_storable(full), "seq": last[key], "written_at": stamp})
+        write_deltalake(delta, pa.Table.from_pylist(batch, schema=definition.arrow()), mode="append")
+        delta = DeltaTable(path)
+        if len(delta.file_uris()) > COMPACT_ABOVE:
+            delta.optimize.compact()
+
+
+def current_table(
+    home: Home, table: str, *, columns: list[str] | None = None, filters: Any = None, as_log: bool = False
+) -> pa.Table:
+    """The current row of each key, as Arrow; an empty table if nothing was ever written.
+
+    Args:
+        home: the installation.
+        table: as for :func:`append`.
+        columns: only these columns, all if not given.
+        filters: pyarrow's disjunctive normal form over key columns (over others it would hide newer rows).
+        as_log: all rows, not just the current ones.
+    """
+    from deltalake import DeltaTable
+
+    definition = ALL[table]
+    wanted = columns or definition.column_names
+    if not exists(home, "ops", table):
+        schema = definition.arrow()
+        return pa.schema([schema.field(name) for name in wanted]).empty_table()
+    needed = list(dict.fromkeys([*wanted, *definition.key, "seq"]))
+    rows = DeltaTable(home.table("ops", table)).to_pyarrow_table(columns=needed, filters=filters)
+    if as_log:
+        return rows.select(wanted)
+    rows = rows.sort_by([("seq", "descending")])
+    keys = rows.select(list(definition.key)).append_column("__row", pa.array(range(len(rows)), pa.int64()))
+    firsts = keys.group_by(list(definition.key)).aggregate([("__row", "min")])["__row_min"]
+    return rows.take(firsts).sort_by([(name, "ascending") for name in definition.key]).select(wanted)
+
+
+def current(home: Home, table: str, **equals: Any) -> list[dict[str, Any]]:
+    """The current rows whose key columns equal ``equals``, as dicts.
+
+    Raises:
+        KeyError: a name in ``equals`` is not a key column of the table.
+    """
+    for name in equals:
+        if name not in ALL[table].key:
+            raise KeyError(f"{name} is not a key column of ops.{table}")
+    filters = [(name, "=", value) for name, value in equals.items()] or None
+    return current_table(home, table, filters=filters).to_pylist()
+
+
+def _last_seq(delta: Any, definition: Table, rows: list[dict[str, Any]], run_id: str) -> dict[tuple[Any, ...], int]:
+    """Highest seq per key that occurs in ``rows``."""
+    first = definition.key[0]
+    values = {run_id} if first == "run_id" else {row[first] for row in rows}
+    names = [*definition.key, "seq"]
+    old = delta.to_pyarrow_table(columns=names, filters=[(first, "in", sorted(values))])
+    if not len(old):
+        return {}
+    top = old.group_by(list(definition.key)).aggregate([("seq", "max")])
+    columns = [top[name].to_pylist() for name in definition.key]
+    return dict(zip(zip(*columns, strict=True), top["seq_max"].to_pylist(), strict=True))
+
+
+def _storable(row: dict[str, Any]) -> dict[str, Any]:
+    """Maps as lists of pairs, which is how Arrow takes them."""
+    return {name: list(value.items()) if isinstance(value, dict) else value for name, value in row.items()}

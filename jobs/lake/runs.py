@@ -1,0 +1,116 @@
+"""``ops.runs``: one row per phase of a step, written when the phase ends (tables.md, Operations)."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import tomllib
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from jobs.days import Days
+from jobs.errors import ChainlakeError
+from jobs.lake import ops
+from jobs.paths import PROJECT, Home
+
+
+@dataclass
+class Phase:
+    """What a phase reports; set the fields while it runs.
+
+    Args:
+        rows_in: rows read.
+        rows_out: rows written.
+        reason: one line saying why there was nothing to do.
+        status: ``ok``, or ``nothing`` if there was nothing to do; ``failed`` is set by the context manager.
+    """
+
+    rows_in: int | None = None
+    rows_out: int | None = None
+    reason: str | None = None
+    status: str = "ok"
+
+
+@contextmanager
+def phase(
+    home: Home, run_id: str, *, source: str, step: str, phase: str, definition: str = "", days: Days | None = None
+) -> Iterator[Phase]:
+    """Run a phase and log it: ``ok``, ``nothing``, or ``failed`` with the error in one line; errors pass through.
+
+    Args:
+        home: the installation.
+        run_id: see :func:`new_run_id`.
+        source: name of the source.
+        step: ``ingest``, ``detect`` or ``monitor``.
+        phase: name of the phase within the step.
+        definition: ``pattern/NAME`` or ``model/NAME``, empty if the phase concerns none or all.
+        days: the interval, if it has one.
+    """
+    report = Phase()
+    started = datetime.now(UTC)
+    try:
+        yield report
+    except BaseException as error:
+        report.status = "failed"
+        report.reason = one_line(error)
+        raise
+    finally:
+        ops.append(
+            home,
+            "runs",
+            [
+                {
+                    "source": source,
+                    "step": step,
+                    "phase": phase,
+                    "definition": definition,
+                    "day_from": days.start if days else None,
+                    "day_to": days.end if days else None,
+                    "started": started,
+                    "ended": datetime.now(UTC),
+                    "status": report.status,
+                    "reason": report.reason,
+                    "rows_in": report.rows_in,
+                    "rows_out": report.rows_out,
+                    "code_version": code_version(),
+                    "spark_app_id": _application(),
+                }
+            ],
+            run_id,
+        )
+
+
+def new_run_id(step: str) -> str:
+    """A run id that sorts by time and is unique, such as ``ingest-20251002T000500-1f2e3d4c``."""
+    return f"{step}-{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:8]}"
+
+
+def one_line(error: BaseException) -> str:
+    """An error in one line, with its kind if it is not one of ours."""
+    if isinstance(error, ChainlakeError):
+        text = error.summary
+    else:
+        text = f"{type(error).__name__}: {error}"
+    return " ".join(text.split())[:1000]
+
+
+@functools.cache
+def code_version() -> str:
+    """Chainlake's version, from ``pyproject.toml``; ``unknown`` where the project folder does not have it."""
+    try:
+        return str(tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["version"])
+    except (OSError, KeyError, tomllib.TOMLDecodeError):
+        return "unknown"
+
+
+def _application() -> str:
+    """Id of the running Spark application; asking must not import Spark where no step did."""
+    if "pyspark" not in sys.modules:
+        return ""
+    from pyspark import SparkContext
+
+    context = SparkContext._active_spark_context
+    return str(context.applicationId) if context is not None and context._jsc is not None else ""

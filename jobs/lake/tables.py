@@ -1,0 +1,102 @@
+"""Delta tables by path: made and read by Spark, and looked at without a JVM by delta-rs (design §2, §9)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from jobs.paths import Home
+from schemas.table import Table
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def ensure_table(spark: SparkSession, home: Home, table: Table) -> None:
+    """Make the table if it does not exist: columns with comments, description, NOT NULL and CHECK constraints and
+    the change feed, in one commit.
+    """
+    if exists(home, table.schema, table.name):
+        return
+    from delta.tables import DeltaTable as SparkDeltaTable
+
+    from jobs.lake.types import spark_type
+
+    builder = (
+        SparkDeltaTable.createIfNotExists(spark)
+        .location(home.table(table.schema, table.name))
+        .comment(table.comment)
+        .property("delta.enableChangeDataFeed", "true")
+    )
+    for check in table.checks:
+        builder = builder.property(f"delta.constraints.{check.name}", check.sql)
+    for column in table.columns:
+        builder = builder.addColumn(
+            column.name, spark_type(column.type), nullable=column.nullable, comment=column.comment
+        )
+    if table.partition_by:
+        builder = builder.partitionedBy(*table.partition_by)
+    builder.execute()
+
+
+def read(spark: SparkSession, home: Home, schema: str, name: str, version: int | None = None) -> DataFrame:
+    """The table as a DataFrame, at ``version`` or now."""
+    reader = spark.read.format("delta")
+    if version is not None:
+        reader = reader.option("versionAsOf", version)
+    return reader.load(home.table(schema, name))
+
+
+def exists(home: Home, schema: str, name: str) -> bool:
+    """Whether the table exists; no JVM."""
+    from deltalake import DeltaTable
+
+    return DeltaTable.is_deltatable(home.table(schema, name))
+
+
+def version(home: Home, schema: str, name: str) -> int | None:
+    """The table's current version, ``None`` if there is no table; no JVM."""
+    table = _open(home, schema, name, without_files=True)
+    return None if table is None else table.version()
+
+
+def arrow(
+    home: Home,
+    schema: str,
+    name: str,
+    *,
+    columns: list[str] | None = None,
+    filters: Any = None,
+    version: int | None = None,
+) -> pa.Table:
+    """The table's rows; no JVM.
+
+    Args:
+        home: the installation.
+        schema: schema of the table.
+        name: its name under the schema.
+        columns: only these; all if not given.
+        filters: pyarrow's disjunctive normal form, such as ``[("source", "=", "stock")]``, or an expression.
+        version: at this version, or now.
+
+    Raises:
+        deltalake.exceptions.TableNotFoundError: there is no such table.
+    """
+    from deltalake import DeltaTable
+
+    # Spark cuts the timestamps in file statistics to milliseconds, and only Spark knows: with statistics, a file
+    # whose last microseconds are asked for would be skipped.
+    table = DeltaTable(home.table(schema, name), version=version, skip_stats=True)
+    return table.to_pyarrow_table(columns=columns, filters=filters)
+
+
+def _open(home: Home, schema: str, name: str, **options: Any) -> DeltaTable | None:
+    from deltalake import DeltaTable
+    from deltalake.exceptions import TableNotFoundError
+
+    try:
+        return DeltaTable(home.table(schema, name), **options)
+    except TableNotFoundError:
+        return None

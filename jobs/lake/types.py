@@ -1,0 +1,29 @@
+"""Arrow types to Spark types: the schemas of ``schemas/`` are written in Arrow, Spark writes the tables."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import DataType, StructType
+
+
+def spark_type(kind: pa.DataType) -> DataType:
+    """The Spark type of an Arrow type; a timestamp with a zone is Spark's ``TimestampType`` (an instant)."""
+    from pyspark.sql.pandas.types import from_arrow_type
+
+    return from_arrow_type(kind)
+
+
+def spark_schema(schema: pa.Schema) -> StructType:
+    """The Spark schema of an Arrow schema, with nullability and the comments of the field metadata."""
+    from pyspark.sql.types import StructField, StructType
+
+    fields = []
+    for field in schema:
+        comment = (field.metadata or {}).get(b"comment")
+        metadata = {"comment": comment.decode()} if comment else {}
+        fields.append(StructField(field.name, spark_type(field.type), field.nullable, metadata))
+    return StructType(fields)

@@ -1,0 +1,45 @@
+"""Fixtures for all tests: a home of one's own, and one Spark session for the whole run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from jobs.paths import Home
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def pytest_configure() -> None:
+    """Small sessions: tests run beside each other on small machines."""
+    os.environ.setdefault("SPARK_MASTER", "local[2]")
+    os.environ.setdefault("SPARK_DRIVER_MEMORY", "1g")
+    os.environ.setdefault("CHAINLAKE_SHUFFLE_PARTITIONS", "2")
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    """An empty ``CHAINLAKE_HOME``; its path holds a space, as a user's may."""
+    root = tmp_path / "chain lake"
+    root.mkdir()
+    monkeypatch.setenv("CHAINLAKE_HOME", str(root))
+    for name in ("CHAINLAKE_LAKE", "CHAINLAKE_CONFIG", "CHAINLAKE_FAULT"):
+        monkeypatch.delenv(name, raising=False)
+    return Home.from_env()
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """The shared session; its own files lie in a folder with a space in its name."""
+    from jobs.lake.session import spark_session, stop_session
+
+    root = tmp_path_factory.mktemp("spark home")
+    base = Home.from_env()
+    session = spark_session(Home(root=root, lake=str(root / "lake"), config=base.config, cache=base.cache), "tests")
+    yield session
+    stop_session()

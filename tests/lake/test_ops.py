@@ -1,0 +1,74 @@
+"""Operations logs: numbering, current rows, concurrent writers, runs."""
+
+from __future__ import annotations
+
+import threading
+from datetime import date
+
+import pytest
+
+from jobs.days import Days
+from jobs.errors import InputError
+from jobs.lake import ops, runs
+from jobs.paths import Home
+
+DAY = date(2025, 10, 1)
+
+
+def _day(source: str, day: date, **more: object) -> dict[str, object]:
+    return {"source": source, "day": day, "status": "complete", "rows": 1, **more}
+
+
+def test_current_row_is_the_one_with_the_highest_seq(home: Home) -> None:
+    ops.append(home, "event_days", [_day("a", DAY), _day("b", DAY)], "r1")
+    ops.append(home, "event_days", [_day("a", DAY, status="changing", rows=None), _day("a", DAY, rows=7)], "r2")
+    rows = ops.current(home, "event_days", source="a")
+    assert [(row["seq"], row["rows"], row["run_id"]) for row in rows] == [(3, 7, "r2")]
+    assert [row["seq"] for row in ops.current(home, "event_days")] == [3, 1]
+
+
+def test_no_table_and_no_rows(home: Home) -> None:
+    assert ops.current(home, "intervals") == []
+    ops.append(home, "intervals", [], "r")
+    assert ops.current(home, "intervals") == []
+
+
+def test_maps_and_dates_come_back(home: Home) -> None:
+    row = {"source": "a", "path": "x.csv", "file_id": "f", "load_id": "l", "path_fields": {"date": "2025-10-01"}}
+    ops.append(home, "files", [{**row, "file_date": DAY}], "r")
+    (back,) = ops.current(home, "files", source="a")
+    assert dict(back["path_fields"]) == {"date": "2025-10-01"} and back["file_date"] == DAY
+
+
+def test_only_key_columns_select_current_rows(home: Home) -> None:
+    with pytest.raises(KeyError, match="status is not a key column"):
+        ops.current(home, "event_days", status="complete")
+
+
+def test_concurrent_appends_number_every_row_once_and_files_are_merged(home: Home) -> None:
+    def work(name: str) -> None:
+        for _ in range(20):
+            ops.append(home, "event_days", [_day("a", DAY)], name)
+
+    threads = [threading.Thread(target=work, args=(f"r{n}",)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    log = ops.current_table(home, "event_days", as_log=True)
+    assert sorted(log["seq"].to_pylist()) == list(range(1, 81))
+    from deltalake import DeltaTable
+
+    assert len(DeltaTable(home.table("ops", "event_days")).file_uris()) <= ops.COMPACT_ABOVE
+
+
+def test_phase_writes_its_row_also_when_it_fails(home: Home) -> None:
+    run = runs.new_run_id("ingest")
+    with runs.phase(home, run, source="s", step="ingest", phase="parse", days=Days.one(DAY)) as report:
+        report.rows_in, report.rows_out = 5, 4
+    with pytest.raises(InputError), runs.phase(home, run, source="s", step="ingest", phase="resolve"):
+        raise InputError("the file is\nbroken", hint="Mend it.")
+    good, bad = ops.current(home, "runs", run_id=run)
+    assert (good["phase"], good["status"], good["rows_in"], good["day_to"]) == ("parse", "ok", 5, date(2025, 10, 2))
+    assert (bad["status"], bad["reason"]) == ("failed", "the file is broken. Mend it.")
+    assert good["spark_app_id"] == "" or good["spark_app_id"].startswith(("local-", "app-"))

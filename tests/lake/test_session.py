@@ -1,0 +1,145 @@
+"""Session, JARs, tables: settings that later parts rely on."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from jobs.errors import InfrastructureError
+from jobs.lake import jars, tables
+from jobs.lake.session import code_archive
+from jobs.lake.types import spark_schema
+from jobs.paths import Home
+from schemas.table import TIMESTAMP, Check, Column, Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+THINGS = Table(
+    schema="matches",
+    name="things",
+    comment="Things for tests.",
+    columns=(
+        Column("id", pa.string(), "Which thing.", False),
+        Column("ts", TIMESTAMP, "When.", False),
+        Column("price", pa.float64(), "How much, dollars."),
+        Column("a", pa.struct([pa.field("event_id", pa.string()), pa.field("n", pa.int64())]), "Nested."),
+        Column("b", pa.list_(pa.field("element", pa.struct([pa.field("event_id", pa.string())]))), "Many."),
+    ),
+    key=("id",),
+    checks=(Check("price_positive", "price > 0"), Check("id_is_short", "length(id) <= 3")),
+)
+
+
+def thing(name: str, us: int = 0, price: float = 1.0) -> tuple[object, ...]:
+    ts = datetime.datetime(2025, 10, 1, tzinfo=datetime.UTC) + datetime.timedelta(microseconds=us)
+    return name, ts, price, {"event_id": name, "n": us}, [{"event_id": name}]
+
+
+def test_a_table_has_comments_constraints_and_the_change_feed(spark: SparkSession, home: Home) -> None:
+    tables.ensure_table(spark, home, THINGS)
+    tables.ensure_table(spark, home, THINGS)
+    assert tables.version(home, "matches", "things") == 0
+    log = Path(home.table("matches", "things"), "_delta_log", "00000000000000000000.json").read_text().splitlines()
+    actions = {key: value for line in log for key, value in json.loads(line).items()}
+    assert actions["protocol"]["minReaderVersion"] == 1
+    assert actions["metaData"]["description"] == "Things for tests."
+    assert actions["metaData"]["configuration"] == {
+        "delta.enableChangeDataFeed": "true",
+        "delta.enableDeletionVectors": "false",
+        "delta.constraints.price_positive": "price > 0",
+        "delta.constraints.id_is_short": "length(id) <= 3",
+    }
+    comments = {row.col_name: row.comment for row in spark.sql(f"DESCRIBE delta.`{home.table('matches', 'things')}`").collect()}
+    assert comments["price"] == "How much, dollars."
+    read = tables.read(spark, home, "matches", "things")
+    assert [f.name for f in read.schema] == THINGS.column_names
+
+
+def test_microseconds_survive_and_filters_without_a_jvm_miss_nothing(spark: SparkSession, home: Home) -> None:
+    tables.ensure_table(spark, home, THINGS)
+    frame = spark.createDataFrame([thing("a", 123_456), thing("b", 123_999)], spark_schema(THINGS.arrow()))
+    frame.coalesce(1).write.format("delta").mode("append").save(home.table("matches", "things"))
+    back = tables.arrow(home, "matches", "things", columns=["id", "ts"])
+    assert back.schema.field("ts").type == TIMESTAMP
+    cut = datetime.datetime(2025, 10, 1, 0, 0, 0, 123_500, tzinfo=datetime.UTC)
+    assert tables.arrow(home, "matches", "things", columns=["id"], filters=[("ts", ">=", cut)])["id"].to_pylist() == ["b"]
+    assert tables.arrow(home, "matches", "things", filters=pc.field("ts") > cut).num_rows == 1
+
+
+def test_absent_tables(home: Home) -> None:
+    assert not tables.exists(home, "events", "nothing")
+    assert tables.version(home, "events", "nothing") is None
+
+
+def test_worker_code_travels_and_time_zone_is_utc(spark: SparkSession) -> None:
+    def work(batches):  # type: ignore[no-untyped-def]
+        import jobs.days
+
+        for batch in batches:
+            yield pa.RecordBatch.from_arrays([pa.array([jobs.days.__file__] * len(batch))], names=["file"])
+
+    assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
+    files = {row.file for row in spark.range(2).mapInArrow(work, "file string").collect()}
+    assert files and all("days" in name for name in files)
+
+
+def test_the_code_archive_holds_jobs_and_schemas(tmp_path: Path) -> None:
+    import zipfile
+
+    archive = code_archive(tmp_path)
+    names = zipfile.ZipFile(archive).namelist()
+    assert "jobs/lake/session.py" in names and "schemas/ops.py" in names
+    assert code_archive(tmp_path) == archive
+
+
+def test_nothing_is_written_beside_the_program(spark: SparkSession) -> None:
+    spark.range(1).count()
+    left = {"spark-warehouse", "metastore_db", "derby.log", "artifacts"}
+    assert not [name for name in left if Path(name).exists()]
+
+
+def test_jars_from_a_folder(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CHAINLAKE_JARS", str(tmp_path / "jars"))
+    with pytest.raises(InfrastructureError, match="is not in"):
+        jars.delta_jars(home)
+    (tmp_path / "jars").mkdir()
+    for name in jars.ARTIFACTS:
+        (tmp_path / "jars" / name).write_bytes(b"something else")
+    with pytest.raises(InfrastructureError, match="not the expected file"):
+        jars.delta_jars(home)
+
+
+def test_no_network_is_one_sentence(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CHAINLAKE_JARS", raising=False)
+    monkeypatch.setattr(jars, "_resolve", lambda work: ":: UNRESOLVED DEPENDENCIES ::")
+    elsewhere = Home(root=home.root, lake=home.lake, config=home.config, cache=tmp_path / "empty cache")
+    with pytest.raises(InfrastructureError, match="could not be fetched") as caught:
+        jars.delta_jars(elsewhere)
+    assert "CHAINLAKE_JARS" in str(caught.value)
+    assert list((tmp_path / "empty cache" / "jars").iterdir()) == []
+
+
+def test_a_damaged_jar_is_fetched_again(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CHAINLAKE_JARS", raising=False)
+    good = jars.delta_jars(home)
+    cache = tmp_path / "cache"
+    (cache / "jars").mkdir(parents=True)
+    (cache / "jars" / good[0].name).write_bytes(b"half")
+
+    def resolve(work: Path) -> str:
+        (work / "ivy" / "jars").mkdir(parents=True)
+        for path in good:
+            shutil.copy(path, work / "ivy" / "jars" / f"io.delta_{path.name}")
+        return ""
+
+    monkeypatch.setattr(jars, "_resolve", resolve)
+    found = jars.delta_jars(Home(root=home.root, lake=home.lake, config=home.config, cache=cache))
+    assert [path.read_bytes() for path in found] == [path.read_bytes() for path in good]
