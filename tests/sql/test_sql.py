@@ -1,0 +1,247 @@
+"""``python -m jobs sql`` on small Delta tables written by delta-rs, through the same entry as a user's."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from jobs.__main__ import main
+from jobs.errors import UsageError
+from jobs.lake.registered import choose
+from jobs.lake.sql import Lake
+from jobs.paths import PROJECT, Home
+from schemas.matches import MatchName, MatchShape, matches_table
+from schemas.ops import ALL as OPS
+from schemas.table import TIMESTAMP
+
+T0 = datetime(2013, 10, 7, 13, 30, tzinfo=UTC)
+FIELDS = (
+    ("event_id", pa.string()),
+    ("ts", TIMESTAMP),
+    ("type", pa.string()),
+    ("ticker", pa.string()),
+    ("price", pa.float64()),
+)
+
+
+def event(number: int, price: float) -> dict[str, Any]:
+    return {
+        "event_id": f"{number:032x}",
+        "ts": T0 + timedelta(minutes=number),
+        "type": "Bar",
+        "ticker": "IBM",
+        "price": price,
+    }
+
+
+def write_matches(home: Home, pattern: str, rows: list[dict[str, Any]], version: int = 1) -> None:
+    """Rows of {a, b} (b may be None or a list) as the match table of ``pattern``: b is Kleene."""
+    names = (MatchName("a", False, FIELDS), MatchName("b", True, FIELDS))
+    table = matches_table(MatchShape(pattern, version, "stock", names))
+    full = [
+        {"match_id": f"{n:032x}", "decision_ts": T0 + timedelta(days=n), "start_ts": T0, "end_ts": T0, **row}
+        for n, row in enumerate(rows)
+    ]
+    write_deltalake(home.table("matches", table.name), pa.Table.from_pylist(full, schema=table.arrow()))
+
+
+def write_ops(home: Home, name: str, rows: list[dict[str, Any]]) -> None:
+    table = OPS[name]
+    tail = {"written_at": T0, "run_id": "r"}
+    full = [{column: {**tail, **row}.get(column) for column in table.column_names} for row in rows]
+    write_deltalake(home.table("ops", name), pa.Table.from_pylist(full, schema=table.arrow()), mode="append")
+
+
+@pytest.fixture
+def filled(home: Home) -> Home:
+    write_matches(home, "rise", [{"a": event(1, 10.5), "b": [event(2, 11.0), event(3, 12.0)]}, {"a": event(4, 9.0)}])
+    write_matches(home, "my-fall", [{"a": event(5, 8.0), "b": [event(6, 7.0)]}])
+    day = {"source": "stock", "day": date(2013, 10, 7), "rows": 3}
+    write_ops(home, "event_days", [{**day, "status": "changing", "seq": 1}, {**day, "status": "complete", "seq": 2}])
+    return home
+
+
+def rows(home: Home, sql: str) -> list[tuple[Any, ...]]:
+    return Lake(home).query(sql).fetchall()
+
+
+def test_struct_fields_are_columns(filled: Home) -> None:
+    found = rows(filled, "SELECT a.price, b[1].ts, len(b) FROM matches.rise WHERE b IS NOT NULL")
+    assert found == [(10.5, T0 + timedelta(minutes=2), 2)]
+
+
+def test_only_the_needed_fields_are_read(filled: Home) -> None:
+    plan = rows(filled, "EXPLAIN SELECT a.price FROM matches.rise WHERE match_id = 'x'")[0][1]
+    assert "a.price" in plan and "match_id" in plan and "decision_ts" not in plan
+
+
+def test_all_matches_as_maps(filled: Home) -> None:
+    found = rows(filled, "SELECT pattern, match_id, decision_ts, events FROM matches.all ORDER BY pattern, match_id")
+    assert found == [
+        ("my-fall", f"{0:032x}", T0, {"a": [f"{5:032x}"], "b": [f"{6:032x}"]}),
+        ("rise", f"{0:032x}", T0, {"a": [f"{1:032x}"], "b": [f"{2:032x}", f"{3:032x}"]}),
+        ("rise", f"{1:032x}", T0 + timedelta(days=1), {"a": [f"{4:032x}"]}),
+    ]
+
+
+def test_all_matches_are_none_before_the_first(home: Home) -> None:
+    write_ops(home, "event_days", [{"source": "stock", "day": date(2013, 10, 7), "status": "open", "seq": 1}])
+    assert rows(home, "SELECT count(*) FROM matches.all") == [(0,)]
+
+
+def test_current_rows_are_those_of_the_highest_seq(filled: Home) -> None:
+    assert rows(filled, "SELECT status, seq FROM ops.current_event_days") == [("complete", 2)]
+    assert rows(filled, "SELECT count(*) FROM ops.event_days") == [(2,)]
+
+
+def test_a_table_without_rows_yet_is_empty_not_unknown(filled: Home) -> None:
+    assert rows(filled, "SELECT count(*) FROM ops.plans") == [(0,)]
+    assert rows(filled, "SELECT count(*) FROM ops.current_plans") == [(0,)]
+    assert rows(filled, "SELECT count(*) FROM models.changes") == [(0,)]
+
+
+def test_joins_ctes_and_odd_names(filled: Home) -> None:
+    sql = 'WITH f AS (SELECT * FROM matches."my-fall") SELECT r.a.price - f.a.price FROM f JOIN matches.rise r USING (match_id)'
+    assert rows(filled, sql) == [(2.5,)]
+    assert rows(filled, "SELECT count(*) FROM MATCHES.Rise") == [(2,)]
+    assert "a" in [name for name, *_ in rows(filled, "DESCRIBE matches.rise")]
+    shown = {(schema, name) for _, schema, name, *_ in rows(filled, "SHOW ALL TABLES")}
+    assert {("matches", "rise"), ("matches", "my-fall"), ("matches", "all"), ("ops", "current_event_days")} <= shown
+
+
+def test_only_the_mentioned_tables_are_opened(filled: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+    plain = Lake._dataset
+    monkeypatch.setattr(Lake, "_dataset", lambda self, *name: opened.append(name) or plain(self, *name))
+    rows(filled, "SELECT 'matches.my-fall' FROM matches.rise -- matches.all")
+    assert opened == [("matches", "rise")]
+
+
+def test_a_new_table_version_takes_the_name_when_it_has_every_day(filled: Home) -> None:
+    write_matches(filled, "rise", [{"a": event(7, 77.0)}], version=2)
+    interval = {
+        "definition": "pattern/rise", "day": date(2013, 10, 7), "definition_hash": "h", "engine_version": 1,
+        "input_fingerprint": "f", "status": "done",
+    }  # fmt: skip
+    write_ops(filled, "intervals", [{**interval, "table_name": "rise", "seq": 1}])
+    assert rows(filled, "SELECT count(*) FROM matches.rise") == [(2,)]
+    assert rows(filled, 'SELECT count(*) FROM matches."rise/v2"') == [(1,)]
+    write_ops(filled, "intervals", [{**interval, "table_name": "rise/v2", "seq": 2}])
+    assert rows(filled, "SELECT a.price FROM matches.rise") == [(77.0,)]
+    assert rows(filled, "SELECT count(*) FROM matches.all WHERE pattern = 'rise'") == [(1,)]
+
+
+def test_registered_version() -> None:
+    def row(table: str, day: int, status: str, seq: int) -> dict[str, Any]:
+        return {"table_name": table, "day": date(2013, 10, day), "status": status, "seq": seq}
+
+    old = [row("p", 7, "done", 1), row("p", 8, "done", 1)]
+    assert choose("p", [1, 2], [*old, row("p/v2", 7, "done", 2)]) == "p"
+    assert choose("p", [1, 2], [*old, row("p/v2", 7, "done", 2), row("p/v2", 8, "publishing", 2)]) == "p"
+    assert choose("p", [1, 2], [*old, row("p/v2", 7, "done", 2), row("p/v2", 8, "done", 2)]) == "p/v2"
+    assert choose("p", [1, 2], [*old, row("matches.p/v2", 7, "done", 2), row("p/v2", 8, "done", 2)]) == "p/v2"
+
+
+@pytest.mark.parametrize(
+    ("sql", "says"),
+    [
+        ("SELECT * FROM matches.rose", ["no table matches.rose", "matches.rise", "ops.event_days"]),
+        ("SELECT * FROM rise", ["needs its schema", "matches.rise"]),
+        ("SELECT * FROM nowhere", ["no table nowhere", "matches.rise"]),
+        ("SELECT * FROM other.rise", ["no table other.rise"]),
+        ("SELECT * FROM ops.current_nothing", ["no table ops.current_nothing"]),
+        ("SELECT prize FROM matches.rise", ["no column prize", "a(event_id, ts, type, ticker, price)", "b[]("]),
+        ("SELECT r.prize FROM matches.rise r", ["no column prize", "match_id"]),
+        ("SELECT a.prize FROM matches.rise", ["no field prize", "price"]),
+        ("SELECT b.price FROM matches.rise", ["b[1].price"]),
+        ("SELEC 1", ["syntax error", "^"]),
+        ("SELECT 1; SELECT 2", ["one statement"]),
+        ("DROP VIEW matches.rise", ["only reads", "DROP"]),
+        ("INSERT INTO matches.rise VALUES (1)", ["only reads", "INSERT"]),
+        ("SELECT no_such_function(1)", ["no_such_function"]),
+    ],
+)
+def test_mistakes_say_what_exists(
+    filled: Home, sql: str, says: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["sql", sql]) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    for part in says:
+        assert part in shown.err
+    assert "Traceback" not in shown.err and len(shown.err.strip().splitlines()) <= 4
+
+
+def test_an_empty_lake_says_so(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    for table in ("matches.rise", "matches.all", "ops.runs"):
+        assert main(["sql", f"SELECT * FROM {table}"]) == 2
+        assert "is empty" in capsys.readouterr().err
+    assert main(["sql", "SELECT 1 AS one", "--format", "csv"]) == 0
+
+
+def test_a_damaged_table_is_infrastructure(filled: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    from pathlib import Path
+
+    for path in (Path(filled.table("matches", "rise")) / "_delta_log").glob("*.json"):
+        path.write_text("not a log")
+    assert main(["sql", "SELECT * FROM matches.rise"]) == 5
+    assert "matches.rise cannot be read" in capsys.readouterr().err
+
+
+def test_formats(filled: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    sql = "SELECT decision_ts, a, NULL AS nothing FROM matches.rise WHERE a.price < 10"
+    a = {"event_id": f"{4:032x}", "ts": "2013-10-07T13:34:00Z", "type": "Bar", "ticker": "IBM", "price": 9.0}
+    assert main(["sql", sql, "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out) == [{"decision_ts": "2013-10-08T13:30:00Z", "a": a, "nothing": None}]
+    assert main(["sql", sql, "--format", "csv"]) == 0
+    header, line = capsys.readouterr().out.splitlines()
+    assert header == "decision_ts,a,nothing"
+    assert line.startswith("2013-10-08T13:30:00Z,") and line.endswith(",")
+    assert main(["sql", sql]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("decision_ts           a") and lines[-1] == "(1 row)"
+    assert "NULL" in lines[2]
+
+
+def test_times_are_utc_whatever_the_zone(filled: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "America/New_York")
+    time.tzset()
+    try:
+        sql = "SELECT date_trunc('day', decision_ts), hour(decision_ts) FROM matches.rise WHERE a.price < 10"
+        assert rows(filled, sql) == [(datetime(2013, 10, 8, tzinfo=UTC), 13)]
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
+def test_no_statement_lists_the_tables(filled: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sql"]) == 0
+    listed = capsys.readouterr().out
+    assert 'matches."my-fall"' in listed and "matches.all" in listed and "ops.current_event_days" in listed
+
+
+def test_starts_fast_and_without_spark(filled: Home) -> None:
+    code = (
+        "import sys; from jobs.__main__ import main; "
+        "rc = main(['sql', 'SELECT count(*) AS n FROM matches.rise', '--format', 'csv']); "
+        "assert not {'pyspark', 'great_expectations', 'pandas', 'airflow'} & set(sys.modules), sorted(sys.modules); "
+        "sys.exit(rc)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], cwd=PROJECT, capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "n\n2\n", "")
+
+
+def test_the_query_is_one_statement_of_reading(filled: Home, tmp_path: Any) -> None:
+    with pytest.raises(UsageError, match="CREATE"):
+        Lake(filled).query("CREATE TABLE matches.x AS SELECT 1")
+    target = tmp_path / "out.csv"
+    Lake(filled).query(f"COPY (SELECT a.price FROM matches.rise ORDER BY 1) TO '{target}'")
+    assert target.read_text().split() == ["price", "9.0", "10.5"]
