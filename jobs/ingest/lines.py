@@ -1,0 +1,165 @@
+"""Bytes to numbered lines of UTF-8 in blocks of bounded size: BOM, transcoding, NUL bytes, over-long lines.
+
+A line that cannot be used is taken out with a reason and the text that could be read; the lines around it stay. No line
+is ever held longer than ``LONGEST`` bytes, so that a file of one endless line needs no memory.
+"""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import BinaryIO
+
+import numpy as np
+
+CHUNK = 4 << 20
+#: A longer line is one quarantine row.
+LONGEST = 1 << 20
+#: Characters of a bad line that are kept.
+KEPT = 1000
+
+_BOMS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+_REPLACEMENT = "\N{REPLACEMENT CHARACTER}".encode()
+
+
+@dataclass(frozen=True)
+class BadLine:
+    """A line taken out: its 1-based number, the reason code, and what could be read of it."""
+
+    number: int
+    reason: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Block:
+    """Good lines and bad ones of one stretch of a file.
+
+    Args:
+        lines: the good lines as UTF-8 bytes without line ends.
+        numbers: their 1-based line numbers (int64).
+        bad: the lines taken out.
+    """
+
+    lines: list[bytes]
+    numbers: np.ndarray
+    bad: list[BadLine]
+
+
+def sniff(head: bytes, declared: str) -> tuple[str, int]:
+    """``(encoding, bytes of BOM)``: a byte order mark wins over what is declared."""
+    for bom, encoding in _BOMS:
+        if head.startswith(bom):
+            return encoding, len(bom)
+    encoding = codecs.lookup(declared).name
+    if encoding == "utf-16":
+        # Without a mark: text has its NULs in the high byte, so their place tells the byte order.
+        return ("utf-16-be" if head[:1] == b"\0" else "utf-16-le"), 0
+    return ("utf-8" if encoding in ("utf-8-sig", "ascii") else encoding), 0
+
+
+def blocks(stream: BinaryIO, declared: str, on_damage: tuple[type[BaseException], ...] = ()) -> Iterator[Block]:
+    """The numbered lines of ``stream``, block by block.
+
+    Args:
+        declared: encoding to use where no byte order mark says otherwise.
+        on_damage: exceptions that end the stream as if it were cut off there; the last, unfinished line is left out.
+    """
+    number = 1
+    carry = b""
+    skipping: bytes | None = None
+    for chunk, end, transcoded in _utf8(stream, declared, on_damage):
+        data = carry + chunk
+        if skipping is not None:
+            cut = data.find(b"\n")
+            if cut < 0 and not end:
+                carry = b""
+                continue
+            bad = BadLine(number, "long_line", _text(skipping))
+            number += 1
+            skipping = None
+            yield Block([], np.empty(0, np.int64), [bad])
+            data = data[cut + 1 :] if cut >= 0 else b""
+        # What stands after the last line end of a damaged file is half a line.
+        cut = len(data) if end == "end" else data.rfind(b"\n") + 1
+        whole, carry = data[:cut], data[cut:]
+        if len(carry) > LONGEST:
+            skipping, carry = carry[: 4 * KEPT], b""
+        if whole:
+            block, number = _split(whole, number, transcoded)
+            yield block
+
+
+def _utf8(
+    stream: BinaryIO, declared: str, on_damage: tuple[type[BaseException], ...]
+) -> Iterator[tuple[bytes, str, bool]]:
+    """``(UTF-8 bytes, "", "end" or "damaged", transcoded)``: transcoding turns undecodable bytes into U+FFFD."""
+    decoder: codecs.IncrementalDecoder | None = None
+    first = True
+    while True:
+        ending = ""
+        try:
+            data = stream.read(CHUNK)
+            ending = "" if data else "end"
+        except on_damage:
+            data, ending = b"", "damaged"
+        if first:
+            encoding, bom = sniff(data[:4], declared)
+            data = data[bom:]
+            if encoding != "utf-8":
+                decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
+            first = False
+        if decoder is not None:
+            data = decoder.decode(data, final=bool(ending)).encode("utf-8")
+        yield data, ending, decoder is not None
+        if ending:
+            return
+
+
+def _split(data: bytes, number: int, transcoded: bool) -> tuple[Block, int]:
+    """Whole lines as a block, and the number of the line that follows."""
+    lines = data.split(b"\n")
+    if lines[-1] == b"":
+        lines.pop()
+    after = number + len(lines)
+    numbers = np.arange(number, after, dtype=np.int64)
+    if b"\r" in data:
+        lines = [line[:-1] if line.endswith(b"\r") else line for line in lines]
+    bad: dict[int, BadLine] = {}
+    if len(data) > LONGEST:
+        for at, line in enumerate(lines):
+            if len(line) > LONGEST:
+                bad[at] = BadLine(number + at, "long_line", _text(line))
+    if b"\0" in data:
+        for at, line in enumerate(lines):
+            if b"\0" in line and at not in bad:
+                bad[at] = BadLine(number + at, "nul_byte", _text(line))
+    replaced = _REPLACEMENT if transcoded and _REPLACEMENT in data else None
+    if replaced or not _is_utf8(data):
+        for at, line in enumerate(lines):
+            if at not in bad and (not _is_utf8(line) or (replaced and replaced in line)):
+                bad[at] = BadLine(number + at, "bad_encoding", _text(line))
+    if bad:
+        keep = [at for at in range(len(lines)) if at not in bad]
+        lines = [lines[at] for at in keep]
+        numbers = numbers[keep]
+    return Block(lines, numbers, [bad[at] for at in sorted(bad)]), after
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _text(data: bytes) -> str:
+    return data[: 4 * KEPT].decode("utf-8", errors="replace").replace("\0", "\\0")[:KEPT]
