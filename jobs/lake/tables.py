@@ -31,7 +31,8 @@ def ensure_table(spark: SparkSession, home: Home, table: Table) -> None:
         .property("delta.enableChangeDataFeed", "true")
     )
     for check in table.checks:
-        builder = builder.property(f"delta.constraints.{check.name}", check.sql)
+        # Delta takes a rule that is null for broken; SQL, and ``Check``, only one that is false.
+        builder = builder.property(f"delta.constraints.{check.name}", f"coalesce({check.sql}, true)")
     for column in table.columns:
         builder = builder.addColumn(
             column.name, spark_type(column.type), nullable=column.nullable, comment=column.comment
@@ -86,10 +87,7 @@ def arrow(
     """
     from deltalake import DeltaTable
 
-    # Spark cuts the timestamps in file statistics to milliseconds, and only Spark knows: with statistics, a file
-    # whose last microseconds are asked for would be skipped.
-    table = DeltaTable(home.table(schema, name), version=version, skip_stats=True)
-    return table.to_pyarrow_table(columns=columns, filters=filters)
+    return DeltaTable(home.table(schema, name), version=version).to_pyarrow_table(columns=columns, filters=filters)
 
 
 def _open(home: Home, schema: str, name: str, **options: Any) -> DeltaTable | None:

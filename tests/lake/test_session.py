@@ -17,31 +17,11 @@ from jobs.lake import jars, tables
 from jobs.lake.session import code_archive
 from jobs.lake.types import spark_schema
 from jobs.paths import Home
-from schemas.table import TIMESTAMP, Check, Column, Table
+from schemas.table import TIMESTAMP
+from tests.lake.things import THINGS, thing, things
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-THINGS = Table(
-    schema="matches",
-    name="things",
-    comment="Things for tests.",
-    columns=(
-        Column("id", pa.string(), "Which thing.", False),
-        Column("ts", TIMESTAMP, "When.", False),
-        Column("price", pa.float64(), "How much, dollars."),
-        Column("a", pa.struct([pa.field("event_id", pa.string()), pa.field("n", pa.int64())]), "Nested."),
-        Column("b", pa.list_(pa.field("element", pa.struct([pa.field("event_id", pa.string())]))), "Many."),
-    ),
-    key=("id",),
-    checks=(Check("price_positive", "price > 0"), Check("id_is_short", "length(id) <= 3")),
-)
-
-
-def thing(name: str, us: int = 0, price: float = 1.0) -> tuple[object, ...]:
-    ts = datetime.datetime(2025, 10, 1, tzinfo=datetime.UTC) + datetime.timedelta(microseconds=us)
-    return name, ts, price, {"event_id": name, "n": us}, [{"event_id": name}]
-
 
 def test_a_table_has_comments_constraints_and_the_change_feed(spark: SparkSession, home: Home) -> None:
     tables.ensure_table(spark, home, THINGS)
@@ -54,8 +34,8 @@ def test_a_table_has_comments_constraints_and_the_change_feed(spark: SparkSessio
     assert actions["metaData"]["configuration"] == {
         "delta.enableChangeDataFeed": "true",
         "delta.enableDeletionVectors": "false",
-        "delta.constraints.price_positive": "price > 0",
-        "delta.constraints.id_is_short": "length(id) <= 3",
+        "delta.constraints.price_positive": "coalesce(price > 0, true)",
+        "delta.constraints.id_is_short": "coalesce(length(id) <= 6, true)",
     }
     comments = {row.col_name: row.comment for row in spark.sql(f"DESCRIBE delta.`{home.table('matches', 'things')}`").collect()}
     assert comments["price"] == "How much, dollars."
@@ -65,7 +45,7 @@ def test_a_table_has_comments_constraints_and_the_change_feed(spark: SparkSessio
 
 def test_microseconds_survive_and_filters_without_a_jvm_miss_nothing(spark: SparkSession, home: Home) -> None:
     tables.ensure_table(spark, home, THINGS)
-    frame = spark.createDataFrame([thing("a", 123_456), thing("b", 123_999)], spark_schema(THINGS.arrow()))
+    frame = spark.createDataFrame(things([thing("a", 123_456), thing("b", 123_999)]), spark_schema(THINGS.arrow()))
     frame.coalesce(1).write.format("delta").mode("append").save(home.table("matches", "things"))
     back = tables.arrow(home, "matches", "things", columns=["id", "ts"])
     assert back.schema.field("ts").type == TIMESTAMP

@@ -1,0 +1,279 @@
+"""Write only what differs (design §4 "Publish"): nothing → no version, only additions → append, else one ``MERGE``.
+
+A difference is the wanted rows plus a column ``_op``: ``I`` (insert), ``U`` (update), ``D`` (delete). It is computed
+by Spark, or, when both sides are small, by DuckDB on Arrow data in milliseconds; both give the same rows.
+
+Every commit carries ``txnAppId`` = its purpose and ``txnVersion`` = 1 + the version its difference was taken from,
+so that Delta refuses the late commit of a dead attempt. Delta *silently skips* such a commit when the turn is long
+past, so each commit is marked and looked up in the history afterwards.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import uuid
+from collections import Counter
+from dataclasses import dataclass
+from datetime import date
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from jobs.errors import AuditFailed, InfrastructureError
+from jobs.lake.tables import version
+from jobs.lake.types import spark_schema
+from jobs.paths import Home
+from schemas.table import Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+#: Column, lower bound, upper bound (not included); µs for timestamps, dates for date columns.
+Bounds = tuple[str, int, int] | tuple[str, date, date]
+
+#: One output file up to so many rows; above, Spark decides.
+_ROWS_PER_FILE = 1_000_000
+
+#: Delta takes a MERGE's transaction and mark from the session's settings, so one MERGE at a time.
+_merging = threading.Lock()
+
+
+@dataclass(frozen=True)
+class Applied:
+    """What :func:`apply_difference` did; ``version`` is ``None`` if no version was made."""
+
+    added: int
+    changed: int
+    withdrawn: int
+    version: int | None
+
+
+def difference(current: DataFrame, wanted: DataFrame, key: list[str], compare: list[str]) -> DataFrame:
+    """The rows to insert, update and delete, by Spark.
+
+    Args:
+        current: published rows.
+        wanted: rows as they should be; same columns.
+        key: columns that identify a row, unique on both sides.
+        compare: columns whose change makes an update.
+
+    Returns:
+        the columns of ``wanted`` and ``_op``; a row to delete has its published values.
+    """
+    from pyspark.sql import functions as F
+
+    w = wanted.withColumn("__in", F.lit(True)).alias("w")
+    c = current.select(*wanted.columns).withColumn("__in", F.lit(True)).alias("c")
+    on = _all([F.col(f"w.`{name}`").eqNullSafe(F.col(f"c.`{name}`")) for name in key])
+    same = _all([F.col(f"w.`{name}`").eqNullSafe(F.col(f"c.`{name}`")) for name in compare if name not in key])
+    gone, new = F.col("w.__in").isNull(), F.col("c.__in").isNull()
+    op = F.when(new, "I").when(gone, "D").when(~same, "U")
+    columns = [
+        F.when(gone, F.col(f"c.`{name}`")).otherwise(F.col(f"w.`{name}`")).alias(name) for name in wanted.columns
+    ]
+    return w.join(c, on, "full_outer").select(*columns, op.alias("_op")).where("_op IS NOT NULL")
+
+
+def difference_arrow(current: pa.Table, wanted: pa.Table, key: list[str], compare: list[str]) -> pa.Table:
+    """The same for two Arrow tables, by DuckDB, without a JVM."""
+    import duckdb
+
+    def side(table: pa.Table) -> pa.Table:
+        names = list(dict.fromkeys([*key, *compare]))
+        return table.select(names).append_column("__row", pa.array(range(len(table)), pa.int64()))
+
+    changed = " OR ".join(f'w."{n}" IS DISTINCT FROM c."{n}"' for n in compare if n not in key) or "false"
+    on = " AND ".join(f'w."{name}" IS NOT DISTINCT FROM c."{name}"' for name in key)
+    with duckdb.connect() as connection:
+        connection.register("w", side(wanted))
+        connection.register("c", side(current))
+        found = connection.sql(
+            f"SELECT w.__row AS w, c.__row AS c FROM w FULL JOIN c ON {on} "
+            f"WHERE w.__row IS NULL OR c.__row IS NULL OR {changed} ORDER BY w, c"
+        ).to_arrow_table()
+    both = pc.and_(pc.is_valid(found["w"]), pc.is_valid(found["c"]))
+    op = pc.if_else(both, "U", pc.if_else(pc.is_valid(found["w"]), "I", "D"))
+    upserts = pc.is_valid(found["w"])
+    parts = [
+        wanted.take(found["w"].filter(upserts)).append_column("_op", op.filter(upserts)),
+        current.select(wanted.column_names)
+        .take(found["c"].filter(pc.invert(upserts)))
+        .append_column("_op", op.filter(pc.invert(upserts))),
+    ]
+    return pa.concat_tables([parts[0], parts[1].cast(parts[0].schema)])
+
+
+def apply_difference(
+    spark: SparkSession,
+    home: Home,
+    table: Table,
+    diff: DataFrame | pa.Table,
+    *,
+    purpose: str,
+    base_version: int,
+    bounds: Bounds | None = None,
+    force: bool = False,
+) -> Applied:
+    """Commit a difference. The caller holds the lock of the table (or of its source).
+
+    Args:
+        spark: the session.
+        home: the installation.
+        table: the table to change.
+        diff: from :func:`difference` or :func:`difference_arrow`.
+        purpose: names the writer among those of this table, constant over attempts.
+        base_version: the table's version that the difference was taken from.
+        bounds: a range of a column that holds all rows of the difference; it prunes the files a ``MERGE`` reads.
+        force: commit even if nothing differs, so that a dead attempt's late commit is refused.
+
+    Raises:
+        AuditFailed: a row breaks a constraint of the table; the message names rule and row.
+        InfrastructureError: somebody else wrote to the table in between.
+    """
+    if version(home, table.schema, table.name) != base_version:
+        raise _overtaken(table)
+    frame, counts, unpersist = _materialise(spark, table, diff, bounds)
+    try:
+        if not sum(counts.values()) and not force:
+            return Applied(0, 0, 0, None)
+        mark = f"{purpose} {uuid.uuid4().hex}"
+        path = home.table(table.schema, table.name)
+        try:
+            if counts["U"] or counts["D"]:
+                _merge(spark, table, path, frame, bounds, purpose, base_version + 1, mark)
+            else:
+                _append(table, path, frame, counts["I"], purpose, base_version + 1, mark)
+        except Exception as error:
+            raise (_translated(error, table) or error) from error
+    finally:
+        if unpersist:
+            frame.unpersist()
+    return Applied(counts["I"], counts["U"], counts["D"], _landed(home, table, base_version, mark))
+
+
+def _all(conditions: list[Column]) -> Column:
+    from pyspark.sql import functions as F
+
+    result = F.lit(True)
+    for condition in conditions:
+        result = result & condition
+    return result
+
+
+def _materialise(
+    spark: SparkSession, table: Table, diff: DataFrame | pa.Table, bounds: Bounds | None
+) -> tuple[DataFrame, Counter[str], bool]:
+    """The difference as a frame that is computed once, the rows per operation, and whether to unpersist it."""
+    if isinstance(diff, pa.Table):
+        counts = Counter(diff["_op"].to_pylist())
+        schema = spark_schema(pa.schema([*table.arrow(), pa.field("_op", pa.string())]))
+        rows = diff.select(schema.names)
+        if bounds is not None and len(rows):
+            extremes = pc.min_max(rows[bounds[0]]).as_py()
+            _check_bounds(table, extremes["min"], extremes["max"], bounds)
+        # Spark cannot make a frame from an Arrow table without chunks.
+        frame = spark.createDataFrame(rows.combine_chunks() if len(rows) else [], schema)
+        return frame, counts, False
+    from pyspark.sql import functions as F
+
+    frame = diff.persist()
+    column = bounds[0] if bounds else "_op"
+    found = frame.groupBy("_op").agg(F.count("*"), F.min(column), F.max(column)).collect()
+    if bounds is not None:
+        for _, _, low, high in found:
+            _check_bounds(table, low, high, bounds)
+    return frame, Counter({row[0]: row[1] for row in found}), True
+
+
+def _check_bounds(table: Table, low: Any, high: Any, bounds: Bounds) -> None:
+    """A row outside would silently be left alone by the ``MERGE``."""
+    if isinstance(bounds[1], int):
+        # Spark gives naive local times, Arrow aware ones; both are instants.
+        low, high = (round(value.timestamp() * 1_000_000) for value in (low, high))
+    if low < bounds[1] or high >= bounds[2]:
+        raise ValueError(f"rows of {table.path_name} lie outside {bounds}: {low} to {high}")
+
+
+def _append(table: Table, path: str, frame: DataFrame, rows: int, app: str, turn: int, mark: str) -> None:
+    out = frame.select(*table.column_names)
+    if rows <= _ROWS_PER_FILE:
+        out = out.coalesce(1)
+    elif table.partition_by:
+        out = out.hint("rebalance", *table.partition_by)
+    writer = out.write.format("delta").mode("append")
+    writer.option("txnAppId", app).option("txnVersion", turn).option("userMetadata", mark).save(path)
+
+
+def _merge(
+    spark: SparkSession,
+    table: Table,
+    path: str,
+    frame: DataFrame,
+    bounds: Bounds | None,
+    app: str,
+    turn: int,
+    mark: str,
+) -> None:
+    from delta.tables import DeltaTable
+
+    on = " AND ".join(f"t.`{name}` = s.`{name}`" for name in table.key)
+    if bounds is not None:
+        column, low, high = bounds
+        on += f" AND t.`{column}` >= {_literal(low)} AND t.`{column}` < {_literal(high)}"
+    values = {f"`{name}`": f"s.`{name}`" for name in table.column_names}
+    wanted = {
+        "spark.databricks.delta.write.txnAppId": app,
+        "spark.databricks.delta.write.txnVersion": str(turn),
+        "spark.databricks.delta.commitInfo.userMetadata": mark,
+    }
+    with _merging:
+        for name, value in wanted.items():
+            spark.conf.set(name, value)
+        try:
+            (
+                DeltaTable.forPath(spark, path)
+                .alias("t")
+                .merge(frame.alias("s"), on)
+                .whenMatchedDelete("s._op = 'D'")
+                .whenMatchedUpdate("s._op = 'U'", values)
+                .whenNotMatchedInsert("s._op = 'I'", values)
+                .execute()
+            )
+        finally:
+            for name in wanted:
+                spark.conf.unset(name)
+
+
+def _literal(value: int | date) -> str:
+    return f"timestamp_micros({value})" if isinstance(value, int) else f"DATE'{value.isoformat()}'"
+
+
+def _landed(home: Home, table: Table, base: int, mark: str) -> int:
+    """The version that carries ``mark``."""
+    from deltalake import DeltaTable
+
+    delta = DeltaTable(home.table(table.schema, table.name), without_files=True)
+    for commit in delta.history(max(1, delta.version() - base)):
+        if commit.get("userMetadata") == mark:
+            return int(commit["version"])
+    raise _overtaken(table)
+
+
+def _overtaken(table: Table) -> InfrastructureError:
+    return InfrastructureError(
+        f"another writer has changed {table.path_name} since this difference was taken; nothing was written",
+        hint="Run this again.",
+    )
+
+
+def _translated(error: Exception, table: Table) -> Exception | None:
+    """Delta's refusals as ours, with rule and row; ``None`` for anything else."""
+    text = str(error)
+    broken = re.search(r"\[DELTA_[A-Z_]*(?:CONSTRAINT|NOT_NULL)[A-Z_]*\] (.*(?:\n - .*)*)", text)
+    if broken:
+        return AuditFailed(f"a row breaks a rule of {table.path_name}: {' '.join(broken.group(1).split())}")
+    if re.search(r"\[DELTA_CONCURRENT|Concurrent\w*Exception", text):
+        return _overtaken(table)
+    return None
