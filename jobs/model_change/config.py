@@ -1,0 +1,240 @@
+"""A model file (``dags/config/models/<name>.yaml``) as a checked value (spec 6.8, design §6)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from jobs.days import US_PER_DAY
+from jobs.model_change.features import Feature, parse_features, parse_series
+from jobs.model_change.reading import Section
+
+CONSTRAINTS = ("paper", "residual", "onesided", "energy", "matfrac")
+DETECTORS = ("local", "exact", "both")
+METRICS = ("coefficient", "prediction")
+ON_GAP = ("continue", "reset")
+AGGREGATES = ("last", "first", "mean", "sum", "min", "max")
+_KEYS = (
+    "description source start nodes groups response features intercept round window eps constraint detector metric "
+    "ridge penalise_intercept gls max_carry session_gap on_gap per_baseline max_replay"
+).split()
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """One model, checked. Times in microseconds, counts in rounds.
+
+    ``groups`` maps a group's id to its ordered nodes (key values); every group is a model of its own. ``ridge`` is the
+    matrix P of spec 4.1 (m x m, row-major) or None. ``phi`` is None (OLS), a number or ``"fit"``. ``eps`` is absolute,
+    or a share of the norm of the first model if ``eps_is_share``.
+    """
+
+    name: str
+    file: str | None
+    description: str
+    source: str
+    start: date
+    groups: dict[str, tuple[str, ...]]
+    response: Feature
+    features: tuple[Feature, ...]
+    intercept: int | None
+    round_us: int
+    aggregate: str
+    min_nodes: int
+    infinite: bool
+    window: int
+    eps: float
+    eps_is_share: bool
+    constraint: str
+    detector: str
+    metric: str
+    ridge: tuple[tuple[float, ...], ...] | None
+    phi: float | str | None
+    max_carry: int
+    session_gap_us: int | None
+    on_gap: str
+    per_baseline: bool
+    max_replay: int
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """The coefficients' names in model order."""
+        return tuple(name for feature in self.features for name in feature.names)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The event columns that rounds are made of, sorted."""
+        return tuple(sorted({f.of for f in (self.response, *self.features) if f.of is not None}))
+
+    def keys(self, group: str) -> tuple[str, ...]:
+        """The key values whose events ``group`` needs: its nodes, then the other keys its features name."""
+        nodes = self.groups[group]
+        others = sorted({f.key for f in (self.response, *self.features) if f.key is not None} - set(nodes))
+        return (*nodes, *others)
+
+    @property
+    def all_keys(self) -> tuple[str, ...]:
+        """Every key value that some group needs, sorted."""
+        return tuple(sorted({key for group in self.groups for key in self.keys(group)}))
+
+    @property
+    def definition_hash(self) -> str:
+        """Hash of everything that can change a result; not the description, nor ``max_replay`` (design §4)."""
+        told = {key: v for key, v in asdict(self).items() if key not in ("file", "description", "max_replay")}
+        text = json.dumps(told, sort_keys=True, default=str)
+        return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def load_model(path: str | Path) -> ModelConfig:
+    """The model in one YAML file; its name is the file's stem.
+
+    Raises:
+        DefinitionError: naming file, line, key and the allowed values.
+    """
+    return _checked(Path(path).stem, Section.read(Path(path)))
+
+
+def parse_model(content: dict[str, Any] | str, name: str = "model") -> ModelConfig:
+    """A model from a mapping or a YAML text (the library's way in).
+
+    Raises:
+        DefinitionError: as `load_model`.
+    """
+    return _checked(name, Section.of(content))
+
+
+def _checked(name: str, top: Section) -> ModelConfig:
+    top.only(*_KEYS)
+    groups = _groups(top)
+    smallest = min(len(nodes) for nodes in groups.values())
+    rounds = top.section("round", "a mapping with length, aggregate, min_nodes")
+    rounds.only("length", "aggregate", "min_nodes")
+    length = rounds.duration("length")
+    if US_PER_DAY % length:
+        rounds.fail("a whole number of rounds must fill a day", "length", hint="Allowed: 1 s, 1 min, 5 min, 1 h, ...")
+    min_nodes = rounds.whole("min_nodes", 1)
+    if min_nodes > smallest:
+        rounds.fail(f"min_nodes is {min_nodes}, a group has {smallest}", "min_nodes", hint=f"Allowed: 1 to {smallest}.")
+    features = parse_features(top)
+    m = sum(len(feature.names) for feature in features)
+    intercept = _intercept(features)
+    infinite, window = _window(top)
+    ridge = _ridge(top, m, intercept)
+    if smallest * window < m and ridge is None:
+        top.fail(
+            f"{smallest} nodes x {window} rounds cannot determine {m} coefficients",
+            "window",
+            hint=f"Allowed: windows of at least {-(-m // smallest)} rounds, or set ridge.",
+        )
+    eps, share = _eps(top)
+    session_gap = top.duration("session_gap", None)
+    if session_gap is None and "on_gap" in top.values:
+        top.fail("on_gap needs session_gap", "on_gap", hint="Give session_gap: a duration such as 2 h.")
+    return ModelConfig(
+        name=name,
+        file=top.file,
+        description=top.text("description", ""),
+        source=top.text("source"),
+        start=top.day("start"),
+        groups=groups,
+        response=parse_series(top, top.values.get("response"), "response"),
+        features=features,
+        intercept=intercept,
+        round_us=length,
+        aggregate=rounds.choice("aggregate", AGGREGATES, "last"),
+        min_nodes=min_nodes,
+        infinite=infinite,
+        window=window,
+        eps=eps,
+        eps_is_share=share,
+        detector=top.choice("detector", DETECTORS, "both"),
+        constraint=top.choice("constraint", CONSTRAINTS, "onesided" if infinite else "residual"),
+        metric=top.choice("metric", METRICS, "coefficient"),
+        ridge=ridge,
+        phi=_phi(top),
+        max_carry=top.whole("max_carry", window, least=0),
+        session_gap_us=session_gap,
+        on_gap=top.choice("on_gap", ON_GAP, "continue"),
+        per_baseline=top.flag("per_baseline", False),
+        max_replay=top.whole("max_replay", 60),
+    )
+
+
+def _intercept(features: tuple[Feature, ...]) -> int | None:
+    at = 0
+    for feature in features:
+        if feature.of is None:
+            return at
+        at += len(feature.names)
+    return None
+
+
+def _groups(top: Section) -> dict[str, tuple[str, ...]]:
+    if ("nodes" in top.values) == ("groups" in top.values):
+        top.fail(
+            "exactly one of 'nodes' and 'groups' is needed",
+            "nodes",
+            hint="Give nodes: [key, ...] for one model, or groups: {name: [key, ...]} for several of one kind.",
+        )
+    if "nodes" in top.values:
+        return {"": top.names("nodes")}
+    section = top.section("groups", "a mapping of group names to lists of keys")
+    if not section.values:
+        top.fail("'groups' is empty", "groups", hint="Give groups: {name: [key, ...]}.")
+    return {str(group): section.names(group) for group in section.values}
+
+
+def _window(top: Section) -> tuple[bool, int]:
+    section = top.section("window", "{sliding: rounds} or {infinite: warm-up rounds}")
+    section.only("sliding", "infinite")
+    if len(section.values) != 1:
+        top.fail("exactly one kind of window is needed", "window", hint="Allowed: {sliding: N}, {infinite: N}.")
+    kind = next(iter(section.values))
+    return kind == "infinite", section.whole(kind)
+
+
+def _eps(top: Section) -> tuple[float, bool]:
+    if isinstance(top.values.get("eps"), dict):
+        section = top.section("eps", "a number, or {share: number}")
+        section.only("share")
+        return section.number("share", above=0), True
+    return top.number("eps", above=0), False
+
+
+def _phi(top: Section) -> float | str | None:
+    if top.values.get("gls") is None:
+        return None
+    section = top.section("gls", "{phi: number} or {phi: fit}")
+    section.only("phi")
+    if section.values.get("phi") == "fit":
+        return "fit"
+    allowed = "Allowed: numbers from 0 up to, not including, 1; or fit."
+    phi = section.values.get("phi")
+    if isinstance(phi, bool) or not isinstance(phi, (int, float)) or not 0 <= phi < 1:
+        section.fail(f"'{phi}' is not a valid value of 'phi'", "phi", hint=allowed)
+    return float(phi)
+
+
+def _ridge(top: Section, m: int, intercept: int | None) -> tuple[tuple[float, ...], ...] | None:
+    value = top.values.get("ridge")
+    penalise = top.flag("penalise_intercept", False)
+    if value is None or value == 0:
+        return None
+    if isinstance(value, list):
+        p = np.array(value, dtype=float) if all(isinstance(row, list) and len(row) == m for row in value) else None
+        if p is None or p.shape != (m, m) or not np.array_equal(p, p.T) or np.linalg.eigvalsh(p)[0] < -1e-12 * p.max():
+            top.fail(
+                "the ridge matrix does not fit the features",
+                "ridge",
+                hint=f"Allowed: a number, or a symmetric positive semidefinite {m} x {m} matrix.",
+            )
+        return tuple(tuple(float(cell) for cell in row) for row in value)
+    weight = top.number("ridge", least=0)
+    free = None if penalise else intercept
+    return tuple(tuple(weight if i == j and i != free else 0.0 for j in range(m)) for i in range(m))

@@ -1,0 +1,180 @@
+"""One model group, day by day: rows of ``models.changes`` and ``models.metrics``, and the state between days."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from jobs.days import US_PER_DAY
+from jobs.model_change import state as states
+from jobs.model_change.config import ModelConfig
+from jobs.model_change.kernel import Kernel
+from jobs.model_change.periodic import best_periods, errors_by_period
+from jobs.model_change.records import Event, Settings, Trace
+from jobs.model_change.rounds import Chunk, Rounds
+from jobs.model_change.statistics import Array
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def settings_of(config: ModelConfig, group: str) -> Settings:
+    """What the kernel needs of a model's group."""
+    return Settings(
+        k=len(config.groups[group]),
+        m=len(config.feature_names),
+        window=config.window,
+        infinite=config.infinite,
+        eps=config.eps,
+        eps_is_share=config.eps_is_share,
+        constraint=config.constraint,
+        local=config.detector != "exact",
+        exact=config.detector != "local",
+        prediction=config.metric == "prediction",
+        intercept=config.intercept,
+        ridge=config.ridge,
+        phi=config.phi,
+    )
+
+
+class GroupMonitor:
+    """Args: the model, its group, and the snapshot to go on from (None: the model's start).
+
+    Raises:
+        ValueError: if the snapshot has another form; `states.loads` tells beforehand.
+    """
+
+    def __init__(self, config: ModelConfig, group: str, snapshot: str | None = None):
+        self.config, self.group = config, group
+        self.nodes = config.groups[group]
+        values: dict[str, Any] = {}
+        if snapshot is not None:
+            loaded = states.loads(snapshot)
+            if loaded is None:
+                raise ValueError("the snapshot was written by another version")
+            values = loaded
+        self.rounds = Rounds(config, group, values.get("rounds"))
+        self.kernel = Kernel(settings_of(config, group), values.get("kernel"))
+        self.last_beta: Array | None = values.get("last_beta")
+
+    @property
+    def eps(self) -> float | None:
+        """Threshold in force: None before the first window of a model whose eps is a share."""
+        return self.kernel.state.eps if self.config.eps_is_share else self.config.eps
+
+    def snapshot(self) -> str:
+        """The state after the last day, as JSON."""
+        return states.dumps(
+            {"rounds": vars(self.rounds.carry), "kernel": self.kernel.state, "last_beta": self.last_beta}
+        )
+
+    def day(self, day: date, reduced: pa.Table) -> tuple[list[dict[str, Any]], dict[str, Any] | None]:
+        """Monitor one UTC day.
+
+        Args:
+            day: the day; days must come in order, without holes.
+            reduced: its rounds, from `reduce.reduce_rows` (rows of other groups are ignored).
+
+        Returns:
+            rows of models.changes, and the row of models.metrics or None if the day had no usable round.
+        """
+        changes: list[dict[str, Any]] = []
+        traces: list[tuple[Chunk, Trace]] = []
+        before = self.last_beta
+        first = True
+        for chunk in self.rounds.chunks(reduced):
+            if chunk.reset:
+                self.kernel.reset()
+            anchor = np.zeros(len(chunk.ts), dtype=bool)
+            anchor[0], first = first, False
+            trace = self.kernel.feed(chunk.x, chunk.y, chunk.gap, anchor)
+            traces.append((chunk, trace))
+            changes += self._changes(chunk, trace)
+            if trace.counted[-1]:
+                self.last_beta = trace.beta[-1].copy()
+        return changes, self._metrics(day, traces, before) if traces else None
+
+    def _changes(self, chunk: Chunk, trace: Trace) -> list[dict[str, Any]]:
+        found = []
+        for event in sorted(trace.events, key=lambda event: event.at):
+            if event.kind == "unidentifiable" and event.beta_before is None:
+                continue
+            ts = _EPOCH + timedelta(microseconds=int(chunk.ts[event.at]))
+            found.append(
+                {
+                    "model": self.config.name,
+                    "group_id": self.group,
+                    "ts": ts,
+                    "kind": event.kind,
+                    "round": int(chunk.number[event.at]),
+                    "violators": self._violators(event),
+                    "max_value": _finite(event.max_value),
+                    "error_before": _finite(event.error_before),
+                    "exceeded": event.exceeded,
+                    "beta_before": self._beta(event.beta_before),
+                    "beta_after": self._beta(event.beta_after),
+                    "rounds_since_previous": event.since,
+                    "event_date": ts.date(),
+                }
+            )
+        return found
+
+    def _violators(self, event: Event) -> list[str] | None:
+        return [self.nodes[j] for j in event.violators] if event.violators else None
+
+    def _beta(self, beta: Array | None) -> list[dict[str, Any]] | None:
+        if beta is None:
+            return None
+        return [{"feature": n, "value": float(v)} for n, v in zip(self.config.feature_names, beta, strict=True)]
+
+    def _metrics(self, day: date, traces: list[tuple[Chunk, Trace]], before: Array | None) -> dict[str, Any]:
+        config, k, m = self.config, len(self.nodes), len(self.config.feature_names)
+        trace = {
+            name: np.concatenate([getattr(t, name) for _, t in traces])
+            for name in ("counted", "beta", "error_local", "error_exact", "reports", "synced", "sse", "sum_y", "sum_yy")
+        }
+        used, counted = len(trace["counted"]), int(trace["counted"].sum())
+        local, exact = config.detector != "exact", config.detector != "local"
+        v, replies = int(trace["reports"].sum()), int(trace["synced"].sum()) * k
+        error = trace["error_local" if local else "error_exact"]
+        max_error = float(np.nanmax(error)) if np.isfinite(error).any() else None
+        per: tuple[int | None, int | None] = (None, None)
+        if config.per_baseline and max_error is not None and before is not None and counted > 1:
+            beta = np.concatenate([before[None], trace["beta"][trace["counted"]]])
+            per = best_periods(errors_by_period(beta, counted // 2), max_error)
+        return {
+            "model": config.name,
+            "group_id": self.group,
+            "day": day,
+            "rounds": used,
+            "rounds_skipped": US_PER_DAY // config.round_us - used,
+            "syncs": int(trace["synced"].sum()) if local else None,
+            "changes": sum(e.kind == "change" for _, t in traces for e in t.events) if exact else None,
+            "reports_up": v if local else None,
+            "polls_down": replies if local else None,
+            "normalized_up": (v + replies) / (k * counted) if local and counted else None,
+            "normalized_all": (v + 3 * replies) / (k * counted) if local and counted else None,
+            # A report and a poll are one number, a reply and a broadcast carry a symmetric matrix and a vector.
+            "bytes": 8 * (v + replies + 2 * replies * (m * (m + 3) // 2)) if local else None,
+            "max_error": max_error,
+            "per_T": per[0],
+            "per_T_mono": per[1],
+            "carried_share": float(sum(int(c.carried.sum()) for c, _ in traces)) / (used * k),
+            "r2": _r2(trace, k),
+        }
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and np.isfinite(value) else None
+
+
+def _r2(trace: dict[str, Array], k: int) -> float | None:
+    """1 - (squared errors of the exact models) / (spread of the response), over the day's counted rounds."""
+    rows = np.isfinite(trace["sse"])
+    if not rows.any():
+        return None
+    sse, y, yy = (float(np.add.accumulate(trace[name][rows])[-1]) for name in ("sse", "sum_y", "sum_yy"))
+    spread = yy - y**2 / (k * int(rows.sum()))
+    return 1 - sse / spread if spread > 0 else None

@@ -1,0 +1,186 @@
+"""The monitor of spec 6.6/6.7: rounds in, synchronisations and changes out, in any chunks with the same bits.
+
+Window sums are kept relative to anchors: at the first round of every UTC day (and at the first window) they are summed
+anew from the raw window, from there on the per-round changes are added one after the other. So no chunking, and no
+day's length, shows in a result, and rounding never piles up over more than a day (design §6).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from jobs.model_change import exact, local
+from jobs.model_change.basis import Basis
+from jobs.model_change.constraints import EVALUATORS, Evaluator
+from jobs.model_change.records import Event, Settings, State, Trace
+from jobs.model_change.statistics import Array, Moments, fit_phi, identifiable, norm, pooled, running, solve
+
+#: Numbers of one block of drifts that may be in memory at a time (8 bytes each).
+_BLOCK_NUMBERS = 2_000_000
+_BLOCK_ROUNDS = 512
+
+
+class Kernel:
+    """One model (one group) over time.
+
+    Args:
+        settings: the model.
+        state: where an earlier kernel stopped; None for the beginning.
+        evaluator: the local test; by default the one ``settings.constraint`` names.
+        record_values: also return every node's value in every round (costs a full evaluation; for tests and pictures).
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        state: State | None = None,
+        *,
+        evaluator: Evaluator | None = None,
+        record_values: bool = False,
+    ):
+        self.settings = settings
+        self.state = state or State(x=np.zeros((0, settings.k, settings.m)), y=np.zeros((0, settings.k)))
+        self.evaluator = evaluator or EVALUATORS[settings.constraint]
+        self.bounds = settings.constraint if evaluator is None else ""
+        self.record_values = record_values
+
+    def reset(self) -> None:
+        """Forget the window and the reference (``on_gap: reset``); basis, eps and phi stay frozen."""
+        old, s = self.state, self.settings
+        self.state = State(
+            fed=old.fed, x=np.zeros((0, s.k, s.m)), y=np.zeros((0, s.k)), basis=old.basis, eps=old.eps, phi=old.phi
+        )
+
+    def feed(self, x: Array, y: Array, gap: Array, anchor: Array) -> Trace:
+        """Take the next n complete rounds.
+
+        Args:
+            x: (n, k, m) features, y: (n, k) responses, both finite.
+            gap: (n,) rounds since the round before (1 where none is missing).
+            anchor: (n,) whether the round is the first of its UTC day.
+        """
+        s, st = self.settings, self.state
+        trace = Trace.empty(len(x), s.k, s.m, self.record_values)
+        first = len(st.x)
+        x, y, gap = np.concatenate([st.x, x]), np.concatenate([st.y, y]), np.concatenate([st.gap, gap])
+        at = first if st.ready else self._warm_up(x, y, gap, first, trace)
+        if st.ready and at < len(x):
+            assert st.basis is not None
+            z, u = st.basis.rows(x), st.basis.response(y)
+            trace.counted[at - first :] = True
+            starts = [first + int(i) for i in np.flatnonzero(anchor)]
+            block = int(max(16, min(_BLOCK_ROUNDS, _BLOCK_NUMBERS // (s.k * s.m**2))))
+            while at < len(x):
+                if anchor[at - first]:
+                    self._anchor(z[:at], u[:at], gap[:at])
+                stop = min([at + block, len(x), *(i for i in starts if i > at)])
+                self._block(z[:stop], u[:stop], gap[:stop], at, first, trace)
+                at = stop
+        st.fed += len(x) - first
+        keep = s.window if not s.infinite else (1 if st.ready else len(x))
+        st.x, st.y, st.gap = x[-keep:].copy(), y[-keep:].copy(), gap[-keep:].copy()
+        return trace
+
+    def _sums(self, z: Array, u: Array, gap: Array) -> tuple[Array, Array]:
+        a, c = Moments(self.state.phi).dense(z, u, gap)
+        return (a, c) if self.settings.local else (pooled(a[None]), pooled(c[None]))
+
+    def _anchor(self, z: Array, u: Array, gap: Array) -> None:
+        st = self.state
+        if self.settings.infinite:
+            assert st.base_a is not None and st.base_c is not None
+            st.base_a, st.base_c = st.base_a + st.run_a, st.base_c + st.run_c
+        else:
+            w = self.settings.window
+            st.base_a, st.base_c = self._sums(z[-w:], u[-w:], gap[-w:])
+        st.run_a, st.run_c = np.zeros_like(st.base_a), np.zeros_like(st.base_c)
+
+    def _penalty(self) -> Array | float:
+        assert self.state.basis is not None
+        p = self.state.basis.ridge(self.settings.ridge_matrix)
+        return 0.0 if p is None else p
+
+    def _warm_up(self, x: Array, y: Array, gap: Array, first: int, trace: Trace) -> int:
+        """Look for the first round that completes an identifiable window; returns the place after it."""
+        w = self.settings.window
+        for t in range(max(first, w - 1), len(x)):
+            rows = slice(0 if self.settings.infinite else t - w + 1, t + 1)
+            if self._begin(x[rows], y[rows], gap[rows], t - first, trace):
+                return t + 1
+        return len(x)
+
+    def _begin(self, x: Array, y: Array, gap: Array, at: int, trace: Trace) -> bool:
+        s, st = self.settings, self.state
+        p = s.ridge_matrix
+        basis = st.basis
+        if basis is None:
+            # A penalised intercept makes the fit depend on the level of y: then y keeps its level.
+            centre_y = p is None or s.intercept is None or not np.any(p[s.intercept])
+            plain = Basis.from_window(x, y, intercept=s.intercept, prediction=False, centre_y=centre_y)
+            if s.prediction:
+                a = pooled(Moments(None).dense(plain.rows(x), plain.response(y), gap)[0][None])
+                if not identifiable(a)[0]:
+                    return False
+            basis = Basis.from_window(x, y, intercept=s.intercept, prediction=s.prediction, centre_y=centre_y)
+        z, u = basis.rows(x), basis.response(y)
+        penalty = basis.ridge(p)
+        phi = st.phi
+        if phi is None and s.phi == "fit":
+            a, c = (pooled(v[None]) for v in Moments(None).dense(z, u, gap))
+            beta = solve(a if penalty is None else a + penalty, c)[0]
+            phi = fit_phi(z, u, gap, beta) if np.all(np.isfinite(beta)) else None
+            if phi is None:
+                return False
+        elif phi is None and s.phi is not None:
+            phi = float(s.phi)
+        a, c = Moments(phi).dense(z, u, gap)
+        total = pooled(a[None])[0] + (0.0 if penalty is None else penalty)
+        beta = solve(total[None], pooled(c[None]))[0]
+        if not np.all(np.isfinite(beta)):
+            return False
+        if st.eps is None:
+            st.eps = s.eps * float(norm(basis.monitored(beta[None]))[0]) if s.eps_is_share else s.eps
+        st.basis, st.phi, st.ready = basis, phi, True
+        st.base_a, st.base_c = (a, c) if s.local else (pooled(a[None]), pooled(c[None]))
+        st.run_a, st.run_c = np.zeros_like(st.base_a), np.zeros_like(st.base_c)
+        st.exact_beta, st.exact_lost = beta, False
+        if s.local:
+            local.install(st, s.k, total, beta, st.base_a, st.base_c)
+        st.last = {"sync": st.fed + at, "change": st.fed + at}
+        trace.events.append(Event(at, "init", None, basis.original(beta[None])[0]))
+        return True
+
+    def _block(self, z: Array, u: Array, gap: Array, at: int, first: int, trace: Trace) -> None:
+        """Rounds ``at`` to the end of the given rows, which begin far enough back for the window."""
+        s, st = self.settings, self.state
+        assert st.basis is not None and st.run_a is not None and st.run_c is not None
+        n = len(z) - at
+        window = None if s.infinite else s.window
+        lo = at - (window or (1 if st.phi else 0))
+        d_a, d_c = Moments(st.phi).changes(z[lo:], u[lo:], gap[lo:], window, n)
+        if not s.local:
+            d_a, d_c = pooled(d_a)[:, None], pooled(d_c)[:, None]
+        d_a, d_c = running(st.run_a, d_a), running(st.run_c, d_c)
+        st.run_a, st.run_c = d_a[-1].copy(), d_c[-1].copy()
+        a, c = d_a + st.base_a, d_c + st.base_c
+        total = pooled(a) + self._penalty()
+        beta = solve(total, pooled(c))
+        place = at - first
+        trace.beta[place : place + n] = st.basis.monitored(beta)
+        if s.exact:
+            exact.detect(st, beta, place, trace, alone=not s.local)
+        if s.local:
+            local.detect(self, a, c, total, beta, place, trace)
+        e = u[at:] - _predicted(beta, z[at:])
+        rows = slice(place, place + n)
+        trace.sse[rows], trace.sum_y[rows], trace.sum_yy[rows] = (
+            pooled(v[:, :, None])[:, 0] for v in (e**2, u[at:], u[at:] ** 2)
+        )
+
+
+def _predicted(beta: Array, z: Array) -> Array:
+    """z (n, k, m) times beta (n, m), added in a fixed order: (n, k)."""
+    total = z[:, :, 0] * beta[:, 0, None]
+    for i in range(1, z.shape[2]):
+        total += z[:, :, i] * beta[:, i, None]
+    return total

@@ -1,0 +1,96 @@
+"""The monitor as a library: a model and events in; changes, metrics and state out, without Spark or a lake."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from jobs.days import day_of_us, day_start_us
+from jobs.errors import UsageError
+from jobs.model_change.config import ModelConfig, load_model, parse_model
+from jobs.model_change.daily import GroupMonitor
+from jobs.model_change.reduce import reduce_rows
+from schemas.models import CHANGES, METRICS
+
+
+@dataclass(frozen=True)
+class MonitorResult:
+    """``changes`` and ``metrics`` as in ``models.changes`` and ``models.metrics``; ``state`` per group, as JSON.
+
+    ``next_day`` is the day that a call with this state goes on from.
+    """
+
+    changes: pa.Table
+    metrics: pa.Table
+    state: dict[str, str]
+    next_day: date
+
+
+def monitor(
+    model: ModelConfig | dict[str, Any] | str | Path,
+    rows: pa.Table | list[dict[str, Any]],
+    *,
+    key: str = "key",
+    until: date | None = None,
+    after: MonitorResult | None = None,
+) -> MonitorResult:
+    """Run a model over events.
+
+    Args:
+        model: a checked model, the content of its YAML, the YAML text, or the path of its file.
+        rows: events: ``ts`` (UTC timestamps or microseconds), the key column, the model's columns; any order.
+        key: name of the key column.
+        until: first day not to run; default: the day after the last event.
+        after: result of an earlier call to go on from; rows before its ``next_day`` are ignored.
+
+    Returns:
+        the result; it does not depend on how the days were divided over calls.
+
+    Raises:
+        DefinitionError: for a wrong model. InputError: for rows without its columns.
+    """
+    config = _config(model)
+    reduced = reduce_rows(config, rows, key)
+    first = after.next_day if after else config.start
+    last = day_of_us(pc.max(reduced["round_us"]).as_py()) + timedelta(days=1) if len(reduced) else first
+    end = until or max(last, first)
+    if end < first:
+        raise UsageError(f"until {end} lies before {first}, where the monitor goes on")
+    changes: list[dict[str, Any]] = []
+    metrics: list[dict[str, Any]] = []
+    state = {}
+    for group in config.groups:
+        run = GroupMonitor(config, group, after.state[group] if after else None)
+        for day, part in by_day(reduced, first, end):
+            found, row = run.day(day, part)
+            changes += found
+            metrics += [row] if row else []
+        state[group] = run.snapshot()
+    return MonitorResult(
+        pa.Table.from_pylist(changes, schema=CHANGES.arrow()),
+        pa.Table.from_pylist(metrics, schema=METRICS.arrow()),
+        state,
+        end,
+    )
+
+
+def by_day(reduced: pa.Table, first: date, end: date) -> list[tuple[date, pa.Table]]:
+    """Every day of ``[first, end)`` with its rows, also days without rows."""
+    table = reduced.sort_by("round_us")
+    us = table["round_us"].to_numpy()
+    days = [first + timedelta(days=i) for i in range((end - first).days)]
+    cuts = us.searchsorted([day_start_us(day) for day in (*days, end)]) if days else []
+    return [(day, table.slice(cuts[i], cuts[i + 1] - cuts[i])) for i, day in enumerate(days)]
+
+
+def _config(model: ModelConfig | dict[str, Any] | str | Path) -> ModelConfig:
+    if isinstance(model, ModelConfig):
+        return model
+    if isinstance(model, Path) or (isinstance(model, str) and "\n" not in model and model.endswith((".yaml", ".yml"))):
+        return load_model(model)
+    return parse_model(model)

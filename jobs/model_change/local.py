@@ -1,0 +1,106 @@
+"""The local detector: every node tests its own drift; one violation synchronises all (spec 1.4, 2.4-2.6, 4.4)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from jobs.model_change.constraints import Reference, clear_cut, violates
+from jobs.model_change.records import Event, State, Trace
+from jobs.model_change.statistics import Array, norm
+
+if TYPE_CHECKING:
+    from jobs.model_change.kernel import Kernel
+
+#: Rounds looked at together right after a synchronisation; doubled while nothing happens.
+_SHORT = 16
+
+
+def install(state: State, k: int, total: Array, beta: Array, a: Array, c: Array) -> None:
+    """Make the sums of this round the reference of every node; a NaN model leaves the monitor unidentifiable."""
+    found = bool(np.all(np.isfinite(beta)))
+    state.ref_average, state.ref_beta = (total / k, beta.copy()) if found else (None, None)
+    state.ref_a, state.ref_c = a.copy(), c.copy()
+
+
+def reference(state: State, k: int) -> Reference | None:
+    """The reference in force, or None while unidentifiable."""
+    if state.ref_average is None or state.ref_beta is None or state.basis is None:
+        return None
+    return Reference(state.ref_average, state.ref_beta, state.basis, k)
+
+
+def detect(kernel: Kernel, a: Array, c: Array, total: Array, beta: Array, place: int, trace: Trace) -> None:
+    """Walk a block: node sums a (n, k, m, m), c (n, k, m), pooled sums with ridge, internal models (n, m)."""
+    st, s = kernel.state, kernel.settings
+    basis, eps = st.basis, st.eps
+    assert basis is not None and eps is not None
+    monitored = trace.beta[place : place + len(beta)]
+    ref = reference(st, s.k)
+    at, size = 0, _SHORT
+    while at < len(beta):
+        value: float | None = None
+        violators: tuple[int, ...] = ()
+        if ref is None:
+            end = at
+        else:
+            stop = min(at + size, len(beta))
+            end, violators, value = _first_violation(kernel, ref, a[at:stop], c[at:stop], trace, place + at)
+            end += at
+            trace.error_local[place + at : place + end] = norm(monitored[at:end] - ref.monitored)
+            if not violators:
+                at, size = stop, size * 2
+                continue
+        old = ref
+        install(st, s.k, total[end], beta[end], a[end], c[end])
+        ref = reference(st, s.k)
+        now = st.fed + place + end
+        event = Event(
+            place + end,
+            "sync",
+            None if old is None else basis.original(old.beta[None])[0],
+            None,
+            violators=violators,
+            max_value=value,
+            since=now - st.last["sync"],
+        )
+        if ref is None:
+            event.kind = "unidentifiable"
+        else:
+            event.beta_after = basis.original(ref.beta[None])[0]
+            event.kind = "recovered" if old is None else "sync"
+            trace.error_local[place + end] = 0.0
+            if old is not None:
+                event.error_before = float(norm((ref.monitored - old.monitored)[None])[0])
+                event.exceeded = event.error_before > eps
+        trace.events.append(event)
+        trace.reports[place + end], trace.synced[place + end] = len(violators), True
+        st.last["sync"] = now
+        at, size = end + 1, _SHORT
+
+
+def _first_violation(
+    kernel: Kernel, ref: Reference, a: Array, c: Array, trace: Trace, place: int
+) -> tuple[int, tuple[int, ...], float | None]:
+    """(row, violators, largest value) of the first row with a violation; (rows, (), None) if there is none."""
+    st = kernel.state
+    assert st.eps is not None and st.ref_a is not None and st.ref_c is not None
+    n, k, m = c.shape
+    d_a, d_c = (a - st.ref_a).reshape(-1, m, m), (c - st.ref_c).reshape(-1, m)
+    fine, bad = clear_cut(kernel.bounds, ref, d_a, d_c, st.eps)
+    open_ = np.flatnonzero(~fine & ~bad)
+    if len(open_):
+        bad[open_] = violates(*kernel.evaluator(ref, d_a[open_], d_c[open_], st.eps), st.eps)
+    rows = np.flatnonzero(bad.reshape(n, k).any(axis=1))
+    last = int(rows[0]) if len(rows) else n
+    if trace.values is not None:
+        upto = min(last + 1, n) * k
+        trace.values[place : place + upto // k] = kernel.evaluator(ref, d_a[:upto], d_c[:upto], st.eps)[0].reshape(
+            -1, k
+        )
+    if not len(rows):
+        return n, (), None
+    node = slice(last * k, last * k + k)
+    value = kernel.evaluator(ref, d_a[node], d_c[node], st.eps)[0]
+    return last, tuple(int(j) for j in np.flatnonzero(bad[node])), float(np.max(value))

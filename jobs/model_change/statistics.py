@@ -1,0 +1,163 @@
+"""Least-squares statistics of windows: dense sums, their per-round changes, models, identifiability (spec 1, 4.1-4.4).
+
+Every function gives the same bits for a round whatever block of rounds it is called with: sums run in a fixed order,
+small matrices are handled one by one (LAPACK) and never as one big product whose kernel depends on the block's size.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+Array = np.ndarray
+#: Rounds per step of a dense sum; part of the order in which it adds.
+_STEP = 256
+#: Smallest ratio of extreme eigenvalues of the unit-diagonal matrix at which a model counts as identifiable (spec 4.4).
+_IDENTIFIABLE = 1e-12
+
+
+def outer(left: Array, right: Array) -> Array:
+    """``left[..., i] * right[..., j]`` for (..., m) arrays; (..., m) and (...) give (..., m)."""
+    if right.ndim == left.ndim:
+        return left[..., :, None] * right[..., None, :]
+    return left * right[..., None]
+
+
+def apply(matrix: Array, rows: Array) -> Array:
+    """``matrix @ row`` for every row of a (..., m) array, added in a fixed order."""
+    total = rows[..., 0, None] * matrix[:, 0]
+    for i in range(1, matrix.shape[1]):
+        total += rows[..., i, None] * matrix[:, i]
+    return total
+
+
+def norm(rows: Array) -> Array:
+    """Euclidean norm over the last axis, added in a fixed order."""
+    total = rows[..., 0] ** 2
+    for i in range(1, rows.shape[-1]):
+        total = total + rows[..., i] ** 2
+    return np.sqrt(total)
+
+
+class Moments:
+    """Window sums of ``x x^T`` and ``x y`` per node, for ordinary or AR(1) generalised least squares.
+
+    Args:
+        phi: AR(1) coefficient in [0, 1), None or 0 for ordinary least squares. The generalised sums are the scaled form
+            of spec 4.2, (1 - phi^2) X^T S^-1 X, with phi^g across a gap of g rounds.
+    """
+
+    def __init__(self, phi: float | None):
+        self.phi = phi or 0.0
+        self.start_weight = 1.0 - self.phi**2
+
+    def _steps(self, values: Array, gap: Array) -> tuple[Array, Array]:
+        """Quasi-differences of rounds 1.. of ``values`` and their weights; ``gap``: rounds since the one before."""
+        power = self.phi ** gap[1:].astype(float)
+        shape = (-1,) + (1,) * (values.ndim - 1)
+        return values[1:] - power.reshape(shape) * values[:-1], self.start_weight / (1.0 - power**2)
+
+    def dense(self, x: Array, y: Array, gap: Array) -> tuple[Array, Array]:
+        """Sums over all given rounds: x (n, k, m), y (n, k), gap (n,) -> (k, m, m), (k, m)."""
+        if not self.phi:
+            return self._sum(x, x), self._sum(x, y)
+        z, weight = self._steps(x, gap)
+        u, _ = self._steps(y, gap)
+        first = self.start_weight
+        weighted = z * weight[:, None, None]
+        return first * outer(x[0], x[0]) + self._sum(weighted, z), first * outer(x[0], y[0]) + self._sum(weighted, u)
+
+    @staticmethod
+    def _sum(left: Array, right: Array) -> Array:
+        total = np.zeros(left.shape[1:] + right.shape[2:])
+        for lo in range(0, len(left), _STEP):
+            total += np.add.reduce(outer(left[lo : lo + _STEP], right[lo : lo + _STEP]), axis=0)
+        return total
+
+    def changes(self, x: Array, y: Array, gap: Array, window: int | None, n: int) -> tuple[Array, Array]:
+        """What each of the last ``n`` rounds adds to the window sums, less what leaves.
+
+        Args:
+            x, y, gap: the rounds before (``window`` of them if sliding, at least one if phi) and the ``n`` new ones.
+            window: length W of a sliding window; None for an infinite one.
+
+        Returns:
+            (n, k, m, m) and (n, k, m).
+        """
+        h = len(x) - n
+        if not self.phi:
+            return self._plain(x, x, window, h), self._plain(x, y, window, h)
+        z, weight = self._steps(x, gap)
+        u, _ = self._steps(y, gap)
+        z_weighted = z * weight[:, None, None]
+        found = []
+        for values, steps in ((x, z), (y, u)):
+            change = outer(z_weighted[h - 1 :], steps[h - 1 :])
+            if window is not None:
+                change -= outer(z_weighted[h - window : h - window + n], steps[h - window : h - window + n])
+                ends = self.start_weight * outer(
+                    x[h - window : h - window + n + 1], values[h - window : h - window + n + 1]
+                )
+                change += ends[1:] - ends[:-1]
+            found.append(change)
+        return found[0], found[1]
+
+    @staticmethod
+    def _plain(left: Array, right: Array, window: int | None, h: int) -> Array:
+        change = outer(left[h:], right[h:])
+        if window is not None:
+            change -= outer(left[h - window : len(left) - window], right[h - window : len(left) - window])
+        return change
+
+
+def pooled(values: Array) -> Array:
+    """Sum over nodes (axis 1) in node order."""
+    total = values[:, 0].copy()
+    for j in range(1, values.shape[1]):
+        total += values[:, j]
+    return total
+
+
+def running(carry: Array, changes: Array) -> Array:
+    """``carry`` plus the sums of the first 1, 2, ... of ``changes``: the same bits in one piece or in many."""
+    changes[0] += carry
+    return np.add.accumulate(changes, axis=0, out=changes)
+
+
+def identifiable(a: Array) -> Array:
+    """Whether each of (n, m, m) matrices determines a model (spec 4.4): (n,) bool."""
+    m = a.shape[-1]
+    diagonal = np.einsum("nii->ni", a)
+    usable = np.all(diagonal > 0, axis=1) & np.all(np.isfinite(a), axis=(1, 2))
+    scale = np.sqrt(np.where(usable[:, None], diagonal, 1.0))
+    unit = np.where(usable[:, None, None], a, np.eye(m)) / (scale[:, :, None] * scale[:, None, :])
+    # With trace m the other eigenvalues multiply to at most e, so the smallest is at least det / e and the largest at
+    # most m: only matrices that this cannot decide need their eigenvalues.
+    doubtful = usable & ~(np.linalg.det(unit) > 10 * m * _IDENTIFIABLE)
+    if doubtful.any():
+        values = np.linalg.eigvalsh(unit[doubtful])
+        usable[doubtful] = values[:, 0] >= _IDENTIFIABLE * values[:, -1]
+    return usable
+
+
+def solve(a: Array, c: Array) -> Array:
+    """Models of (n, m, m), (n, m) sums; rows of NaN where `identifiable` says no."""
+    good = identifiable(a)
+    beta = np.full(c.shape, np.nan)
+    if good.any():
+        beta[good] = np.linalg.solve(a[good], c[good][:, :, None])[:, :, 0]
+    return beta
+
+
+def fit_phi(x: Array, y: Array, gap: Array, beta: Array) -> float:
+    """Pooled AR(1) coefficient of the residuals of one window (spec 4.2), limited to [0, 0.999]."""
+    e = y - apply(beta[None, :], x)[..., 0]
+    pairs = gap[1:] == 1
+    past = float(np.sum(e[:-1][pairs] ** 2))
+    return min(max(float(np.sum(e[1:][pairs] * e[:-1][pairs])) / past, 0.0), 0.999) if past > 0 else 0.0
+
+
+def window_constant(k: int) -> float:
+    """Smallest W/m at which the asymptotic norm bound of spec 5.1 is 1/3 for ``k`` nodes (the corrected root)."""
+    root = k**-0.5
+    s = k * ((6 + root) - (36 + 12 * root) ** 0.5)
+    return 1.0 / s**2

@@ -1,0 +1,250 @@
+"""Cases of ``monitor-cases.json`` through the product's public functions.
+
+The one exception: the printed infinite-window constraint (spec 3.1) exists only here, as an oracle that is wrong.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from jobs.model_change.basis import Basis
+from jobs.model_change.carry import fill
+from jobs.model_change.constraints import EVALUATORS, Reference, violates
+from jobs.model_change.kernel import Kernel
+from jobs.model_change.periodic import best_periods, errors_by_period
+from jobs.model_change.records import Settings, Trace
+from jobs.model_change.statistics import Moments, norm, solve, window_constant
+
+_NOT_YET = ("variance_zone", "sign_test", "dynamic_sync", "box_zones")
+
+
+def _printed_infinite(ref: Reference, d_a: np.ndarray, d_c: np.ndarray, eps: float) -> tuple[np.ndarray, np.ndarray]:
+    """Printed eq. 4.8: ||Ahat0^-1 d|| + ||beta0||; unsound and useless, see spec 3.1."""
+    value = norm(ref.shift(ref.drift_of_c(d_a, d_c))) + norm(ref.monitored)
+    return value, np.full(len(value), -np.inf)
+
+
+def run_monitor_case(case: dict[str, Any], tolerance: dict[str, Any]) -> list[str] | None:
+    """Differences between a case and what the product does: empty if equal, None if not supported yet."""
+    if case["kind"] in _NOT_YET or case["kind"] not in _KINDS:
+        return None
+    check = _Check(1e-5 if case["id"] == "traffic-quartic" else tolerance["rtol"], tolerance["atol"])
+    _KINDS[case["kind"]](case, check)
+    return check.differences
+
+
+class _Check:
+    def __init__(self, rtol: float, atol: float):
+        self.rtol, self.atol = rtol, atol
+        self.differences: list[str] = []
+
+    def same(self, name: str, found: Any, wanted: Any) -> None:
+        """Compare numbers (nested lists, None = undefined) within tolerance, everything else exactly."""
+        left, right = _numbers(found), _numbers(wanted)
+        if left is None or right is None:
+            if found != wanted:
+                self.differences.append(f"{name}: {found!r} instead of {wanted!r}")
+        elif left.shape != right.shape:
+            self.differences.append(f"{name}: shape {left.shape} instead of {right.shape}")
+        else:
+            off = ~np.isclose(left, right, rtol=self.rtol, atol=self.atol, equal_nan=True)
+            if off.any():
+                at = tuple(int(i) for i in np.argwhere(off)[0])
+                self.differences.append(f"{name}{list(at)}: {left[at]!r} instead of {right[at]!r}")
+
+
+def _numbers(value: Any) -> np.ndarray | None:
+    if isinstance(value, bool):
+        return None
+    try:
+        array = np.array(value, dtype=float)
+    except (TypeError, ValueError):
+        return None
+    return np.where(np.isfinite(array), array, np.nan)
+
+
+def case_settings(case: dict[str, Any]) -> Settings:
+    """Kernel settings of a case of kind ``monitor``."""
+    p = case["params"]
+    x = np.array(case["X"], dtype=float)
+    ones = [i for i in range(p["m"]) if np.all(x[:, :, i] == 1.0)]
+    ridge = p.get("ridge_RtR")
+    return Settings(
+        k=p["k"],
+        m=p["m"],
+        window=p["W"],
+        infinite=p["model"] == "infinite",
+        eps=p["eps"],
+        constraint="onesided" if p["constraint"] == "printed_infinite" else p["constraint"],
+        local=True,
+        exact=True,
+        intercept=ones[0] if ones else None,
+        ridge=None if ridge is None else tuple(map(tuple, ridge)),
+        phi=p.get("phi"),
+    )
+
+
+def _monitor(case: dict[str, Any], check: _Check) -> None:
+    expect, settings = case["expect"], case_settings(case)
+    x, y, complete = fill(np.array(case["X"], dtype=float), np.array(case["Y"], dtype=float))
+    start = int(np.argmax(complete))
+    check.same("first_complete_round", start, expect["first_complete_round"])
+    printed = case["params"]["constraint"] == "printed_infinite"
+    kernel = Kernel(settings, evaluator=_printed_infinite if printed else None, record_values=True)
+    x, y = x[start:], y[start:]
+    traces, at, state = [], start, None
+    sizes = case["params"].get("chunk_sizes") or [len(x)]
+    for size in sizes:
+        rows = slice(at - start, at - start + size)
+        traces.append((at, kernel.feed(x[rows], y[rows], np.ones(size, np.int64), np.zeros(size, bool))))
+        at += size
+        if state is None:
+            state = _state(kernel, start)
+    _compare(check, expect, settings, traces, state)
+
+
+def _state(kernel: Kernel, start: int) -> dict[str, Any] | None:
+    """The state after the first chunk in the features' own coordinates (there is none before the first window)."""
+    st = kernel.state
+    if st.basis is None or st.ref_a is None:
+        return None
+    j = st.basis.row_map
+    e = st.basis.constant
+    a, c = j @ st.ref_a @ j.T, (st.ref_c + st.ref_a @ e) @ j.T
+    a1, c1 = st.base_a + st.run_a, st.base_c + st.run_c
+    reference = Reference(st.ref_average, st.ref_beta, st.basis, kernel.settings.k)
+    return {
+        "rounds_consumed": st.fed + start,
+        "last_sync_round": st.last["sync"] + start,
+        "A0": a.tolist(),
+        "c0": c.tolist(),
+        "Ahat_inv": (st.basis.beta_map @ reference.inverse @ st.basis.beta_map.T).tolist(),
+        "beta0": reference.monitored.tolist(),
+        "D": (j @ a1 @ j.T - a).tolist(),
+        "d": ((c1 + a1 @ e) @ j.T - c).tolist(),
+    }
+
+
+def _compare(
+    check: _Check,
+    expect: dict[str, Any],
+    settings: Settings,
+    traces: list[tuple[int, Trace]],
+    state: dict[str, Any] | None,
+) -> None:
+    events = [(at + event.at, event) for at, trace in traces for event in trace.events]
+    init = next((r, e) for r, e in events if e.kind == "init")
+    syncs = [(r, e) for r, e in events if e.kind in ("sync", "recovered", "unidentifiable")]
+    counted = np.concatenate([trace.counted for _, trace in traces])
+    error = np.concatenate([trace.error_local for _, trace in traces])[counted]
+    values = np.concatenate([trace.values for _, trace in traces])[counted]
+    beta = np.concatenate([trace.beta for _, trace in traces])
+    check.same("init_round", init[0], expect["init_round"])
+    check.same("beta_init", init[1].beta_after, expect["beta_init"])
+    check.same("values", values.tolist(), expect["values"])
+    check.same("sync_rounds", [r for r, _ in syncs], expect["sync_rounds"])
+    check.same("violations", [{"round": r, "nodes": list(e.violators)} for r, e in syncs], expect["violations"])
+    wanted = [[None] * settings.m if b is None else b for b in expect["sync_betas"]]
+    found = [[None] * settings.m if e.beta_after is None else e.beta_after.tolist() for _, e in syncs]
+    check.same("sync_betas", found, wanted)
+    check.same("beta_exact_last", beta[-1].tolist(), expect["beta_exact_last"])
+    check.same("error_after_resolution", error.tolist(), expect["error_after_resolution"])
+    worst = float(np.nanmax(error))
+    check.same("max_error", worst, expect["max_error"])
+    check.same("guarantee_holds", worst <= settings.eps * (1 + 1e-9), expect["guarantee_holds"])
+    v, n = sum(len(e.violators) for _, e in syncs), len(syncs) * settings.k
+    share = settings.k * int(counted.sum())
+    messages = {
+        "violation_reports": v,
+        "poll_replies": n,
+        "polls_down": n,
+        "broadcasts_down": n,
+        "monitored_rounds": int(counted.sum()),
+        "normalized_up": (v + n) / share,
+        "normalized_all": (v + 3 * n) / share,
+    }
+    for name, value in expect["messages"].items():
+        check.same(f"messages.{name}", messages[name], value)
+    for name, value in expect.get("state_after_first_chunk", {}).items():
+        check.same(f"state_after_first_chunk.{name}", (state or {}).get(name), value)
+
+
+def _constraint_values(case: dict[str, Any], check: _Check) -> None:
+    a, c, d_a, d_c = (np.array(case[key], dtype=float) for key in ("A0hat", "c0hat", "D", "d"))
+    beta = solve(a[None], c[None])[0]
+    ref = Reference(a, beta, Basis(np.zeros(len(c)), 0.0, None, None), 1)
+    error = norm(solve((a + d_a)[None], (c + d_c)[None]) - beta)[0]
+    check.same("true_error", float(error), case["expect"]["true_error"])
+    for name, wanted in case["expect"]["values"].items():
+        evaluate = _printed_infinite if name == "printed_infinite" else EVALUATORS[name]
+        value, size = evaluate(ref, d_a[None], d_c[None], case["params"]["eps"])
+        check.same(f"values.{name}", float(value[0]), wanted)
+        if (
+            name != "printed_infinite"
+            and not violates(value, size, case["params"]["eps"])[0]
+            and error > case["params"]["eps"]
+        ):
+            check.differences.append(f"{name} is silent although the error exceeds eps")
+
+
+def _combine(case: dict[str, Any], check: _Check) -> None:
+    a, c = np.array(case["A"]), np.array(case["c"])
+    check.same("local", solve(a, c).tolist(), case["expect"]["local"])
+    check.same("pooled", solve(a.sum(axis=0)[None], c.sum(axis=0)[None])[0].tolist(), case["expect"]["pooled"])
+
+
+def _gls_stats(case: dict[str, Any], check: _Check) -> None:
+    x, y = np.array(case["x"])[:, None, :], np.array(case["y"])[:, None]
+    w, phi, expect = case["params"]["W"], case["params"]["phi"], case["expect"]
+    moments, gap = Moments(phi), np.ones(len(x), np.int64)
+    dense = [
+        moments.dense(x[r - w + 1 : r + 1], y[r - w + 1 : r + 1], gap[r - w + 1 : r + 1]) for r in expect["rounds"]
+    ]
+    step_a, step_c = moments.changes(x, y, gap, w, len(x) - w)
+    rolled = [dense[0]]
+    for d_a, d_c in zip(step_a, step_c, strict=True):
+        rolled.append((rolled[-1][0] + d_a, rolled[-1][1] + d_c))
+    for how, found in (("dense", dense), ("incremental", rolled)):
+        for scale, suffix in ((1.0, "_scaled"), (1.0 - phi**2, "")):
+            check.same(f"B{suffix} {how}", [(a[0] / scale).tolist() for a, _ in found], expect[f"B{suffix}"])
+            check.same(f"d{suffix} {how}", [(c[0] / scale).tolist() for _, c in found], expect[f"d{suffix}"])
+
+
+def _window_constant(case: dict[str, Any], check: _Check) -> None:
+    for row in case["expect"]:
+        check.same(f"w_over_m k={row['k']}", window_constant(row["k"]), row["w_over_m"])
+
+
+def _periodic(case: dict[str, Any], check: _Check) -> None:
+    p, expect = case["params"], case["expect"]
+    x, y = np.array(case["X"], dtype=float), np.array(case["Y"], dtype=float)
+    settings = Settings(
+        k=x.shape[1],
+        m=x.shape[2],
+        window=p["W"],
+        infinite=False,
+        eps=1e9,
+        constraint="residual",
+        local=False,
+        exact=True,
+    )
+    trace = Kernel(settings).feed(x, y, np.ones(len(x), np.int64), np.zeros(len(x), bool))
+    beta = np.concatenate([trace.events[0].beta_after[None], trace.beta[trace.counted]])
+    errors = errors_by_period(beta, p["T_max"])
+    check.same("max_error_by_T", errors.tolist(), expect["max_error_by_T"])
+    star, mono = best_periods(errors, p["bound"])
+    check.same("T_star", star, expect["T_star"])
+    check.same("T_mono", mono, expect["T_mono"])
+    check.same("normalized", 1 / star if star else None, expect["normalized"])
+
+
+_KINDS = {
+    "monitor": _monitor,
+    "constraint_values": _constraint_values,
+    "combine": _combine,
+    "gls_stats": _gls_stats,
+    "window_constant": _window_constant,
+    "periodic": _periodic,
+}
