@@ -40,6 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the rows of the statement."""
     lake = Lake(Home.from_env())
+    rows: Iterator[Sequence[Any]]
     if args.statement is None:
         columns, rows = ["table"], iter([(name,) for name in lake.tables()])
     else:

@@ -1,19 +1,18 @@
 """SQL on the published tables without a JVM: DuckDB over delta-rs (design §2, tables.md).
 
-Only the tables that a query mentions are opened, as Arrow datasets into which DuckDB pushes filters and projections
-(also of single struct fields), so that an answer takes about a second whatever the lake holds.
+Only the tables that a query mentions are opened. delta-rs names their files and DuckDB reads them, with filters and
+projections (also of single struct fields) pushed down, so that an answer takes about a second whatever the lake holds.
 """
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from jobs.errors import InfrastructureError, UsageError
 from jobs.lake.registered import registered_table
+from jobs.lake.scan import Scan, empty, list_tables, literal, quoted, scan
 from jobs.paths import Home
 from schemas import models, ops
 
@@ -25,19 +24,15 @@ SCHEMAS = ("raw", "events", "quarantine", "matches", "models", "ops")
 #: The view over the matches of all patterns; no pattern may have its name.
 ALL = "all"
 _CURRENT = "current_"
-_PART = r'"(?:[^"]|"")*"|[^\s."(]+'
-_NAME = re.compile(rf"(?:{_PART})(?:\.(?:{_PART}))*")
+_PART = r'(?:"(?:[^"]|"")*"|[^\W\d]\w*)'
+#: ``schema.name`` of the lake; text and comments are matched only to be stepped over.
+_TOKEN = re.compile(
+    rf"""'(?:[^']|'')*'|--[^\n]*|/\*.*?\*/|(?<![\w".])(?P<schema>"?\b(?:{"|".join(SCHEMAS)})\b"?)\s*\.\s*{_PART}|{_PART}""",
+    re.IGNORECASE | re.DOTALL,
+)
 _KNOWN = {("ops", name): table for name, table in ops.ALL.items()} | {
     ("models", table.name): table for table in (models.CHANGES, models.METRICS, models.STATE)
 }
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
 
 
 class Lake:
@@ -73,11 +68,11 @@ class Lake:
 
         try:
             self._check_statement(sql)
-            for name in self._mentioned(sql):
-                self._prepare(name)
+            for schema, name in self._mentioned(sql):
+                self._define(schema, name)
             return self.con.execute(sql)
         except duckdb.Error as error:
-            raise self._explained(error) from None
+            raise self._explained(error, sql) from None
 
     def tables(self) -> list[str]:
         """Everything that can be queried, as ``schema.name``."""
@@ -102,56 +97,43 @@ class Lake:
                 hint="Use SELECT, FROM, DESCRIBE, SUMMARIZE, SHOW ALL TABLES, EXPLAIN, or COPY (SELECT …) TO 'file'.",
             )
 
-    def _mentioned(self, sql: str) -> list[list[str]]:
-        """The tables that ``sql`` mentions, each as its parts."""
+    def _mentioned(self, sql: str) -> list[tuple[str, str]]:
+        """What ``sql`` may mean by ``schema.name``; aliases can look alike, so not all need to exist."""
         if re.match(r"\s*show\b", sql, re.IGNORECASE):
             return [_parts(name) for name in self.tables()]
-        return [_parts(name) for name in sorted(self.con.get_table_names(sql, qualified=True))]
-
-    def _prepare(self, parts: Sequence[str]) -> None:
-        if len(parts) > 2 or (len(parts) == 2 and parts[0].lower() not in (*SCHEMAS, "information_schema", "main")):
-            raise self._unknown(".".join(parts))
-        if len(parts) == 1:
-            homes = [s for s in SCHEMAS if parts[0] in self._names(s)]
-            if homes:
-                raise UsageError(
-                    f"table {parts[0]} needs its schema",
-                    hint=f"Write {' or '.join(f'{schema}.{_shown(parts[0])}' for schema in homes)}.",
-                )
-        elif (schema := parts[0].lower()) in SCHEMAS:
-            self._define(schema, parts[1])
+        return [_parts(found[0]) for found in _TOKEN.finditer(sql) if found["schema"]]
 
     def _define(self, schema: str, name: str) -> None:
+        """Make ``schema.name`` known to DuckDB if there is such a table; if not, its own error will say so."""
         if (schema, name.lower()) in self._ready:
             return
         if (schema, name.lower()) == ("matches", ALL):
             self._define_all()
-            return
-        if schema == "ops" and name.lower().startswith(_CURRENT):
+        elif schema == "ops" and name.lower().startswith(_CURRENT):
             self._define_current(name.lower())
-            return
-        known = self._names(schema)
-        found = name if name in known else next((n for n in known if n.lower() == name.lower()), None)
-        if found is not None:
-            self._register(schema, found, self._dataset(schema, found))
+        elif found := self._found(schema, name):
+            self._register(schema, found, self._scan(schema, found))
         elif (schema, name.lower()) in _KNOWN and any(self._names(s) for s in SCHEMAS):
             # A table that nothing has been written to yet is an empty table, not an unknown one.
-            self._register(schema, name.lower(), _KNOWN[schema, name.lower()].arrow().empty_table())
-        else:
-            raise self._unknown(f"{schema}.{name}")
+            self._register(schema, name.lower(), empty(_KNOWN[schema, name.lower()].arrow()))
 
-    def _register(self, schema: str, name: str, rows: Any) -> None:
-        handle = f"_{schema}_{len(self._ready)}"
-        self.con.register(handle, rows)
-        self.con.execute(f"CREATE VIEW {schema}.{_quoted(name)} AS SELECT * FROM {handle}")
-        self._ready[schema, name.lower()] = [(field.name, str(field.type)) for field in rows.schema]
+    def _found(self, schema: str, name: str) -> str | None:
+        """The table's name as it is written in the lake; DuckDB's names do not tell case."""
+        known = self._names(schema)
+        return name if name in known else next((n for n in known if n.lower() == name.lower()), None)
+
+    def _register(self, schema: str, name: str, found: Scan) -> None:
+        if found.dataset is not None:
+            self.con.register(found.handle, found.dataset)
+        self.con.execute(f"CREATE VIEW {schema}.{quoted(name)} AS {found.sql}")
+        self._ready[schema, name.lower()] = [(field.name, str(field.type)) for field in found.schema]
 
     def _define_current(self, name: str) -> None:
         base = name.removeprefix(_CURRENT)
-        table = ops.ALL.get(base)
-        if table is None:
-            raise self._unknown(f"ops.{name}")
         self._define("ops", base)
+        if ("ops", base) not in self._ready:
+            return
+        table = ops.ALL[base]
         key = ", ".join(table.key)
         self.con.execute(
             f"CREATE VIEW ops.{name} AS SELECT * FROM ops.{base} "
@@ -161,22 +143,22 @@ class Lake:
 
     def _define_all(self) -> None:
         if not any(self._names(schema) for schema in SCHEMAS):
-            raise self._unknown(f"matches.{ALL}")
+            return
         patterns = [name for name in self._names("matches") if "/" not in name]
         with ThreadPoolExecutor(8) as pool:
-            opened = list(pool.map(lambda name: self._dataset("matches", name), patterns))
+            opened = list(pool.map(lambda name: self._scan("matches", name), patterns))
         selects = []
-        for pattern, rows in zip(patterns, opened, strict=True):
+        for pattern, scanned in zip(patterns, opened, strict=True):
             if ("matches", pattern.lower()) not in self._ready:
-                self._register("matches", pattern, rows)
-            selects.append(_all_select(pattern, rows.schema))
+                self._register("matches", pattern, scanned)
+            selects.append(_all_select(pattern, scanned.schema))
         if not selects:
             selects = [
                 "SELECT NULL::VARCHAR AS pattern, NULL::VARCHAR AS match_id, NULL::TIMESTAMPTZ AS start_ts, "
                 "NULL::TIMESTAMPTZ AS end_ts, NULL::TIMESTAMPTZ AS decision_ts, "
                 "NULL::MAP(VARCHAR, VARCHAR[]) AS events WHERE false"
             ]
-        self.con.execute(f"CREATE VIEW matches.{_quoted(ALL)} AS {' UNION ALL '.join(selects)}")
+        self.con.execute(f"CREATE VIEW matches.{quoted(ALL)} AS {' UNION ALL '.join(selects)}")
         names = ("pattern", "match_id", "start_ts", "end_ts", "decision_ts", "events")
         self._ready["matches", ALL] = [(name, "") for name in names]
 
@@ -186,26 +168,32 @@ class Lake:
             self._listed[schema] = sorted(list_tables(self.home, schema))
         return self._listed[schema]
 
-    def _dataset(self, schema: str, name: str) -> Any:
+    def _scan(self, schema: str, name: str) -> Scan:
         from deltalake.exceptions import DeltaError
 
         folder = registered_table(self.home, name) if schema == "matches" and "/" not in name else name
         try:
-            return open_dataset(self.home.table(schema, folder))
+            return scan(self.con, self.home.table(schema, folder))
         except (DeltaError, OSError) as error:
             first = str(error).strip().splitlines()[0]
             raise InfrastructureError(f"table {schema}.{name} cannot be read: {first}") from error
 
-    def _unknown(self, name: str) -> UsageError:
+    def _unknown(self, name: str, sql: str) -> UsageError:
+        meant = [_parts(found[0]) for found in _TOKEN.finditer(sql) if found["schema"]]
+        schema = next((s for s, n in meant if n == name and (s, n.lower()) not in self._ready), None)
+        full = f"{schema}.{_shown(name)}" if schema else name
         exists = self.tables()
         if not exists:
             return UsageError(
-                f"the lake at {self.home.lake} is empty: there is no table {name} yet",
+                f"the lake at {self.home.lake} is empty: there is no table {full} yet",
                 hint="`make run` fills it with the shipped data; `python -m jobs ingest SOURCE FROM TO` with yours.",
             )
-        return UsageError(f"there is no table {name}", hint=f"There are {', '.join(exists)}.")
+        homes = [f"{s}.{_shown(name)}" for s in SCHEMAS if self._found(s, name)]
+        if schema is None and homes:
+            return UsageError(f"table {name} needs its schema", hint=f"Write {' or '.join(homes)}.")
+        return UsageError(f"there is no table {full}", hint=f"There are {', '.join(exists)}.")
 
-    def _explained(self, error: Exception) -> UsageError:
+    def _explained(self, error: Exception, sql: str) -> UsageError:
         """DuckDB's message as one sentence, with the columns that exist where one was not found."""
         text = str(error).strip()
         first = re.sub(r"^\w+( \w+)? Error: ", "", text.splitlines()[0])
@@ -219,8 +207,10 @@ class Lake:
                 f"{array[2]} has no field {array[1]}: it is not one event",
                 hint=f"If it is an array of events, write {array[2]}[1].{array[1]} or unnest({array[2]}).",
             )
-        if table := re.search(r"Table with name (\S+) does not exist", text):
-            return self._unknown(table[1])
+        if table := re.search(r"Table with name (.+?) does not exist", text):
+            return self._unknown(table[1].strip('"'), sql)
+        if place := re.search(r"(?:Catalog|Schema with name) \"?(.+?)\"? does not exist", text):
+            return UsageError(f"there is no schema {place[1]}", hint=f"There are {', '.join(SCHEMAS)}.")
         mark = re.search(r"^LINE \d+: .*\n.*\^", text, re.MULTILINE)
         return UsageError(f"{first}\n{mark[0]}" if mark else first)
 
@@ -232,15 +222,16 @@ class Lake:
         return "; ".join(said) + "."
 
 
-def _parts(name: str) -> list[str]:
-    """``matches."my-pattern" AS m`` → ``["matches", "my-pattern"]``."""
-    found = _NAME.match(name)
-    parts = re.findall(_PART, found[0] if found else name)
-    return [part[1:-1].replace('""', '"') if part.startswith('"') else part for part in parts]
+def _parts(name: str) -> tuple[str, str]:
+    """``matches."my-pattern"`` → ``("matches", "my-pattern")``."""
+    schema, table = (
+        part[1:-1].replace('""', '"') if part.startswith('"') else part for part in re.findall(_PART, name)
+    )
+    return schema.lower(), table
 
 
 def _shown(name: str) -> str:
-    return name if re.fullmatch(r"[A-Za-z_]\w*", name) else _quoted(name)
+    return name if re.fullmatch(r"[A-Za-z_]\w*", name) else quoted(name)
 
 
 def _described(column: str, kind: str) -> str:
@@ -256,45 +247,16 @@ def _all_select(pattern: str, schema: pa.Schema) -> str:
 
     entries = []
     for field in schema:
-        column = _quoted(field.name)
+        column = quoted(field.name)
         if pa.types.is_struct(field.type):
             ids = f"CASE WHEN {column} IS NULL THEN NULL ELSE [{column}.event_id] END"
         elif pa.types.is_list(field.type) or pa.types.is_large_list(field.type):
             ids = f"list_transform({column}, lambda x: x.event_id)"
         else:
             continue
-        entries.append(f"{{'k': {_literal(field.name)}, 'v': {ids}}}")
+        entries.append(f"{{'k': {literal(field.name)}, 'v': {ids}}}")
     bound = f"list_filter([{', '.join(entries)}], lambda e: e.v IS NOT NULL)"
     return (
-        f"SELECT {_literal(pattern)} AS pattern, match_id, start_ts, end_ts, decision_ts, "
-        f"map_from_entries({bound}) AS events FROM matches.{_quoted(pattern)}"
+        f"SELECT {literal(pattern)} AS pattern, match_id, start_ts, end_ts, decision_ts, "
+        f"map_from_entries({bound}) AS events FROM matches.{quoted(pattern)}"
     )
-
-
-def list_tables(home: Home, schema: str) -> list[str]:
-    """Names of the Delta tables under ``schema``, those of a newer version as ``name/v2``."""
-    from pyarrow import fs
-
-    place = home.lake if "://" in home.lake else os.path.abspath(home.lake)
-    system, root = fs.FileSystem.from_uri(place) if "://" in place else (fs.LocalFileSystem(), place)
-
-    def folders(path: str) -> list[str]:
-        entries = system.get_file_info(fs.FileSelector(path, allow_not_found=True))
-        return [entry.base_name for entry in entries if entry.type == fs.FileType.Directory]
-
-    found = []
-    for name in folders(f"{root}/{schema}"):
-        inside = folders(f"{root}/{schema}/{name}")
-        if "_delta_log" in inside:
-            found.append(name)
-        if schema == "matches":
-            versions = [v for v in inside if re.fullmatch(r"v\d+", v)]
-            found += [f"{name}/{v}" for v in versions if "_delta_log" in folders(f"{root}/{schema}/{name}/{v}")]
-    return found
-
-
-def open_dataset(uri: str) -> Any:
-    """The current version of a Delta table as an Arrow dataset."""
-    from deltalake import DeltaTable
-
-    return DeltaTable(uri).to_pyarrow_dataset()

@@ -1,0 +1,151 @@
+"""How a Delta table becomes something DuckDB can select from (used by ``jobs.lake.sql``).
+
+On a local disk DuckDB's own Parquet reader takes the list of files that delta-rs gives: it starts in a tenth of the
+time of an Arrow dataset (whose import pulls in pandas) and trusts no file statistics of the Delta log, in which Spark
+cuts timestamps to milliseconds. Object stores, which DuckDB reaches only by an extension, go through Arrow.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from jobs.paths import Home
+
+if TYPE_CHECKING:
+    import duckdb
+    from deltalake import DeltaTable
+
+_SIMPLE = {
+    pa.string(): "VARCHAR",
+    pa.bool_(): "BOOLEAN",
+    pa.int8(): "TINYINT",
+    pa.int16(): "SMALLINT",
+    pa.int32(): "INTEGER",
+    pa.int64(): "BIGINT",
+    pa.float32(): "FLOAT",
+    pa.float64(): "DOUBLE",
+    pa.date32(): "DATE",
+    pa.binary(): "BLOB",
+    pa.timestamp("us", tz="UTC"): "TIMESTAMPTZ",
+    pa.timestamp("us"): "TIMESTAMP",
+}
+
+
+@dataclass(frozen=True)
+class Scan:
+    """How to read a table.
+
+    Args:
+        sql: a SELECT that gives the rows.
+        schema: their Arrow schema.
+        handle: name in ``sql`` under which ``dataset`` must be registered first.
+        dataset: an Arrow dataset, or ``None`` if DuckDB reads the files itself.
+    """
+
+    sql: str
+    schema: pa.Schema
+    handle: str = ""
+    dataset: Any = None
+
+
+def quoted(name: str) -> str:
+    """``name`` as a DuckDB identifier."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def literal(text: str) -> str:
+    """``text`` as a DuckDB string."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def duckdb_type(kind: pa.DataType) -> str:
+    """The DuckDB type that holds values of an Arrow type of ``schemas/``.
+
+    Raises:
+        TypeError: the type does not occur in Delta tables.
+    """
+    if kind in _SIMPLE:
+        return _SIMPLE[kind]
+    if pa.types.is_decimal(kind):
+        return f"DECIMAL({kind.precision}, {kind.scale})"
+    if pa.types.is_list(kind):
+        return f"{duckdb_type(kind.value_type)}[]"
+    if pa.types.is_map(kind):
+        return f"MAP({duckdb_type(kind.key_type)}, {duckdb_type(kind.item_type)})"
+    if pa.types.is_struct(kind):
+        return f"STRUCT({', '.join(f'{quoted(field.name)} {duckdb_type(field.type)}' for field in kind)})"
+    raise TypeError(f"no DuckDB type for {kind}")
+
+
+def empty(schema: pa.Schema) -> Scan:
+    """A table without rows."""
+    columns = ", ".join(f"NULL::{duckdb_type(field.type)} AS {quoted(field.name)}" for field in schema)
+    return Scan(f"SELECT {columns} WHERE false", schema)
+
+
+def scan(con: duckdb.DuckDBPyConnection, uri: str) -> Scan:
+    """The current version of the Delta table at ``uri``; may be called from several threads at once.
+
+    Raises:
+        deltalake.exceptions.DeltaError: it cannot be read.
+    """
+    from deltalake import DeltaTable
+
+    table = DeltaTable(uri)
+    schema = pa.schema(table.schema().to_arrow())
+    if "://" in uri:
+        return Scan(f"SELECT * FROM {quoted(uri)}", schema, uri, table.to_pyarrow_dataset())
+    files = _files(table, uri)
+    return _parquet(con, files, schema, table.metadata().partition_columns) if files else empty(schema)
+
+
+def _files(table: DeltaTable, uri: str) -> list[str]:
+    """Paths of the table's files, the oldest first; characters that DuckDB takes for wildcards are escaped."""
+    from urllib.parse import unquote
+
+    actions = table.get_add_actions(flatten=True)
+    # Column by column: pa.table() would import pandas only to see whether this is one of its frames.
+    times, paths = actions.column("modification_time").to_pylist(), actions.column("path").to_pylist()
+    aged = [path for _, path in sorted(zip(times, paths, strict=True))]
+    return [re.sub(r"([\[*?])", r"[\1]", os.path.join(uri, unquote(path))) for path in aged]
+
+
+def _parquet(con: duckdb.DuckDBPyConnection, files: list[str], schema: pa.Schema, partitions: list[str]) -> Scan:
+    options = "hive_partitioning = false"
+    if partitions:
+        types = ", ".join(f"{literal(name)}: {duckdb_type(schema.field(name).type)}" for name in partitions)
+        options = f"hive_partitioning = true, hive_types = {{{types}}}"
+    # Columns are only ever added, so the oldest file tells whether all have them; to look at all takes long.
+    oldest = con.cursor().execute(f"DESCRIBE SELECT * FROM read_parquet({literal(files[0])}, {options})").fetchall()
+    if not set(schema.names) <= {name for name, *_ in oldest}:
+        options += ", union_by_name = true"
+    listed = ", ".join(literal(path) for path in files)
+    columns = ", ".join(quoted(name) for name in schema.names)
+    return Scan(f"SELECT {columns} FROM read_parquet([{listed}], {options})", schema)
+
+
+def list_tables(home: Home, schema: str) -> list[str]:
+    """Names of the Delta tables under ``schema``, those of a newer version of a match table as ``name/v2``."""
+    from pyarrow import fs
+
+    remote = "://" in home.lake
+    system, root = fs.FileSystem.from_uri(home.lake) if remote else (fs.LocalFileSystem(), os.path.abspath(home.lake))
+
+    def folders(path: str) -> list[str]:
+        entries: list[Any] = system.get_file_info(fs.FileSelector(path, allow_not_found=True))
+        return [entry.base_name for entry in entries if entry.type == fs.FileType.Directory]
+
+    found = []
+    for name in folders(f"{root}/{schema}"):
+        inside = folders(f"{root}/{schema}/{name}")
+        if "_delta_log" in inside:
+            found.append(name)
+        if schema == "matches":
+            versions = [v for v in inside if re.fullmatch(r"v\d+", v)]
+            found += [f"{name}/{v}" for v in versions if "_delta_log" in folders(f"{root}/{schema}/{name}/{v}")]
+    return found
