@@ -1,0 +1,30 @@
+"""DAGs ``ingest_<source>``: the landing files of a day to raw and events, one Spark application a day."""
+
+from collections.abc import Generator
+from typing import Any
+
+from airflow.sdk import DAG, Metadata, task
+
+from jobs.airflow_run import tasks
+from jobs.airflow_run.dag import STEP_TIMEOUT, daily, events, this_day, this_run
+from jobs.airflow_run.names import source_names
+from jobs.airflow_run.settings import SPARK_POOL
+from jobs.paths import Home
+
+
+def ingest_dag(source: str) -> DAG:
+    """The DAG of one source."""
+    with daily(f"ingest_{source}", f"Landing files of {source} to events", source, max_active_runs=1) as dag:
+
+        @task(pool=SPARK_POOL, execution_timeout=STEP_TIMEOUT, outlets=[events(source)])
+        def ingest() -> Generator[Metadata, None, dict[str, Any]]:
+            result = tasks.run_step("ingest", source, this_day(), run_id=this_run())
+            yield Metadata(events(source), result)
+            return result
+
+        ingest()
+    return dag
+
+
+for _source in source_names(Home.from_env()):
+    globals()[f"ingest_{_source}"] = ingest_dag(_source)

@@ -1,0 +1,104 @@
+"""``make run``: the shipped days of every source through the DAGs by a real scheduler, then what came of it."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from datetime import UTC, datetime
+
+from jobs.airflow_run.api import ApiUnreachable, day_of_run
+from jobs.airflow_run.chain import OPEN_STATES, Chain
+from jobs.airflow_run.launcher import Airflow, close_finished_backfills, run_program
+from jobs.airflow_run.names import dag_ids
+from jobs.airflow_run.progress import Progress
+from jobs.airflow_run.shipped import shipped_days
+from jobs.airflow_run.summary import Timing, print_summary
+from jobs.env import doctor
+from jobs.errors import InfrastructureError
+from jobs.paths import Home
+
+POLL_S = 0.5
+#: The automatic runs of yesterday find nothing to do; minutes mean that something hangs.
+AUTOMATIC_TIMEOUT_S = 180.0
+#: Silence of the API server after which the run is given up; the launcher restarts a dead one within seconds.
+SILENCE_S = 120.0
+
+
+def demo() -> int:
+    """Run the chain and print the summary; 0 when every run succeeded, else 1."""
+    parser = argparse.ArgumentParser(prog="make run", description=__doc__)
+    parser.parse_args()
+    home = Home.from_env()
+    doctor.require(home)
+    plan = shipped_days(home)
+    progress = Progress()
+    timing = Timing(datetime.now(UTC))
+    with Airflow(home, say=progress.say) as airflow:
+        timing.mark("start of Airflow: database, API server, scheduler, DAG processor")
+        progress.say(f"Airflow is up at {airflow.page}")
+        _unpause(airflow, progress)
+        timing.mark("automatic runs of yesterday")
+        chain = Chain(home, airflow.api, lambda: close_finished_backfills(airflow), plan)
+        _work(airflow, chain, progress)
+        timing.mark("the chain: land, ingest, detect, monitor")
+        failed = [run for run in chain.runs if not run.ok]
+    timing.mark("stop of Airflow")
+    print_summary(home, chain, airflow.page, timing)
+    return 1 if failed else 0
+
+
+def _unpause(airflow: Airflow, progress: Progress) -> None:
+    """Unpause the DAGs that are paused and wait for the runs that this creates at once: those of yesterday.
+
+    Ingest first: the gates of the others open when it has looked.
+    """
+    paused = {dag_id for dag_id, state in airflow.api.dags().items() if state} & set(dag_ids(airflow.home))
+    ingests = sorted(dag_id for dag_id in paused if dag_id.startswith("ingest_"))
+    for group in (ingests, sorted(paused - set(ingests))):
+        for dag_id in group:
+            airflow.api.pause(dag_id, False)
+        _wait_automatic(airflow, group, progress)
+    if paused:
+        progress.say(f"{len(paused)} DAGs unpaused; their automatic runs of yesterday have ended")
+
+
+def _wait_automatic(airflow: Airflow, group: list[str], progress: Progress) -> None:
+    end = time.monotonic() + AUTOMATIC_TIMEOUT_S
+    waiting = list(group)
+    while waiting:
+        if time.monotonic() > end:
+            raise InfrastructureError(
+                f"the automatic runs of {', '.join(waiting)} have not ended in {AUTOMATIC_TIMEOUT_S:.0f} s",
+                hint="See their logs with make airflow.",
+            )
+        airflow.tick()
+        ended = {
+            str(run["dag_id"])
+            for run in airflow.api.runs(group)
+            if day_of_run(run) is not None and run["state"] not in OPEN_STATES
+        }
+        waiting = [dag_id for dag_id in group if dag_id not in ended]
+        progress.now("waiting for the automatic runs of yesterday: " + ", ".join(waiting))
+        time.sleep(POLL_S)
+
+
+def _work(airflow: Airflow, chain: Chain, progress: Progress) -> None:
+    """Drive the chain until every run has ended."""
+    heard = time.monotonic()
+    while not chain.ended:
+        airflow.tick()
+        try:
+            for run in chain.step():
+                progress.ended(airflow.api, run)
+            progress.tasks(airflow.api, chain)
+            heard = time.monotonic()
+        except ApiUnreachable:
+            # A restart of the API server takes seconds; the tasks go on meanwhile.
+            if time.monotonic() - heard > SILENCE_S:
+                raise
+        time.sleep(POLL_S)
+
+
+if __name__ == "__main__":
+    sys.exit(run_program(demo))

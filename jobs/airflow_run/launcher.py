@@ -1,0 +1,335 @@
+"""Start Airflow's components, keep them running, and leave nothing behind (design §8, "Components").
+
+``airflow standalone`` leaves components running on SIGTERM and never restarts one. Everything here happens in one
+thread: the kernel's death signal, on which the clean-up rests, belongs to the thread that started a process.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import IO
+
+from jobs.airflow_run import guard, settings
+from jobs.airflow_run.api import Api, ApiUnreachable
+from jobs.airflow_run.child import die_with_parent, wait_until
+from jobs.airflow_run.names import dag_ids
+from jobs.airflow_run.ports import HOST, free_port
+from jobs.airflow_run.postgres import Postgres, connection
+from jobs.errors import ChainlakeError, InfrastructureError
+from jobs.paths import PROJECT, Home
+
+#: In the order in which they are stopped: nothing new is started while the rest goes down.
+COMPONENTS = {
+    # Task logs are read from the folder that all components share; serving them too would open a port to the network.
+    "scheduler": ["scheduler", "--skip-serve-logs"],
+    "dag-processor": ["dag-processor"],
+    "api-server": ["api-server"],
+}
+FIRST_API_PORT = 8080
+START_TIMEOUT_S = 180.0
+STOP_GRACE_S = 4.0
+#: A component that dies this often within RESTART_WINDOW_S is broken, not unlucky.
+MAX_RESTARTS = 5
+RESTART_WINDOW_S = 120.0
+
+
+class Stopped(BaseException):
+    """SIGTERM or SIGHUP was received: unwind and stop everything, as Ctrl-C does."""
+
+
+@dataclass
+class Component:
+    """One running Airflow component."""
+
+    name: str
+    process: subprocess.Popen[bytes]
+    starts: list[float] = field(default_factory=list)
+
+
+class Airflow:
+    """A running Airflow; use as a context manager, in the main thread.
+
+    Args:
+        home: the installation.
+        say: receives one line per thing worth knowing.
+    """
+
+    def __init__(self, home: Home, say: Callable[[str], None] = print) -> None:
+        self.home = home
+        self.say = say
+        self.api = Api("")
+        self.page = ""
+        self._components: dict[str, Component] = {}
+        self._env: dict[str, str] = {}
+        self._postgres: Postgres | None = None
+        self._guard: subprocess.Popen[bytes] | None = None
+        self._lock: IO[str] | None = None
+
+    @property
+    def database(self) -> str:
+        """SQLAlchemy URL of the metadata database."""
+        return self._env["AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"]
+
+    def __enter__(self) -> Airflow:
+        for sig in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(sig, _raise_stopped)
+        try:
+            self._start()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def tick(self) -> None:
+        """Restart what died; call it about once a second.
+
+        Raises:
+            InfrastructureError: a component keeps dying.
+        """
+        for component in list(self._components.values()):
+            if component.process.poll() is not None:
+                self._restart(component)
+        if self._postgres is not None and not self._postgres.running():
+            self.say("the database ended; starting it again")
+            # On the same port if it is still free, which it is unless somebody took it in this second; the
+            # components are configured with it.
+            port = self._postgres.port
+            self._postgres.port = port - 1
+            self._postgres.start(self._env)
+            if self._postgres.port != port:
+                raise InfrastructureError(f"port {port} of the database was taken while it restarted")
+
+    def stop(self) -> None:
+        """Stop everything that was started; returns when it is gone. Ctrl-C during it changes nothing."""
+        for sig in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(sig, signal.SIG_IGN)
+        for name in COMPONENTS:
+            if name in self._components:
+                _signal_group(self._components[name].process, signal.SIGTERM)
+        components = list(self._components.values())
+        wait_until(lambda: all(c.process.poll() is not None for c in components), STOP_GRACE_S)
+        for component in components:
+            _signal_group(component.process, signal.SIGKILL)
+            component.process.wait()
+        self._components = {}
+        if self._guard is not None:
+            # Tasks and their Spark applications have process groups of their own.
+            guard.sweep(str(self.home.root))
+        if self._postgres is not None:
+            self._postgres.stop()
+            self._postgres = None
+        if self._guard is not None:
+            guard.dismiss(self._guard)
+            self._guard = None
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        for sig in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(sig, signal.SIG_DFL)
+
+    def _start(self) -> None:
+        self._take_lock()
+        left = guard.sweep(str(self.home.root))
+        if left:
+            self.say(f"ended {left} processes that an earlier run had left")
+        self._guard = guard.start(str(self.home.root))
+        database = os.environ.get("CHAINLAKE_DB", "")
+        if not database:
+            self._postgres = Postgres(self.home.airflow / "postgres")
+            # Without the mark: the database has a death signal of its own, which lets it shut down cleanly.
+            self._postgres.start(dict(os.environ))
+            database = self._postgres.url
+        api_port = free_port(FIRST_API_PORT)
+        self.page = f"http://{HOST}:{api_port}"
+        if api_port != FIRST_API_PORT:
+            self.say(f"port {FIRST_API_PORT} is taken: the Airflow page is at {self.page}")
+        self.api = Api(self.page)
+        self._env = settings.airflow_environment(self.home, database, api_port)
+        self._migrate(database)
+        for name in COMPONENTS:
+            self._components[name] = self._launch(name, [])
+        self._wait_ready()
+        self.api.set_pool(settings.SPARK_POOL, settings.SPARK_SLOTS, "Spark applications that run at a time")
+
+    def _take_lock(self) -> None:
+        self.home.airflow.mkdir(parents=True, exist_ok=True)
+        path = self.home.airflow / "launcher.lock"
+        # Opened without truncation: the one who holds it has written who it is.
+        self._lock = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o644), "r+")
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = self._lock.read().strip() or "another process"
+            self._lock.close()
+            self._lock = None
+            raise InfrastructureError(
+                f"Airflow is already running for {self.home.root} ({holder})",
+                hint="End it with Ctrl-C, or use another CHAINLAKE_HOME.",
+            ) from None
+        self._lock.truncate(0)
+        self._lock.write(f"process {os.getpid()}")
+        self._lock.flush()
+
+    def _migrate(self, database: str) -> None:
+        """Create or update the tables of Airflow, unless this database is known to be up to date."""
+        stamp = self.home.airflow / "migrated"
+        if not (stamp.exists() and stamp.read_text() == _schema_version(database)):
+            self.say("preparing the Airflow database (once)")
+            log = self._log_path("migrate")
+            with open(log, "ab") as out:
+                command = [sys.executable, "-m", "airflow", "db", "migrate"]
+                code = subprocess.call(
+                    command, env=self._env, cwd=PROJECT, stdin=subprocess.DEVNULL, stdout=out, stderr=out
+                )
+            if code != 0:
+                raise InfrastructureError(f"Airflow cannot prepare its database{_last_line(log)}", hint=f"See {log}.")
+            stamp.write_text(_schema_version(database))
+        if self._postgres is not None:
+            self._bury_dead_jobs(database)
+
+    def _bury_dead_jobs(self, database: str) -> None:
+        """Mark components of an earlier run as dead, so that the tasks they ran are taken up at once.
+
+        Airflow waits 30 seconds for a sign of life; here the lock proves that there is none to come. Not done on a
+        database of one's own, where other machines may run schedulers.
+        """
+        with connection(database) as opened, opened.cursor() as cursor:
+            cursor.execute("UPDATE job SET state = 'failed', end_date = now() WHERE state = 'running'")
+
+    def _log_path(self, name: str) -> Path:
+        folder = self.home.airflow / "logs" / "components"
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder / f"{name}.log"
+
+    def _launch(self, name: str, starts: list[float]) -> Component:
+        with open(self._log_path(name), "ab") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "airflow", *COMPONENTS[name]],
+                env=self._env,
+                cwd=PROJECT,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                process_group=0,
+                preexec_fn=die_with_parent(signal.SIGKILL),
+            )
+        return Component(name, process, [*starts, time.monotonic()])
+
+    def _restart(self, component: Component) -> None:
+        code = component.process.returncode
+        _signal_group(component.process, signal.SIGKILL)
+        now = time.monotonic()
+        recent = [start for start in component.starts if now - start < RESTART_WINDOW_S]
+        if len(recent) > MAX_RESTARTS:
+            log = self._log_path(component.name)
+            raise InfrastructureError(
+                f"Airflow's {component.name} ended {len(recent)} times{_last_line(log)}", hint=f"See {log}."
+            )
+        self.say(f"Airflow's {component.name} ended (code {code}); starting it again")
+        if component.name == "scheduler" and self._postgres is not None:
+            with connection(self._postgres.url) as opened, opened.cursor() as cursor:
+                cursor.execute(
+                    "UPDATE job SET state = 'failed', end_date = now() "
+                    "WHERE state = 'running' AND job_type = 'SchedulerJob'"
+                )
+        self._components[component.name] = self._launch(component.name, recent)
+
+    def _wait_ready(self) -> None:
+        """Wait until all components are healthy and every DAG is known."""
+        wanted = set(dag_ids(self.home))
+        missing = "the API server"
+        end = time.monotonic() + START_TIMEOUT_S
+        while time.monotonic() < end:
+            self.tick()
+            try:
+                health = self.api.health()
+                sick = [part for part in ("metadatabase", "scheduler", "dag_processor") if health[part] != "healthy"]
+                missing = ", ".join(sick)
+                if not sick:
+                    errors = self.api.import_errors()
+                    if errors:
+                        raise InfrastructureError(f"the DAG file {errors[0][0]} cannot be imported: {errors[0][1]}")
+                    absent = sorted(wanted - self.api.dags().keys())
+                    missing = f"the DAGs {', '.join(absent)}"
+                    if not absent:
+                        return
+            except ApiUnreachable:
+                missing = "the API server"
+            time.sleep(0.2)
+        raise InfrastructureError(
+            f"Airflow is not ready after {START_TIMEOUT_S:.0f} s: still waiting for {missing}",
+            hint=f"See the logs in {self._log_path('scheduler').parent}.",
+        )
+
+
+def close_finished_backfills(airflow: Airflow) -> None:
+    """Note that backfills whose runs have all ended are complete.
+
+    A DAG can have one open backfill, and the scheduler looks for finished ones every 30 seconds only: far too slow for
+    one backfill per day. This is the scheduler's own statement, said earlier.
+    """
+    with connection(airflow.database) as opened, opened.cursor() as cursor:
+        cursor.execute(
+            "UPDATE backfill SET completed_at = now(), updated_at = now() WHERE completed_at IS NULL "
+            "AND EXISTS (SELECT 1 FROM backfill_dag_run b WHERE b.backfill_id = backfill.id) "
+            "AND NOT EXISTS (SELECT 1 FROM dag_run r WHERE r.backfill_id = backfill.id "
+            "AND r.state IN ('running', 'queued'))"
+        )
+
+
+def _schema_version(database: str) -> str:
+    """Airflow's version and that of its tables in ``database``; without the latter if there are none."""
+    with connection(database) as opened, opened.cursor() as cursor:
+        cursor.execute("SELECT to_regclass('alembic_version') IS NOT NULL")
+        if not cursor.fetchone()[0]:
+            return settings.airflow_version()
+        cursor.execute("SELECT version_num FROM alembic_version")
+        return f"{settings.airflow_version()} {cursor.fetchone()[0]}"
+
+
+def _last_line(log: Path) -> str:
+    lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
+    return f": {lines[-1].strip()[:300]}" if lines else ""
+
+
+def _signal_group(process: subprocess.Popen[bytes], sig: signal.Signals) -> None:
+    """Signal the process group that ``process`` leads, or led: members may outlive their leader."""
+    try:
+        os.killpg(process.pid, sig)
+    except ProcessLookupError:
+        return
+
+
+def _raise_stopped(number: int, frame: FrameType | None) -> None:
+    raise Stopped(number)
+
+
+def run_program(body: Callable[[], int]) -> int:
+    """Run ``body`` as a program: errors in one line, Ctrl-C and SIGTERM as clean ends.
+
+    Returns:
+        The exit code for ``sys.exit``.
+    """
+    try:
+        return body()
+    except ChainlakeError as error:
+        print(f"chainlake: {error.summary}", file=sys.stderr)
+        return error.exit_code
+    except (KeyboardInterrupt, Stopped):
+        print("chainlake: stopped; nothing is left running. Run it again to go on where it was.", file=sys.stderr)
+        return 130

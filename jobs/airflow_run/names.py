@@ -1,0 +1,48 @@
+"""Which DAGs there are, from the names in ``dags/config`` alone: read by the scheduler at every parse, so cheaply."""
+
+from __future__ import annotations
+
+import re
+from datetime import date
+
+from jobs.paths import Home
+
+# One line is enough here and survives a file that is wrong elsewhere: the step says what is wrong with it.
+_SOURCE_LINE = re.compile(r"^source:\s*['\"]?([A-Za-z_][A-Za-z0-9_]*)", re.MULTILINE)
+_START_LINE = re.compile(r"^start:\s*['\"]?(\d{4}-\d\d-\d\d)", re.MULTILINE)
+
+
+def source_names(home: Home) -> list[str]:
+    """Names of the sources: the files of ``sources/``."""
+    return sorted(file.stem for file in (home.config / "sources").glob("*.yaml"))
+
+
+def _models(home: Home) -> list[tuple[str | None, date | None]]:
+    """Source and start of every model file, None where the file does not say."""
+    found = []
+    for file in sorted((home.config / "models").glob("*.yaml")):
+        text = file.read_text(encoding="utf-8", errors="replace")
+        source, start = _SOURCE_LINE.search(text), _START_LINE.search(text)
+        found.append((source.group(1) if source else None, date.fromisoformat(start.group(1)) if start else None))
+    return found
+
+
+def monitored_sources(home: Home) -> list[str]:
+    """Names of the sources that at least one model of ``models/`` is about."""
+    named = {source for source, _ in _models(home)}
+    return [name for name in source_names(home) if name in named]
+
+
+def first_start(home: Home, source: str) -> date | None:
+    """The earliest start of the models of ``source``; None if none of them says."""
+    return min((start for name, start in _models(home) if name == source and start is not None), default=None)
+
+
+def dag_ids(home: Home) -> list[str]:
+    """Ids of all DAGs."""
+    names = source_names(home)
+    return [
+        *(f"ingest_{name}" for name in names),
+        *(f"detect_{name}" for name in names),
+        *(f"monitor_{name}" for name in monitored_sources(home)),
+    ]
