@@ -1,40 +1,47 @@
 """Each shipped pattern by plain loops, written from its meaning and not from the product's code.
 
-Every function yields matches as dictionaries from the pattern's names to an event, or to a list of events for the name that
-stands for several. Nothing here imports ``jobs``. ``python -m tests.shipped.brute_force`` prints the counts that the
-tests pin.
+Every function yields matches as dictionaries from the pattern's names to an event, or to a list of events for the name
+that stands for several. Nothing here imports ``jobs``. ``python -m tests.shipped.brute_force`` prints the counts that
+the tests pin.
 """
 
 from __future__ import annotations
 
+import bisect
 import itertools
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 
-from tests.shipped.shipped_data import US_PER_DAY, by_key
+from tests.shipped.shipped_data import US_PER_DAY, by_key, shipped
 
 MINUTE = 60_000_000
 Match = dict[str, dict | list[dict]]
+#: The events of a source: one list per key, in time order.
+Events = dict[str, list[dict]]
+
+
+def _ts(row: dict) -> int:
+    return row["ts"]
 
 
 def _later(rows: list[dict], event: dict, minutes: float) -> list[dict]:
     """The rows strictly after an event, up to and including so many minutes later."""
-    return [row for row in rows if event["ts"] < row["ts"] <= event["ts"] + minutes * MINUTE]
+    first = bisect.bisect_right(rows, event["ts"], key=_ts)
+    return rows[first : bisect.bisect_right(rows, event["ts"] + minutes * MINUTE, key=_ts)]
 
 
-def bank_follows_market() -> Iterator[Match]:
-    rows = by_key("stock")
-    for market in rows["SPY"]:
+def bank_follows_market(events: Events) -> Iterator[Match]:
+    for market in events["SPY"]:
         if market["close"] <= market["open"] * (1 - 0.0005):
             for ticker in ("AIG", "BAC"):
-                for bank in _later(rows[ticker], market, 3):
+                for bank in _later(events[ticker], market, 3):
                     if bank["close"] <= bank["open"] * (1 - 2 * 0.0005):
                         yield {"market": market, "bank": bank}
 
 
-def shakeout() -> Iterator[Match]:
-    for rows in by_key("stock").values():
+def shakeout(events: Events) -> Iterator[Match]:
+    for rows in events.values():
         for down in rows:
             if down["close"] <= down["open"] * (1 - 0.001):
                 for back in _later(rows, down, 10):
@@ -43,8 +50,8 @@ def shakeout() -> Iterator[Match]:
                         yield {"down": down, "back": back}
 
 
-def three_pushes() -> Iterator[Match]:
-    for rows in by_key("stock").values():
+def three_pushes(events: Events) -> Iterator[Match]:
+    for rows in events.values():
         up = [row for row in rows if row["close"] >= row["open"] * (1 + 0.0005)]
         for a in up:
             for b, c in itertools.permutations(_later(up, a, 5), 2):
@@ -53,8 +60,8 @@ def three_pushes() -> Iterator[Match]:
                     yield {"a": a, "b": b, "c": c}
 
 
-def fall_not_recovered() -> Iterator[Match]:
-    for rows in by_key("stock").values():
+def fall_not_recovered(events: Events) -> Iterator[Match]:
+    for rows in events.values():
         for down in rows:
             if not down["close"] <= down["open"] * (1 - 0.001):
                 continue
@@ -66,8 +73,8 @@ def fall_not_recovered() -> Iterator[Match]:
                         yield {"down": down, "later": later}
 
 
-def breakdown() -> Iterator[Match]:
-    for rows in by_key("traffic").values():
+def breakdown(events: Events) -> Iterator[Match]:
+    for rows in events.values():
         for before in rows:
             if before["speed"] >= 58 and before["flow"] >= 350:
                 for jam in _later(rows, before, 15):
@@ -75,11 +82,10 @@ def breakdown() -> Iterator[Match]:
                         yield {"before": before, "jam": jam}
 
 
-def queue_spillback() -> Iterator[Match]:
-    readings = by_key("traffic")
-    for rows in readings.values():
+def queue_spillback(events: Events) -> Iterator[Match]:
+    for rows in events.values():
         downstream = [
-            other for other in readings.values() if 0 < other[0]["position"] - rows[0]["position"] <= 1.0
+            other for other in events.values() if 0 < other[0]["position"] - rows[0]["position"] <= 1.0
         ]
         for before in rows:
             if before["speed"] > 50:
@@ -91,8 +97,8 @@ def queue_spillback() -> Iterator[Match]:
                                     yield {"before": before, "ahead": ahead, "jam": jam}
 
 
-def stuck() -> Iterator[Match]:
-    for rows in by_key("traffic").values():
+def stuck(events: Events) -> Iterator[Match]:
+    for rows in events.values():
         for early in rows:
             if early["speed"] < 20:
                 after = _later(rows, early, 30)
@@ -102,9 +108,8 @@ def stuck() -> Iterator[Match]:
                             yield {"early": early, "late": late}
 
 
-def queue_tail() -> Iterator[Match]:
-    readings = by_key("traffic")
-    for rows, other in itertools.permutations(readings.values(), 2):
+def queue_tail(events: Events) -> Iterator[Match]:
+    for rows, other in itertools.permutations(events.values(), 2):
         if 0 < other[0]["position"] - rows[0]["position"] <= 1.0:
             slow = {row["ts"]: row for row in other if row["speed"] <= 35 or row["occupancy"] >= 0.25}
             for behind in rows:
@@ -114,17 +119,16 @@ def queue_tail() -> Iterator[Match]:
                         yield {"behind": behind, "ahead": ahead}
 
 
-def gas_onset() -> Iterator[Match]:
-    readings = by_key("sensor")
+def gas_onset(events: Events) -> Iterator[Match]:
     for channel in ("R2", "R3", "R4", "R7", "R8"):
-        for clean in readings[channel]:
-            for gas in _later(readings[channel], clean, 3):
+        for clean in events[channel]:
+            for gas in _later(events[channel], clean, 3):
                 if gas["value"] <= clean["value"] * 0.7:
                     yield {"clean": clean, "gas": gas}
 
 
-def gas_stays() -> Iterator[Match]:
-    rows = by_key("sensor")["R3"]
+def gas_stays(events: Events) -> Iterator[Match]:
+    rows = events["R3"]
     for clean in rows:
         after = _later(rows, clean, 5)
         for lasting in after:
@@ -139,11 +143,10 @@ def gas_stays() -> Iterator[Match]:
                             yield {"clean": clean, "gas": list(gas), "lasting": lasting}
 
 
-def sensors_agree() -> Iterator[Match]:
-    readings = by_key("sensor")
+def sensors_agree(events: Events) -> Iterator[Match]:
 
     def falls(channel: str) -> list[tuple[dict, dict]]:
-        rows = readings[channel]
+        rows = events[channel]
         return [(x, y) for x in rows for y in _later(rows, x, 3) if y["value"] <= x["value"] * 0.8]
 
     for (a, a_low), (b, b_low) in itertools.product(falls("R3"), falls("R8")):
@@ -151,22 +154,19 @@ def sensors_agree() -> Iterator[Match]:
             yield {"a": a, "a_low": a_low, "b": b, "b_low": b_low}
 
 
-#: Every shipped pattern by name.
-PATTERNS = {
-    function.__name__: function
-    for function in (
-        bank_follows_market,
-        shakeout,
-        three_pushes,
-        fall_not_recovered,
-        breakdown,
-        queue_spillback,
-        stuck,
-        queue_tail,
-        gas_onset,
-        gas_stays,
-        sensors_agree,
-    )
+#: Every shipped pattern: its source and its loops.
+PATTERNS: dict[str, tuple[str, Callable[[Events], Iterator[Match]]]] = {
+    "bank_follows_market": ("stock", bank_follows_market),
+    "shakeout": ("stock", shakeout),
+    "three_pushes": ("stock", three_pushes),
+    "fall_not_recovered": ("stock", fall_not_recovered),
+    "breakdown": ("traffic", breakdown),
+    "queue_spillback": ("traffic", queue_spillback),
+    "stuck": ("traffic", stuck),
+    "queue_tail": ("traffic", queue_tail),
+    "gas_onset": ("sensor", gas_onset),
+    "gas_stays": ("sensor", gas_stays),
+    "sensors_agree": ("sensor", sensors_agree),
 }
 
 
@@ -185,8 +185,9 @@ def decision_day(match: Match) -> str:
 
 
 def counts(name: str) -> dict[str, int]:
-    """Matches of a pattern per UTC day."""
-    return dict(sorted(Counter(decision_day(match) for match in PATTERNS[name]()).items()))
+    """Matches of a pattern in the shipped data per UTC day."""
+    source, loops = PATTERNS[name]
+    return dict(sorted(Counter(decision_day(match) for match in loops(by_key(shipped(source), source))).items()))
 
 
 if __name__ == "__main__":

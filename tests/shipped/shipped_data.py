@@ -17,7 +17,7 @@ SOURCES: dict[str, tuple[str, str, str, str, dict[str, str]]] = {
         "Bar",
         "America/New_York",
         "%Y-%m-%d %H:%M:%S",
-        {"ts": "local", "ticker": "ticker", "open": "open", "high": "high", "low": "low", "close": "close", "volume": "volume"},
+        {"ts": "local", "ticker": "ticker"} | {name: name for name in ("open", "high", "low", "close", "volume")},
     ),
     "traffic": (
         "detector",
@@ -44,11 +44,13 @@ SOURCES: dict[str, tuple[str, str, str, str, dict[str, str]]] = {
 }
 
 
-@functools.cache
-def events(source: str) -> pd.DataFrame:
-    """All events of a shipped source: `id` (text, `key@microseconds`), `type`, `ts` (µs since the epoch, UTC), key, attributes."""
+def read(source: str, folder: Path) -> pd.DataFrame:
+    """All rows of a source's landing files in a folder, in time order, whatever their quality.
+
+    Columns: `id` (text, `key@microseconds`), `type`, `ts` (microseconds since the epoch, UTC), the key, the attributes.
+    """
     key, kind, zone, time_format, columns = SOURCES[source]
-    files = sorted((DATA / source).glob("*.csv.gz"))
+    files = sorted(folder.glob("*.csv.gz"))
     rows = pd.concat([pd.read_csv(path, dtype={"Station": str}) for path in files], ignore_index=True)
     rows = rows[list(columns)].rename(columns=columns)
     local = pd.to_datetime(rows.pop("local"), format=time_format)
@@ -59,10 +61,16 @@ def events(source: str) -> pd.DataFrame:
     return rows.sort_values(["ts", key], kind="stable", ignore_index=True)
 
 
-def by_key(source: str) -> dict[str, list[dict]]:
-    """The events of a source as one time-ordered list of dictionaries per key."""
+@functools.cache
+def shipped(source: str) -> pd.DataFrame:
+    """All events of a shipped source."""
+    return read(source, DATA / source)
+
+
+def by_key(rows: pd.DataFrame, source: str) -> dict[str, list[dict]]:
+    """Events as one time-ordered list of dictionaries per key."""
     key = SOURCES[source][0]
     lists: dict[str, list[dict]] = {}
-    for row in events(source).to_dict("records"):
+    for row in rows.to_dict("records"):
         lists.setdefault(row[key], []).append(row)
     return lists

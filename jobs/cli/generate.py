@@ -1,0 +1,79 @@
+"""``python -m jobs generate``: landing files of any size with planted patterns and model changes."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from jobs.days import parse_day
+
+HELP = """Write landing files for one of the shipped sources: seeded, in the format of the shipped files, one file per
+local day. Planted into them are matches of the shipped patterns and changes of a regression relation; the truth file
+says where. Apart from what was planted the data hold no match of a shipped pattern."""
+EXAMPLE = """  python -m jobs generate stock --from 2024-03-04 --days 5 --events-per-day 1000000 --seed 7 \\
+      --out .chainlake/landing/stock --truth truth.json"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The verb's arguments."""
+    parser.add_argument("source", choices=["stock", "traffic", "sensor"], help="whose files to write")
+    parser.add_argument("--from", dest="start", required=True, metavar="DATE", help="first local day, YYYY-MM-DD")
+    parser.add_argument("--days", type=int, default=1, metavar="N", help="number of days (default 1)")
+    parser.add_argument(
+        "--events-per-day",
+        type=int,
+        metavar="M",
+        help="events of a day of 24 hours (default: stock 3840, traffic 4320, sensor 14400); more events, more keys",
+    )
+    parser.add_argument("--seed", type=int, default=0, metavar="S", help="same seed, same bytes (default 0)")
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for the files")
+    parser.add_argument("--truth", type=Path, metavar="FILE", help="write the truth as JSON")
+    parser.add_argument(
+        "--patterns", type=int, default=1, metavar="P", help="matches planted per shipped pattern and day (default 1)"
+    )
+    parser.add_argument(
+        "--changes", type=int, default=1, metavar="C", help="changes of the planted relation per day (default 1)"
+    )
+    parser.add_argument(
+        "--dirt",
+        type=int,
+        default=0,
+        metavar="R",
+        help="rows of each kind of dirt per day: duplicate, conflicting, bad, late, and repeated in the next file",
+    )
+    parser.add_argument("--ticks", action="store_true", help="stock: trades instead of minute bars, nothing planted")
+    parser.add_argument(
+        "--compress", action="store_true", help="compress the files; their bytes then depend on the version of zlib"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Generate, print a summary, write the truth."""
+    # NumPy and pyarrow take a moment to load; `--help` must not wait for them.
+    from jobs.generate import generate
+
+    truth = generate(
+        args.source,
+        parse_day(args.start),
+        args.days,
+        args.out,
+        events_per_day=args.events_per_day,
+        seed=args.seed,
+        patterns=args.patterns,
+        changes=args.changes,
+        dirt=args.dirt,
+        ticks=args.ticks,
+        compress=args.compress,
+    )
+    if args.truth is not None:
+        args.truth.parent.mkdir(parents=True, exist_ok=True)
+        args.truth.write_text(json.dumps(truth, indent=1) + "\n")
+    totals = truth["totals"]
+    print(f"{len(truth['files'])} files, {totals['rows']} rows, {totals['events']} events", end=" ")
+    print(f"of {truth['keys']} keys in {args.out}")
+    for pattern, matches in truth["patterns"].items():
+        print(f"  {pattern}: {len(matches)} planted")
+    if truth["changes"]:
+        print(f"  {len(truth['changes'])} changes of the relation, the first at {truth['changes'][0]['time']}")
+    return 0

@@ -1,0 +1,62 @@
+"""The moments at which a generated day has events: local wall time as files write it, and UTC."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from zoneinfo import ZoneInfo
+
+import numpy as np
+
+_SECOND = 1_000_000
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def utc_us(moment: datetime) -> int:
+    """Microseconds since 1970-01-01T00:00Z of an aware datetime, exactly."""
+    return (moment - _EPOCH) // timedelta(microseconds=1)
+
+
+@dataclass(frozen=True)
+class Slots:
+    """The equidistant moments of one local day.
+
+    Args:
+        day: the local date, as it stands in the file's name.
+        utc: microseconds since the epoch, ascending, int64 of shape (T,).
+        local: the same moments as the files write them (the local clock, no offset); a day on which the clock is set
+            back repeats an hour, one on which it is set forward lacks one.
+        index: number of the slot since the epoch, int64 of shape (T,); consecutive days continue each other.
+    """
+
+    day: date
+    utc: np.ndarray
+    local: list[str]
+    index: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.utc)
+
+
+def slots_of(day: date, zone: str, step_s: int, time_format: str, first_hour: int = 0, last_hour: int = 24) -> Slots:
+    """The slots of a local day.
+
+    Args:
+        day: local date.
+        zone: IANA name of the source's time zone.
+        step_s: seconds between two slots.
+        time_format: strftime format of the files.
+        first_hour, last_hour: the local hours between which there are slots, ``[first, last)``.
+    """
+    info = ZoneInfo(zone)
+    begin = utc_us(datetime.combine(day, time(first_hour), info))
+    end_day, end_hour = (day + timedelta(days=1), 0) if last_hour == 24 else (day, last_hour)
+    end = utc_us(datetime.combine(end_day, time(end_hour), info))
+    utc = np.arange(begin, end, step_s * _SECOND, dtype=np.int64)
+    local = [(_EPOCH + timedelta(microseconds=int(us))).astimezone(info).strftime(time_format) for us in utc]
+    if last_hour - first_hour == 24:
+        index = utc // (step_s * _SECOND)
+    else:
+        # The night is cut out, so that prices go on in the morning where they stopped.
+        index = np.int64(day.toordinal()) * len(utc) + np.arange(len(utc), dtype=np.int64)
+    return Slots(day, utc, local, index)

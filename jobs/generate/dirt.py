@@ -1,0 +1,89 @@
+"""Dirt in landing files, in exactly known amounts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+#: A data line without its line end, and its time (microseconds since the epoch, UTC).
+Line = tuple[bytes, int]
+
+BAD_KINDS = ("number", "time", "columns", "key")
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Where a landing file has the time, the key and a number that has to parse (positions of columns)."""
+
+    time: int
+    key: int
+    number: int
+
+
+@dataclass
+class DayDirt:
+    """The dirt of one file: which of the day's events, by number, are touched by what.
+
+    Args:
+        count: how many rows of each kind.
+        events: events of the day.
+        kinds: the kinds to make, of `duplicate`, `conflict`, `bad`, `late`.
+    """
+
+    count: int
+    events: int
+    kinds: tuple[str, ...]
+    places: dict[str, set[int]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        # Eighths of the stretch between two rows of a kind keep the kinds apart.
+        for eighth, kind in ((1, "late"), (3, "duplicate"), (5, "conflict"), (7, "bad")):
+            numbers = (8 * n + eighth for n in range(self.count)) if kind in self.kinds else ()
+            self.places[kind] = {number * self.events // (8 * self.count) for number in numbers}
+
+    def touches(self, lo: int, hi: int) -> dict[str, list[int]]:
+        """Per kind, the touched events among `[lo, hi)`, ascending."""
+        return {kind: sorted(n for n in places if lo <= n < hi) for kind, places in self.places.items()}
+
+
+def bad_line(line: bytes, kind: str, columns: Columns) -> bytes:
+    """A line that no reader can take for a row of the source."""
+    cells = line.split(b",")
+    if kind == "number":
+        cells[columns.number] = b"12x"
+    elif kind == "time":
+        cells[columns.time] = b"31/31/31 99:99"
+    elif kind == "columns":
+        cells += [b"surplus", b"surplus"]
+    else:
+        cells[columns.key] = b""
+    return b",".join(cells)
+
+
+def weave(
+    lines: list[bytes], utc: np.ndarray, first: int, dirt: DayDirt, others: dict[int, bytes], columns: Columns
+) -> Iterator[tuple[str, bytes, int]]:
+    """The lines of a block with the dirt between them.
+
+    Args:
+        lines: the block's data lines.
+        utc: their times, shape (N,).
+        first: number of the first of them among the day's events.
+        dirt: what to do to which event.
+        others: conflicting content of the events that get some, by event number.
+        columns: the layout of the file.
+    Yields:
+        (kind, line, time): kind `event`, `late` (for the next file), `duplicate`, `conflict`, or one of BAD_KINDS.
+    """
+    late, duplicate = dirt.places["late"], dirt.places["duplicate"]
+    bad = {number: BAD_KINDS[n % len(BAD_KINDS)] for n, number in enumerate(sorted(dirt.places["bad"]))}
+    for number, (line, moment) in enumerate(zip(lines, utc.tolist(), strict=True), first):
+        yield "late" if number in late else "event", line, moment
+        if number in duplicate:
+            yield "duplicate", line, moment
+        if number in others:
+            yield "conflict", others[number], moment
+        if number in bad:
+            yield bad[number], bad_line(line, bad[number], columns), moment
