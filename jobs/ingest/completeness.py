@@ -1,0 +1,109 @@
+"""Which days of a source can be computed on: open, complete, provisional (design §3, "Completeness"). No Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+from jobs.days import Days
+from jobs.ingest.discovery import missing_expected
+from jobs.ingest.resolve import EMPTY_CHECKSUM
+from jobs.sources import Source
+
+COUNTS = ("rows", "duplicates", "conflicts", "superseded")
+_ONE = timedelta(days=1)
+
+
+def status_of(source: Source, day: date, paths: Collection[str], passed: date, now: datetime) -> str:
+    """The status of a day that has a row.
+
+    Args:
+        paths: paths of the files ingested so far.
+        passed: the day up to which (not included) runs have been.
+        now: the present.
+    """
+    if day >= passed:
+        return "open"
+    if not source.expect or not missing_expected(source, day, paths):
+        return "complete"
+    end = datetime(day.year, day.month, day.day, tzinfo=UTC) + _ONE
+    return "provisional" if now >= end + source.lag else "open"
+
+
+def passed_to(days: Days, runs: Iterable[dict[str, Any]]) -> date:
+    """The end of the latest interval that a finished ingest of the source has been through, this run's included.
+
+    It is the latest and not this run's, so that backfills in any order end in the same rows.
+    """
+    ends = [
+        run["day_to"]
+        for run in runs
+        if run["step"] == "ingest"
+        and run["phase"] == "ingest"
+        and run["status"] in ("ok", "nothing")
+        and run["day_to"] is not None
+    ]
+    return max([days.end, *ends])
+
+
+def day_rows(
+    source: Source,
+    current: dict[date, dict[str, Any]],
+    touched: dict[date, dict[str, Any]],
+    paths: Collection[str],
+    passed: date,
+    now: datetime,
+    events_version: int | None,
+) -> list[dict[str, Any]]:
+    """The ``ops.event_days`` rows to write: touched days, days whose status moved, empty days not listed so far.
+
+    Args:
+        current: current rows by day.
+        touched: counts and checksum of the days just resolved.
+        paths: paths of the files ingested so far, this run's included.
+        passed: see ``passed_to``.
+        events_version: version of the events table now.
+    """
+    rows: list[dict[str, Any]] = []
+    filled = [day for day, row in touched.items() if row["rows"]]
+    filled += [day for day, row in current.items() if day not in touched and row["rows"]]
+    for day in sorted(touched):
+        rows.append(_row(source, day, status_of(source, day, paths, passed, now), touched[day], events_version))
+    for day, row in sorted(current.items()):
+        if day in touched or row["status"] not in ("open", "provisional"):
+            continue
+        status = status_of(source, day, paths, passed, now)
+        # What was computed on once is not taken back because somebody asked for more patience.
+        if status != row["status"] and not (status == "open" and row["status"] == "provisional"):
+            rows.append(_row(source, day, status, row, row["events_version"]))
+    if filled:
+        day = min(filled)
+        while day < passed:
+            if day not in current and day not in touched:
+                rows.append(_row(source, day, status_of(source, day, paths, passed, now), EMPTY, events_version))
+            day += _ONE
+    return rows
+
+
+#: Counts of a day without rows.
+EMPTY: dict[str, Any] = {**dict.fromkeys(COUNTS, 0), "rows_raw": 0, "checksum": EMPTY_CHECKSUM}
+
+
+def changing_rows(source: Source, days: Iterable[date]) -> list[dict[str, Any]]:
+    """Rows that announce that the events of ``days`` are about to move: no checksum, so nobody computes on them."""
+    return [{"source": source.name, "day": day, "status": "changing"} for day in sorted(days)]
+
+
+def _row(source: Source, day: date, status: str, counts: dict[str, Any], events_version: int | None) -> dict[str, Any]:
+    accounted = sum(counts[name] for name in COUNTS)
+    return {
+        "source": source.name,
+        "day": day,
+        "status": status,
+        **{name: counts[name] for name in COUNTS},
+        # Not a column of the table: what the accounting gate compares the counts with.
+        "rows_raw": counts.get("rows_raw", accounted),
+        "checksum": counts["checksum"],
+        "events_version": events_version,
+    }

@@ -1,0 +1,380 @@
+"""The ingest step of a source (design §3, "The step"): landing files to raw, events, quarantine, rates and days.
+
+The order of the writes is what makes a kill at any point harmless: raw first (loads that ``ops.files`` does not name do
+not count), then the days' ``changing`` rows (nobody computes on them), events, quarantine and rates, ``ops.files``, and
+the final rows of the days last. Killed anywhere, the retry does it all again and comes to the same tables.
+"""
+
+from __future__ import annotations
+
+import uuid
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from jobs.days import Days, day_start_us
+from jobs.errors import AuditFailed, InfrastructureError
+from jobs.ingest import PARSER_VERSION, parsing, resolve
+from jobs.ingest.completeness import EMPTY, changing_rows, day_rows, passed_to
+from jobs.ingest.discovery import Landed, discover
+from jobs.ingest.parse import Counts, Task
+from jobs.ingest.plan import Plan, effective, make_plan
+from jobs.ingest.writing import append_raw, write_difference
+from jobs.lake import ops, tables
+from jobs.lake.faults import around
+from jobs.lake.locks import file_lock, jvm_lock
+from jobs.lake.runs import phase
+from jobs.paths import Home
+from jobs.sources import Source, find_source
+from schemas.events import events_table
+from schemas.quarantine import quarantine_table
+from schemas.raw import raw_table
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def ingest(home: Home, source_name: str, days: Days, *, run_id: str, now: datetime | None = None) -> dict[str, Any]:
+    """Take what has landed for ``source_name`` and bring its events up to date.
+
+    Args:
+        home: the installation.
+        source_name: name of the source.
+        days: the interval ``[s, e)``; files dated before e are taken, days before e get a status.
+        run_id: under which the run is logged.
+        now: the present, against which ``settle`` and ``lag`` are measured.
+
+    Returns:
+        ``files`` taken, ``rows`` read, ``quarantined`` rows, ``days`` touched, ``added``, ``changed`` and ``withdrawn``
+        events and the ``published`` version of the events table (``None`` if it did not move).
+
+    Raises:
+        DefinitionError: there is no such source, or its file is wrong.
+        InputError: files that must be read again after an edit of the definition are gone.
+        AuditFailed: the rows of files or days do not add up; the days stay ``changing``.
+        InfrastructureError: a file was still growing or too young: try again later. All others are done.
+    """
+    now = now or datetime.now(UTC)
+    source = find_source(home, source_name)
+    with phase(home, run_id, source=source.name, step="ingest", phase="ingest", days=days) as report:
+        result = _idle(home, source, days, run_id, now)
+        if result is None:
+            result = _work(home, source, days, run_id, now)
+        else:
+            report.status, report.reason = "nothing", "no new or changed file"
+        report.rows_in, report.rows_out = result["rows"], result["added"] + result["changed"]
+        waiting = result.pop("waiting")
+        if waiting:
+            raise InfrastructureError(
+                f"{len(waiting)} files of {source.name} are still growing or younger than settle: "
+                + ", ".join(waiting[:5]),
+                hint="All other files are ingested; run this again when they have settled.",
+            )
+    return result
+
+
+def _plan(home: Home, source: Source, days: Days, now: datetime) -> Plan:
+    return make_plan(
+        source,
+        days,
+        discover(home, source, now),
+        ops.current(home, "files", source=source.name),
+        ops.current(home, "event_days", source=source.name),
+    )
+
+
+def _result(plan: Plan, **known: Any) -> dict[str, Any]:
+    base = {"files": len(plan.taken), "rows": 0, "quarantined": 0, "days": [], "added": 0, "changed": 0}
+    return {**base, "withdrawn": 0, "published": None, "waiting": plan.waiting, **known}
+
+
+def _idle(home: Home, source: Source, days: Days, run_id: str, now: datetime) -> dict[str, Any] | None:
+    """A run with nothing to read: only the days' status moves, written without a JVM. ``None`` if there is work."""
+    with file_lock(home, f"source-{source.name}"):
+        plan = _plan(home, source, days, now)
+        if not plan.idle:
+            return None
+        rows = day_rows(
+            source,
+            plan.days,
+            {},
+            set(plan.current),
+            passed_to(days, _runs(home, source)),
+            now,
+            tables.version(home, "events", source.name),
+        )
+        with around("ingest.final"):
+            ops.append(home, "event_days", rows, run_id)
+        return _result(plan)
+
+
+def _runs(home: Home, source: Source) -> list[dict[str, Any]]:
+    columns = ["step", "phase", "status", "day_to"]
+    return ops.current_table(home, "runs", columns=columns, filters=[("source", "=", source.name)]).to_pylist()
+
+
+def _work(home: Home, source: Source, days: Days, run_id: str, now: datetime) -> dict[str, Any]:
+    from jobs.lake.session import spark_session
+    from jobs.quality.audit import warm_up
+
+    warm_up()
+    spark = spark_session(home, f"ingest {source.name}")
+    with jvm_lock(spark, home, f"source-{source.name}"):
+        # What was seen before the lock was taken may have been done by somebody else since.
+        plan = _plan(home, source, days, now)
+        if plan.idle:
+            return _result(plan)
+        return _Attempt(home, source, days, run_id, now, spark, plan).run()
+
+
+@dataclass
+class _Attempt:
+    """One attempt of the step, under the source's lock."""
+
+    home: Home
+    source: Source
+    days: Days
+    run_id: str
+    now: datetime
+    spark: SparkSession
+    plan: Plan
+
+    def run(self) -> dict[str, Any]:
+        """All writes, in their order."""
+        source, home = self.source, self.home
+        for table in (raw_table(source), events_table(source), quarantine_table(source)):
+            tables.ensure_table(self.spark, home, table)
+        with ExitStack() as stack:
+            tasks, loads = self._tasks()
+            parsed, counts = self._parse(tasks, stack)
+            files = self._file_rows(loads, counts)
+            current = {**self.plan.current, **{row["path"]: row for row in files}}
+            touched = self._touched(counts)
+            resolved, counted = self._resolve(list(current.values()), touched, stack)
+            with around("ingest.changing"):
+                ops.append(home, "event_days", changing_rows(source, touched), self.run_id)
+            applied = self._write_events(resolved, touched, sum(row["rows"] for row in counted.values()))
+            self._write_quarantine(parsed, tasks, resolved, touched, current)
+            version = tables.version(home, "events", source.name)
+            passed = passed_to(self.days, _runs(home, source))
+            day_list = day_rows(source, self.plan.days, counted, set(current), passed, self.now, version)
+            self._audit(files, day_list)
+            with around("ingest.files"):
+                ops.append(home, "files", files, self.run_id)
+            with around("ingest.final"):
+                ops.append(home, "event_days", day_list, self.run_id)
+        return _result(
+            self.plan,
+            rows=sum(c.rows_read for c in counts.values()),
+            quarantined=sum(c.rows_quarantined for c in counts.values()),
+            days=[str(day) for day in touched],
+            added=applied.added,
+            changed=applied.changed,
+            withdrawn=applied.withdrawn,
+            published=applied.version,
+        )
+
+    def _tasks(self) -> tuple[list[Task], dict[str, str | dict[str, Any]]]:
+        """What to parse, and for each content taken its new load, or the row of a path that has it parsed already."""
+        loads: dict[str, str | dict[str, Any]] = {}
+        tasks = []
+        # The largest first: it takes longest, and tasks are started in this order.
+        for landed in sorted(self.plan.taken, key=lambda f: (-f.size, f.path)):
+            if landed.file_id in loads:
+                continue
+            known = self.plan.reusable(landed)
+            if known is not None:
+                loads[landed.file_id] = known
+                continue
+            load = uuid.uuid4().hex
+            loads[landed.file_id] = load
+            tasks.append(_task(landed, load))
+        return tasks, loads
+
+    def _parse(self, tasks: list[Task], stack: ExitStack) -> tuple[DataFrame | None, dict[str, Counts]]:
+        """Parse and append to raw."""
+        if not tasks:
+            return None, {}
+        with self._phase("parse") as report:
+            parsed = parsing.parse_all(self.spark, self.source, tasks)
+            stack.callback(parsed.unpersist)
+            counts = parsing.counts_of(parsed)
+            report.rows_in = sum(c.rows_read for c in counts.values())
+            report.rows_out = sum(c.rows_raw for c in counts.values())
+            with around("ingest.raw"):
+                if report.rows_out:
+                    rows = parsing.raw_rows(self.source, parsed)
+                    append_raw(self.home, raw_table(self.source), rows, report.rows_out)
+        return parsed, counts
+
+    def _phase(self, name: str) -> Any:
+        return phase(self.home, self.run_id, source=self.source.name, step="ingest", phase=name, days=self.days)
+
+    def _file_rows(self, loads: dict[str, str | dict[str, Any]], counts: dict[str, Counts]) -> list[dict[str, Any]]:
+        """The ``ops.files`` rows of the files taken."""
+        rows = []
+        for landed in self.plan.taken:
+            load = loads[landed.file_id]
+            row: dict[str, Any] = {
+                "source": self.source.name,
+                "path": landed.path,
+                "file_id": landed.file_id,
+                "size": landed.size,
+                "checksum": landed.checksum,
+                "path_fields": landed.fields,
+                "file_date": landed.file_date,
+                "revision": landed.revision,
+                "definition_hash": self.source.definition_hash,
+                "parser_version": PARSER_VERSION,
+            }
+            if isinstance(load, str):
+                c = counts[load]
+                row |= {
+                    "load_id": load,
+                    "rows_read": c.rows_read,
+                    "rows_raw": c.rows_raw,
+                    "rows_quarantined": c.rows_quarantined,
+                    "first_ts": _instant(c.first_us),
+                    "last_ts": _instant(c.last_us),
+                }
+            else:
+                names = ("load_id", "rows_read", "rows_raw", "rows_quarantined", "first_ts", "last_ts")
+                row |= {name: load[name] for name in names}
+            rows.append(row)
+        return rows
+
+    def _touched(self, counts: dict[str, Counts]) -> list[date]:
+        """The days to resolve, in order (design §3, "Touched days")."""
+        days = {_EPOCH + timedelta(days=number) for c in counts.values() for number in c.days}
+        raw = tables.read(self.spark, self.home, "raw", self.source.name)
+        days |= resolve.raw_days(raw, self.plan.loads_touched())
+        days |= self.plan.changing
+        if self.plan.redefined:
+            days |= set(self.plan.days)
+        return sorted(days)
+
+    def _resolve(
+        self, files: list[dict[str, Any]], touched: list[date], stack: ExitStack
+    ) -> tuple[DataFrame, dict[date, dict[str, Any]]]:
+        """The fate of every raw row of the touched days, and each day's counts; a day without rows counts nothing."""
+        from pyspark import StorageLevel
+
+        with self._phase("resolve") as report:
+            raw = tables.read(self.spark, self.home, "raw", self.source.name)
+            contents = effective(self.source, files)
+            resolved = resolve.resolve(self.spark, self.source, raw, contents, touched)
+            resolved = resolved.persist(StorageLevel.MEMORY_AND_DISK)
+            stack.callback(resolved.unpersist)
+            delivered = resolve.raw_counts(raw, contents, touched)
+            counted: dict[date, dict[str, Any]] = {day: {**EMPTY, "rows_raw": delivered.get(day, 0)} for day in touched}
+            for row in resolve.day_counts(self.source, resolved):
+                counted[row["day"]] |= row
+            report.rows_in = sum(delivered.values())
+            report.rows_out = sum(row["rows"] for row in counted.values())
+        return resolved, counted
+
+    def _write_events(self, resolved: DataFrame, touched: list[date], rows: int) -> Any:
+        from pyspark.sql import functions as F
+
+        table = events_table(self.source)
+        current = tables.read(self.spark, self.home, table.schema, table.name)
+        with around("ingest.events"):
+            return write_difference(
+                self.spark,
+                self.home,
+                table,
+                current.where(F.col("event_date").isin(touched)),
+                resolve.events_of(self.source, resolved),
+                rows,
+                purpose=f"ingest-{self.source.name}",
+                bounds=_bounds(touched),
+                force=bool(self.plan.changing),
+            )
+
+    def _write_quarantine(
+        self,
+        parsed: DataFrame | None,
+        tasks: list[Task],
+        resolved: DataFrame,
+        touched: list[date],
+        current: dict[str, dict[str, Any]],
+    ) -> None:
+        """Quarantine and rates of the files taken, the files gone, and the touched days."""
+        from pyspark.sql import functions as F
+
+        table = quarantine_table(self.source)
+        kept = sorted({row["file_id"] for row in current.values()} - {task.file_id for task in tasks})
+        published = tables.read(self.spark, self.home, table.schema, table.name)
+        stale = (F.col("stage") == "parse") & ~F.col("file_id").isin(kept)
+        moved = (F.col("stage") == "resolve") & F.col("event_date").isin(touched)
+        wanted = parsing.conflict_rows(self.source, resolved)
+        if parsed is not None:
+            wanted = wanted.unionByName(parsing.quarantined_rows(self.source, parsed))
+        with around("ingest.quarantine"):
+            write_difference(
+                self.spark,
+                self.home,
+                table,
+                published.where(stale | moved),
+                wanted,
+                None,
+                purpose=f"ingest-{self.source.name}",
+                force=bool(self.plan.changing),
+            )
+            ops.append(self.home, "rates", self._rates(resolved, touched), self.run_id)
+
+    def _rates(self, resolved: DataFrame, touched: list[date]) -> list[dict[str, Any]]:
+        """The ``ops.rates`` rows that differ from the current ones; 0 events for what left a day."""
+        found = {(r["day"], r["type"], r["key"]): r for r in resolve.rates_of(self.source, resolved)}
+        names = ("events", "first_ts", "last_ts")
+        rows = []
+        if touched:
+            filters = [("source", "=", self.source.name), ("day", ">=", touched[0]), ("day", "<=", touched[-1])]
+            listed = set(touched)
+            for row in ops.current_table(self.home, "rates", filters=filters).to_pylist():
+                key = (row["day"], row["type"], row["key"])
+                if key in found and all(found[key][name] == row[name] for name in names):
+                    del found[key]
+                elif key not in found and row["day"] in listed and row["events"]:
+                    rows.append({"day": key[0], "type": key[1], "key": key[2], "events": 0})
+        return [{"source": self.source.name, **row} for row in (*rows, *found.values())]
+
+    def _audit(self, files: list[dict[str, Any]], day_list: list[dict[str, Any]]) -> None:
+        from jobs.quality.accounting import audit_accounting
+        from jobs.quality.audit import Audit
+
+        audit = Audit(self.home)
+        reason = audit_accounting(audit, files, day_list)
+        if reason is not None:
+            docs = audit.build_docs()
+            raise AuditFailed(
+                f"the accounting of source {self.source.name} does not add up: {reason}",
+                hint=f"Nothing was written to ops.files; the days stay 'changing'. Data Docs: {docs}",
+            )
+
+
+_EPOCH = date(1970, 1, 1)
+
+
+def _task(landed: Landed, load: str) -> Task:
+    return Task(
+        path=landed.path,
+        file=landed.file,
+        member=landed.member,
+        file_id=landed.file_id,
+        load_id=load,
+        fields=landed.fields,
+        file_date=landed.file_date,
+        problem=landed.problem,
+    )
+
+
+def _instant(us: int | None) -> datetime | None:
+    return None if us is None else datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=us)
+
+
+def _bounds(touched: list[date]) -> tuple[str, int, int] | None:
+    if not touched:
+        return None
+    return "ts", day_start_us(touched[0]), day_start_us(touched[-1] + timedelta(days=1))
