@@ -98,3 +98,15 @@ def _open(home: Home, schema: str, name: str, **options: Any) -> DeltaTable | No
         return DeltaTable(home.table(schema, name), **options)
     except TableNotFoundError:
         return None
+
+
+def arrow_schema(home: Home, schema: str, name: str) -> pa.Schema:
+    """The table's columns as they are stored; no JVM.
+
+    Raises:
+        deltalake.exceptions.TableNotFoundError: there is no such table.
+    """
+    from deltalake import DeltaTable
+
+    table = DeltaTable(home.table(schema, name), without_files=True)
+    return pa.schema(table.schema().to_arrow())

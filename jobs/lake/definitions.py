@@ -1,0 +1,32 @@
+"""What staleness and publishing know of a pattern or a model (design §4)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A pattern or a model, as far as days and versions are concerned.
+
+    Args:
+        name: ``pattern/NAME`` or ``model/NAME``.
+        source: name of the source it reads.
+        definition_hash: changes whenever its results could (design §4).
+        engine_version: number bumped by hand when the engine's results can change.
+        table_name: ``schema.name`` of the table it publishes to.
+        window_us: W of a pattern, µs; 0 for a model.
+        read_range: UTC day → events it reads for that day, ``(lo, hi)`` in µs, half-open.
+        start: first day of a model, whose state is carried from day to day from there on; ``None`` for a pattern.
+    """
+
+    name: str
+    source: str
+    definition_hash: str
+    engine_version: int
+    table_name: str
+    window_us: int
+    read_range: Callable[[date], tuple[int, int]]
+    start: date | None = None

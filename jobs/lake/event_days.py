@@ -1,0 +1,113 @@
+"""``ops.event_days`` as readers see it, and the pinning of an events version to it (design §4 "Fingerprint")."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Any
+
+from jobs.days import Days, day_of_us
+from jobs.errors import InfrastructureError
+from jobs.lake import ops, tables
+from jobs.paths import Home
+
+#: Days in these states may be computed.
+COMPUTABLE = ("complete", "provisional")
+
+#: A checksum that no finished day has.
+CHANGING = "changing"
+
+_POLL_SECONDS = 1.0
+
+
+@dataclass(frozen=True)
+class EventDays:
+    """The current rows of one source.
+
+    Args:
+        source: its name.
+        rows: day → row of ``ops.event_days``.
+        first: first day with events, ``None`` if there is none.
+        last: last day with events.
+        memo: fingerprints that were computed from these rows, kept by ``jobs.lake.staleness``.
+    """
+
+    source: str
+    rows: dict[date, dict[str, Any]]
+    first: date | None
+    last: date | None
+    memo: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    @classmethod
+    def load(cls, home: Home, source: str) -> EventDays:
+        """Read them, without a JVM."""
+        return cls.of(source, ops.current(home, "event_days", source=source))
+
+    @classmethod
+    def of(cls, source: str, rows: list[dict[str, Any]]) -> EventDays:
+        """From rows that were read elsewhere."""
+        filled = [row["day"] for row in rows if row["rows"]]
+        return cls(source, {row["day"]: row for row in rows}, min(filled, default=None), max(filled, default=None))
+
+    def status(self, day: date) -> str | None:
+        """``changing``, ``open``, ``complete``, ``provisional``, or ``None`` if the day has no row."""
+        row = self.rows.get(day)
+        return None if row is None else row["status"]
+
+    def checksum(self, day: date) -> str:
+        """The day's checksum; empty for a day without events, whether it has a row or not."""
+        row = self.rows.get(day)
+        if row is None:
+            return ""
+        if row["status"] == CHANGING or row["checksum"] is None:
+            return CHANGING
+        return row["checksum"] if row["rows"] else ""
+
+    def checksums(self, lo_us: int, hi_us: int) -> list[str]:
+        """Checksums of the days that ``[lo_us, hi_us)`` touches, in order."""
+        if hi_us <= lo_us:
+            return []
+        last = day_of_us(hi_us - 1)
+        return [self.checksum(day) for day in Days(day_of_us(lo_us), Days.one(last).end)]
+
+
+@dataclass(frozen=True)
+class Pinned:
+    """An events version (``None`` if there is no table yet) and the day rows that describe it."""
+
+    version: int | None
+    event_days: EventDays
+
+
+def pin(home: Home, source: str, days_needed: Days, timeout_s: float = 600) -> Pinned:
+    """Pin the events table: each needed day is final in a version that is not newer than the pinned one.
+
+    Args:
+        home: the installation.
+        source: name of the source.
+        days_needed: the days to be read.
+        timeout_s: wait so long for days that are being changed.
+
+    Raises:
+        InfrastructureError: a day was ``changing`` all the time; the message names the ingest to repeat.
+    """
+    deadline = time.monotonic() + timeout_s
+    while True:
+        # The version first: rows read after it can only describe it or something newer, which is seen below.
+        version = tables.version(home, "events", source)
+        event_days = EventDays.load(home, source)
+        unfit = [
+            day
+            for day, row in event_days.rows.items()
+            if day in days_needed and (row["status"] == CHANGING or (row["events_version"] or 0) > (version or 0))
+        ]
+        if not unfit:
+            return Pinned(version, event_days)
+        if time.monotonic() >= deadline:
+            first, last = min(unfit), Days.one(max(unfit)).end
+            raise InfrastructureError(
+                f"events.{source} is being changed on {len(unfit)} days from {first} and was so for {timeout_s:.0f} s",
+                hint=f"If no ingest is running, one was killed: run 'python -m jobs ingest {source} {first} {last}'.",
+            )
+        time.sleep(min(_POLL_SECONDS, max(0.0, deadline - time.monotonic())))

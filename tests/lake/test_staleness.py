@@ -1,0 +1,189 @@
+"""Fingerprints and what is to do."""
+
+from __future__ import annotations
+
+import threading
+import time
+from datetime import date, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobs.days import US_PER_DAY, Days, day_start_us
+from jobs.errors import InfrastructureError
+from jobs.lake import ops
+from jobs.lake.definitions import Definition
+from jobs.lake.event_days import EventDays, pin
+from jobs.lake.staleness import fingerprint, status_rows, to_do
+from jobs.paths import Home
+
+D0 = date(2025, 10, 1)
+HOUR = US_PER_DAY // 24
+
+
+def day(n: int) -> date:
+    return D0 + timedelta(days=n)
+
+
+def pattern(name: str = "p", window: int = HOUR, back: int | None = None, **more: Any) -> Definition:
+    reach = window if back is None else back
+    fields: dict[str, Any] = {
+        "name": f"pattern/{name}",
+        "source": "s",
+        "definition_hash": "h1",
+        "engine_version": 1,
+        "table_name": f"matches.{name}",
+        "window_us": window,
+        "read_range": lambda d: (day_start_us(d) - reach, day_start_us(d) + US_PER_DAY),
+    }
+    return Definition(**{**fields, **more})
+
+
+def event_day(n: int, checksum: str | None = None, status: str = "complete", rows: int = 5) -> dict[str, Any]:
+    return {
+        "source": "s",
+        "day": day(n),
+        "status": status,
+        "rows": rows,
+        "checksum": None if status == "changing" else checksum or f"c{n}",
+        "events_version": 0,
+    }
+
+
+def done(home: Home, definition: Definition, n: int, status: str = "done", **more: Any) -> None:
+    found = fingerprint(definition, day(n), EventDays.load(home, "s"))
+    row = {
+        "definition": definition.name,
+        "day": day(n),
+        "table_name": definition.table_name,
+        "definition_hash": definition.definition_hash,
+        "engine_version": definition.engine_version,
+        "input_fingerprint": found,
+        "status": status,
+        "rows": 3,
+    }
+    ops.append(home, "intervals", [{**row, **more}], "r")
+
+
+def states(home: Home, definition: Definition) -> dict[int, str]:
+    return {(row.day - D0).days: row.state for row in status_rows(home, [definition])}
+
+
+CHECKSUMS = st.dictionaries(st.integers(0, 9), st.sampled_from(["a", "b", "c"]), max_size=10)
+
+
+@given(before=CHECKSUMS, after=CHECKSUMS, back=st.integers(0, 3 * US_PER_DAY), n=st.integers(0, 9))
+def test_a_fingerprint_changes_if_and_only_if_a_checksum_in_the_read_range_does(
+    before: dict[int, str], after: dict[int, str], back: int, n: int
+) -> None:
+    definition = pattern(back=back)
+    read = [k for k in range(-3, 10) if n - -(-back // US_PER_DAY) <= k <= n]
+    prints = [
+        fingerprint(definition, day(n), EventDays.of("s", [event_day(k, c) for k, c in sums.items()]))
+        for sums in (before, after)
+    ]
+    assert (prints[0] == prints[1]) == all(before.get(k) == after.get(k) for k in read)
+
+
+def test_a_day_without_events_counts_as_an_absent_one() -> None:
+    absent = EventDays.of("s", [event_day(1)])
+    empty = EventDays.of("s", [event_day(0, "empty", rows=0), event_day(1)])
+    assert fingerprint(pattern(), day(1), absent) == fingerprint(pattern(), day(1), empty)
+    assert (empty.first, empty.last) == (day(1), day(1))
+
+
+def test_a_models_fingerprint_depends_on_every_day_since_its_start() -> None:
+    model = pattern(start=day(1), window=0)
+    days = [event_day(n) for n in range(5)]
+    changed = [*days[:1], event_day(1, "other"), *days[2:]]
+    prints = [fingerprint(model, day(4), EventDays.of("s", rows)) for rows in (days, changed)]
+    assert prints[0] != prints[1]
+    before_start = [event_day(0, "other"), *days[1:]]
+    assert fingerprint(model, day(4), EventDays.of("s", before_start)) == prints[0]
+    other = pattern(start=day(1), window=0, definition_hash="h2")
+    assert fingerprint(other, day(4), EventDays.of("s", days)) != prints[0]
+    assert fingerprint(model, day(0), EventDays.of("s", days)) == fingerprint(model, day(-9), EventDays.of("s", days))
+
+
+def test_states_of_days(home: Home) -> None:
+    p = pattern()
+    ops.append(home, "event_days", [event_day(n) for n in range(6)], "r")
+    ops.append(home, "event_days", [event_day(6, status="open"), event_day(7, "p", "provisional")], "r")
+    for n in (0, 1):
+        done(home, p, n)
+    done(home, p, 2, "failed", reason="out of memory")
+    done(home, p, 3, "audit_failed", reason="ids repeat")
+    done(home, p, 4, "publishing")
+    assert states(home, p) == {
+        0: "done", 1: "done", 2: "failed", 3: "audit_failed", 4: "stale", 5: "missing", 6: "waiting", 7: "missing",
+        8: "waiting",
+    }  # fmt: skip
+    listed = {(item.day - D0).days: (item.state, item.why) for item in to_do(home, [p])}
+    assert listed == {
+        2: ("failed", "out of memory"),
+        4: ("stale", "publishing was interrupted"),
+        5: ("missing", "never computed"),
+        7: ("missing", "never computed"),
+    }
+    assert [row.provisional for row in status_rows(home, [p]) if row.day == day(7)] == [True]
+    assert [item.day for item in to_do(home, [p], Days(day(3), day(6)))] == [day(4), day(5)]
+
+
+def test_what_makes_a_day_stale(home: Home) -> None:
+    p = pattern()
+    ops.append(home, "event_days", [event_day(n) for n in range(4)], "r")
+    for n in range(4):
+        done(home, p, n)
+    assert to_do(home, [p], Days(day(0), day(4))) == []
+    ops.append(home, "event_days", [event_day(1, "other")], "r")
+    assert [(item.day, item.why) for item in to_do(home, [p], Days(day(0), day(4)))] == [
+        (day(1), "its events changed"),
+        (day(2), "its events changed"),
+    ]
+    edited = pattern(definition_hash="h2", engine_version=2, table_name="matches.p/v2")
+    (why,) = {item.why for item in to_do(home, [edited], Days(day(3), day(4)))}
+    assert why == "its definition changed, the engine changed, migrating from matches.p to matches.p/v2"
+
+
+def test_an_audit_failure_is_to_do_again_only_when_something_changed(home: Home) -> None:
+    p = pattern()
+    ops.append(home, "event_days", [event_day(0)], "r")
+    done(home, p, 0, "audit_failed")
+    assert to_do(home, [p]) == []
+    assert [item.state for item in to_do(home, [pattern(definition_hash="h2")])] == ["stale"]
+
+
+def test_days_asked_for_are_to_do_without_events(home: Home) -> None:
+    p = pattern()
+    ops.append(home, "event_days", [event_day(n, rows=0) for n in range(3)], "r")
+    assert to_do(home, [p]) == []
+    assert [item.day for item in to_do(home, [p], asked=Days(day(1), day(9)))] == [day(1), day(2)]
+
+
+def test_days_after_the_last_event_are_wanted_as_far_as_the_window_reaches(home: Home) -> None:
+    ops.append(home, "event_days", [event_day(0), *(event_day(n, rows=0) for n in (1, 2, 3))], "r")
+    assert [item.day for item in to_do(home, [pattern(window=US_PER_DAY + 1)])] == [day(0), day(1), day(2)]
+
+
+def test_pinning_waits_for_days_that_change_and_then_says_what_to_repeat(home: Home) -> None:
+    ops.append(home, "event_days", [event_day(0), event_day(1, status="changing")], "r")
+    assert pin(home, "s", Days.one(day(0)), timeout_s=0).version is None
+    with pytest.raises(InfrastructureError, match="python -m jobs ingest s 2025-10-02 2025-10-03"):
+        pin(home, "s", Days(day(0), day(2)), timeout_s=0)
+
+    def finish() -> None:
+        time.sleep(0.3)
+        ops.append(home, "event_days", [event_day(1)], "r")
+
+    thread = threading.Thread(target=finish)
+    thread.start()
+    assert pin(home, "s", Days(day(0), day(2)), timeout_s=20).event_days.checksum(day(1)) == "c1"
+    thread.join()
+
+
+def test_a_day_of_a_newer_version_is_not_fit(home: Home) -> None:
+    ops.append(home, "event_days", [{**event_day(0), "events_version": 7}], "r")
+    with pytest.raises(InfrastructureError):
+        pin(home, "s", Days.one(day(0)), timeout_s=0)
