@@ -113,6 +113,10 @@ class DefinitionError(ChainlakeError):
     exit_code = 3
 
 
+class LimitExceeded(DefinitionError):
+    """A configured limit of a pattern was exceeded; nothing was cut off, the pattern failed."""
+
+
 class InputError(ChainlakeError):
     """Landed files or other input cannot be used."""
 

@@ -132,7 +132,7 @@ def _matcher(
             events = pa.Table.from_batches(list(batches)).drop_columns(["_slice"])
             found = find(pattern, events, order=order, own=own[key[0].as_py()], statistics=statistics)
             for matches in found:
-                rows = match_rows(pattern, events, matches)
+                rows = match_rows(pattern, events, matches, table.arrow())
                 for batch in rows.to_batches():
                     columns = [batch.column(name).cast(schema.field(name).type) for name in table.column_names]
                     yield pa.RecordBatch.from_arrays([*columns, pa.nulls(len(batch), pa.string())], schema=schema)

@@ -1,0 +1,184 @@
+"""The events of one run as NumPy columns, sorted by time, with one sorted vocabulary for all strings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from jobs.cep.values import NULL, Lists, Value
+from jobs.errors import InputError
+
+
+def kind_of(kind: pa.DataType) -> str | None:
+    """The kind of value that a column of this Arrow type holds, or None if the language has none for it."""
+    if pa.types.is_dictionary(kind):
+        return kind_of(kind.value_type)
+    if pa.types.is_boolean(kind):
+        return "bool"
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return "number"
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return "string"
+    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+        return "time"
+    if pa.types.is_duration(kind):
+        return "duration"
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        return "list" if kind_of(kind.value_type) in ("number", "null") else None
+    return "null" if pa.types.is_null(kind) else None
+
+
+def ticks_of(column: pa.ChunkedArray | pa.Array, name: str) -> np.ndarray:
+    """A column of timestamps (as µs) or whole numbers (as they are) as int64.
+
+    Raises:
+        InputError: nulls, or another type.
+    """
+    if column.null_count:
+        raise InputError(f"{column.null_count} events have no {name}", key=name)
+    if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
+        column = column.cast(pa.timestamp("us", tz=getattr(column.type, "tz", None)), safe=False)
+    elif not pa.types.is_integer(column.type):
+        raise InputError(f"{name} is neither a timestamp nor a whole number, but {column.type}", key=name)
+    return _numpy(column.cast(pa.int64()))
+
+
+class Dataset:
+    """Some rows of an events table, sorted by (ts, id).
+
+    Args:
+        events: columns ``event_id``, ``type``, ``ts`` and attributes.
+        types: event types to keep.
+        attributes: attributes (and ``id``, ``type``) that conditions mention.
+        words: all strings that conditions mention.
+        lo: first tick to keep, or None.
+        hi: first tick not to keep, or None.
+        by_id: whether ties of ts must be in the order of the ids.
+        strict: whether ``ts`` is a time (else a number).
+    """
+
+    def __init__(
+        self,
+        events: pa.Table,
+        *,
+        types: Iterable[str],
+        attributes: Iterable[str],
+        words: Iterable[str],
+        lo: int | None = None,
+        hi: int | None = None,
+        by_id: bool = False,
+        strict: bool = True,
+    ) -> None:
+        for column in ("event_id", "type", "ts"):
+            if column not in events.column_names:
+                raise InputError(f"the events have no column {column}", key=column)
+        ts = ticks_of(events["ts"], "ts")
+        codes, names = _encode(events["type"])
+        wanted = np.isin(codes, [names.index(t) for t in set(types) if t in names])
+        if lo is not None:
+            wanted &= ts >= lo
+        if hi is not None:
+            wanted &= ts < hi
+        rows = np.flatnonzero(wanted)
+        kept = ts[rows]
+        if by_id:
+            table = pa.table({"ts": kept, "id": events["event_id"].take(pa.array(rows))})
+            rows = rows[pc.sort_indices(table, [("ts", "ascending"), ("id", "ascending")]).to_numpy()]
+        elif len(kept) and np.any(kept[1:] < kept[:-1]):
+            rows = rows[np.argsort(kept, kind="stable")]
+        #: row of the events table of each sorted row
+        self.rows = rows
+        self.ts = ts[rows]
+        self._types = codes[rows]
+        self._type_names = names
+        self.vocabulary: dict[str, int] = {}
+        self.columns: dict[str, Value] = {"ts": Value(self.ts, None, "time" if strict else "number")}
+        self._load(events, sorted(set(attributes) - {"ts"}), set(words))
+
+    def of_type(self, name: str) -> np.ndarray:
+        """The sorted rows of the events of this type."""
+        if name not in self._type_names:
+            return np.zeros(0, np.int64)
+        return np.flatnonzero(self._types == self._type_names.index(name))
+
+    def code(self, word: str) -> int:
+        """The code of a string of the conditions; codes are ordered as the strings are."""
+        return self.vocabulary[word]
+
+    def _load(self, events: pa.Table, attributes: list[str], words: set[str]) -> None:
+        index = pa.array(self.rows)
+        texts: dict[str, tuple[np.ndarray, list[str]]] = {}
+        for attr in attributes:
+            stored = "event_id" if attr == "id" else attr
+            if stored not in events.column_names:
+                self.columns[attr] = NULL
+                continue
+            column = events[stored].take(index)
+            kind = kind_of(column.type)
+            if kind == "string":
+                texts[attr] = _encode(column)
+            elif kind is None:
+                raise InputError(f"{attr} holds {column.type}, which conditions cannot use", key=attr)
+            else:
+                self.columns[attr] = _column(column, kind)
+        vocabulary = sorted(words.union(*(found for _, found in texts.values())))
+        self.vocabulary = {word: code for code, word in enumerate(vocabulary)}
+        for attr, (codes, found) in texts.items():
+            recode = np.array([self.vocabulary[word] for word in found] + [-1], np.int64)
+            valid = codes >= 0
+            self.columns[attr] = Value(recode[codes], None if valid.all() else valid, "string")
+
+
+def _encode(column: pa.ChunkedArray) -> tuple[np.ndarray, list[str]]:
+    """Codes (-1 for null) and the texts they stand for."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    if pa.types.is_null(column.type):
+        return np.full(len(column), -1, np.int64), []
+    encoded = column.cast(pa.string()).dictionary_encode()
+    if isinstance(encoded, pa.ChunkedArray):
+        encoded = encoded.combine_chunks()
+    codes = pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+    return codes, encoded.dictionary.to_pylist()
+
+
+def _numpy(column: Any) -> np.ndarray:
+    if isinstance(column, pa.ChunkedArray):
+        return column.to_numpy()
+    return column.to_numpy(zero_copy_only=False)
+
+
+def _column(column: pa.ChunkedArray, kind: str) -> Value:
+    if kind == "null":
+        return NULL
+    if kind == "list":
+        return _lists(column)
+    valid = None if column.null_count == 0 else _numpy(pc.is_valid(column))
+    if kind == "number" and not (pa.types.is_integer(column.type) and column.type != pa.uint64()):
+        filled = pc.fill_null(column.cast(pa.float64()), float("nan"))
+        return Value(_numpy(filled), None, kind)
+    if kind == "bool":
+        return Value(_numpy(pc.fill_null(column, False)), valid, kind)
+    if kind == "time":
+        column = column.cast(pa.timestamp("us", tz=getattr(column.type, "tz", None)), safe=False)
+    if kind == "duration":
+        column = column.cast(pa.duration("us"), safe=False)
+    return Value(_numpy(pc.fill_null(column.cast(pa.int64()), 0)), valid, kind)
+
+
+def _lists(column: pa.ChunkedArray) -> Value:
+    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if isinstance(array, pa.ChunkedArray):
+        array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
+    valid = None if array.null_count == 0 else array.is_valid().to_numpy(zero_copy_only=False)
+    lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False).astype(np.int64)
+    flat = pc.fill_null(pc.list_flatten(array).cast(pa.float64()), float("nan")).to_numpy(zero_copy_only=False)
+    matrix = np.full((len(array), int(lengths.max(initial=0))), np.nan)
+    matrix[np.arange(matrix.shape[1]) < lengths[:, None]] = flat
+    return Value(Lists(matrix, lengths, np.arange(len(array))), valid, "list")

@@ -1,0 +1,86 @@
+"""Pattern text to tokens, each with its line and column (spec 1.2)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from jobs.cep.source_text import At, SourceText
+
+#: Reserved words; case-insensitive.
+KEYWORDS = frozenset({"PATTERN", "WHERE", "WITHIN", "SEQ", "AND", "OR", "NOT", "IN", "TRUE", "FALSE"})
+
+_TOKEN = re.compile(
+    r"""
+    (?P<space>[ \t\r\n\f]+|\#[^\n]*)
+  | (?P<number>(?:\d+(?:\.\d+)?|\.\d+)(?:[eE][+-]?\d+)?)
+  | (?P<word>[A-Za-z_][A-Za-z0-9_]*)
+  | (?P<string>'[^'\n]*')
+  | (?P<symbol><=|>=|==|!=|<>|[-+*/<>=(){},.∈])
+    """,
+    re.VERBOSE,
+)
+_SAME = {"==": "=", "<>": "!=", "∈": "IN"}
+
+
+@dataclass(frozen=True)
+class Token:
+    """One token.
+
+    Args:
+        kind: ``keyword``, ``word``, ``number``, ``string``, ``symbol`` or ``end``.
+        text: keywords in upper case, symbols in their first spelling, strings without quotes.
+        at: 1-based (line, column).
+    """
+
+    kind: str
+    text: str
+    at: At
+
+    @property
+    def shown(self) -> str:
+        """The token as an error message names it."""
+        if self.kind == "end":
+            return "the end of the pattern"
+        return f"'{self.text}'"
+
+
+def tokens(source: SourceText, start: int = 0) -> list[Token]:
+    """The tokens of ``source.text`` from character ``start`` on, ended by one of kind ``end``.
+
+    ``#`` begins a comment that ends with its line.
+
+    Raises:
+        DefinitionError: a character that begins no token, or a string without its closing quote.
+    """
+    text = source.text
+    line = text.count("\n", 0, start) + 1
+    line_start = text.rfind("\n", 0, start) + 1
+    found: list[Token] = []
+    position = start
+    while position < len(text):
+        at = (line, position - line_start + 1)
+        match = _TOKEN.match(text, position)
+        if match is None:
+            if text[position] == "'":
+                raise source.error("this string has no closing quote", at, hint="Strings are written 'like this'.")
+            hint = "Strings take single quotes: 'text'." if text[position] in "\"`" else None
+            raise source.error(f"the character {text[position]!r} has no meaning here", at, hint=hint)
+        kind, word = str(match.lastgroup), match.group()
+        if kind == "word" and word.upper() in KEYWORDS:
+            found.append(Token("keyword", word.upper(), at))
+        elif kind == "string":
+            found.append(Token(kind, word[1:-1], at))
+        elif kind == "symbol":
+            word = _SAME.get(word, word)
+            found.append(Token("keyword" if word == "IN" else kind, word, at))
+        elif kind != "space":
+            found.append(Token(kind, word, at))
+        if "\n" in word:
+            line += word.count("\n")
+            line_start = position + word.rfind("\n") + 1
+        position = match.end()
+    last = found[-1].at if found else (line, 1)
+    end = (line, position - line_start + 1) if found and last[0] == line else last
+    found.append(Token("end", "", end))
+    return found

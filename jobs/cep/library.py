@@ -1,0 +1,156 @@
+"""``match``: the engine as a function on dicts or an Arrow table (spec 1.8)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from jobs.cep.kernel import MatchBatch, find
+from jobs.cep.pattern import Pattern, compile_pattern
+from jobs.cep.search import Statistics
+from jobs.errors import InputError
+
+#: One match: name -> event id, or name -> list of ids (by ts, then id) for a repeated name.
+Match = dict[str, Any]
+
+
+def match(
+    pattern_text: str,
+    events: Iterable[Mapping[str, Any]] | pa.Table,
+    params: Mapping[str, Any] | None = None,
+    order: Sequence[str] | None = None,
+    *,
+    statistics: Statistics | None = None,
+) -> Iterator[Match]:
+    """All matches of a pattern, each once (spec 1.5, 1.8).
+
+    Times are times (and durations need units) if the events' ``ts`` are datetimes or timestamps. If they are whole
+    numbers, they count seconds, and a duration without unit does too.
+
+    Args:
+        pattern_text: a query, with or without front matter.
+        events: dicts ``{id, type, ts, attrs}``, or a table with ``event_id`` (or ``id``), ``type``, ``ts`` and
+            attributes.
+        params: values for parameters and named sets.
+        order: binding order of the positive names; it never changes the result.
+        statistics: filled while matches are drawn.
+
+    Raises:
+        DefinitionError: the pattern is wrong.
+        InputError: the events are (two different events with one id, no ts, mixed values in one attribute).
+        LimitExceeded: a limit of the front matter was exceeded.
+        UsageError: the order does not fit.
+    """
+    if isinstance(events, pa.Table):
+        table, ids = _table(events)
+        columns = {field.name: field.type for field in table.schema if field.name != "event_id"}
+    else:
+        table, ids = _from_dicts(events)
+        columns = None
+    strict = not pa.types.is_integer(table.schema.field("ts").type)
+    pattern = compile_pattern(pattern_text, columns=columns, params=params, strict_units=strict)
+    return _matches(pattern, table, ids, order, statistics)
+
+
+def _matches(
+    pattern: Pattern, table: pa.Table, ids: list[Any], order: Sequence[str] | None, statistics: Statistics | None
+) -> Iterator[Match]:
+    for batch in find(pattern, table, order=order, statistics=statistics):
+        yield from as_dicts(pattern, batch, ids)
+
+
+def as_dicts(pattern: Pattern, batch: MatchBatch, ids: Sequence[Any]) -> Iterator[Match]:
+    """The matches of a batch in the form of spec 1.8.
+
+    Args:
+        pattern: the pattern.
+        batch: its matches.
+        ids: event id of every row of the events table.
+    """
+    repeated = {name.name for name in pattern.names if name.kleene}
+    names = [name.name for name in pattern.names if name.name in batch.single or name.name in batch.kleene]
+    single = {name: rows.tolist() for name, rows in batch.single.items()}
+    sets = {name: (offsets.tolist(), rows.tolist()) for name, (offsets, rows) in batch.kleene.items()}
+    for i in range(batch.n):
+        found: Match = {}
+        for name in names:
+            if name in sets:
+                offsets, rows = sets[name]
+                found[name] = [ids[row] for row in rows[offsets[i] : offsets[i + 1]]]
+            else:
+                one = ids[single[name][i]]
+                found[name] = [one] if name in repeated else one
+        yield found
+
+
+def _from_dicts(events: Iterable[Mapping[str, Any]]) -> tuple[pa.Table, list[Any]]:
+    kept: dict[str, Mapping[str, Any]] = {}
+    for event in events:
+        for field in ("id", "type", "ts"):
+            if event.get(field) is None:
+                raise InputError(f"an event has no {field}: {dict(event)}", key=field)
+        key = str(event["id"])
+        other = kept.setdefault(key, event)
+        if other is not event and dict(other) != dict(event):
+            raise InputError(f"two different events have the id {key}", key="id")
+    rows = list(kept.values())
+    names = dict.fromkeys(name for event in rows for name in event.get("attrs") or {})
+    clash = {"id", "type", "ts", "event_id"} & names.keys()
+    if clash:
+        raise InputError(f"an attribute cannot be called {sorted(clash)[0]}", key=sorted(clash)[0])
+    columns: dict[str, pa.Array] = {
+        "event_id": pa.array(list(kept), pa.string()),
+        "type": pa.array([str(event["type"]) for event in rows], pa.string()),
+        "ts": _times([event["ts"] for event in rows]),
+    }
+    for name in names:
+        columns[name] = _attribute(name, [(event.get("attrs") or {}).get(name) for event in rows])
+    return pa.table(columns), [event["id"] for event in rows]
+
+
+def _times(values: list[Any]) -> pa.Array:
+    kinds = {type(value) for value in values}
+    if kinds <= {int}:
+        return pa.array(values, pa.int64())
+    if all(issubclass(kind, datetime) for kind in kinds):
+        return pa.array(values, pa.timestamp("us", tz="UTC"))
+    raise InputError("ts must be whole numbers, or datetimes, in all events", key="ts")
+
+
+def _attribute(name: str, values: list[Any]) -> pa.Array:
+    kinds = {type(value) for value in values} - {type(None)}
+    if kinds == {int, float}:
+        values = [None if value is None else float(value) for value in values]
+    try:
+        return pa.array(values, from_pandas=False)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+        raise InputError(f"the attribute {name} holds values of different kinds", key=name) from None
+
+
+def _table(events: pa.Table) -> tuple[pa.Table, list[Any]]:
+    """The table with one row per id, and the ids as they were given."""
+    if "event_id" not in events.column_names:
+        if "id" not in events.column_names:
+            raise InputError("the table has no column event_id", key="event_id")
+        events = events.rename_columns(["event_id" if name == "id" else name for name in events.column_names])
+    for column in ("event_id", "type", "ts"):
+        if column not in events.column_names:
+            raise InputError(f"the table has no column {column}", key=column)
+        if events[column].null_count:
+            raise InputError(f"{events[column].null_count} events have no {column}", key=column)
+    ids = events["event_id"].to_pylist()
+    if len(set(ids)) < len(ids):
+        first: dict[Any, int] = {}
+        keep = [row for row, key in enumerate(ids) if first.setdefault(key, row) == row]
+        others = [row for row, key in enumerate(ids) if first[key] != row]
+        for row, same in zip(others, (first[ids[row]] for row in others), strict=True):
+            if events.slice(row, 1).to_pylist() != events.slice(same, 1).to_pylist():
+                raise InputError(f"two different events have the id {ids[row]}", key="id")
+        events = events.take(pa.array(keep))
+        ids = [ids[row] for row in keep]
+    index = events.column_names.index("event_id")
+    return events.set_column(index, "event_id", pc.cast(events["event_id"], pa.string())), ids

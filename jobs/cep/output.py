@@ -1,0 +1,111 @@
+"""Matches as rows of the pattern's match table (tables.md, Data)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from jobs.cep.columns import ticks_of
+from jobs.cep.kernel import MatchBatch
+from jobs.cep.pattern import Pattern
+from schemas.matches import MatchName, MatchShape, matches_table
+from schemas.table import TIMESTAMP
+
+
+def match_shape(pattern: Pattern, version: int, key: str | None, types: Mapping[str, Any]) -> MatchShape:
+    """The shape of the pattern's match table.
+
+    Args:
+        pattern: the pattern.
+        version: table version.
+        key: the source's key column, carried by every name; None for tables without one.
+        types: Arrow type of every column; those not named are strings.
+    """
+    names = []
+    for name in pattern.names:
+        fields = [("event_id", pa.string()), ("ts", TIMESTAMP), ("type", pa.string())]
+        if key is not None:
+            fields.append((key, types.get(key, pa.string())))
+        fields += [(a, types.get(a, pa.string())) for a in name.attributes if a != key]
+        names.append(MatchName(name.name, name.kleene, tuple(fields)))
+    return MatchShape(pattern.name, version, pattern.source or "", tuple(names))
+
+
+def match_rows(pattern: Pattern, events: pa.Table, batch: MatchBatch, schema: pa.Schema | None = None) -> pa.Table:
+    """A batch of matches as rows of the match table.
+
+    Args:
+        pattern: the pattern that found them.
+        events: the table they were found in; a field that it lacks is null.
+        batch: the matches.
+        schema: of the match table; default: the pattern's shape with the columns of ``events`` (and no key).
+
+    Returns:
+        Columns ``match_id``, ``decision_ts``, ``start_ts``, ``end_ts``, one struct or list of structs per name.
+    """
+    if schema is None:
+        shape = match_shape(pattern, 1, None, {field.name: field.type for field in events.schema})
+        schema = matches_table(shape).arrow()
+    columns: list[pa.Array] = [pa.array(_match_ids(pattern, events, batch), pa.string())]
+    columns += [pa.array(ticks, TIMESTAMP) for ticks in (batch.decision_us, batch.start_us, batch.end_us)]
+    columns += [_bound(events, batch, field) for field in list(schema)[len(columns) :]]
+    return pa.table(columns, schema)
+
+
+def _bound(events: pa.Table, batch: MatchBatch, field: pa.Field) -> pa.Array:
+    repeated = pa.types.is_list(field.type)
+    if field.name in batch.single:
+        rows = batch.single[field.name]
+        offsets = np.arange(batch.n + 1)
+    elif field.name in batch.kleene:
+        offsets, rows = batch.kleene[field.name]
+    else:
+        return pa.nulls(batch.n, field.type)
+    structs = _structs(events, rows, field.type.value_type if repeated else field.type)
+    if not repeated:
+        return structs
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), structs, type=field.type)
+
+
+def _structs(events: pa.Table, rows: np.ndarray, kind: pa.StructType) -> pa.StructArray:
+    index = pa.array(rows)
+    fields = [kind.field(i) for i in range(kind.num_fields)]
+    columns = []
+    for field in fields:
+        if field.name == "ts":
+            columns.append(pa.array(ticks_of(events["ts"].take(index), "ts"), TIMESTAMP))
+        elif field.name in events.column_names:
+            columns.append(_flat(events[field.name].take(index).cast(field.type)))
+        else:
+            columns.append(pa.nulls(len(rows), field.type))
+    return pa.StructArray.from_arrays(columns, fields=fields)
+
+
+def _flat(column: pa.ChunkedArray) -> pa.Array:
+    combined = column.combine_chunks()
+    return pa.concat_arrays(combined.chunks) if isinstance(combined, pa.ChunkedArray) else combined
+
+
+def _match_ids(pattern: Pattern, events: pa.Table, batch: MatchBatch) -> list[str]:
+    """128-bit hashes over the pattern's name and the ids bound to every name."""
+    texts: list[list[str]] = []
+    for name in sorted(batch.single.keys() | batch.kleene.keys()):
+        if name in batch.single:
+            ids = events["event_id"].take(pa.array(batch.single[name])).to_pylist()
+            texts.append([f"{name}\x1f{one}" for one in ids])
+        else:
+            offsets, rows = batch.kleene[name]
+            ids = events["event_id"].take(pa.array(rows)).to_pylist()
+            bounds = offsets.tolist()
+            texts.append(
+                ["\x1f".join([name, *ids[a:b]]) for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
+            )
+    start = pattern.name + "\x1e"
+    return [
+        hashlib.blake2b((start + "\x1e".join(parts)).encode(), digest_size=16).hexdigest()
+        for parts in zip(*texts, strict=True)
+    ]

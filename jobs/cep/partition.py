@@ -1,0 +1,97 @@
+"""What can be told about a pattern before any event is read: a partition key, and a coarse filter for the scan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from jobs.cep import ast
+from jobs.cep.normal_form import Branch, Clause
+from jobs.cep.plan import routing
+
+
+def partition_key(branches: tuple[Branch, ...]) -> str | None:
+    """A column such that equal values of it link all names, negated ones included, of every branch (spec 1.9)."""
+    columns = [
+        column for b in branches for clause in b.clauses if (column := _linked(clause)[0]) is not None
+    ]
+    for column in dict.fromkeys(columns):
+        if all(_links_all(branch, column) for branch in branches):
+            return column
+    return None
+
+
+def _linked(clause: Clause) -> tuple[str | None, frozenset[str]]:
+    """``(column, {name, name})`` of a clause ``name.column = name.column``."""
+    match clause.literals:
+        case (ast.Compare("=", ast.Ref(one, a), ast.Ref(other, b)),):
+            if a == b and one != other and a not in ("id", "ts"):
+                return a, frozenset({one, other})
+    return None, frozenset()
+
+
+def _links_all(branch: Branch, column: str) -> bool:
+    linked = [names for c in branch.clauses for key, names in [_linked(c)] if key == column]
+    reached = {branch.positive[0]}
+    while True:
+        new = {name for names in linked if names & reached for name in names} - reached
+        if not new:
+            return reached == branch.names
+        reached |= new
+
+
+def candidate_sql(branches: tuple[Branch, ...], kinds: Mapping[str, str] | None) -> str | None:
+    """A Spark SQL condition on the columns of the events table that every candidate of every name fulfils.
+
+    Clauses that SQL might read differently (unknown columns, mixed kinds, times) are left out: the filter may let too
+    much through, never too little.
+    """
+    parts: dict[str, None] = {}
+    for branch in branches:
+        for name, clauses in routing(branch).items():
+            tests = [f"type = {_quote(branch.types[name])}"]
+            tests += [sql for clause in clauses if (sql := _clause_sql(clause, kinds)) is not None]
+            parts["(" + " AND ".join(tests) + ")"] = None
+    return " OR ".join(parts) or None
+
+
+def _clause_sql(clause: Clause, kinds: Mapping[str, str] | None) -> str | None:
+    found = [_literal_sql(literal, kinds or {}) for literal in clause.literals]
+    texts = [text for text in found if text is not None]
+    return "(" + " OR ".join(texts) + ")" if len(texts) == len(found) else None
+
+
+def _literal_sql(literal: ast.Node, kinds: Mapping[str, str]) -> str | None:
+    match literal:
+        case ast.Compare(op, ast.Ref(_, attr), ast.Literal(value)) if _same_kind(attr, [value], kinds):
+            return f"`{attr}` {_spark(op)} {_constant(value)}"
+        case ast.Compare(op, ast.Literal(value), ast.Ref(_, attr)) if _same_kind(attr, [value], kinds):
+            return f"{_constant(value)} {_spark(op)} `{attr}`"
+        case ast.Member(ast.Ref(_, attr), negated, items) if items and not isinstance(items, str):
+            values = [item.value for item in items if isinstance(item, ast.Literal)]
+            if _same_kind(attr, values, kinds):
+                return f"`{attr}` {'NOT ' if negated else ''}IN ({', '.join(map(_constant, values))})"
+    return None
+
+
+def _same_kind(attr: str, values: Iterable[object], kinds: Mapping[str, str]) -> bool:
+    wanted = {"number": (int, float), "string": (str,), "bool": (bool,)}.get(kinds.get(attr, ""), ())
+    return all(
+        isinstance(value, wanted) and isinstance(value, bool) == (wanted == (bool,)) for value in values
+    ) and bool(wanted)
+
+
+def _spark(op: str) -> str:
+    return "<>" if op == "!=" else op
+
+
+def _constant(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return _quote(value)
+    return f"{value!r}D" if isinstance(value, float) else repr(value)
+
+
+def _quote(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"

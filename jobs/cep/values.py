@@ -1,0 +1,224 @@
+"""Columns of values with null, and what the language computes with them (spec 1.7).
+
+Null is NaN in float columns and a false entry of ``valid`` in all others. A comparison with NaN is false in NumPy for
+all operators but ``!=``, so for floats "unknown counts as not TRUE" comes for free.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+#: Elements of two list columns that ``Corr`` holds in memory at a time.
+_LIST_BLOCK = 1 << 20
+
+
+class Lists(NamedTuple):
+    """A column of number lists: rows of ``matrix`` (NaN after ``lengths`` entries), picked by ``rows``."""
+
+    matrix: np.ndarray
+    lengths: np.ndarray
+    rows: np.ndarray
+
+
+class Value(NamedTuple):
+    """A column of values, or one value for all rows.
+
+    Args:
+        values: array of float64, int64 (whole numbers, µs, or codes of strings in the sorted vocabulary) or bool; a
+            ``Lists``; or a Python scalar.
+        valid: which entries are not null; None if all are (NaN in floats is null all the same).
+        kind: number, string, bool, time, duration, list or null.
+    """
+
+    values: Any
+    valid: np.ndarray | None
+    kind: str
+
+
+NULL = Value(0, None, "null")
+
+
+def take(value: Value, index: np.ndarray) -> Value:
+    """``value`` at the rows ``index``."""
+    if isinstance(value.values, np.ndarray):
+        return Value(value.values[index], None if value.valid is None else value.valid[index], value.kind)
+    if isinstance(value.values, Lists):
+        lists = value.values
+        picked = Lists(lists.matrix, lists.lengths, lists.rows[index])
+        return Value(picked, None if value.valid is None else value.valid[index], value.kind)
+    return value
+
+
+def both(one: np.ndarray | None, other: np.ndarray | None) -> np.ndarray | None:
+    """Where both are valid."""
+    if one is None:
+        return other
+    return one if other is None else one & other
+
+
+def as_float(value: Value) -> Any:
+    """The values as float64 with NaN for null."""
+    if not isinstance(value.values, np.ndarray):
+        return float(value.values)
+    if value.valid is not None:
+        return np.where(value.valid, value.values.astype(np.float64), np.nan)
+    return value.values.astype(np.float64, copy=False)
+
+
+_COMPARE = {
+    "<": np.less,
+    "<=": np.less_equal,
+    ">": np.greater,
+    ">=": np.greater_equal,
+    "=": np.equal,
+    "!=": np.not_equal,
+}
+
+
+def compare(op: str, left: Value, right: Value) -> Any:
+    """Where ``left op right`` is TRUE: a bool array, or one bool.
+
+    Values of different kinds are never equal; that they have no order was checked before.
+    """
+    if "null" in (left.kind, right.kind):
+        return False
+    if left.kind != right.kind:
+        return False if op == "=" else not_null(left) & not_null(right)
+    truth = _COMPARE[op](left.values, right.values)
+    if op == "!=":
+        truth = truth & not_nan(left) & not_nan(right)
+    valid = both(left.valid, right.valid)
+    return truth if valid is None else truth & valid
+
+
+def not_nan(value: Value) -> Any:
+    """Where a value is not NaN."""
+    if isinstance(value.values, np.ndarray) and value.values.dtype.kind == "f":
+        return ~np.isnan(value.values)
+    return value.values == value.values if isinstance(value.values, float) else True
+
+
+def not_null(value: Value) -> Any:
+    """Where a value is not null."""
+    if value.kind == "null":
+        return False
+    good = not_nan(value)
+    return good if value.valid is None else value.valid & good
+
+
+def member(value: Value, items: list[Any], negated: bool) -> Any:
+    """Where ``value [NOT] IN items`` is TRUE; ``items`` holds only values of the same kind."""
+    known = not_null(value)
+    if isinstance(value.values, np.ndarray):
+        inside = np.isin(value.values, np.array(items)) if items else np.zeros(len(value.values), bool)
+        return (~inside if negated else inside) & known
+    return ((value.values in items) != negated) & known
+
+
+def arithmetic(op: str, left: Value, right: Value) -> Value:
+    """``left op right``: numbers in double, times and durations in whole ticks; division by zero is null."""
+    if "null" in (left.kind, right.kind):
+        return NULL
+    kind = _kind(op, left.kind, right.kind)
+    if op in "+-" and "number" not in (left.kind, right.kind):
+        values = left.values + right.values if op == "+" else left.values - right.values
+        return Value(values, both(left.valid, right.valid), kind)
+    x, y = as_float(left), as_float(right)
+    with np.errstate(all="ignore"):
+        if op == "/":
+            if isinstance(y, float):
+                y = np.nan if y == 0 else y
+            else:
+                y = np.where(y == 0, np.nan, y)
+            return Value(x / y, None, kind)
+        return Value(x + y if op == "+" else x - y if op == "-" else x * y, None, kind)
+
+
+def _kind(op: str, left: str, right: str) -> str:
+    if left == right == "number":
+        return "number"
+    if op == "/":
+        return "number" if left == right else "duration"
+    if op == "-":
+        return "duration" if left == right else left
+    return "time" if "time" in (left, right) else "duration"
+
+
+def negative(value: Value) -> Value:
+    """``- value``."""
+    return Value(-value.values, value.valid, value.kind)
+
+
+def absolute(value: Value) -> Value:
+    """``Abs(value)``."""
+    return NULL if value.kind == "null" else Value(abs(value.values), value.valid, value.kind)
+
+
+def aggregate(function: str, value: Value | None, offsets: np.ndarray) -> Value:
+    """An aggregate over each group of rows; nulls are skipped, and a group of nulls gives null.
+
+    Args:
+        function: AVG, SUM, MIN, MAX or COUNT.
+        value: one entry per member in (ts, id) order, or None for ``COUNT(name)``.
+        offsets: group g holds the members ``offsets[g]:offsets[g + 1]``; groups are not empty.
+    """
+    sizes = np.diff(offsets)
+    if value is None:
+        return Value(sizes.astype(np.int64), None, "number")
+    if value.kind == "null":
+        return Value(np.zeros(len(sizes), np.int64), None, "number") if function == "COUNT" else NULL
+    good = np.broadcast_to(not_null(value), (int(offsets[-1]),))
+    count = np.add.reduceat(good, offsets[:-1], dtype=np.int64) if len(sizes) else np.zeros(0, np.int64)
+    if function == "COUNT":
+        return Value(count, None, "number")
+    if function in ("SUM", "AVG"):
+        total = _running(np.add, np.where(good, value.values, 0).astype(np.float64), offsets)
+        with np.errstate(all="ignore"):
+            return Value(np.where(count == 0, np.nan, total / count if function == "AVG" else total), None, value.kind)
+    low = function == "MIN"
+    empty = (np.inf if low else -np.inf) if value.values.dtype.kind == "f" else (2**63 - 1 if low else -(2**63))
+    best = _running(np.minimum if low else np.maximum, np.where(good, value.values, empty), offsets)
+    if value.values.dtype.kind == "f":
+        return Value(np.where(count == 0, np.nan, best), None, value.kind)
+    return Value(best, count > 0, value.kind)
+
+
+def _running(function: np.ufunc, values: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """Left-to-right reduction of each group, so that a sum has one value whatever else is in the array."""
+    sizes = np.diff(offsets)
+    result = values[offsets[:-1]]
+    for step in range(1, int(sizes.max(initial=0))):
+        groups = np.flatnonzero(sizes > step)
+        result[groups] = function(result[groups], values[offsets[groups] + step])
+    return result
+
+
+def correlation(left: Value, right: Value) -> Value:
+    """Pearson's correlation of two lists; null for lists that are null, short, of different length or constant."""
+    if "null" in (left.kind, right.kind):
+        return NULL
+    x, y = left.values, right.values
+    result = np.full(len(x.rows), np.nan)
+    lengths = x.lengths[x.index]
+    usable = (lengths == y.lengths[y.index]) & (lengths >= 2)
+    valid = both(left.valid, right.valid)
+    if valid is not None:
+        usable &= valid
+    for length in np.unique(lengths[usable]):
+        rows = np.flatnonzero(usable & (lengths == length))
+        size = max(1, _LIST_BLOCK // int(length))
+        for start in range(0, len(rows), size):
+            some = rows[start : start + size]
+            result[some] = _pearson(x.matrix[x.rows[some], :length], y.matrix[y.rows[some], :length])
+    return Value(result, None, "number")
+
+
+def _pearson(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    constant = (x.min(axis=1) == x.max(axis=1)) | (y.min(axis=1) == y.max(axis=1))
+    dx = x - x.mean(axis=1, keepdims=True)
+    dy = y - y.mean(axis=1, keepdims=True)
+    with np.errstate(all="ignore"):
+        r = (dx * dy).sum(axis=1) / np.sqrt((dx * dx).sum(axis=1) * (dy * dy).sum(axis=1))
+    return np.where(constant, np.nan, r)
