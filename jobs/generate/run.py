@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 
 from jobs.errors import UsageError
+from jobs.generate.clock import Slots
 from jobs.generate.dirt import Columns, DayDirt, Line, weave
 from jobs.generate.landing import GzipFile
 from jobs.generate.sensor import SensorReadings
@@ -91,14 +92,14 @@ def generate(
         "events_per_day": events,
         "seed": seed,
     }
-    out.mkdir(parents=True, exist_ok=True)
+    dates = [start + timedelta(days=number) for number in range(days)]
     if ticks:
         keys = max(_TICK_KEYS, events // 100_000)
         truth = Truth(head | {"key": "ticker", "keys": keys})
         writer = _Writer(out, truth, _COLUMNS["ticks"], dirt, ("bad",), compress)
-        for day in _dates(start, days):
+        for day in dates:
             blocks: Iterator[Block] = ((table, utc, None) for table, utc in ticks_of(day, events, keys, seed))
-            writer.day(FILE_NAME.format(day), day, events, blocks, last=day == start + timedelta(days=days - 1))
+            writer.day(FILE_NAME.format(day), day, events, blocks, last=day == dates[-1])
         return truth.as_dict()
     keys, full = _keys(events, kind)
     shape = kind(seed, keys, full, patterns, changes)
@@ -106,18 +107,14 @@ def generate(
         raise UsageError(f"a day has room for at most {shape.most_patterns()} matches of each pattern of {source}")
     truth = Truth(head | {"key": shape.key, "keys": keys, "relation": shape.relation | {"changes_per_day": changes}})
     writer = _Writer(out, truth, _COLUMNS[source], dirt, ("duplicate", "conflict", "bad", "late"), compress)
-    for day in _dates(start, days):
+    for day in dates:
         slots = shape.slots(day)
         plan = shape.plan(slots)
         amount = events * len(slots) // shape.nominal
         _tell(truth, shape, slots.utc, plan)
-        blocks = _blocks(shape, day, amount)
-        writer.day(shape.file_name(day), day, amount, blocks, last=day == start + timedelta(days=days - 1))
+        blocks = _blocks(shape, slots, plan, amount)
+        writer.day(shape.file_name(day), day, amount, blocks, last=day == dates[-1])
     return truth.as_dict()
-
-
-def _dates(start: date, days: int) -> list[date]:
-    return [start + timedelta(days=n) for n in range(days)]
 
 
 def _check(days: int, events: int, seed: int, dirt: int, least: int) -> None:
@@ -140,10 +137,8 @@ def _keys(events: int, kind: type[Shape]) -> tuple[int, int]:
     return full + bool(rest), full
 
 
-def _blocks(shape: Shape, day: date, amount: int) -> Iterator[Block]:
+def _blocks(shape: Shape, slots: Slots, plan: Plan, amount: int) -> Iterator[Block]:
     """The events of a day in time order; exactly `amount` of them, as evenly spread as their number allows."""
-    slots = shape.slots(day)
-    plan = shape.plan(slots)
     total = len(slots)
     if shape.full:
         per_key = np.full(shape.keys, total, dtype=np.int64)
@@ -196,6 +191,7 @@ class _Writer:
     def __init__(
         self, out: Path, truth: Truth, columns: Columns, dirt: int, kinds: tuple[str, ...], compress: bool
     ) -> None:
+        out.mkdir(parents=True, exist_ok=True)
         self.out = out
         self.truth = truth
         self.columns = columns
