@@ -201,8 +201,8 @@ def correlation(left: Value, right: Value) -> Value:
         return NULL
     x, y = left.values, right.values
     result = np.full(len(x.rows), np.nan)
-    lengths = x.lengths[x.index]
-    usable = (lengths == y.lengths[y.index]) & (lengths >= 2)
+    lengths = x.lengths[x.rows]
+    usable = (lengths == y.lengths[y.rows]) & (lengths >= 2)
     valid = both(left.valid, right.valid)
     if valid is not None:
         usable &= valid
