@@ -14,12 +14,25 @@ from jobs.generate.noise import below, smooth
 from jobs.generate.shape import Cells, Grid, Planted, Shape
 
 _FLOW, _SPEED = 200, 201
-_STATIONS = 15
-_MIDDLE = _STATIONS // 2
+#: The shipped stations and their postmiles in thousandths: the first generated road.
+_ROAD = (
+    (1205168, 102_651), (1205175, 103_051), (1205204, 103_651), (1205215, 103_851), (1205262, 104_751),
+    (1205303, 106_051), (1205320, 106_451), (1205330, 106_551), (1205375, 107_251), (1205341, 107_351),
+    (1205380, 107_851), (1212001, 108_651), (1212115, 108_851), (1212216, 109_251), (1205432, 109_631),
+)  # fmt: skip
+_STATIONS = len(_ROAD)
+_MILES = np.array([miles for _, miles in _ROAD], dtype=np.int64)
+_FIRST, _LAST = int(_MILES[0]), int(_MILES[-1])
+#: `(1 - x²)²` of each station in millionths, where x is its position scaled to [-1, 1]; whole numbers throughout.
+_X = (2 * _MILES - _FIRST - _LAST) * 1_000_000 // (_LAST - _FIRST)
+_HUMP = (1_000_000 - _X * _X // 1_000_000) ** 2 // 1_000_000
+#: Stations that have another one at most a mile ahead.
+_FOLLOWED = [number for number in range(_STATIONS - 1) if _MILES[number + 1] - _MILES[number] <= 1_000]
 
 
 class TrafficReadings(Shape):
-    """Readings of every station and five minutes; 15 stations half a mile apart make a road, roads lie 20 miles apart.
+    """Readings of every station and five minutes. The first road has the 15 shipped stations at their places, so that
+    the shipped model reads it; further roads lie 20 miles apart and have 15 stations, half a mile apart.
 
     Background: free flow at 61 mph or more. Relation: on the first road speed is a quartic of the position scaled to
     [-1, 1], `s(x) = c + a (1 - x²)²` plus at most 1 mph of noise: a dip in the middle of the road that grows and
@@ -36,7 +49,7 @@ class TrafficReadings(Shape):
     relation = {
         "response": "speed of the stations of the first road",
         "features": ["1", "x", "x^2", "x^3", "x^4"],
-        "x": "position scaled linearly so that postmile 100.0 is -1 and 107.0 is 1",
+        "x": "position scaled linearly so that postmile 102.651 is -1 and 109.631 is 1",
         "unit": "mph",
     }
     #: c and a in tenths of mph.
@@ -47,17 +60,16 @@ class TrafficReadings(Shape):
         return slots_of(day, "America/Los_Angeles", 300, "%m/%d/%Y %H:%M:%S")
 
     def key_names(self) -> list[str]:
-        return [str(1_300_001 + number) for number in range(self.keys)]
+        return [str(_ROAD[key][0] if key < _STATIONS else 1_300_000 + key) for key in range(self.keys)]
 
     def file_name(self, day: date) -> str:
         return f"d12_station_5min_{day:%Y_%m_%d}.csv.gz"
 
     def _speed(self, index: Any, key: Any, relation: Any) -> np.ndarray:
         dips = np.array(self._dips, dtype=np.int64)[relation]
-        off = np.mod(key, _STATIONS) - _MIDDLE
-        hump = (_MIDDLE**2 - off * off) ** 2
+        hump = _HUMP[np.mod(key, _STATIONS)]
         noise = below(21, self.seed, _SPEED, key, index) - 10
-        return dips[..., 0] + dips[..., 1] * hump // _MIDDLE**4 + noise
+        return dips[..., 0] + dips[..., 1] * hump // 1_000_000 + noise
 
     def background(self, index: np.ndarray, keys: np.ndarray) -> Grid:
         flow = 300 + smooth(48, 180, self.seed, _FLOW, keys, index)
@@ -101,8 +113,8 @@ class TrafficReadings(Shape):
         }
 
     def _station(self, number: int) -> int:
-        """A station of the last full road, never its last one, so that there is one ahead."""
-        return (self.full // _STATIONS - 1) * _STATIONS + number % (_STATIONS - 1)
+        """A station of the last full road that has another one at most a mile ahead."""
+        return (self.full // _STATIONS - 1) * _STATIONS + _FOLLOWED[number % len(_FOLLOWED)]
 
     def _breakdown(self, first: int, slot: int, number: int) -> tuple[Cells, Planted]:
         key, gap = self._station(number), 1 + number // 64 % 3
@@ -132,7 +144,8 @@ class TrafficReadings(Shape):
 
 def position(key: np.ndarray) -> np.ndarray:
     """Postmiles of key numbers (miles)."""
-    return 100.0 + 20.0 * (key // _STATIONS) + 0.5 * (key % _STATIONS)
+    road, station = np.divmod(key, _STATIONS)
+    return np.where(road == 0, _MILES[station] / 1_000, 100.0 + 20.0 * road + 0.5 * station)
 
 
 def _occupancy(speed: Any) -> Any:

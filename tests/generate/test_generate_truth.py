@@ -66,8 +66,8 @@ def design(source: str, folder: Path) -> tuple[np.ndarray, np.ndarray, np.ndarra
     """Times, features and response of the planted relation, read from the files; one row per observation."""
     rows = read(source, folder)
     if source == "traffic":
-        rows = rows[rows.position <= 107]
-        x = (rows.position.to_numpy() - 103.5) / 3.5
+        rows = rows[rows.position <= 109.631]
+        x = (rows.position.to_numpy() - 106.141) / 3.49
         names = ["1", "x", "x^2", "x^3", "x^4"]
         return rows.ts.to_numpy(), np.vander(x, 5, increasing=True), rows.speed.to_numpy(), names
     column, key, response, features = {

@@ -1,0 +1,140 @@
+"""Every shipped pattern over the shipped data: the engine and plain loops find the same matches, in pinned numbers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import date, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from jobs.cep import compile_pattern, find, match
+from jobs.cep.library import as_dicts
+from jobs.days import day_of_us, day_start_us
+from tests.shipped.brute_force import PATTERNS, as_ids, counts
+from tests.shipped.shipped_data import SOURCES, by_key, shipped
+
+FOLDER = Path(__file__).resolve().parents[2] / "dags" / "config" / "patterns"
+NAMES = sorted(PATTERNS)
+#: Patterns that need nothing but SEQ, WHERE and WITHIN.
+PLAIN = ("bank_follows_market", "shakeout", "three_pushes", "breakdown", "queue_spillback", "gas_onset")
+
+#: Matches per UTC day of their decision, as ``python -m tests.shipped.brute_force`` prints them.
+COUNTS: dict[str, dict[str, int]] = {
+    "bank_follows_market": {"2013-10-07": 3, "2013-10-08": 18, "2013-10-09": 15},
+    "shakeout": {"2013-10-07": 9, "2013-10-08": 19, "2013-10-09": 50},
+    "three_pushes": {"2013-10-07": 2, "2013-10-08": 4, "2013-10-09": 24},
+    "fall_not_recovered": {"2013-10-07": 40, "2013-10-08": 53, "2013-10-09": 65},
+    "breakdown": {"2025-10-01": 5, "2025-10-02": 13, "2025-10-03": 12},
+    "queue_spillback": {"2025-10-01": 5, "2025-10-02": 10, "2025-10-03": 37},
+    "stuck": {"2025-10-01": 2, "2025-10-02": 26, "2025-10-03": 25, "2025-10-04": 22},
+    "queue_tail": {"2025-10-01": 173, "2025-10-02": 42, "2025-10-03": 201, "2025-10-04": 91},
+    "gas_onset": {"2015-08-25": 20, "2015-08-26": 26, "2015-08-27": 38},
+    "gas_stays": {"2015-08-25": 3, "2015-08-26": 8, "2015-08-27": 37},
+    "sensors_agree": {"2015-08-25": 18, "2015-08-26": 12, "2015-08-27": 18},
+}
+
+
+def text(name: str) -> str:
+    """The pattern file."""
+    return (FOLDER / f"{name}.sase").read_text()
+
+
+def table(source: str) -> pa.Table:
+    """The shipped events in the form the library takes."""
+    rows = shipped(source)
+    columns = {name: pa.array(rows[name]) for name in rows.columns if name not in ("id", "ts")}
+    columns["ts"] = pa.array(rows["ts"], pa.timestamp("us", tz="UTC"))
+    return pa.table({"event_id": pa.array(rows["id"])} | columns)
+
+
+def found(name: str, **options: object) -> list[tuple]:
+    """What the engine finds, in the form of ``brute_force.as_ids``."""
+    matches = match(text(name), table(PATTERNS[name][0]), **options)  # type: ignore[arg-type]
+    return [as_tuple(one) for one in matches]
+
+
+def as_tuple(one: dict) -> tuple:
+    return tuple(sorted((n, tuple(sorted(ids)) if isinstance(ids, list) else ids) for n, ids in one.items()))
+
+
+def expected(name: str) -> set[tuple]:
+    """What plain loops find."""
+    source, loops = PATTERNS[name]
+    return {as_ids(one) for one in loops(by_key(shipped(source), source))}
+
+
+def test_every_pattern_file_has_its_loops() -> None:
+    assert sorted(path.stem for path in FOLDER.glob("*.sase")) == NAMES == sorted(COUNTS)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_plain_loops_find_the_pinned_numbers(name: str) -> None:
+    assert counts(name) == COUNTS[name]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_engine_finds_exactly_what_plain_loops_find(name: str) -> None:
+    matches = found(name)
+    assert len(matches) == len(set(matches)) == sum(COUNTS[name].values())
+    assert set(matches) == expected(name)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_any_order_of_evaluation_finds_the_same(name: str) -> None:
+    names = [one.name for one in compile_pattern(text(name)).names]
+    assert set(found(name, order=names[::-1])) == set(found(name, order=names)) == expected(name)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_days_share_the_matches_out(name: str) -> None:
+    """Each UTC day, given only the events of its read range, finds the matches that decide on it and no others."""
+    source = PATTERNS[name][0]
+    rows = shipped(source)
+    pattern = compile_pattern(text(name), name=name)
+    events = table(source)
+    first, last = day_of_us(int(rows["ts"].min())), day_of_us(int(rows["ts"].max()))
+    per_day: Counter[str] = Counter()
+    together: list[tuple] = []
+    for offset in range((last - first).days + 2):
+        day: date = first + timedelta(days=offset)
+        lo, hi = day_start_us(day), day_start_us(day + timedelta(days=1))
+        from_us, to_us = pattern.read_range(lo, hi)
+        inside = events.filter(pa.array((rows["ts"] >= from_us) & (rows["ts"] < to_us)))
+        ids = inside["event_id"].to_pylist()
+        for batch in find(pattern, inside, own=(lo, hi)):
+            together += [as_tuple(one) for one in as_dicts(pattern, batch, ids)]
+            per_day[day.isoformat()] += batch.n
+    assert {day: count for day, count in per_day.items() if count} == COUNTS[name]
+    assert len(together) == len(set(together))
+    assert set(together) == expected(name)
+
+
+def test_a_person_learns_what_each_pattern_means() -> None:
+    for name in NAMES:
+        assert "# What it means: " in text(name), name
+        assert compile_pattern(text(name), name=name).description, name
+
+
+def test_enough_patterns_need_only_sequences() -> None:
+    kinds = Counter(PATTERNS[name][0] for name in PLAIN)
+    assert kinds["stock"] >= 2 and kinds["traffic"] >= 2 and kinds["sensor"] >= 1
+    for name in PLAIN:
+        query = text(name).split("---")[2]
+        assert "SEQ(" in query and "NOT(" not in query and "+ " not in query.split("WHERE")[0], name
+
+
+def test_patterns_read_only_what_the_sources_give() -> None:
+    """Compiled against the columns of the source files, as the jobs do it."""
+    from jobs.paths import PROJECT, Home
+    from jobs.sources import load_sources
+
+    home = Home(root=PROJECT / ".chainlake", lake="", config=PROJECT / "dags" / "config", cache=PROJECT)
+    sources = load_sources(home)
+    for name in NAMES:
+        source = sources[PATTERNS[name][0]]
+        pattern = compile_pattern(text(name), name=name, columns=source.event_columns())
+        assert pattern.source == source.name
+        assert source.key == SOURCES[source.name][0]
+        assert {one.type for one in pattern.names} == {SOURCES[source.name][1]}
