@@ -7,7 +7,7 @@ column by column; fingerprints are shared by all patterns that read the same num
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any
@@ -76,12 +76,7 @@ def fingerprint(definition: Definition, day: date, event_days: EventDays) -> str
     """
     if definition.start is not None:
         return _chained(definition, day, event_days)
-    lo, hi = definition.read_range(day)
-    key = (day_of_us(lo), day_of_us(hi - 1))
-    known = event_days.memo.get(key)
-    if known is None:
-        known = event_days.memo[key] = _digest(event_days.checksums(lo, hi))
-    return known
+    return _digest(event_days.checksums(*definition.read_range(day)))
 
 
 def to_do(
@@ -95,20 +90,97 @@ def to_do(
         days: only these days; all if not given.
         asked: days that were asked for: they are to do even where the source has no events.
     """
-    return [
-        ToDo(row.definition, row.day, row.state, row.why)
-        for row in _judge(home, definitions, days, asked)
-        if row.ready and row.state in TO_DO
-    ]
+    found = []
+    for judged in judge(home, definitions, days, asked):
+        for at in np.flatnonzero(judged.ready & np.isin(judged.state, TO_DO)).tolist():
+            found.append(ToDo(judged.definition.name, judged.day(at), str(judged.state[at]), judged.why(at)))
+    return found
 
 
 def status_rows(home: Home, definitions: Sequence[Definition], days: Days | None = None) -> list[StatusRow]:
     """Every definition and day that is done, to do or waiting, by definition and day."""
-    return list(_judge(home, definitions, days, None))
+    return [judged.row(at) for judged in judge(home, definitions, days) for at in range(len(judged.numbers))]
 
 
 def _digest(parts: list[str]) -> str:
     return hashlib.blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
+
+
+class Judged:
+    """The days of one definition, in columns.
+
+    Args:
+        definition: the pattern or model.
+        events: days of its source.
+        numbers: its days, as days since 1970-01-01, ascending.
+        at: row of ``intervals`` per day, -1 where there is none.
+        intervals: the current rows of ``ops.intervals``.
+    """
+
+    def __init__(
+        self, definition: Definition, events: EventDays, numbers: np.ndarray, at: np.ndarray, intervals: Intervals
+    ) -> None:
+        self.definition = definition
+        self.numbers = numbers
+        self._at = at
+        self._intervals = intervals
+        self._event_status = event_states(events, numbers)
+        self.ready = np.isin(self._event_status, COMPUTABLE)
+        self.provisional = self._event_status == "provisional"
+        wanted = (
+            ("its events changed", "input_fingerprint", fingerprints(definition, events, numbers)),
+            ("its definition changed", "definition_hash", definition.definition_hash),
+            ("the engine changed", "engine_version", definition.engine_version),
+            (f"migrating to {definition.table_name}", "table_name", definition.table_name),
+        )
+        has = at >= 0
+        self._moved = [(text, has & (intervals.columns[name][at] != value)) for text, name, value in wanted]
+        status = intervals.columns["status"][at]
+        moved = np.logical_or.reduce([differs for _, differs in self._moved])
+        self.state = np.select(
+            [
+                ~has & self.ready,
+                ~has,
+                np.isin(status, ("retired", "failed")),
+                ~moved & np.isin(status, ("done", "audit_failed")),
+            ],
+            [np.full(len(at), "missing"), np.full(len(at), "waiting"), status.astype(str), status.astype(str)],
+            "stale",
+        )
+
+    def day(self, position: int) -> date:
+        """The day at ``position``."""
+        return date.fromordinal(_EPOCH + int(self.numbers[position]))
+
+    def why(self, position: int) -> str:
+        """The reason of the state at ``position``, one line; empty for ``done``."""
+        state = self.state[position]
+        waiting = _waiting(str(self._event_status[position]))
+        if state in ("missing", "waiting", "done"):
+            return {"missing": "never computed", "waiting": waiting, "done": ""}[state]
+        if state == "stale":
+            moved = [text for text, differs in self._moved if differs[position]]
+            text = ", ".join(moved) or "publishing was interrupted"
+        else:
+            text = self._intervals.columns["reason"][self._at[position]] or str(state).replace("_", " ")
+        return text if self.ready[position] else f"{text}; {waiting}"
+
+    def row(self, position: int) -> StatusRow:
+        """All of ``position``."""
+        at = self._at[position]
+        rows, version = (
+            (None, None) if at < 0 else (_whole(self._intervals.columns[n][at]) for n in ("rows", "published_version"))
+        )
+        return StatusRow(
+            self.definition.name,
+            self.day(position),
+            str(self.state[position]),
+            self.why(position),
+            bool(self.provisional[position]),
+            bool(self.ready[position]),
+            rows,
+            version,
+        )
 
 
 def _chained(definition: Definition, day: date, event_days: EventDays) -> str:
@@ -124,8 +196,8 @@ def _chained(definition: Definition, day: date, event_days: EventDays) -> str:
     return chain[(day - start).days]
 
 
-class _Intervals:
-    """Current rows of ``ops.intervals``, in columns, found by definition."""
+class Intervals:
+    """Current rows of ``ops.intervals``, in columns, found by definition; one row of nulls stands at the end."""
 
     def __init__(self, home: Home, definitions: Sequence[Definition]) -> None:
         names = sorted({definition.name for definition in definitions})
@@ -138,111 +210,82 @@ class _Intervals:
             name: (int(np.searchsorted(codes, code)), int(np.searchsorted(codes, code, side="right")))
             for code, name in enumerate(encoded.dictionary.to_pylist())
         }
-        self.day = table["day"].cast("int32").to_numpy()
-        self.columns = {name: table[name].to_numpy(zero_copy_only=False) for name in _COLUMNS}
+        self.numbers = table["day"].cast("int32").to_numpy()
+        self.columns = {name: np.array([*table[name].to_pylist(), None], dtype=object) for name in _COLUMNS}
 
     def of(self, name: str) -> slice:
+        """Where the rows of a definition lie; their days ascend."""
         return slice(*self._span.get(name, (0, 0)))
 
 
-def _judge(
-    home: Home, definitions: Sequence[Definition], days: Days | None, asked: Days | None
-) -> Iterator[StatusRow]:
+def judge(
+    home: Home, definitions: Sequence[Definition], days: Days | None = None, asked: Days | None = None
+) -> Iterator[Judged]:
+    """Judge every definition; arguments as for :func:`to_do`."""
     if not definitions:
         return
-    intervals = _Intervals(home, definitions)
-    sources = {definition.source for definition in definitions}
-    events = {source: EventDays.load(home, source) for source in sources}
+    intervals = Intervals(home, definitions)
+    events = {source: EventDays.load(home, source) for source in {d.source for d in definitions}}
     for definition in sorted(definitions, key=lambda d: d.name):
-        yield from _judge_one(definition, events[definition.source], intervals, days, asked)
+        part = intervals.of(definition.name)
+        mine = intervals.numbers[part]
+        numbers = np.union1d(_wanted(definition, events[definition.source], asked), mine).astype(np.int64)
+        if days is not None:
+            numbers = numbers[(numbers >= _number(days.start)) & (numbers < _number(days.end))]
+        found = np.searchsorted(mine, numbers)
+        at = np.where(np.isin(numbers, mine), found + part.start, -1)
+        yield Judged(definition, events[definition.source], numbers, at, intervals)
 
 
-def _judge_one(
-    definition: Definition, events: EventDays, intervals: _Intervals, days: Days | None, asked: Days | None
-) -> Iterator[StatusRow]:
-    part = intervals.of(definition.name)
-    rows = dict(zip(intervals.day[part].tolist(), range(part.start, part.stop), strict=True))
-    columns = intervals.columns
-    for number in sorted(_wanted(definition, events, days, asked).union(_within(rows, days))):
-        day = date.fromordinal(_EPOCH + number)
-        status = events.status(day)
-        ready = status in COMPUTABLE
-        at = rows.get(number)
-        if at is None:
-            state, why = ("missing", "never computed") if ready else ("waiting", _waiting(status))
-            yield StatusRow(definition.name, day, state, why, status == "provisional", ready, None, None)
-            continue
-        record = {name: column[at] for name, column in columns.items()}
-        state, why = _compare(definition, record, fingerprint(definition, day, events))
-        yield StatusRow(
-            definition.name,
-            day,
-            state,
-            why if ready or state == "done" else f"{why}; {_waiting(status)}",
-            status == "provisional",
-            ready,
-            _whole(record["rows"]),
-            _whole(record["published_version"]),
-        )
+def event_states(events: EventDays, numbers: np.ndarray) -> np.ndarray:
+    """Status of each day in ``ops.event_days``, empty where it has no row."""
+    return _dense(events, "states", lambda day: events.status(day) or "", numbers)
+
+
+def fingerprints(definition: Definition, events: EventDays, numbers: np.ndarray) -> np.ndarray:
+    """:func:`fingerprint` of each day. A read range moves with its day, so one day tells how far it reaches."""
+    if not len(numbers):
+        return np.empty(0, dtype=object)
+    key: Any = ("prints", definition.start, definition.definition_hash)
+    if definition.start is None:
+        first = date.fromordinal(_EPOCH + int(numbers[0]))
+        lo, hi = definition.read_range(first)
+        key = ("prints", first - day_of_us(lo), day_of_us(hi - 1) - first)
+    return _dense(events, key, lambda day: fingerprint(definition, day, events), numbers)
+
+
+def _dense(events: EventDays, key: Any, value: Callable[[date], str], numbers: np.ndarray) -> np.ndarray:
+    """``value`` of each day; computed once per key and day, and kept beside the rows it comes from."""
+    known: dict[int, str] = events.memo.setdefault(key, {})
+    for number in numbers.tolist():
+        if number not in known:
+            known[number] = value(date.fromordinal(_EPOCH + number))
+    return np.array([known[number] for number in numbers.tolist()], dtype=object)
 
 
 _EPOCH = date(1970, 1, 1).toordinal()
 
 
-def _wanted(definition: Definition, events: EventDays, days: Days | None, asked: Days | None) -> set[int]:
+def _number(day: date) -> int:
+    return day.toordinal() - _EPOCH
+
+
+def _wanted(definition: Definition, events: EventDays, asked: Days | None) -> np.ndarray:
     """Days that should have a row: from the first event day to the last plus W, and those asked for."""
-    numbers: set[int] = set()
+    parts = [np.empty(0, dtype=np.int64)]
     if events.first is not None and events.last is not None:
-        lo = events.first.toordinal() - _EPOCH
-        hi = events.last.toordinal() - _EPOCH + 1 + -(-definition.window_us // US_PER_DAY)
-        if days is not None:
-            lo, hi = max(lo, days.start.toordinal() - _EPOCH), min(hi, days.end.toordinal() - _EPOCH)
-        numbers.update(range(lo, hi))
+        beyond = -(-definition.window_us // US_PER_DAY)
+        parts.append(np.arange(_number(events.first), _number(events.last) + 1 + beyond))
     if asked is not None:
-        numbers.update(_within(range(asked.start.toordinal() - _EPOCH, asked.end.toordinal() - _EPOCH), days))
-    return numbers
+        parts.append(np.arange(_number(asked.start), _number(asked.end)))
+    return np.unique(np.concatenate(parts))
 
 
-def _within(numbers: Any, days: Days | None) -> Iterator[int]:
-    if days is None:
-        return iter(numbers)
-    lo, hi = days.start.toordinal() - _EPOCH, days.end.toordinal() - _EPOCH
-    return (number for number in numbers if lo <= number < hi)
-
-
-def _compare(definition: Definition, record: dict[str, Any], now: str) -> tuple[str, str]:
-    """State and reason of a day that has a row."""
-    if record["status"] == "retired":
-        return "retired", record["reason"] or "retired"
-    moved = [
-        text
-        for text, differs in (
-            ("its events changed", record["input_fingerprint"] != now),
-            ("its definition changed", record["definition_hash"] != definition.definition_hash),
-            ("the engine changed", record["engine_version"] != definition.engine_version),
-            (
-                f"migrating from {record['table_name']} to {definition.table_name}",
-                record["table_name"] != definition.table_name,
-            ),
-        )
-        if differs
-    ]
-    if record["status"] == "failed":
-        return "failed", record["reason"] or "failed"
-    if moved:
-        return "stale", ", ".join(moved)
-    if record["status"] == "done":
-        return "done", ""
-    if record["status"] == "audit_failed":
-        return "audit_failed", record["reason"] or "audit failed"
-    return "stale", "publishing was interrupted"
-
-
-def _waiting(status: str | None) -> str:
-    if status is None:
+def _waiting(status: str) -> str:
+    if not status:
         return "no ingest has passed this day yet"
     return "its events are being changed" if status == "changing" else "expected files are missing"
 
 
 def _whole(value: Any) -> int | None:
-    return None if value is None or value != value else int(value)
+    return None if value is None else int(value)

@@ -144,7 +144,7 @@ def test_what_makes_a_day_stale(home: Home) -> None:
     ]
     edited = pattern(definition_hash="h2", engine_version=2, table_name="matches.p/v2")
     (why,) = {item.why for item in to_do(home, [edited], Days(day(3), day(4)))}
-    assert why == "its definition changed, the engine changed, migrating from matches.p to matches.p/v2"
+    assert why == "its definition changed, the engine changed, migrating to matches.p/v2"
 
 
 def test_an_audit_failure_is_to_do_again_only_when_something_changed(home: Home) -> None:
