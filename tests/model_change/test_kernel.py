@@ -30,7 +30,8 @@ def stream(seed, rounds, k, m, *, drift=1.0, noise=0.3):
 
 def setup(k, m, window, eps, constraint, **more):
     return Settings(k=k, m=m, window=window, infinite=more.pop("infinite", False), eps=eps, constraint=constraint,
-                    local=more.pop("local", True), exact=more.pop("exact", True), **{"intercept": 0, **more})  # fmt: skip
+                    local=more.pop("local", True), exact=more.pop("exact", True),
+                    **{"intercept": 0, **more})  # fmt: skip
 
 
 def feed(config, x, y, sizes=None, *, starts=(), through_json=False):
@@ -45,10 +46,8 @@ def feed(config, x, y, sizes=None, *, starts=(), through_json=False):
         at += size
         if through_json:
             kernel = Kernel(config, states.loads(states.dumps({"kernel": kernel.state}))["kernel"])
-    joined = {
-        name: np.concatenate([getattr(t, name) for t in traces]) for name in ("beta", "error_local", "error_exact", "sse")
-    }
-    return events, joined
+    names = ("beta", "error_local", "error_exact", "sse")
+    return events, {name: np.concatenate([getattr(t, name) for t in traces]) for name in names}
 
 
 @settings(max_examples=60, deadline=None)
@@ -76,8 +75,8 @@ def test_equals_the_plain_loop_in_any_chunks(seed, k, m, window, eps, constraint
 
 @settings(max_examples=40, deadline=None)
 @given(
-    seed=st.integers(0, 10**6), constraint=st.sampled_from(BOUNDS), infinite=st.booleans(), phi=st.sampled_from([None, 0.6]),
-    prediction=st.booleans(), local=st.booleans(), data=st.data(),
+    seed=st.integers(0, 10**6), constraint=st.sampled_from(BOUNDS), infinite=st.booleans(),
+    phi=st.sampled_from([None, 0.6]), prediction=st.booleans(), local=st.booleans(), data=st.data(),
 )  # fmt: skip
 def test_every_chunking_gives_the_same_bits(seed, constraint, infinite, phi, prediction, local, data):
     k, m = data.draw(st.integers(1, 3)), data.draw(st.integers(1, 3))
@@ -220,4 +219,5 @@ def test_exact_alone_reports_unidentifiable_stretches_once():
     x, y = stream(2, 90, 1, 2, noise=0.01, drift=0.0)
     x[40:60, 0, 1] = x[39, 0, 1]
     events, _ = feed(setup(1, 2, 10, 0.5, "residual", local=False), x, y, [45, 5, 40])
-    assert [(e.kind, e.at) for e in events if e.kind != "change"] == [("init", 9), ("unidentifiable", 48), ("recovered", 60)]
+    found = [(e.kind, e.at) for e in events if e.kind != "change"]
+    assert found == [("init", 9), ("unidentifiable", 48), ("recovered", 60)]

@@ -1,0 +1,91 @@
+"""The model files of an installation, checked against their sources: what monitor, status and the DAGs start from.
+
+One file's error never hides another file: errors are collected, and each is raised by whoever needs that file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from jobs.days import Days
+from jobs.errors import DefinitionError
+from jobs.lake.definitions import Definition
+from jobs.model_change import ENGINE_VERSION
+from jobs.model_change.config import ModelConfig, load_model
+from jobs.model_change.reading import Section
+from jobs.paths import Home
+from jobs.sources import Source
+from schemas.models import CHANGES
+
+_SOURCE_LINE = re.compile(r"^source:\s*['\"]?([A-Za-z_][A-Za-z0-9_]*)", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class LoadedModel:
+    """A model and its place in the schedule of days."""
+
+    config: ModelConfig
+    source: Source
+    definition: Definition
+
+
+@dataclass(frozen=True)
+class BrokenModel:
+    """A model file that is wrong; ``source`` is None if not even that could be read."""
+
+    name: str
+    file: Path
+    source: str | None
+    error: DefinitionError
+
+
+def load_models(home: Home, sources: Mapping[str, Source]) -> tuple[list[LoadedModel], list[BrokenModel]]:
+    """Check every model file against the source it names.
+
+    Args:
+        home: where the configuration lies.
+        sources: all sources by name.
+    """
+    loaded: list[LoadedModel] = []
+    broken: list[BrokenModel] = []
+    for file in sorted((home.config / "models").glob("*.yaml")):
+        try:
+            loaded.append(_load(file, sources))
+        except DefinitionError as error:
+            named = _SOURCE_LINE.search(file.read_text(encoding="utf-8", errors="replace"))
+            broken.append(BrokenModel(file.stem, file, named.group(1) if named else None, error))
+    return loaded, broken
+
+
+def _load(file: Path, sources: Mapping[str, Source]) -> LoadedModel:
+    config = load_model(file)
+    if config.source not in sources:
+        known = ", ".join(sorted(sources)) or "none yet"
+        Section.read(file).fail(f"there is no source '{config.source}'", "source", hint=f"Sources are {known}.")
+    source = sources[config.source]
+    numbers = sorted(name for name, kind in source.event_columns().items() if _is_number(kind))
+    for name in config.columns:
+        if name not in numbers:
+            key = "response" if name == config.response.of else "features"
+            hint = f"Its numeric columns are {', '.join(numbers)}."
+            Section.read(file).fail(f"source {source.name} has no numeric column '{name}'", key, hint=hint)
+    definition = Definition(
+        name=f"model/{config.name}",
+        source=source.name,
+        definition_hash=config.definition_hash,
+        engine_version=ENGINE_VERSION,
+        table_name=CHANGES.path_name,
+        window_us=0,
+        read_range=lambda day: (Days.one(min(config.start, day)).micros()[0], Days.one(day).micros()[1]),
+        start=config.start,
+    )
+    return LoadedModel(config, source, definition)
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return pa.types.is_floating(kind) or pa.types.is_integer(kind)

@@ -1,0 +1,230 @@
+"""The monitor step: events of a source to the changes and metrics of its models (design §1, §4 "Models").
+
+A model carries state from day to day, so its days form a chain. What is to do is decided without a JVM; a run replays
+from the first day that is not as it should be, and goes on to the last day ever published. Models fail separately.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import Any
+
+from jobs.days import Days
+from jobs.errors import AuditFailed, InputError, UsageError
+from jobs.lake import ops, tables
+from jobs.lake.event_days import COMPUTABLE, EventDays, Pinned, pin
+from jobs.lake.runs import phase
+from jobs.lake.staleness import StatusRow, fingerprint, status_rows, to_do
+from jobs.model_catalog import BrokenModel, LoadedModel, load_models
+from jobs.model_change import state as states
+from jobs.paths import Home
+from jobs.steps.common import REPAIR_HORIZON, one_line, raise_together, sweep_staging, the_source
+
+STEP = "monitor"
+_ONE = timedelta(days=1)
+
+
+@dataclass(frozen=True)
+class Replay:
+    """One model and the days to publish.
+
+    Args:
+        model: the model.
+        days: consecutive days; those before the model's start are published empty.
+        snapshots: state per group at the end of the day before the first; empty to begin anew.
+        fingerprints: of every day.
+    """
+
+    model: LoadedModel
+    days: Days
+    snapshots: dict[str, str]
+    fingerprints: dict[date, str]
+
+
+def monitor(
+    home: Home, source_name: str, days: Days, *, run_id: str, models: Sequence[str] | None = None
+) -> dict[str, Any]:
+    """Run, audit and publish the models of a source where ``days`` or the repair horizon before them need it.
+
+    Args:
+        home: the installation.
+        source_name: name of the source.
+        days: days asked for.
+        run_id: id of the run in ``ops``.
+        models: names of the models to run; all of the source if None.
+
+    Returns:
+        ``{"models": …, "days": days published, "added": …, "changed": …, "withdrawn": …}``.
+
+    Raises:
+        ChainlakeError: after all other models published, if one failed.
+    """
+    _, sources = the_source(home, source_name)
+    loaded, broken = load_models(home, sources)
+    mine = [m for m in loaded if m.config.source == source_name]
+    bad = [b for b in broken if b.source in (source_name, None)]
+    if models is not None:
+        _check_names(models, mine, bad, source_name)
+        mine = [m for m in mine if m.config.name in models]
+        bad = [b for b in bad if b.name in models]
+    failures: list[tuple[str, BaseException]] = [(f"model/{b.name}", b.error) for b in bad]
+    result: dict[str, Any] = {"models": 0, "days": 0, "added": 0, "changed": 0, "withdrawn": 0}
+    pinned, work = _plan(home, source_name, mine, days, run_id, failures)
+    if work:
+        from jobs.steps.monitor_run import run_work  # imports Spark, which a run with nothing to do must not
+
+        run_work(home, source_name, days, pinned, work, run_id, result, failures)
+    else:
+        with phase(home, run_id, source=source_name, step=STEP, phase="plan", days=days) as row:
+            row.status, row.reason = "nothing", "nothing to do"
+    sweep_staging(home)
+    raise_together(failures, f"{result['days']} days published")
+    return result
+
+
+def _plan(
+    home: Home,
+    source_name: str,
+    mine: Sequence[LoadedModel],
+    days: Days,
+    run_id: str,
+    failures: list[tuple[str, BaseException]],
+) -> tuple[Pinned, list[Replay]]:
+    """Which days each model replays; the events are pinned first, so that fingerprints are those of that version."""
+    horizon = Days(days.start - timedelta(days=REPAIR_HORIZON), days.end)
+    definitions = [m.definition for m in mine]
+    wanting: dict[str, list[date]] = {}
+    for item in to_do(home, definitions, horizon, asked=days):
+        wanting.setdefault(item.definition, []).append(item.day)
+    if not wanting:
+        return Pinned(None, EventDays.of(source_name, [])), []
+    first = min([days.start, *(m.config.start for m in mine)])
+    pinned = pin(home, source_name, Days(first, max(days.end, first + _ONE)))
+    rows: dict[str, list[StatusRow]] = {name: [] for name in wanting}
+    for row in status_rows(home, definitions):
+        rows.get(row.definition, []).append(row)
+    work = []
+    for model in mine:
+        name = model.definition.name
+        if name not in wanting:
+            continue
+        try:
+            work.append(plan_model(home, model, days, pinned.event_days, rows[name]))
+        except InputError as error:
+            failures.append((name, error))
+            inputs = {day: fingerprint(model.definition, day, pinned.event_days) for day in wanting[name]}
+            record_failure(home, model, inputs, error, run_id)
+    return pinned, work
+
+
+def plan_model(
+    home: Home, model: LoadedModel, days: Days, event_days: EventDays, status: Sequence[StatusRow]
+) -> Replay:
+    """From which day to which a model must be replayed.
+
+    Args:
+        home: the installation.
+        model: the model, which has something to do.
+        days: the days asked for.
+        event_days: the source's days, pinned.
+        status: every day of the model that has a row or should have one.
+
+    Raises:
+        InputError: if a day of the chain has no finished events, or the replay would be longer than ``max_replay``.
+    """
+    config, name = model.config, model.definition.name
+    done = {row.day for row in status if row.state == "done"}
+    end = max([days.end, *(row.day + _ONE for row in status if row.version is not None or row.state == "done")])
+    wrong = min(day for day in {row.day for row in status}.union(days) if day < end and day not in done)
+    # Before its start, and before the first event, a model has no state: nothing needs to be replayed there.
+    fresh = max(config.start, event_days.first or config.start)
+    start = min(wrong, fresh)
+    snapshots: dict[str, str] = {}
+    if wrong > fresh:
+        start, snapshots = _snapshot(home, model, fresh, wrong, event_days)
+    if (days.start - start).days > config.max_replay:
+        raise InputError(
+            f"{name} must be replayed from {start}, {(days.start - start).days} days before {days.start}; "
+            f"its max_replay is {config.max_replay} days",
+            file=config.file,
+            key="max_replay",
+            hint=f"Run 'python -m jobs restate {name} {start} {days.end}', or raise max_replay.",
+        )
+    last = start
+    while last < end and _ready(event_days, last):
+        last += _ONE
+    if last <= wrong:
+        raise InputError(
+            f"{name} cannot go on from {last}: the events of that day are {event_days.status(last) or 'not ingested'}",
+            hint=f"Run 'python -m jobs ingest {config.source} {last} {last + _ONE}' first.",
+        )
+    whole = Days(start, last)
+    return Replay(model, whole, snapshots, {day: fingerprint(model.definition, day, event_days) for day in whole})
+
+
+def _ready(event_days: EventDays, day: date) -> bool:
+    """Whether a day's events are final; before the first event day there is nothing to wait for."""
+    before = event_days.first is not None and day < event_days.first
+    return event_days.status(day) in COMPUTABLE or (before and event_days.status(day) is None)
+
+
+def _snapshot(
+    home: Home, model: LoadedModel, fresh: date, wrong: date, event_days: EventDays
+) -> tuple[date, dict[str, str]]:
+    """The day after the last good state before ``wrong``, and that state per group; or ``fresh`` and none."""
+    config = model.config
+    if not tables.exists(home, "models", "state"):
+        return fresh, {}
+    mine = [("model", "=", config.name), ("day", "<", wrong), ("day", ">=", fresh)]
+    found: dict[date, set[str]] = {}
+    keys = tables.arrow(home, "models", "state", columns=["group_id", "day", "fingerprint"], filters=mine)
+    for row in keys.to_pylist():
+        if row["fingerprint"] == fingerprint(model.definition, row["day"], event_days):
+            found.setdefault(row["day"], set()).add(row["group_id"])
+    for day in sorted(found, reverse=True):
+        if found[day] == set(config.groups):
+            of_day = [("model", "=", config.name), ("day", "=", day)]
+            rows = tables.arrow(home, "models", "state", columns=["group_id", "state"], filters=of_day).to_pylist()
+            if all(states.loads(row["state"]) is not None for row in rows):
+                return day + _ONE, {row["group_id"]: row["state"] for row in rows if row["group_id"] in found[day]}
+    return fresh, {}
+
+
+def _check_names(
+    models: Sequence[str], mine: Sequence[LoadedModel], bad: Sequence[BrokenModel], source_name: str
+) -> None:
+    known = {m.config.name for m in mine} | {b.name for b in bad}
+    unknown = sorted(set(models) - known)
+    if unknown:
+        raise UsageError(
+            f"source {source_name} has no model {', '.join(unknown)}",
+            hint=f"Its models are {', '.join(sorted(known)) or 'none yet'}.",
+        )
+
+
+def record_failure(
+    home: Home, model: LoadedModel, fingerprints: dict[date, str], error: BaseException, run_id: str
+) -> None:
+    """Keep the reason in ``ops.intervals``, so that status shows it and the next run tries again."""
+    definition = model.definition
+    status = "audit_failed" if isinstance(error, AuditFailed) else "failed"
+    ops.append(
+        home,
+        "intervals",
+        [
+            {
+                "definition": definition.name,
+                "day": day,
+                "table_name": definition.table_name,
+                "definition_hash": definition.definition_hash,
+                "engine_version": definition.engine_version,
+                "input_fingerprint": found,
+                "status": status,
+                "reason": one_line(error),
+            }
+            for day, found in fingerprints.items()
+        ],
+        run_id,
+    )

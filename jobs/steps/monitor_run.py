@@ -1,0 +1,161 @@
+"""The Spark part of the monitor step: events to rounds by Spark, the kernel over them day by day, audit, publish."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from jobs.days import Days
+from jobs.errors import AuditFailed, ChainlakeError
+from jobs.lake import tables
+from jobs.lake.event_days import EventDays, Pinned
+from jobs.lake.publish import publish_models
+from jobs.lake.runs import phase
+from jobs.lake.session import spark_session
+from jobs.lake.staleness import fingerprint
+from jobs.lake.types import spark_schema
+from jobs.model_change.daily import GroupMonitor
+from jobs.model_change.library import by_day
+from jobs.model_change.reduce import reduced_schema
+from jobs.model_change.reduce_spark import reduce_events
+from jobs.paths import Home
+from jobs.quality import Audit, audit_models, warm_up
+from jobs.steps.common import discard, one_line, staging_folder
+from jobs.steps.monitor import STEP, Replay, record_failure
+from schemas.models import CHANGES, METRICS, STATE
+from schemas.table import Table
+
+
+def run_work(
+    home: Home,
+    source_name: str,
+    days: Days,
+    pinned: Pinned,
+    work: Sequence[Replay],
+    run_id: str,
+    result: dict[str, Any],
+    failures: list[tuple[str, BaseException]],
+) -> None:
+    """Run each model's days; add to ``result`` and ``failures``."""
+    warm_up()
+    spark = spark_session(home, f"monitor {source_name} {days}")
+    audit = Audit(home)
+    for item in work:
+        name = item.model.definition.name
+        try:
+            _run_model(spark, home, pinned, item, audit, run_id, result)
+            result["models"] += 1
+        except Exception as error:
+            # Whatever stops one model must not stop the others; the step raises it once they have published.
+            failures.append((name, error))
+            if not isinstance(error, AuditFailed):
+                record_failure(home, item.model, item.fingerprints, error, run_id)
+            print(f"{name} failed: {one_line(error)}", flush=True)
+    if any(isinstance(error, AuditFailed) for _, error in failures):
+        print(f"Data Docs: {audit.build_docs()}", flush=True)
+
+
+def _run_model(
+    spark: SparkSession, home: Home, pinned: Pinned, item: Replay, audit: Audit, run_id: str, result: dict[str, Any]
+) -> None:
+    definition, config = item.model.definition, item.model.config
+    log: dict[str, Any] = {"source": config.source, "step": STEP, "definition": definition.name, "days": item.days}
+    path = staging_folder(home, run_id, config.name)
+
+    with phase(home, run_id, phase="monitor", **log) as row:
+        reduced = _rounds(spark, home, pinned, item)
+        rows, eps = replay(item, reduced)
+        staged = {
+            table.name: _stage(spark, table, rows[table.name], f"{path}/{table.name}")
+            for table in (CHANGES, METRICS, STATE)
+        }
+        row.rows_in, row.rows_out = len(reduced), len(rows["changes"]) + len(rows["metrics"])
+
+    with phase(home, run_id, phase="audit", **log) as row:
+        row.rows_in = len(rows["changes"]) + len(rows["metrics"])
+        outcome = audit_models(audit, config.name, staged["changes"], staged["metrics"], item.days, eps)
+        broken = {day: reason for day, reason in outcome.items() if reason is not None}
+        if broken:
+            row.reason = "; ".join(f"{day}: {reason}" for day, reason in sorted(broken.items()))[:1000]
+
+    with phase(home, run_id, phase="publish", **log) as row:
+        published = publish_models(
+            spark,
+            home,
+            definition,
+            staged["changes"],
+            staged["metrics"],
+            staged["state"],
+            item.fingerprints,
+            outcome,
+            run_id,
+            recheck=lambda: _fingerprints_now(home, item),
+        )
+        row.rows_out = published.added + published.changed + published.withdrawn
+    result["days"] += len(published.days_done)
+    for name in ("added", "changed", "withdrawn"):
+        result[name] += getattr(published, name)
+    if broken:
+        day, reason = min(broken.items())
+        raise AuditFailed(
+            f"the audit of {definition.name} failed on {len(broken)} of {len(item.days)} days, first {day}: {reason}",
+            hint=f"Nothing from that day on was published; the staged rows are kept in {path}.",
+        )
+    discard(path)
+
+
+def _rounds(spark: SparkSession, home: Home, pinned: Pinned, item: Replay) -> pa.Table:
+    """The reduced rounds of the days; no rows if nothing was ever ingested."""
+    config, days = item.model.config, item.days
+    if pinned.version is None or days.end <= config.start:
+        return reduced_schema(config).empty_table()
+    events = tables.read(spark, home, "events", config.source, version=pinned.version)
+    first = max(days.start, config.start)
+    wanted = events.where((F.col("event_date") >= F.lit(first)) & (F.col("event_date") < F.lit(days.end)))
+    return reduce_events(wanted, config, item.model.source.key)
+
+
+def replay(item: Replay, reduced: pa.Table) -> tuple[dict[str, list[dict[str, Any]]], dict[str, float]]:
+    """Run every group of a model over the days.
+
+    Returns:
+        rows by table name (``changes``, ``metrics``, ``state``), and the threshold in force per group where known.
+    """
+    config = item.model.config
+    rows: dict[str, list[dict[str, Any]]] = {"changes": [], "metrics": [], "state": []}
+    eps: dict[str, float] = {}
+    first = max(item.days.start, config.start)
+    for group in config.groups:
+        run = GroupMonitor(config, group, item.snapshots.get(group))
+        for day, part in by_day(reduced, first, max(first, item.days.end)):
+            changes, metrics = run.day(day, part)
+            rows["changes"] += changes
+            rows["metrics"] += [metrics] if metrics else []
+            head = {"model": config.name, "group_id": group, "day": day, "fingerprint": item.fingerprints[day]}
+            rows["state"].append({**head, "state": run.snapshot()})
+        if run.eps is not None:
+            eps[group] = run.eps
+    return rows, eps
+
+
+def _stage(spark: SparkSession, table: Table, rows: list[dict[str, Any]], path: str) -> DataFrame:
+    """Write the rows of a table to staging and read them back."""
+    arrow = pa.Table.from_pylist(rows, schema=table.arrow())
+    frame = spark.createDataFrame(arrow if len(arrow) else [], spark_schema(table.arrow()))
+    frame.coalesce(1).write.parquet(path)
+    return spark.read.schema(frame.schema).parquet(path)
+
+
+def _fingerprints_now(home: Home, item: Replay) -> dict[date, str]:
+    """What the fingerprints are now: a day whose input moved meanwhile is left to the next run."""
+    try:
+        now = EventDays.load(home, item.model.config.source)
+        return {day: fingerprint(item.model.definition, day, now) for day in item.fingerprints}
+    except ChainlakeError as error:
+        print(f"fingerprints cannot be checked now: {error.summary}", flush=True)
+        return {}

@@ -1,0 +1,106 @@
+"""Model files: what is accepted, and that errors name file, line, key and what is allowed."""
+
+from __future__ import annotations
+
+import pytest
+
+from jobs.errors import DefinitionError
+from jobs.model_change.config import load_model, parse_model
+from jobs.paths import PROJECT
+
+GOOD = """\
+source: traffic
+start: 2025-10-01
+nodes: [a, b, c]
+response: speed
+features:
+  - flow
+  - {of: speed, key: d, transform: [log, diff]}
+  - polynomial: {of: position, degree: 3, scale: [-1, 1]}
+round: {length: 5 min, aggregate: mean, min_nodes: 2}
+window: {sliding: 12}
+eps: 0.5
+"""
+
+
+def test_defaults_and_names():
+    config = parse_model(GOOD, "m")
+    assert config.feature_names == (
+        "constant", "flow", "diff(log(d.speed))", "position", "position^2", "position^3",
+    )  # fmt: skip
+    assert (config.intercept, config.constraint, config.detector, config.metric) == (
+        0,
+        "residual",
+        "both",
+        "coefficient",
+    )
+    assert config.keys("") == ("a", "b", "c", "d") and config.columns == ("flow", "position", "speed")
+    assert config.max_carry == 12 and config.round_us == 300_000_000
+    assert parse_model(GOOD.replace("sliding", "infinite")).constraint == "onesided"
+
+
+def test_the_hash_follows_what_can_change_a_result():
+    same = parse_model(GOOD).definition_hash
+    for text in (GOOD + "max_replay: 3\n", GOOD + "description: other words\n", "# a comment\n" + GOOD):
+        assert parse_model(text).definition_hash == same
+    for old, new in (("0.5", "0.6"), ("12}", "13}"), ("degree: 3", "degree: 2"), ("[a, b, c]", "[a, c, b]")):
+        assert parse_model(GOOD.replace(old, new)).definition_hash != same
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "key", "line", "hint"),
+    [
+        ("eps: 0.5", "eps: 0", "eps", 11, "above 0"),
+        ("eps: 0.5", "eps: {share: -1}", "eps.share", 11, "above 0"),
+        ("eps: 0.5", "eps: half", "eps", 11, "number"),
+        ("window: {sliding: 12}", "window: {sliding: 0}", "window.sliding", 10, "from 1"),
+        ("window: {sliding: 12}", "window: {sliding: 1}", "window", 10, "at least 2 rounds"),
+        ("window: {sliding: 12}", "window: {hopping: 12}", "window.hopping", 10, "sliding, infinite"),
+        ("eps: 0.5", "eps: 0.5\nconstraint: tight", "constraint", 12, "paper, residual, onesided, energy, matfrac"),
+        ("eps: 0.5", "eps: 0.5\nconstraint: printed_infinite", "constraint", 12, "paper, residual"),
+        ("eps: 0.5", "eps: 0.5\ndetector: fast", "detector", 12, "local, exact, both"),
+        ("eps: 0.5", "eps: 0.5\nmetric: r2", "metric", 12, "coefficient, prediction"),
+        ("eps: 0.5", "eps: 0.5\ngls: {phi: 1}", "gls.phi", 12, "not including, 1"),
+        ("eps: 0.5", "eps: 0.5\nridge: [[1, 2], [2, 1]]", "ridge", 12, "6 x 6"),
+        ("eps: 0.5", "eps: 0.5\non_gap: reset", "on_gap", 12, "session_gap"),
+        ("eps: 0.5", "eps: 0.5\nepsilon: 1", "epsilon", 12, "detector"),
+        ("eps: 0.5", "eps: 0.5\nmax_replay: 0", "max_replay", 12, "from 1"),
+        ("  - flow\n", "  - flow\n  - flow\n", "features", 5, "once"),
+        ("  - flow\n", "  - {of: flow, transform: sqrt}\n", "features.0.transform", 6, "log, diff, lag N"),
+        ("  - flow\n", "  - 7\n", "features.0", 6, "column name"),
+        ("degree: 3, ", "degree: x, ", "features.2.polynomial.degree", 8, "from 1"),
+        ("length: 5 min", "length: 7 min", "round.length", 9, "5 min"),
+        ("length: 5 min", "length: 5", "round.length", 9, "min"),
+        ("aggregate: mean", "aggregate: median", "round.aggregate", 9, "last, first, mean"),
+        ("min_nodes: 2", "min_nodes: 4", "round.min_nodes", 9, "1 to 3"),
+        ("nodes: [a, b, c]", "nodes: [a, a]", "nodes", 3, "once"),
+        ("nodes: [a, b, c]", "nodes: []", "nodes", 3, "non-empty list"),
+        ("nodes: [a, b, c]\n", "", "nodes", 1, "groups"),
+        ("start: 2025-10-01", "start: soon", "start", 2, "YYYY-MM-DD"),
+        ("response: speed\n", "", "response", 1, "column name"),
+    ],
+)
+def test_errors_say_where_and_what_is_allowed(tmp_path, old, new, key, line, hint):
+    assert old in GOOD
+    path = tmp_path / "wrong.yaml"
+    path.write_text(GOOD.replace(old, new))
+    with pytest.raises(DefinitionError) as caught:
+        load_model(path)
+    error = caught.value
+    assert (error.file, error.line, error.key) == (str(path), line, key)
+    assert hint in (error.hint or "")
+
+
+def test_not_yaml_and_not_a_mapping(tmp_path):
+    path = tmp_path / "wrong.yaml"
+    for text in ("a: [1", "- 1\n", ""):
+        path.write_text(text)
+        with pytest.raises(DefinitionError, match=r"wrong\.yaml"):
+            load_model(path)
+        with pytest.raises(DefinitionError):
+            parse_model(text)
+
+
+def test_shipped_models_are_valid():
+    files = sorted((PROJECT / "dags" / "config" / "models").glob("*.yaml"))
+    assert files and all(load_model(file).name == file.stem for file in files)

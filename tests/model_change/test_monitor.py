@@ -1,0 +1,235 @@
+"""From events to published rows: rounds, gaps, carried values, other keys, days with carried state."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+from datetime import UTC, date, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jobs.errors import InputError
+from jobs.model_change import monitor
+from jobs.model_change.config import parse_model
+from jobs.model_change.daily import GroupMonitor
+from jobs.model_change.reduce import reduce_rows
+from jobs.model_change.rounds import Rounds
+from jobs.paths import PROJECT
+from schemas.models import CHANGES, METRICS
+
+START = datetime(2025, 3, 1, tzinfo=UTC)
+
+
+def model(**more):
+    base = {
+        "source": "s", "start": "2025-03-01", "nodes": ["a", "b"], "response": "y", "features": ["x"],
+        "round": {"length": "10 min", "aggregate": "last"}, "window": {"sliding": 20}, "eps": 0.4,
+    }  # fmt: skip
+    return {**base, **more}
+
+
+def events(days=3, seed=0, keys=("a", "b"), missing=0.05):
+    """One event per key and ten minutes, some missing, the slope changing at noon of the second day."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for i in range(days * 144):
+        slope = 1.0 if i < 216 else 2.5
+        for key in keys:
+            if rng.random() >= missing:
+                x = float(rng.normal())
+                at = START + timedelta(minutes=10 * i, seconds=float(rng.integers(0, 500)))
+                y = slope * x + 0.1 * float(rng.normal())
+                rows.append({"event_id": f"{key}{i}", "key": key, "ts": at, "x": x, "y": y})
+    return rows
+
+
+def same(one, two):
+    assert one.changes.equals(two.changes) and one.metrics.equals(two.metrics) and one.state == two.state
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {},
+        {"metric": "prediction", "detector": "exact"},
+        {"window": {"infinite": 20}, "constraint": "energy"},
+        {"gls": {"phi": "fit"}, "per_baseline": True, "eps": {"share": 0.3}},
+        {"features": [{"of": "x", "transform": "lag 2"}, {"of": "x", "key": "b", "transform": ["diff"]}]},
+        {"session_gap": "1 h", "on_gap": "reset", "max_carry": 1},
+        {"groups": {"one": ["a"], "two": ["b"]}, "nodes": None},
+    ],
+    ids=lambda more: ",".join(more) or "plain",
+)
+def test_days_with_carried_state_equal_one_pass(more):
+    config = parse_model({key: value for key, value in model(**more).items() if value is not None})
+    rows = [row for row in events() if not 3 <= row["ts"].hour < 6]
+    whole = monitor(config, rows)
+    assert len(whole.changes) and len(whole.metrics) == 3 * len(config.groups)
+    result, pieces = None, []
+    for end in (date(2025, 3, 2), date(2025, 3, 3), date(2025, 3, 4)):
+        result = monitor(config, rows, until=end, after=result)
+        pieces.append(result)
+    assert (
+        pa.concat_tables(p.changes for p in pieces)
+        .sort_by([("group_id", "ascending"), ("ts", "ascending")])
+        .equals(whole.changes.sort_by([("group_id", "ascending"), ("ts", "ascending")]))
+    )
+    assert result.state == whole.state
+    metrics = pa.concat_tables(p.metrics for p in pieces).sort_by([("group_id", "ascending"), ("day", "ascending")])
+    assert metrics.equals(whole.metrics)
+
+
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 1000), order=st.randoms(use_true_random=False))
+def test_the_order_of_events_does_not_matter(seed, order):
+    rows = events(days=2, seed=seed)
+    shuffled = list(rows)
+    order.shuffle(shuffled)
+    same(monitor(model(), rows), monitor(model(), shuffled))
+
+
+def test_changes_and_metrics_have_the_published_form():
+    found = monitor(model(per_baseline=True), events())
+    assert found.changes.schema == CHANGES.arrow() and found.metrics.schema == METRICS.arrow()
+    changes = found.changes.to_pylist()
+    assert changes[0]["kind"] == "init" and changes[0]["beta_before"] is None
+    exact = [row for row in changes if row["kind"] == "change"]
+    assert date(2025, 3, 2) in {row["event_date"] for row in exact}
+    assert all(row["exceeded"] and row["error_before"] > 0.4 for row in exact)
+    assert [c["feature"] for c in exact[0]["beta_after"]] == ["constant", "x"]
+    slope = {c["feature"]: c["value"] for c in exact[-1]["beta_after"]}["x"]
+    assert abs(slope - 2.5) < 0.5
+    metrics = found.metrics.to_pylist()
+    for row in metrics:
+        syncs = [c for c in changes if c["kind"] == "sync" and c["event_date"] == row["day"]]
+        assert row["syncs"] == len(syncs) and row["polls_down"] == 2 * len(syncs)
+        assert row["reports_up"] == sum(len(c["violators"]) for c in syncs)
+        assert row["changes"] == sum(c["event_date"] == row["day"] for c in exact)
+        assert row["max_error"] <= 0.4 * (1 + 1e-9) and row["rounds"] + row["rounds_skipped"] == 144
+        assert 0 < row["carried_share"] < 0.2 and row["r2"] > 0.5
+    counted = metrics[1]["rounds"] * 2
+    assert metrics[1]["normalized_up"] == (metrics[1]["reports_up"] + metrics[1]["polls_down"]) / counted
+    assert metrics[1]["per_T_mono"] <= metrics[1]["per_T"]
+
+
+def reduced(config, rows):
+    return reduce_rows(config, pa.Table.from_pylist(rows), "key")
+
+
+def at(minutes, key, **values):
+    return {"key": key, "ts": START + timedelta(minutes=minutes), "x": None, "y": None, **values}
+
+
+def test_rounds_exist_where_enough_nodes_report_and_missing_ones_are_carried():
+    config = parse_model(model(round={"length": "10 min", "min_nodes": 2}, max_carry=1))
+    rows = [
+        at(0, "a", x=1, y=1),
+        at(0, "b", x=2, y=2),
+        at(10, "a", x=3, y=3),
+        at(20, "a", x=4, y=4),
+        at(20, "b", x=5),
+        at(30, "a", x=6, y=6),
+        at(30, "b", x=7),
+        at(40, "a", x=8, y=8),
+        at(40, "b", x=9, y=9),
+    ]
+    (chunk,) = Rounds(config, "").chunks(reduced(config, rows))
+    # Minute 10 has one node only; b's y of minute 0 is carried to 20 and would be too old at 30.
+    assert [(t - chunk.ts[0]) // 60_000_000 for t in chunk.ts] == [0, 20, 40]
+    assert chunk.number.tolist() == [0, 1, 3] and chunk.gap.tolist() == [1, 2, 2]
+    np.testing.assert_array_equal(chunk.y, [[1, 2], [4, 2], [8, 9]])
+    np.testing.assert_array_equal(chunk.carried, [0, 1, 0])
+
+
+@pytest.mark.parametrize(
+    ("how", "wanted"), [("last", 3.0), ("first", 5.0), ("mean", 3.0), ("sum", 9.0), ("min", 1.0), ("max", 5.0)]
+)
+def test_several_events_in_a_round(how, wanted):
+    config = parse_model(model(round={"length": "10 min", "aggregate": how}))
+    rows = [at(9, "a", x=3), at(1, "a", x=5), at(4, "a", x=1), at(8, "a", x=None), at(11, "a", x=50), at(2, "c", x=9)]
+    table = reduced(config, rows)
+    assert table["x"].to_pylist()[0] == wanted and table["key"].to_pylist() == ["a", "a"]
+
+
+def test_transforms_other_keys_and_polynomials():
+    config = parse_model(model(nodes=["a"], window={"sliding": 6}, features=[
+        {"of": "x", "transform": ["log", "diff"]}, {"of": "x", "key": "b"}, {"of": "y", "transform": "lag 2"},
+        {"polynomial": {"of": "x", "degree": 2, "scale": [-1, 1], "range": [0, 4]}}]))  # fmt: skip
+    rows = [at(10 * i, key, x=float(i + 1), y=10.0 * i) for i in range(4) for key in ("a", "b")]
+    (chunk,) = Rounds(config, "").chunks(reduced(config, rows))
+    scaled = np.array([3, 4]) / 2 - 1
+    wanted = np.stack([np.ones(2), np.log([3 / 2, 4 / 3]), [3, 4], [0, 10], scaled, scaled**2], axis=1)
+    np.testing.assert_allclose(chunk.x[:, 0], wanted, rtol=1e-12)
+    assert chunk.number.tolist() == [2, 3]
+
+
+def test_a_range_left_out_is_frozen_from_the_first_round():
+    config = parse_model(model(window={"sliding": 5}, features=[{"polynomial": {"of": "x", "degree": 1}}]))
+    first = [at(0, "a", x=10, y=0), at(0, "b", x=20, y=0)]
+    rounds = Rounds(config, "")
+    (chunk,) = rounds.chunks(reduced(config, first))
+    np.testing.assert_allclose(chunk.x[0, :, 1], [-1, 1])
+    (chunk,) = rounds.chunks(reduced(config, [at(10, "a", x=15, y=0), at(10, "b", x=30, y=0)]))
+    np.testing.assert_allclose(chunk.x[0, :, 1], [0, 3])
+
+
+@pytest.mark.parametrize(("on_gap", "inits"), [("reset", 2), ("continue", 1)])
+def test_session_gaps(on_gap, inits):
+    rows = [row for row in events(missing=0) if row["ts"] < START + timedelta(hours=8)]
+    rows += [row for row in events(missing=0) if row["ts"] > START + timedelta(hours=15)]
+    found = monitor(model(session_gap="2 h", on_gap=on_gap), rows).changes.to_pylist()
+    begun = [row["ts"] for row in found if row["kind"] == "init"]
+    assert len(begun) == inits
+    assert begun[-1] == (START + timedelta(hours=15, minutes=190) if inits == 2 else START + timedelta(minutes=190))
+
+
+def test_days_without_rounds_have_no_row_and_snapshots_are_exact():
+    config = parse_model(model())
+    run = GroupMonitor(config, "")
+    changes, metrics = run.day(date(2025, 3, 1), reduced(config, [at(0, "zz", x=1)]))
+    assert changes == [] and metrics is None
+    table = reduce_rows(config, pa.Table.from_pylist(events(days=1)), "key")
+    run.day(date(2025, 3, 2), table)
+    text = run.snapshot()
+    assert GroupMonitor(config, "", text).snapshot() == text
+    other = json.dumps({**json.loads(text), "version": 0})
+    with pytest.raises(ValueError, match="another version"):
+        GroupMonitor(config, "", other)
+
+
+def test_missing_columns_and_texts_are_refused():
+    with pytest.raises(InputError, match="no column 'y'"):
+        monitor(model(), [{"ts": START, "key": "a", "x": 1}])
+    with pytest.raises(InputError, match="not a number"):
+        monitor(model(), [{"ts": START, "key": "a", "x": "abc", "y": 1.0}])
+
+
+def shipped_road():
+    zone, rows = ZoneInfo("America/Los_Angeles"), []
+    for file in sorted((PROJECT / "data" / "traffic").glob("*.csv.gz")):
+        with gzip.open(file, "rt") as text:
+            for row in csv.DictReader(text):
+                at = datetime.strptime(row["Timestamp"], "%m/%d/%Y %H:%M:%S").replace(tzinfo=zone)
+                rows.append({"ts": at.astimezone(UTC), "detector": row["Station"], "position": float(row["AbsPM"]),
+                             "speed": float(row["AvgSpeed"])})  # fmt: skip
+    return rows
+
+
+def test_the_shipped_road_model_sees_the_rush_hours_and_sleeps_at_night():
+    path = PROJECT / "dags" / "config" / "models" / "i5n_speed_profile.yaml"
+    found = monitor(path, shipped_road(), key="detector").changes.to_pylist()
+    local = [row["ts"].astimezone(ZoneInfo("America/Los_Angeles")) for row in found if row["kind"] == "change"]
+    assert len(local) == 36
+    for day in (1, 2, 3):
+        hours = [t.hour + t.minute / 60 for t in local if t.day == day]
+        assert (
+            any(8 <= h < 10 for h in hours) and any(14 <= h < 15 for h in hours) and any(19 < h < 21.5 for h in hours)
+        )
+    night = [t for t in local if not 8 <= t.hour + t.minute / 60 < 21.5]
+    assert [(t.day, t.hour, t.minute) for t in night] == [(3, 22, 35), (3, 23, 15)]
