@@ -75,12 +75,13 @@ def weave(
         others: conflicting content of the events that get some, by event number.
         columns: the layout of the file.
     Yields:
-        (kind, line, time): kind `event`, `late` (for the next file), `duplicate`, `conflict`, or one of BAD_KINDS.
+        (kind, line, time): kind `event`, `contested` (an event with a conflict), `late` (an event for the next file),
+        `duplicate`, `conflict`, or one of BAD_KINDS.
     """
     late, duplicate = dirt.places["late"], dirt.places["duplicate"]
     bad = {number: BAD_KINDS[n % len(BAD_KINDS)] for n, number in enumerate(sorted(dirt.places["bad"]))}
     for number, (line, moment) in enumerate(zip(lines, utc.tolist(), strict=True), first):
-        yield "late" if number in late else "event", line, moment
+        yield "late" if number in late else "contested" if number in others else "event", line, moment
         if number in duplicate:
             yield "duplicate", line, moment
         if number in others:

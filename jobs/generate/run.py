@@ -246,15 +246,14 @@ class _Writer:
                 continue
             rows += 1
             written.write(line + b"\n")
+            # A contested event is not repeated in the next file: which content wins would depend on it.
             if kind == "event":
                 self.tail.append((line, moment))
             elif kind == "conflict":
-                # A contested event is not repeated in the next file: which content wins would depend on it.
-                self.tail.pop()
                 self.truth.count("conflicts", np.array([moment]))
             elif kind == "duplicate":
                 self.truth.count("duplicates", np.array([moment]))
-            else:
+            elif kind != "contested":
                 # Line 1 is the header.
                 self.truth.bad.append({"file": name, "line": before + rows + 1, "kind": kind})
         file.write(written.getvalue())
