@@ -148,7 +148,8 @@ class View:
             clause: all its names are bound.
             kleene: names whose sets are bound, as sets, at this level or above.
         """
-        everyone = sorted(name for name in clause.plain & kleene if name not in self.singles)
+        kleene = kleene.difference(self.singles)  # a member looked at on its own is a single event from here on
+        everyone = sorted(clause.plain & kleene)
         if everyone:
             name = everyone[0]
             candidates, offsets, positions = self.members(name)
