@@ -171,10 +171,7 @@ class Audit:
         if self._context is None:
             warm_up().join()
             _import()  # raises here what went wrong there
-            import great_expectations as gx
-
-            self._context = gx.get_context(mode="ephemeral")
-            docs.silence(self._context)
+            self._context = docs.memory_context()
         return self._context
 
     def _batch(self, context: Any, df: Any) -> Any:

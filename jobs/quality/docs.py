@@ -54,12 +54,22 @@ def index_page(home: Home) -> Path:
     return home.docs / "index.html"
 
 
-def silence(context: Any) -> None:
-    """No progress bars, no telemetry."""
+def memory_context() -> Any:
+    """A context that keeps everything in memory; what is worth keeping goes to the site by :func:`publish`."""
+    from great_expectations.data_context.types.base import DataContextConfig, InMemoryStoreBackendDefaults
+
+    defaults = InMemoryStoreBackendDefaults(init_temp_docs_sites=False)
+    return _quiet(DataContextConfig(store_backend_defaults=defaults))
+
+
+def _quiet(config: Any) -> Any:
+    """A context of that configuration without progress bars and telemetry."""
+    import great_expectations as gx
     from great_expectations.data_context.types.base import ProgressBarsConfig
 
-    context.variables.progress_bars = ProgressBarsConfig(globally=False, metric_calculations=False)
-    context.config.analytics_enabled = False
+    config.analytics_enabled = False
+    config.progress_bars = ProgressBarsConfig(globally=False, metric_calculations=False)
+    return gx.get_context(mode="ephemeral", project_config=config)
 
 
 @contextmanager
@@ -72,7 +82,6 @@ def _locked(home: Home) -> Iterator[None]:
 
 def _context(home: Home) -> Any:
     """A context whose stores and site are folders under ``home.docs``."""
-    import great_expectations as gx
     from great_expectations.data_context.types.base import DataContextConfig
 
     def store(kind: str, folder: str) -> dict[str, Any]:
@@ -101,11 +110,8 @@ def _context(home: Home) -> Any:
                 "site_index_builder": {"class_name": "DefaultSiteIndexBuilder"},
             }
         },
-        analytics_enabled=False,
     )
-    context = gx.get_context(mode="ephemeral", project_config=config)
-    silence(context)
-    return context
+    return _quiet(config)
 
 
 def publish(home: Home, results: Sequence[Kept]) -> None:

@@ -49,6 +49,22 @@ class MatchRules:
     branches: tuple[tuple[frozenset[str], frozenset[tuple[str, str]]], ...]
 
 
+def rules_of(pattern: Any) -> MatchRules:
+    """The rules of a compiled pattern (``jobs.cep.pattern.Pattern``)."""
+    branches = []
+    for branch in pattern.branches:
+        bound = frozenset(branch.positive)
+        order = frozenset((earlier, later) for later in bound for earlier in branch.before[later] & bound)
+        branches.append((bound, order))
+    return MatchRules(
+        pattern=pattern.name,
+        window_us=pattern.window_us,
+        waits=pattern.decision == "start+W",
+        names={name.name: name.kleene for name in pattern.names},
+        branches=tuple(branches),
+    )
+
+
 def _quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
@@ -64,7 +80,10 @@ def _values(name: str, kleene: bool, field: str) -> str:
 
 
 def measures(rules: MatchRules, staged: DataFrame) -> DataFrame:
-    """``staged`` with the measures that the suite tests; as it is if a column that they need is missing."""
+    """The measures that the suite tests, and of each name only how many events it binds.
+
+    ``staged`` itself if a column that they need is missing: the suite will say so.
+    """
     if not {*FIXED, *rules.names} <= set(staged.columns):
         return staged
     ids = {name: _values(name, kleene, "event_id") for name, kleene in rules.names.items()}
@@ -84,6 +103,11 @@ def measures(rules: MatchRules, staged: DataFrame) -> DataFrame:
             gaps.append(f"CASE WHEN {fit} THEN {rules.window_us + 1} END")
     gap = gaps[0] if len(gaps) == 1 else f"greatest({', '.join(gaps)})"
     decided = f"unix_micros(start_ts) + {rules.window_us}" if rules.waits else "unix_micros(end_ts)"
+
+    def bound_count(name: str) -> str:
+        # Great Expectations would list every field of a struct as a column of its own.
+        return f"size({ids[name]}) AS {_quoted(name)}"
+
     first = staged.selectExpr(
         "*",
         f"concat({', '.join(ids.values())}) AS event_ids",
@@ -92,7 +116,7 @@ def measures(rules: MatchRules, staged: DataFrame) -> DataFrame:
         f"{gap} AS order_gap_us",
     )
     return first.selectExpr(
-        *(_quoted(column) for column in staged.columns),
+        *(bound_count(column) if column in ids else _quoted(column) for column in staged.columns),
         "event_ids",
         "names_fit",
         "order_gap_us",

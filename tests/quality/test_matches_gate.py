@@ -1,0 +1,176 @@
+"""The gate of match tables: good rows pass, and every expectation goes red on a row planted against it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from copy import deepcopy
+from datetime import UTC, date, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from jobs.paths import Home
+from jobs.quality import Audit, MatchRules, audit_matches
+from jobs.quality.templates import template_path
+from schemas.matches import MatchName, MatchShape, matches_table
+from schemas.table import TIMESTAMP
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+DAYS = [date(2013, 10, 7), date(2013, 10, 8)]
+T0 = datetime(2013, 10, 7, 13, 30, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+FIELDS = (("event_id", pa.string()), ("ts", TIMESTAMP), ("type", pa.string()), ("ticker", pa.string()))
+NAMES = (MatchName("a", False, FIELDS), MatchName("b", True, FIELDS), MatchName("c", False, FIELDS))
+TABLE = matches_table(MatchShape("p", 1, "stock", NAMES))
+AB, ABC = frozenset({"a", "b"}), frozenset({"a", "b", "c"})
+#: OR(SEQ(A a, B+ b), SEQ(A a, B+ b, C c)) within ten minutes.
+RULES = MatchRules(
+    "p", 600_000_000, False, {"a": False, "b": True, "c": False},
+    ((AB, frozenset({("a", "b")})), (ABC, frozenset({("a", "b"), ("b", "c"), ("a", "c")}))),
+)  # fmt: skip
+
+
+def event(number: int, minute: int, day: int = 0) -> dict[str, Any]:
+    return {"event_id": f"e{number}", "ts": T0 + day * timedelta(days=1) + minute * MINUTE, "type": "B", "ticker": "X"}
+
+
+def match(number: int, day: int = 0) -> dict[str, Any]:
+    """a at 0, b at 1 and 2, c at 3 minutes: events 10·number and the following."""
+    events = [event(10 * number + i, i, day) for i in range(4)]
+    return {
+        "match_id": f"{number:032x}",
+        "decision_ts": events[3]["ts"],
+        "start_ts": events[0]["ts"],
+        "end_ts": events[3]["ts"],
+        "a": events[0],
+        "b": events[1:3],
+        "c": events[3],
+    }
+
+
+GOOD = [match(1), match(2), match(3, day=1)]
+
+
+def frame(spark: SparkSession, rows: list[dict[str, Any]]) -> DataFrame:
+    from jobs.lake.types import spark_schema
+
+    schema = pa.schema([pa.field(f.name, f.type) for f in TABLE.arrow()])
+    tuples = [tuple(row.get(name) for name in schema.names) for row in rows]
+    return spark.createDataFrame(tuples, spark_schema(schema))
+
+
+@pytest.fixture(scope="module")
+def audit(tmp_path_factory: pytest.TempPathFactory) -> Audit:
+    root = tmp_path_factory.mktemp("quality")
+    return Audit(Home(root=root, lake=str(root / "lake"), config=root, cache=root))
+
+
+@pytest.fixture(scope="module")
+def events(spark: SparkSession) -> DataFrame:
+    return spark.createDataFrame([(f"e{n}",) for n in range(100)], "event_id string").persist()
+
+
+def test_good_rows_pass(audit: Audit, spark: SparkSession, events: DataFrame) -> None:
+    two_names = {**match(4), "c": None, "end_ts": T0 + 2 * MINUTE, "decision_ts": T0 + 2 * MINUTE}
+    assert audit_matches(audit, RULES, frame(spark, [*GOOD, two_names]), DAYS, events) == dict.fromkeys(DAYS)
+
+
+def test_no_rows_pass(audit: Audit, spark: SparkSession, events: DataFrame) -> None:
+    assert audit_matches(audit, RULES, frame(spark, []), DAYS, events) == dict.fromkeys(DAYS)
+
+
+def test_matches_that_wait_decide_at_the_end_of_the_window(
+    audit: Audit, spark: SparkSession, events: DataFrame
+) -> None:
+    waiting = MatchRules("p", RULES.window_us, True, RULES.names, RULES.branches)
+    late = [{**row, "decision_ts": row["start_ts"] + 10 * MINUTE} for row in GOOD]
+    assert audit_matches(audit, waiting, frame(spark, late), DAYS, events) == dict.fromkeys(DAYS)
+    assert "decision_ts is start_ts + W" in str(audit_matches(audit, waiting, frame(spark, GOOD), DAYS, events))
+
+
+def _later(row: dict[str, Any]) -> None:
+    """c eleven minutes after a, all else in line with it."""
+    row["c"]["ts"] = row["end_ts"] = row["decision_ts"] = T0 + 11 * MINUTE
+
+
+def _swapped(row: dict[str, Any]) -> None:
+    row["b"][1]["ts"], row["c"]["ts"] = row["c"]["ts"], row["b"][1]["ts"]
+
+
+def _tie(row: dict[str, Any]) -> None:
+    """Strictly before means that equal times are out of order."""
+    row["b"][0]["ts"] = T0
+
+
+#: What is broken in a row → (how, words of the expectation that must name it).
+PLANTED: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
+    "no match_id": (lambda r: r.update(match_id=None), "every match has an id"),
+    "no decision_ts": (lambda r: r.update(decision_ts=None), "every match has a decision time"),
+    "no start_ts": (lambda r: r.update(start_ts=None), "every match has a start"),
+    "no end_ts": (lambda r: r.update(end_ts=None), "every match has an end"),
+    "no event id": (lambda r: r["a"].update(event_id=None), "every bound event has an id"),
+    "no event id in an array": (lambda r: r["b"][0].update(event_id=None), "every bound event has an id"),
+    "same key twice": (lambda r: r.update(match_id=f"{2:032x}"), "(match_id, decision_ts) is unique"),
+    "too long": (_later, "the match fits into the window"),
+    "wrong start": (lambda r: r.update(start_ts=T0 + MINUTE), "start_ts is the time of the earliest"),
+    "wrong end": (lambda r: r.update(end_ts=T0 + 4 * MINUTE, decision_ts=T0 + 4 * MINUTE), "end_ts is the time of"),
+    "wrong decision": (lambda r: r.update(decision_ts=T0 + 5 * MINUTE), "decision_ts is end_ts"),
+    "a name missing": (lambda r: r.update(b=None), "exactly the names of one branch"),
+    "an empty array": (lambda r: r.update(b=[]), "exactly the names of one branch"),
+    "out of order": (_swapped, "keep the order of the pattern"),
+    "a tie": (_tie, "keep the order of the pattern"),
+    "an event twice": (lambda r: r["b"][1].update(event_id="e10"), "no event is bound twice"),
+    "an unknown event": (lambda r: r["c"].update(event_id="e999"), "every bound event exists"),
+}
+
+
+@pytest.mark.parametrize("case", PLANTED)
+def test_each_broken_row_is_found_and_its_day_alone_held_back(
+    case: str, audit: Audit, spark: SparkSession, events: DataFrame
+) -> None:
+    breaking, words = PLANTED[case]
+    bad = deepcopy(match(1))
+    breaking(bad)
+    outcome = audit_matches(audit, RULES, frame(spark, [bad, *GOOD[1:]]), DAYS, events)
+    reason = outcome[DAYS[0]]
+    assert reason is not None and words in reason and "\n" not in reason
+    if case == "no decision_ts":
+        assert outcome[DAYS[1]] is not None  # a row of no day casts doubt on all days
+    else:
+        assert outcome[DAYS[1]] is None
+
+
+def test_example_rows_name_the_match(audit: Audit, spark: SparkSession, events: DataFrame) -> None:
+    bad = {**match(1), "c": {**match(1)["c"], "event_id": "e999"}}
+    reason = audit_matches(audit, RULES, frame(spark, [bad]), DAYS[:1], events)[DAYS[0]] or ""
+    assert f"match_id={1:032x}" in reason and "event_id=e999" in reason and "broken by 1 row" in reason
+    reason = audit_matches(audit, RULES, frame(spark, [{**match(1), "start_ts": T0 + MINUTE}]), DAYS[:1], events)
+    assert f"match_id={1:032x}" in str(reason) and "start_off_us=60000000" in str(reason)
+
+
+def test_a_match_of_a_foreign_day_fails_every_day(audit: Audit, spark: SparkSession, events: DataFrame) -> None:
+    outcome = audit_matches(audit, RULES, frame(spark, [*GOOD, match(4, day=2)]), DAYS, events)
+    assert all("a day that this run owns" in (reason or "") for reason in outcome.values())
+
+
+@pytest.mark.parametrize("column", ["a", "match_id", "end_ts"])
+def test_a_missing_or_extra_column_fails_every_day(
+    audit: Audit, spark: SparkSession, events: DataFrame, column: str
+) -> None:
+    less = frame(spark, GOOD).drop(column)
+    more = frame(spark, GOOD).withColumn("extra", frame(spark, GOOD).match_id)
+    for wrong in (less, more):
+        outcome = audit_matches(audit, RULES, wrong, DAYS, events)
+        assert all("the columns are those of" in (reason or "") for reason in outcome.values())
+    assert column in str(audit_matches(audit, RULES, less, DAYS, events))
+
+
+def test_every_expectation_of_the_template_is_broken_here() -> None:
+    said = [words for _, words in PLANTED.values()] + ["the columns are those of", "a day that this run owns"]
+    for expectation in json.loads(template_path("matches").read_text())["expectations"]:
+        described = expectation["description"].replace("$decision", "end_ts")
+        assert any(words in described for words in said), described
