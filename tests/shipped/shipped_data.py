@@ -51,7 +51,9 @@ def read(source: str, folder: Path) -> pd.DataFrame:
     """
     key, kind, zone, time_format, columns = SOURCES[source]
     files = sorted(folder.glob("*.csv.gz"))
-    rows = pd.concat([pd.read_csv(path, dtype={"Station": str}) for path in files], ignore_index=True)
+    # pandas' default way to read numbers can miss the nearest double by one unit in the last place.
+    read_file = functools.partial(pd.read_csv, dtype={"Station": str}, float_precision="round_trip")
+    rows = pd.concat([read_file(path) for path in files], ignore_index=True)
     rows = rows[list(columns)].rename(columns=columns)
     local = pd.to_datetime(rows.pop("local"), format=time_format)
     utc = local.dt.tz_localize(zone).dt.tz_convert("UTC").dt.tz_localize(None)

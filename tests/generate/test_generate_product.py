@@ -1,0 +1,77 @@
+"""The product on generated files: what was planted is found, what was spoilt is set aside."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+import yaml
+
+from jobs.cep import match
+from jobs.generate import generate
+from jobs.ingest.parse import BAD, ROW, Task, parse_file
+from jobs.model_change.library import monitor
+from jobs.paths import PROJECT
+from jobs.sources import load_source
+from tests.shipped.brute_force import PATTERNS
+from tests.shipped.shipped_data import read
+
+CONFIG = PROJECT / "dags" / "config"
+SOURCES = ("stock", "traffic", "sensor")
+
+
+def events(source: str, folder: Path) -> pa.Table:
+    """Generated events in the form that the engines' library functions take."""
+    rows = read(source, folder)
+    table = pa.Table.from_pandas(rows.rename(columns={"id": "event_id"}), preserve_index=False)
+    at = table.column_names.index("ts")
+    return table.set_column(at, "ts", table["ts"].cast(pa.timestamp("us", tz="UTC")))
+
+
+def ids(told: dict | list) -> str | list[str]:
+    """Event ids of what the truth tells about one name."""
+    return [ids(one) for one in told] if isinstance(told, list) else f"{told['key']}@{told['ts']}"  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_engine_finds_every_planted_match(source: str, tmp_path: Path) -> None:
+    truth = generate(source, date(2024, 6, 3), 2, tmp_path, seed=12, patterns=2, changes=0)
+    table = events(source, tmp_path)
+    for pattern in (name for name, (of, _) in PATTERNS.items() if of == source):
+        found = list(match((CONFIG / "patterns" / f"{pattern}.sase").read_text(), table))
+        planted = [{name: ids(told) for name, told in one.items()} for one in truth["patterns"][pattern]]
+        assert len(planted) == 4
+        assert all(one in found for one in planted), pattern
+
+
+def test_monitor_finds_every_planted_change_and_no_other(tmp_path: Path) -> None:
+    """The shipped model, begun on the first generated day: one change within an hour after each planted one."""
+    truth = generate("traffic", date(2024, 6, 3), 3, tmp_path, seed=12, patterns=0, changes=2)
+    model = yaml.safe_load((CONFIG / "models" / "i5n_speed_profile.yaml").read_text())
+    result = monitor(model | {"start": date(2024, 6, 3)}, events("traffic", tmp_path), key="detector")
+    told = result.changes.to_pylist()
+    times = [int(row["ts"].timestamp() * 1e6) for row in told if row["kind"] == "change"]
+    planted = [change["ts"] for change in truth["changes"]]
+    assert len(planted) == 6
+    assert len(times) == len(planted)
+    assert all(0 <= found - change <= 3_600_000_000 for found, change in zip(times, planted, strict=True))
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_parser_sets_exactly_the_bad_rows_aside(source: str, tmp_path: Path) -> None:
+    truth = generate(source, date(2024, 6, 3), 2, tmp_path, seed=12, dirt=20)
+    definition = load_source(CONFIG / "sources" / f"{source}.yaml")
+    good, bad = 0, []
+    for file in truth["files"]:
+        path = tmp_path / file["name"]
+        task = Task(file["name"], str(path), None, "f", "l", {}, date.fromisoformat(file["date"]), "")
+        for batch in parse_file(definition, task):
+            for kind, line in zip(batch["_kind"].to_pylist(), batch["line"].to_pylist(), strict=True):
+                good += kind == ROW
+                if kind == BAD:
+                    bad.append((file["name"], line))
+    assert sorted(bad) == sorted((row["file"], row["line"]) for row in truth["bad_rows"])
+    totals = truth["totals"]
+    assert good == totals["events"] + totals["duplicates"] + totals["conflicts"]
