@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 from jobs.days import parse_day
+from jobs.errors import InfrastructureError
 
 HELP = """Write landing files for one of the shipped sources: seeded, in the format of the shipped files, one file per
 local day. Planted into them are matches of the shipped patterns and changes of a regression relation; the truth file
@@ -53,22 +54,26 @@ def run(args: argparse.Namespace) -> int:
     # NumPy and pyarrow take a moment to load; `--help` must not wait for them.
     from jobs.generate import generate
 
-    truth = generate(
-        args.source,
-        parse_day(args.start),
-        args.days,
-        args.out,
-        events_per_day=args.events_per_day,
-        seed=args.seed,
-        patterns=args.patterns,
-        changes=args.changes,
-        dirt=args.dirt,
-        ticks=args.ticks,
-        compress=args.compress,
-    )
-    if args.truth is not None:
-        args.truth.parent.mkdir(parents=True, exist_ok=True)
-        args.truth.write_text(json.dumps(truth, indent=1) + "\n")
+    try:
+        truth = generate(
+            args.source,
+            parse_day(args.start),
+            args.days,
+            args.out,
+            events_per_day=args.events_per_day,
+            seed=args.seed,
+            patterns=args.patterns,
+            changes=args.changes,
+            dirt=args.dirt,
+            ticks=args.ticks,
+            compress=args.compress,
+        )
+        if args.truth is not None:
+            args.truth.parent.mkdir(parents=True, exist_ok=True)
+            args.truth.write_text(json.dumps(truth, indent=1) + "\n")
+    except OSError as error:
+        where = error.filename or args.out
+        raise InfrastructureError(f"{where} cannot be written: {error.strerror or error}") from error
     totals = truth["totals"]
     print(f"{len(truth['files'])} files, {totals['rows']} rows, {totals['events']} events", end=" ")
     print(f"of {truth['keys']} keys in {args.out}")

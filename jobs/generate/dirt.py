@@ -43,9 +43,9 @@ class DayDirt:
             numbers = (8 * n + eighth for n in range(self.count)) if kind in self.kinds else ()
             self.places[kind] = {number * self.events // (8 * self.count) for number in numbers}
 
-    def touches(self, lo: int, hi: int) -> dict[str, list[int]]:
-        """Per kind, the touched events among `[lo, hi)`, ascending."""
-        return {kind: sorted(n for n in places if lo <= n < hi) for kind, places in self.places.items()}
+    def contested(self, lo: int, hi: int) -> list[int]:
+        """The events among `[lo, hi)` that get a conflicting row, ascending."""
+        return sorted(number for number in self.places["conflict"] if lo <= number < hi)
 
 
 def bad_line(line: bytes, kind: str, columns: Columns) -> bytes:

@@ -234,7 +234,7 @@ class _Writer:
 
     def _block(self, file: GzipFile, name: str, before: int, block: Block, first: int, dirt: DayDirt) -> int:
         table, utc, conflicting = block
-        numbers = np.array(dirt.touches(first, first + len(utc))["conflict"], dtype=np.int64)
+        numbers = np.array(dirt.contested(first, first + len(utc)), dtype=np.int64)
         others: dict[int, bytes] = {}
         if conflicting is not None and len(numbers):
             others = dict(zip(numbers.tolist(), _csv(conflicting(numbers - first)).splitlines(), strict=True))

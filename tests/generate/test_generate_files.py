@@ -162,3 +162,5 @@ def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert {file["name"] for file in told["files"]} == {path.name for path in out.iterdir()}
     assert "2 files" in capsys.readouterr().out
     assert main(["generate", "sensor", "--from", "2024-06-33", "--out", str(out)]) == 2
+    assert main(["generate", "sensor", "--from", "2024-06-03", "--out", str(truth)]) == 5
+    assert f"{truth} cannot be written" in capsys.readouterr().err

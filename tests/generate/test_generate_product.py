@@ -59,6 +59,17 @@ def test_monitor_finds_every_planted_change_and_no_other(tmp_path: Path) -> None
     assert all(0 <= found - change <= 3_600_000_000 for found, change in zip(times, planted, strict=True))
 
 
+def test_parser_gives_every_reading_of_a_day_with_a_double_hour_its_own_time(tmp_path: Path) -> None:
+    truth = generate("traffic", date(2024, 11, 3), 1, tmp_path)
+    (file,) = truth["files"]
+    task = Task(file["name"], str(tmp_path / file["name"]), None, "f", "l", {}, date(2024, 11, 3), "")
+    moments = set()
+    for batch in parse_file(load_source(CONFIG / "sources" / "traffic.yaml"), task):
+        rows = zip(batch["_kind"].to_pylist(), batch["detector"].to_pylist(), batch["ts"].to_pylist(), strict=True)
+        moments |= {(key, ts) for kind, key, ts in rows if kind == ROW}
+    assert len(moments) == truth["totals"]["events"] == 300 * 15
+
+
 @pytest.mark.parametrize("source", SOURCES)
 def test_parser_sets_exactly_the_bad_rows_aside(source: str, tmp_path: Path) -> None:
     truth = generate(source, date(2024, 6, 3), 2, tmp_path, seed=12, dirt=20)
