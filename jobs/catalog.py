@@ -49,16 +49,21 @@ def pattern_files(home: Home) -> list[Path]:
     return sorted((home.config / "patterns").glob("*.sase"))
 
 
-def load_patterns(home: Home, sources: Mapping[str, Source]) -> tuple[list[CompiledPattern], list[BrokenPattern]]:
+def load_patterns(
+    home: Home, sources: Mapping[str, Source], *, only: str | None = None
+) -> tuple[list[CompiledPattern], list[BrokenPattern]]:
     """Compile every pattern file against the source it names.
 
     Args:
         home: where the configuration lies.
         sources: all sources by name.
+        only: just the pattern of this name.
     """
     compiled: list[CompiledPattern] = []
     broken: list[BrokenPattern] = []
     for file in pattern_files(home):
+        if only is not None and file.stem != only:
+            continue
         text = file.read_text(encoding="utf-8", errors="replace")
         named = _SOURCE_LINE.search(text)
         source_name = named.group(1) if named else None
@@ -86,7 +91,7 @@ def _compile(
             hint=f"Sources are {', '.join(sorted(sources)) or 'none yet'}; see dags/config/sources.",
         )
     source = sources[source_name] if source_name is not None else None
-    pattern = compile_pattern(text, name=file.stem, file=file, columns=source.event_columns() if source else None)
+    pattern = compile_pattern(text, name=file.stem, file=str(file), columns=source.event_columns() if source else None)
     if source is None:
         raise DefinitionError(
             "the front matter names no source",
@@ -122,7 +127,7 @@ def current_table(home: Home, pattern: Pattern, source: Source) -> Table:
 
 def match_shape(pattern: Pattern, source: Source, version: int) -> MatchShape:
     """The output columns of ``pattern`` on ``source``."""
-    return pattern.shape(source.key, source.event_columns(), version=version)
+    return pattern.shape(version=version, key=source.key, types=source.event_columns())
 
 
 def _same_columns(there: pa.Schema, wanted: pa.Schema) -> bool:

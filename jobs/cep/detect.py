@@ -11,15 +11,18 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from typing import Any
 
 import pyarrow as pa
-from jobs.cep.kernel import Statistics, find
-from jobs.cep.output import match_rows
-from jobs.cep.pattern import Pattern
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 import jobs.errors
+from jobs.cep.kernel import find
+from jobs.cep.output import match_rows
+from jobs.cep.partition import name_sql
+from jobs.cep.pattern import Pattern
+from jobs.cep.search import Statistics
 from jobs.days import US_PER_DAY, day_start_us
 from jobs.errors import ChainlakeError, InfrastructureError
 from jobs.lake.types import spark_schema
@@ -59,7 +62,7 @@ def slices(pattern: Pattern, days: Iterable[date], rows: Mapping[date, int]) -> 
 
 
 def detect_matches(
-    events: DataFrame, pattern: Pattern, table: Table, cut: Sequence[Slice], order: Sequence[str] | None = None
+    events: DataFrame, pattern: Pattern, table: Table, cut: Sequence[Slice], rates: Mapping[str, float] | None = None
 ) -> DataFrame:
     """The matches of ``pattern`` that the slices own.
 
@@ -68,21 +71,37 @@ def detect_matches(
         pattern: the compiled pattern.
         table: the match table; its columns are the result's.
         cut: slices that together own the wanted days.
-        order: names in the order they are bound; chosen per slice from counts if not given.
+        rates: events per positive name, from which the binding order is chosen; the front matter's if not given, and
+            if it has none, each slice counts its own.
 
     Returns:
         The table's columns and ``_report``, a JSON text that is set on one extra row per group (all else null there):
         evaluation counts, or the error that stopped the group. Split it off with :func:`split_report`.
     """
-    lo, hi = min(s.read[0] for s in cut), max(s.read[1] for s in cut)
-    candidates = events.where((F.unix_micros("ts") >= lo) & (F.unix_micros("ts") < hi))
+    candidates = _in_range(events, cut)
     wanted = pattern.candidate_sql()
     if wanted is not None:
         candidates = candidates.where(F.expr(wanted))
     sliced = candidates.withColumn("_slice", F.explode(_slices_of(cut)))
     by = ["_slice"] + ([pattern.partition_key] if pattern.partition_key else [])
     schema = spark_schema(pa.unify_schemas([_nullable(table.arrow()), _REPORT]))
-    return sliced.groupBy(*by).applyInArrow(_matcher(pattern, table, cut, order), schema)
+    return sliced.groupBy(*by).applyInArrow(_matcher(pattern, table, cut, rates), schema)
+
+
+def count_candidates(events: DataFrame, pattern: Pattern, cut: Sequence[Slice]) -> dict[str, float]:
+    """Events per positive name in the read range that pass the name's own conditions, as far as SQL can tell.
+
+    This is the rate of the name's types and keys times the pass rate of its single-name conditions (spec E36).
+    """
+    tests = [(name, sql) for b in pattern.branches for name, sql in name_sql(b, pattern.kinds).items()]
+    counted = [F.count_if(F.expr(sql)).alias(f"c{number}") for number, (_, sql) in enumerate(tests)]
+    row = _in_range(events, cut).agg(*counted).collect()[0]
+    found: dict[str, float] = {}
+    positive = {name.name for name in pattern.names}
+    for number, (name, _) in enumerate(tests):
+        if name in positive:
+            found[name] = max(float(row[number]), found.get(name, 0.0))
+    return found
 
 
 def split_report(staged: DataFrame) -> tuple[DataFrame, dict[str, int]]:
@@ -100,6 +119,11 @@ def split_report(staged: DataFrame) -> tuple[DataFrame, dict[str, int]]:
         for name in _COUNTS:
             counts[name] += report[name]
     return staged.where(F.col("_report").isNull()).drop("_report"), counts
+
+
+def _in_range(events: DataFrame, cut: Sequence[Slice]) -> DataFrame:
+    lo, hi = min(s.read[0] for s in cut), max(s.read[1] for s in cut)
+    return events.where((F.unix_micros("ts") >= lo) & (F.unix_micros("ts") < hi))
 
 
 def _slices_of(cut: Sequence[Slice]) -> Column:
@@ -121,22 +145,22 @@ def _nullable(schema: pa.Schema) -> pa.Schema:
 
 
 def _matcher(
-    pattern: Pattern, table: Table, cut: Sequence[Slice], order: Sequence[str] | None
+    pattern: Pattern, table: Table, cut: Sequence[Slice], rates: Mapping[str, float] | None
 ) -> Callable[[tuple[pa.Scalar, ...], Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     own = {s.number: s.own for s in cut}
-    schema = pa.unify_schemas([_nullable(table.arrow()), _REPORT])
+    shape = _nullable(table.arrow())
+    schema = pa.unify_schemas([shape, _REPORT])
 
     def match_group(key: tuple[pa.Scalar, ...], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         statistics = Statistics()
         try:
             events = pa.Table.from_batches(list(batches)).drop_columns(["_slice"])
-            found = find(pattern, events, order=order, own=own[key[0].as_py()], statistics=statistics)
+            found = find(pattern, events, rates=rates, own=own[key[0].as_py()], statistics=statistics)
             for matches in found:
                 rows = match_rows(pattern, events, matches, table.arrow())
                 for batch in rows.to_batches():
-                    columns = [batch.column(name).cast(schema.field(name).type) for name in table.column_names]
-                    yield pa.RecordBatch.from_arrays([*columns, pa.nulls(len(batch), pa.string())], schema=schema)
-            report = {name: int(getattr(statistics, name)) for name in _COUNTS}
+                    yield pa.RecordBatch.from_arrays([*batch.columns, pa.nulls(len(batch), pa.string())], schema=schema)
+            report: dict[str, Any] = {name: int(getattr(statistics, name)) for name in _COUNTS}
         except ChainlakeError as error:
             # An exception would reach the driver as text inside a Spark stack; a row keeps its type and place.
             report = {"error": type(error).__name__, "what": error.what, "details": error.details()}

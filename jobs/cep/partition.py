@@ -45,13 +45,18 @@ def candidate_sql(branches: tuple[Branch, ...], kinds: Mapping[str, str] | None)
     Clauses that SQL might read differently (unknown columns, mixed kinds, times) are left out: the filter may let too
     much through, never too little.
     """
-    parts: dict[str, None] = {}
-    for branch in branches:
-        for name, clauses in routing(branch).items():
-            tests = [f"type = {_quote(branch.types[name])}"]
-            tests += [sql for clause in clauses if (sql := _clause_sql(clause, kinds)) is not None]
-            parts["(" + " AND ".join(tests) + ")"] = None
+    parts = dict.fromkeys(sql for branch in branches for sql in name_sql(branch, kinds).values())
     return " OR ".join(parts) or None
+
+
+def name_sql(branch: Branch, kinds: Mapping[str, str] | None) -> dict[str, str]:
+    """The same condition for each name of a branch, negated names included."""
+    found = {}
+    for name, clauses in routing(branch).items():
+        tests = [f"type = {_quote(branch.types[name])}"]
+        tests += [sql for clause in clauses if (sql := _clause_sql(clause, kinds)) is not None]
+        found[name] = "(" + " AND ".join(tests) + ")"
+    return found
 
 
 def _clause_sql(clause: Clause, kinds: Mapping[str, str] | None) -> str | None:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from jobs.errors import AuditFailed, ChainlakeError, DefinitionError, InfrastructureError, UsageError
+from jobs.lake.runs import one_line
 from jobs.paths import Home
 from jobs.sources import Source, load_sources
 
@@ -52,14 +53,6 @@ def sweep_staging(home: Home) -> None:
 def discard(path: str) -> None:
     """Remove staged output that has been published."""
     shutil.rmtree(path, ignore_errors=True)
-
-
-def one_line(error: BaseException) -> str:
-    """The reason of a failure as one line, for ``ops`` and the task log."""
-    if isinstance(error, ChainlakeError):
-        return error.summary
-    text = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {text[0] if text else ''}"[:1000]
 
 
 def raise_together(failures: Sequence[tuple[str, BaseException]], done: str) -> None:

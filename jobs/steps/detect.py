@@ -15,10 +15,10 @@ from jobs.days import Days, day_of_us
 from jobs.errors import AuditFailed, UsageError
 from jobs.lake import ops
 from jobs.lake.event_days import Pinned, pin
-from jobs.lake.runs import phase
+from jobs.lake.runs import one_line, phase
 from jobs.lake.staleness import fingerprint, to_do
 from jobs.paths import Home
-from jobs.steps.common import REPAIR_HORIZON, one_line, raise_together, sweep_staging, the_source
+from jobs.steps.common import REPAIR_HORIZON, raise_together, sweep_staging, the_source
 
 STEP = "detect"
 
@@ -56,7 +56,7 @@ def detect(
     Raises:
         ChainlakeError: after all other patterns published, if one failed.
     """
-    _, sources = the_source(home, source_name)
+    source, sources = the_source(home, source_name)
     compiled, broken = load_patterns(home, sources)
     mine = [c for c in compiled if c.definition.source == source_name]
     bad = [b for b in broken if b.source in (source_name, None)]
@@ -69,12 +69,12 @@ def detect(
     horizon = Days(days.start - timedelta(days=REPAIR_HORIZON), days.end)
     work: list[Work] = []
     if mine:
-        pinned, work = _plan(home, source_name, [c for c in mine], days, horizon)
+        pinned, work = _plan(home, source_name, mine, days, horizon)
     result: dict[str, Any] = {"patterns": 0, "days": 0, "added": 0, "changed": 0, "withdrawn": 0}
     if work:
         from jobs.steps.detect_run import run_work  # imports Spark, which a run with nothing to do must not
 
-        run_work(home, source_name, days, pinned, work, run_id, result, failures)
+        run_work(home, source, days, pinned, work, run_id, result, failures)
     else:
         with phase(home, run_id, source=source_name, step=STEP, phase="plan", days=days) as row:
             row.status, row.reason = "nothing", "nothing to do"

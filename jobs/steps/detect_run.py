@@ -2,31 +2,40 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from jobs.cep.detect import detect_matches, slices, split_report
+from jobs.catalog import load_patterns
+from jobs.cep.detect import Slice, count_candidates, detect_matches, slices, split_report
+from jobs.cep.order import choose_order
+from jobs.cep.rates import stated_rates
 from jobs.days import Days
-from jobs.errors import AuditFailed, ChainlakeError, DefinitionError
+from jobs.errors import AuditFailed, DefinitionError
 from jobs.lake import ops, tables
 from jobs.lake.event_days import EventDays, Pinned
 from jobs.lake.publish import publish_matches
-from jobs.lake.runs import phase
+from jobs.lake.runs import Phase, one_line, phase
 from jobs.lake.session import spark_session
 from jobs.lake.staleness import fingerprint
+from jobs.lake.types import spark_schema
 from jobs.paths import Home
 from jobs.quality import Audit, audit_matches, warm_up
-from jobs.steps.common import discard, one_line, staging_folder
+from jobs.sources import Source
+from jobs.steps.common import discard, staging_folder
 from jobs.steps.detect import STEP, Work, record_failure
+from schemas.events import events_table
 
 
 def run_work(
     home: Home,
-    source_name: str,
+    source: Source,
     days: Days,
     pinned: Pinned,
     work: Sequence[Work],
@@ -36,13 +45,13 @@ def run_work(
 ) -> None:
     """Run each pattern's days; add to ``result`` and ``failures``."""
     warm_up()
-    spark = spark_session(home, f"detect {source_name} {days}")
+    spark = spark_session(home, f"detect {source.name} {days}")
     audit = Audit(home)
-    events = _scan(spark, home, source_name, pinned, work)
+    events = _scan(spark, home, source, pinned, work)
     for item in work:
         name = item.compiled.definition.name
         try:
-            _run_pattern(spark, home, source_name, events, pinned, item, audit, run_id, result)
+            _run_pattern(spark, home, source, events, pinned, item, audit, run_id, result)
             result["patterns"] += 1
         except Exception as error:
             # Whatever stops one pattern must not stop the others; the step raises it once they have published.
@@ -55,12 +64,17 @@ def run_work(
         print(f"Data Docs: {audit.build_docs()}", flush=True)
 
 
-def _scan(spark: SparkSession, home: Home, source_name: str, pinned: Pinned, work: Sequence[Work]) -> DataFrame:
+def _scan(spark: SparkSession, home: Home, source: Source, pinned: Pinned, work: Sequence[Work]) -> DataFrame:
     """The columns and days that the patterns need, read once at the pinned version."""
     reads = [item.read_days for item in work]
     lo, hi = min(r.start for r in reads), max(r.end for r in reads)
-    columns = sorted({"event_id", "type", "ts"}.union(*(item.compiled.pattern.columns_needed for item in work)))
-    events = tables.read(spark, home, "events", source_name, version=pinned.version)
+    needed = [item.compiled.pattern.columns_needed for item in work]
+    columns = sorted({"event_id", "type", "ts", source.key}.union(*needed))
+    if pinned.version is None:
+        # Days can be complete before the first event ever came; they are published empty.
+        events = spark.createDataFrame([], spark_schema(events_table(source).arrow()))
+    else:
+        events = tables.read(spark, home, "events", source.name, version=pinned.version)
     scanned = events.where((F.col("event_date") >= F.lit(lo)) & (F.col("event_date") < F.lit(hi))).select(*columns)
     return scanned.persist()
 
@@ -68,7 +82,7 @@ def _scan(spark: SparkSession, home: Home, source_name: str, pinned: Pinned, wor
 def _run_pattern(
     spark: SparkSession,
     home: Home,
-    source_name: str,
+    source: Source,
     events: DataFrame,
     pinned: Pinned,
     item: Work,
@@ -79,27 +93,31 @@ def _run_pattern(
     pattern, table, definition = item.compiled.pattern, item.compiled.table, item.compiled.definition
     days = sorted(item.fingerprints)
     span = Days(days[0], Days.one(days[-1]).end)
-    log = {"source": source_name, "step": STEP, "definition": definition.name, "days": span}
+
+    def logged(name: str) -> AbstractContextManager[Phase]:
+        return phase(home, run_id, source=source.name, step=STEP, phase=name, definition=definition.name, days=span)
+
     path = staging_folder(home, run_id, pattern.name)
 
-    with phase(home, run_id, phase="detect", **log) as row:
+    with logged("detect") as row:
         rows = {day: int(found["rows"] or 0) for day, found in pinned.event_days.rows.items()}
-        order = pattern.declared_order()
-        detect_matches(events, pattern, table, slices(pattern, days, rows), order).write.parquet(path)
+        cut = slices(pattern, days, rows)
+        plan = _choose(home, source, events, item, cut)
+        detect_matches(events, pattern, table, cut, plan.rates).write.parquet(path)
         staged, counts = split_report(spark.read.parquet(path))
         per_day = _per_day(staged)
         row.rows_out = sum(per_day.values())
         _check_limit(item, per_day)
-        _record_plan(home, item, per_day, counts, order, run_id)
+        _record_plan(home, item, per_day, counts, plan, run_id)
 
-    with phase(home, run_id, phase="audit", **log) as row:
+    with logged("audit") as row:
         row.rows_in = sum(per_day.values())
         outcome = audit_matches(audit, pattern, staged, days, events)
         broken = {day: reason for day, reason in outcome.items() if reason is not None}
         if broken:
             row.reason = "; ".join(f"{day}: {reason}" for day, reason in sorted(broken.items()))[:1000]
 
-    with phase(home, run_id, phase="publish", **log) as row:
+    with logged("publish") as row:
         published = publish_matches(
             spark,
             home,
@@ -109,9 +127,11 @@ def _run_pattern(
             item.fingerprints,
             outcome,
             run_id,
-            recheck=lambda: _fingerprints_now(home, source_name, item),
+            recheck=lambda: _fingerprints_now(home, source, item),
         )
         row.rows_out = published.added + published.changed + published.withdrawn
+    for day, reason in sorted(published.left_out.items()):
+        print(f"{definition.name} {day} not published: {reason}", flush=True)
     result["days"] += len(published.days_done)
     for name in ("added", "changed", "withdrawn"):
         result[name] += getattr(published, name)
@@ -131,7 +151,7 @@ def _per_day(staged: DataFrame) -> dict[date, int]:
 
 def _check_limit(item: Work, per_day: dict[date, int]) -> None:
     """The limit holds for a pattern and day, a fact that slicing does not change."""
-    limit = item.compiled.pattern.limits.matches_per_day
+    limit = item.compiled.pattern.limits["matches_per_day"]
     for day, count in sorted(per_day.items()):
         if count > limit:
             raise DefinitionError(
@@ -142,26 +162,42 @@ def _check_limit(item: Work, per_day: dict[date, int]) -> None:
             )
 
 
-def _fingerprints_now(home: Home, source_name: str, item: Work) -> dict[date, str]:
+def _fingerprints_now(home: Home, source: Source, item: Work) -> dict[date, str]:
     """What the fingerprints are now: a day whose input or definition moved meanwhile is left to the next run."""
-    try:
-        now = EventDays.load(home, source_name)
-        return {day: fingerprint(item.compiled.definition, day, now) for day in item.fingerprints}
-    except ChainlakeError as error:
-        print(f"fingerprints cannot be checked now: {error.summary}", flush=True)
+    compiled, _ = load_patterns(home, {source.name: source}, only=item.compiled.pattern.name)
+    if [c.definition.definition_hash for c in compiled] != [item.compiled.definition.definition_hash]:
         return {}
+    now = EventDays.load(home, source.name)
+    return {day: fingerprint(item.compiled.definition, day, now) for day in item.fingerprints}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How the binding order was chosen: declared in the front matter, or from measured rates."""
+
+    how: str
+    rates: dict[str, float]
+    stated: dict[str, dict[str, float]]
+
+
+def _choose(home: Home, source: Source, events: DataFrame, item: Work, cut: Sequence[Slice]) -> Plan:
+    """Rates measured at ingest, narrowed by the pass rate of each name's own conditions over the read range."""
+    pattern = item.compiled.pattern
+    declared = {name: float(rate) for name, rate in pattern.front.rates.items()}
+    if declared:
+        return Plan("declared", declared, {"declared": declared})
+    days = item.read_days
+    ingested = [row for row in ops.current(home, "rates", source=source.name) if row["day"] in days]
+    counted = count_candidates(events, pattern, cut)
+    return Plan("measured", counted, {"ingested": stated_rates(pattern, source.key, ingested), "counted": counted})
 
 
 def _record_plan(
-    home: Home,
-    item: Work,
-    per_day: dict[date, int],
-    counts: dict[str, int],
-    order: Sequence[str] | None,
-    run_id: str,
+    home: Home, item: Work, per_day: dict[date, int], counts: dict[str, int], plan: Plan, run_id: str
 ) -> None:
     """Evaluations are counted per run; a run of several days notes them at its last day."""
     last = max(item.fingerprints)
+    orders = [choose_order(branch, plan.rates) for branch in item.compiled.pattern.branches]
     ops.append(
         home,
         "plans",
@@ -169,8 +205,9 @@ def _record_plan(
             {
                 "definition": item.compiled.definition.name,
                 "day": day,
-                "join_order": list(order) if order else None,
-                "how": "declared" if order else "measured",
+                "join_order": [" ".join(order) for order in orders],
+                "how": plan.how,
+                "stated": json.dumps(plan.stated, sort_keys=True),
                 "evaluations": counts["evaluations"] if day == last else None,
                 "evaluations_neg": counts["evaluations_neg"] if day == last else None,
                 "matches": per_day.get(day, 0),
