@@ -70,10 +70,8 @@ def _run_model(
     with phase(home, run_id, phase="monitor", **log) as row:
         reduced = _rounds(spark, home, pinned, item)
         rows, eps = replay(item, reduced)
-        staged = {
-            table.name: _stage(spark, table, rows[table.name], f"{path}/{table.name}")
-            for table in (CHANGES, METRICS, STATE)
-        }
+        made = {t.name: pa.Table.from_pylist(rows[t.name], schema=t.arrow()) for t in (CHANGES, METRICS, STATE)}
+        staged = {t.name: _stage(spark, t, made[t.name], f"{path}/{t.name}") for t in (CHANGES, METRICS)}
         row.rows_in, row.rows_out = len(reduced), len(rows["changes"]) + len(rows["metrics"])
 
     with phase(home, run_id, phase="audit", **log) as row:
@@ -88,9 +86,9 @@ def _run_model(
             spark,
             home,
             definition,
-            staged["changes"],
-            staged["metrics"],
-            staged["state"],
+            made["changes"],
+            made["metrics"],
+            made["state"],
             item.fingerprints,
             outcome,
             run_id,
@@ -143,12 +141,11 @@ def replay(item: Replay, reduced: pa.Table) -> tuple[dict[str, list[dict[str, An
     return rows, eps
 
 
-def _stage(spark: SparkSession, table: Table, rows: list[dict[str, Any]], path: str) -> DataFrame:
-    """Write the rows of a table to staging and read them back."""
-    arrow = pa.Table.from_pylist(rows, schema=table.arrow())
-    frame = spark.createDataFrame(arrow if len(arrow) else [], spark_schema(table.arrow()))
+def _stage(spark: SparkSession, table: Table, rows: pa.Table, path: str) -> DataFrame:
+    """Write the rows of a table to staging, where they stay after a failed audit, and return them as a frame."""
+    frame = spark.createDataFrame(rows.combine_chunks() if len(rows) else [], spark_schema(table.arrow()))
     frame.coalesce(1).write.parquet(path)
-    return spark.read.schema(frame.schema).parquet(path)
+    return frame
 
 
 def _fingerprints_now(home: Home, item: Replay) -> dict[date, str]:
