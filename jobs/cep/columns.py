@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from jobs.cep.arrow import FALSE, MINUS_ONE, NAN, ZERO, int64_array, numpy_of
 from jobs.cep.values import NULL, Lists, Value
 from jobs.errors import InputError
 
@@ -44,7 +44,7 @@ def ticks_of(column: pa.ChunkedArray | pa.Array, name: str) -> np.ndarray:
         column = column.cast(pa.timestamp("us", tz=getattr(column.type, "tz", None)), safe=False)
     elif not pa.types.is_integer(column.type):
         raise InputError(f"{name} is neither a timestamp nor a whole number, but {column.type}", key=name)
-    return _numpy(column.cast(pa.int64()))
+    return numpy_of(column.cast(pa.int64()))
 
 
 class Dataset:
@@ -86,8 +86,8 @@ class Dataset:
         rows = np.flatnonzero(wanted)
         kept = ts[rows]
         if by_id:
-            table = pa.table({"ts": kept, "id": events["event_id"].take(pa.array(rows))})
-            rows = rows[pc.sort_indices(table, [("ts", "ascending"), ("id", "ascending")]).to_numpy()]
+            table = pa.table({"ts": int64_array(kept), "id": events["event_id"].take(int64_array(rows))})
+            rows = rows[numpy_of(pc.sort_indices(table, [("ts", "ascending"), ("id", "ascending")]))]
         elif len(kept) and np.any(kept[1:] < kept[:-1]):
             rows = rows[np.argsort(kept, kind="stable")]
         #: row of the events table of each sorted row
@@ -110,7 +110,7 @@ class Dataset:
         return self.vocabulary[word]
 
     def _load(self, events: pa.Table, attributes: list[str], words: set[str]) -> None:
-        index = pa.array(self.rows)
+        index = int64_array(self.rows)
         texts: dict[str, tuple[np.ndarray, list[str]]] = {}
         for attr in attributes:
             stored = "event_id" if attr == "id" else attr
@@ -144,14 +144,8 @@ def _encode(column: pa.ChunkedArray) -> tuple[np.ndarray, list[str]]:
     encoded = column.cast(pa.string()).dictionary_encode()
     if isinstance(encoded, pa.ChunkedArray):
         encoded = encoded.combine_chunks()
-    codes = pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+    codes = numpy_of(pc.fill_null(encoded.indices.cast(pa.int64()), MINUS_ONE))
     return codes, encoded.dictionary.to_pylist()
-
-
-def _numpy(column: Any) -> np.ndarray:
-    if isinstance(column, pa.ChunkedArray):
-        return column.to_numpy()
-    return column.to_numpy(zero_copy_only=False)
 
 
 def _column(column: pa.ChunkedArray, kind: str) -> Value:
@@ -159,26 +153,26 @@ def _column(column: pa.ChunkedArray, kind: str) -> Value:
         return NULL
     if kind == "list":
         return _lists(column)
-    valid = None if column.null_count == 0 else _numpy(pc.is_valid(column))
+    valid = None if column.null_count == 0 else numpy_of(pc.is_valid(column))
     if kind == "number" and not (pa.types.is_integer(column.type) and column.type != pa.uint64()):
-        filled = pc.fill_null(column.cast(pa.float64()), float("nan"))
-        return Value(_numpy(filled), None, kind)
+        filled = pc.fill_null(column.cast(pa.float64()), NAN)
+        return Value(numpy_of(filled), None, kind)
     if kind == "bool":
-        return Value(_numpy(pc.fill_null(column, False)), valid, kind)
+        return Value(numpy_of(pc.fill_null(column, FALSE)), valid, kind)
     if kind == "time":
         column = column.cast(pa.timestamp("us", tz=getattr(column.type, "tz", None)), safe=False)
     if kind == "duration":
         column = column.cast(pa.duration("us"), safe=False)
-    return Value(_numpy(pc.fill_null(column.cast(pa.int64()), 0)), valid, kind)
+    return Value(numpy_of(pc.fill_null(column.cast(pa.int64()), ZERO)), valid, kind)
 
 
 def _lists(column: pa.ChunkedArray) -> Value:
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if isinstance(array, pa.ChunkedArray):
         array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
-    valid = None if array.null_count == 0 else array.is_valid().to_numpy(zero_copy_only=False)
-    lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False).astype(np.int64)
-    flat = pc.fill_null(pc.list_flatten(array).cast(pa.float64()), float("nan")).to_numpy(zero_copy_only=False)
+    valid = None if array.null_count == 0 else numpy_of(array.is_valid())
+    lengths = numpy_of(pc.fill_null(pc.list_value_length(array).cast(pa.int64()), ZERO))
+    flat = numpy_of(pc.fill_null(pc.list_flatten(array).cast(pa.float64()), NAN))
     matrix = np.full((len(array), int(lengths.max(initial=0))), np.nan)
     matrix[np.arange(matrix.shape[1]) < lengths[:, None]] = flat
     return Value(Lists(matrix, lengths, np.arange(len(array))), valid, "list")

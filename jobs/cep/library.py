@@ -46,10 +46,10 @@ def match(
         UsageError: the order does not fit.
     """
     if isinstance(events, pa.Table):
-        table, ids = _table(events)
+        table, ids = from_table(events)
         columns = {field.name: field.type for field in table.schema if field.name != "event_id"}
     else:
-        table, ids = _from_dicts(events)
+        table, ids = from_dicts(events)
         columns = None
     strict = not pa.types.is_integer(table.schema.field("ts").type)
     pattern = compile_pattern(pattern_text, columns=columns, params=params, strict_units=strict)
@@ -87,7 +87,12 @@ def as_dicts(pattern: Pattern, batch: MatchBatch, ids: Sequence[Any]) -> Iterato
         yield found
 
 
-def _from_dicts(events: Iterable[Mapping[str, Any]]) -> tuple[pa.Table, list[Any]]:
+def from_dicts(events: Iterable[Mapping[str, Any]]) -> tuple[pa.Table, list[Any]]:
+    """Dicts ``{id, type, ts, attrs}`` as a table with one row per id, and the ids as they were given.
+
+    Raises:
+        InputError: two different events with one id, missing fields, values of different kinds in one attribute.
+    """
     kept: dict[str, Mapping[str, Any]] = {}
     for event in events:
         for field in ("id", "type", "ts"):
@@ -131,8 +136,12 @@ def _attribute(name: str, values: list[Any]) -> pa.Array:
         raise InputError(f"the attribute {name} holds values of different kinds", key=name) from None
 
 
-def _table(events: pa.Table) -> tuple[pa.Table, list[Any]]:
-    """The table with one row per id, and the ids as they were given."""
+def from_table(events: pa.Table) -> tuple[pa.Table, list[Any]]:
+    """A table with ``event_id`` (or ``id``), ``type``, ``ts`` as one with one row per id, and the ids as given.
+
+    Raises:
+        InputError: two different rows with one id, missing columns, nulls in them.
+    """
     if "event_id" not in events.column_names:
         if "id" not in events.column_names:
             raise InputError("the table has no column event_id", key="event_id")

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from jobs.cep import Statistics, compile_pattern, find
-from jobs.cep.library import _from_dicts, as_dicts
+from jobs.cep.library import as_dicts, from_dicts
 from jobs.errors import DefinitionError
 from tests.cep.brute_force import brute_force
 from tests.cep.strategies import queries, streams, text_of
@@ -46,7 +46,7 @@ def test_same_matches_as_the_definition_in_every_order(query: tuple, events: lis
     if pattern is None:
         return
     wanted = canonical(brute_force(query, events))
-    table, ids = _from_dicts(events)
+    table, ids = from_dicts(events)
     for order in [None, *orders_of(pattern)]:
         found = [m for b in find(pattern, table, order=order, block_rows=block_rows) for m in as_dicts(pattern, b, ids)]
         assert canonical(found) == wanted, (text_of(query), order)
@@ -63,7 +63,7 @@ def test_any_cut_of_history_gives_the_same_union(query: tuple, events: list[dict
     union = []
     for own in itertools.pairwise(bounds):
         lo, hi = pattern.read_range(*own)
-        table, ids = _from_dicts([e for e in events if lo <= e["ts"] < hi])
+        table, ids = from_dicts([e for e in events if lo <= e["ts"] < hi])
         for batch in find(pattern, table, own=own):
             assert ((batch.decision_us >= own[0]) & (batch.decision_us < own[1])).all()
             union += as_dicts(pattern, batch, ids)
@@ -76,7 +76,7 @@ def test_evaluations_do_not_depend_on_blocks(query: tuple, events: list[dict]) -
     pattern = compiled(query)
     if pattern is None:
         return
-    table, _ = _from_dicts(events)
+    table, _ = from_dicts(events)
     counted = set()
     for block_rows in (1, 3, 1 << 16):
         statistics = Statistics()
@@ -95,8 +95,8 @@ def test_row_order_never_shows(seed: int) -> None:
         {"id": f"e{i}", "type": "AB"[i % 2], "ts": i // 4, "attrs": {"x": float(i % 3)}} for i in range(24)
     ]
     pattern = compile_pattern("PATTERN SEQ(A a, B* b, NOT(A n)) WHERE AVG(b.x) < 1.2 WITHIN 2", strict_units=False)
-    table, ids = _from_dicts(rows)
+    table, ids = from_dicts(rows)
     wanted = canonical([m for b in find(pattern, table) for m in as_dicts(pattern, b, ids)])
     random.Random(seed).shuffle(rows)
-    table, ids = _from_dicts(rows)
+    table, ids = from_dicts(rows)
     assert canonical([m for b in find(pattern, table) for m in as_dicts(pattern, b, ids)]) == wanted != []

@@ -1,0 +1,43 @@
+"""Between Arrow and NumPy without ``pa.array``, ``pa.scalar`` and ``to_numpy``.
+
+The first call of any of these imports pandas, which takes longer than matching a small file does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+
+def int64_array(values: np.ndarray) -> pa.Array:
+    """Whole numbers as an Arrow array that shares their memory."""
+    buffer = pa.py_buffer(np.ascontiguousarray(values, np.int64))
+    return pa.Array.from_buffers(pa.int64(), len(values), [None, buffer])
+
+
+def text_array(texts: Sequence[str]) -> pa.Array:
+    """Texts as an Arrow array of strings."""
+    data = [text.encode() for text in texts]
+    offsets = np.zeros(len(data) + 1, np.int64)
+    offsets[1:] = np.cumsum([len(one) for one in data])
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(b"".join(data))]
+    return pa.Array.from_buffers(pa.large_string(), len(data), buffers).cast(pa.string())
+
+
+def numpy_of(column: pa.ChunkedArray | pa.Array) -> np.ndarray:
+    """A column of numbers or booleans without nulls as a NumPy array; it may be read-only."""
+    if pa.types.is_boolean(column.type):
+        return numpy_of(column.cast(pa.uint8())).view(bool)
+    if isinstance(column, pa.Array):
+        return np.from_dlpack(column)
+    if column.num_chunks == 1:
+        return np.from_dlpack(column.chunk(0))
+    parts = [np.from_dlpack(chunk) for chunk in column.chunks]
+    return np.concatenate(parts) if parts else np.zeros(0, column.type.to_pandas_dtype())
+
+
+ZERO, MINUS_ONE = int64_array(np.array([0, -1]))
+FALSE = ZERO.cast(pa.bool_())
+NAN = pa.Array.from_buffers(pa.float64(), 1, [None, pa.py_buffer(np.array([np.nan]))])[0]

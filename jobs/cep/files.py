@@ -1,0 +1,134 @@
+"""Events from plain files: JSON lines, CSV and Parquet, plain or gzipped (design §11, ``match``)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from jobs.cep.arrow import text_array
+from jobs.errors import InputError, UsageError
+
+_JSON = (".jsonl", ".ndjson", ".json")
+_TABLES = (".csv", ".tsv", ".txt")
+
+
+def read_events(
+    files: Sequence[Path], *, id_column: str | None = None, type_column: str | None = None, ts_column: str | None = None
+) -> pa.Table:
+    """All events of the files, in the columns ``event_id``, ``type`` (if there is one), ``ts`` and attributes.
+
+    Args:
+        files: JSON lines (flat objects, or ``{id, type, ts, attrs: {…}}``), CSV with a header, or Parquet, by suffix.
+        id_column: default ``event_id`` or ``id``, else events are called ``FILE:ROW``.
+        type_column: default ``type``; a table without it has no column ``type``.
+        ts_column: default ``ts``; timestamps, texts in ISO 8601 (UTC if they name no zone), or whole seconds.
+
+    Raises:
+        InputError: a file that cannot be read, files that do not fit together, a column that is not there.
+        UsageError: a suffix that says nothing.
+    """
+    tables = [_events(file, _read(file), id_column, type_column, ts_column) for file in files]
+    try:
+        return pa.concat_tables(tables, promote_options="permissive")
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise InputError(f"the files do not fit together: {error}") from None
+
+
+def _read(file: Path) -> pa.Table:
+    suffix = Path(file.stem).suffix if file.suffix == ".gz" else file.suffix
+    if not file.is_file():
+        raise InputError("there is no such file", file=file)
+    if file.stat().st_size == 0:
+        return pa.table({})
+    try:
+        if suffix in _JSON:
+            import pyarrow.json
+
+            return _flat(pyarrow.json.read_json(str(file)))
+        if suffix in _TABLES:
+            import pyarrow.csv
+
+            form = pyarrow.csv.ParseOptions(delimiter="\t" if suffix == ".tsv" else ",")
+            return pyarrow.csv.read_csv(str(file), parse_options=form)
+        if suffix in (".parquet", ".pq"):
+            import pyarrow.parquet
+
+            return pyarrow.parquet.ParquetFile(file).read()
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"the file cannot be read: {error}", file=file) from None
+    raise UsageError(
+        f"'{suffix}' does not say what the file holds",
+        file=file,
+        hint=f"Suffixes are {', '.join((*_JSON, *_TABLES, '.parquet'))}, with or without .gz.",
+    )
+
+
+def _flat(table: pa.Table) -> pa.Table:
+    """Attributes in ``attrs`` become columns."""
+    if "attrs" not in table.column_names or not pa.types.is_struct(table.schema.field("attrs").type):
+        return table
+    attrs = table["attrs"].combine_chunks()
+    if isinstance(attrs, pa.ChunkedArray):
+        attrs = pa.concat_arrays(attrs.chunks)
+    table = table.drop_columns(["attrs"])
+    for field in attrs.type:
+        table = table.append_column(field.name, pc.struct_field(attrs, field.name))
+    return table
+
+
+def _events(
+    file: Path, table: pa.Table, id_column: str | None, type_column: str | None, ts_column: str | None
+) -> pa.Table:
+    if table.num_columns == 0:
+        return table
+    names = table.column_names
+    for name in (id_column, type_column, ts_column):
+        if name is not None and name not in names:
+            raise _absent(file, name, names)
+    id_column = id_column or next((name for name in ("event_id", "id") if name in names), None)
+    type_column = type_column or ("type" if "type" in names else None)
+    ts_column = ts_column or "ts"
+    if ts_column not in names:
+        raise _absent(file, ts_column, names)
+    if id_column is None:
+        ids = text_array([f"{file.name}:{row}" for row in range(1, len(table) + 1)])
+    else:
+        ids = table[id_column]
+    columns = {"event_id": ids}
+    if type_column is not None:
+        columns["type"] = table[type_column].cast(pa.string())
+    columns["ts"] = _times(file, table[ts_column], ts_column)
+    taken = {id_column, type_column, ts_column}
+    columns |= {name: table[name] for name in names if name not in taken and name not in columns}
+    return pa.table(columns)
+
+
+def _absent(file: Path, name: str, names: list[str]) -> InputError:
+    return InputError(
+        f"there is no column {name}",
+        file=file,
+        key=name,
+        hint=f"Columns are {', '.join(names)}; name them with --id, --type and --ts.",
+    )
+
+
+def _times(file: Path, column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
+    if pa.types.is_integer(column.type):
+        return column.cast(pa.int64())
+    try:
+        if pa.types.is_string(column.type):
+            column = pc.cast(column, pa.timestamp("us", tz="UTC"))
+        if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
+            zone = getattr(column.type, "tz", None)
+            return column.cast(pa.timestamp("us", tz=zone), safe=False).cast(pa.timestamp("us", tz="UTC"))
+    except pa.ArrowInvalid as error:
+        raise InputError(f"{name} cannot be read as a time: {error}", file=file, key=name) from None
+    raise InputError(
+        f"{name} holds {column.type}, which is no time",
+        file=file,
+        key=name,
+        hint="Times are ISO 8601 texts, timestamps, or whole seconds.",
+    )
