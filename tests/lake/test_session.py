@@ -37,7 +37,8 @@ def test_a_table_has_comments_constraints_and_the_change_feed(spark: SparkSessio
         "delta.constraints.price_positive": "coalesce(price > 0, true)",
         "delta.constraints.id_is_short": "coalesce(length(id) <= 6, true)",
     }
-    comments = {row.col_name: row.comment for row in spark.sql(f"DESCRIBE delta.`{home.table('matches', 'things')}`").collect()}
+    described = spark.sql(f"DESCRIBE delta.`{home.table('matches', 'things')}`").collect()
+    comments = {row.col_name: row.comment for row in described}
     assert comments["price"] == "How much, dollars."
     read = tables.read(spark, home, "matches", "things")
     assert [f.name for f in read.schema] == THINGS.column_names
@@ -50,7 +51,8 @@ def test_microseconds_survive_and_filters_without_a_jvm_miss_nothing(spark: Spar
     back = tables.arrow(home, "matches", "things", columns=["id", "ts"])
     assert back.schema.field("ts").type == TIMESTAMP
     cut = datetime.datetime(2025, 10, 1, 0, 0, 0, 123_500, tzinfo=datetime.UTC)
-    assert tables.arrow(home, "matches", "things", columns=["id"], filters=[("ts", ">=", cut)])["id"].to_pylist() == ["b"]
+    found = tables.arrow(home, "matches", "things", columns=["id"], filters=[("ts", ">=", cut)])
+    assert found["id"].to_pylist() == ["b"]
     assert tables.arrow(home, "matches", "things", filters=pc.field("ts") > cut).num_rows == 1
 
 

@@ -1,0 +1,177 @@
+"""The rows of some days of a published table, against the rows that were staged for them (design §4 "Publish").
+
+Small outputs, the usual case, are compared as Arrow tables and cost Spark nothing but the commit; large ones by Spark.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from jobs.days import Days
+from jobs.lake import tables
+from jobs.lake.difference import Applied, Bounds, apply_difference, difference, difference_arrow
+from jobs.paths import Home
+from schemas.table import Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+#: Up to so many staged and published rows are compared on the driver.
+SMALL_ROWS = 200_000
+
+
+@dataclass(frozen=True)
+class Change:
+    """A difference of some days that has not been committed.
+
+    Args:
+        table: the table.
+        base_version: its version that the difference was taken from.
+        diff: rows and ``_op``.
+        bounds: of the day column.
+        rows: day → rows staged.
+        ops: (day, ``I``/``U``/``D``) → rows.
+    """
+
+    table: Table
+    base_version: int
+    diff: DataFrame | pa.Table
+    bounds: Bounds
+    rows: Counter[date] = field(default_factory=Counter)
+    ops: Counter[tuple[date, str]] = field(default_factory=Counter)
+
+    def commit(self, spark: SparkSession, home: Home, *, purpose: str, force: bool) -> Applied:
+        """Write it; see :func:`jobs.lake.difference.apply_difference`."""
+        return apply_difference(
+            spark,
+            home,
+            self.table,
+            self.diff,
+            purpose=purpose,
+            base_version=self.base_version,
+            bounds=self.bounds,
+            force=force,
+        )
+
+
+def staged_change(
+    spark: SparkSession,
+    home: Home,
+    table: Table,
+    staged: DataFrame | pa.Table,
+    days: Sequence[date],
+    *,
+    day_column: str,
+    only: tuple[str, str] | None = None,
+) -> Change:
+    """The difference between the published rows of ``days`` and the staged ones.
+
+    Args:
+        spark: the session.
+        home: the installation.
+        table: the table; made if it does not exist.
+        staged: rows of the table; those of other days are not looked at.
+        days: the days to publish, not empty; need not be contiguous.
+        day_column: a timestamp whose UTC day owns the row, or a date.
+        only: ``(column, value)``: the part of the table that this writer owns.
+    """
+    tables.ensure_table(spark, home, table)
+    base = tables.version(home, table.schema, table.name)
+    assert base is not None
+    whole = Days(min(days), Days.one(max(days)).end)
+    stamped = pa.types.is_timestamp(table.arrow().field(day_column).type)
+    bounds: Bounds = (day_column, *whole.micros()) if stamped else (day_column, whole.start, whole.end)
+    names = (table.non_volatile, list(table.key))
+    published = _published(home, table, base, bounds, only)
+    arrow = _small(staged) if published is not None else None
+    if published is not None and arrow is not None:
+        wanted = _of_days(arrow.select(table.column_names).cast(table.arrow()), days, day_column, only)
+        current = _of_days(published.cast(table.arrow()), days, day_column, only)
+        diff = difference_arrow(current, wanted, names[1], names[0])
+        counted = zip(_days(diff, day_column).to_pylist(), diff["_op"].to_pylist(), strict=True)
+        return Change(
+            table, base, diff, bounds, Counter(_days(wanted, day_column).to_pylist()), Counter(counted)
+        )
+    return _by_spark(spark, home, table, staged, base, days, bounds, only, names)
+
+
+def _published(
+    home: Home, table: Table, base: int, bounds: Bounds, only: tuple[str, str] | None
+) -> pa.Table | None:
+    """The published rows within ``bounds``, or ``None`` if they are many."""
+    import pyarrow.dataset as ds
+    from deltalake import DeltaTable
+
+    column, *limits = bounds
+    kind = table.arrow().field(column).type
+    low, high = (pa.scalar(value).cast(kind) for value in limits)
+    test = (ds.field(column) >= low) & (ds.field(column) < high)
+    if only is not None:
+        test = test & (ds.field(only[0]) == only[1])
+    rows = DeltaTable(home.table(table.schema, table.name), version=base).to_pyarrow_dataset()
+    if rows.count_rows(filter=test) > SMALL_ROWS:
+        return None
+    return rows.to_table(columns=table.column_names, filter=test)
+
+
+def _small(staged: DataFrame | pa.Table) -> pa.Table | None:
+    if isinstance(staged, pa.Table):
+        return staged
+    return staged.toArrow() if staged.count() <= SMALL_ROWS else None
+
+
+def _days(rows: pa.Table, column: str) -> pa.ChunkedArray:
+    return pc.cast(rows[column], pa.date32(), safe=False)
+
+
+def _of_days(rows: pa.Table, days: Sequence[date], column: str, only: tuple[str, str] | None) -> pa.Table:
+    rows = rows.filter(pc.is_in(_days(rows, column), pa.array(days, pa.date32())))
+    return rows if only is None else rows.filter(pc.equal(rows[only[0]], only[1]))
+
+
+def _by_spark(
+    spark: SparkSession,
+    home: Home,
+    table: Table,
+    staged: DataFrame | pa.Table,
+    base: int,
+    days: Sequence[date],
+    bounds: Bounds,
+    only: tuple[str, str] | None,
+    names: tuple[list[str], list[str]],
+) -> Change:
+    from pyspark.sql import functions as F
+
+    from jobs.lake.types import spark_schema
+
+    column = bounds[0]
+    day = F.to_date(column)
+
+    def mine(frame: DataFrame) -> DataFrame:
+        frame = frame.where(_between(F.col(column), bounds)).where(day.isin(list(days)))
+        return frame if only is None else frame.where(F.col(only[0]) == only[1])
+
+    if isinstance(staged, pa.Table):
+        staged = spark.createDataFrame(staged.cast(table.arrow()), spark_schema(table.arrow()))
+    wanted = mine(staged.select(*table.column_names))
+    diff = difference(mine(tables.read(spark, home, table.schema, table.name, base)), wanted, names[1], names[0])
+    diff = diff.persist()
+    rows = Counter({r[0]: r[1] for r in wanted.groupBy(day).count().collect()})
+    ops = Counter({(r[0], r[1]): r[2] for r in diff.groupBy(day, "_op").count().collect()})
+    return Change(table, base, diff, bounds, rows, ops)
+
+
+def _between(column: Column, bounds: Bounds) -> Column:
+    from pyspark.sql import functions as F
+
+    low, high = (
+        F.timestamp_micros(F.lit(value)) if isinstance(value, int) else F.lit(value) for value in bounds[1:]
+    )
+    return (column >= low) & (column < high)
