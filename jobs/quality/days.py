@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import date
 
 from jobs.quality.audit import AuditResult
@@ -14,25 +14,25 @@ def span(days: Sequence[date]) -> str:
 
 
 def per_day(
-    days: Iterable[date], whole: AuditResult, one: Callable[[date], AuditResult], undated: Collection[str]
+    days: Sequence[date], run: Callable[[date | None, bool], AuditResult], undated: Collection[str]
 ) -> dict[date, str | None]:
     """Which of ``days`` may be published (design §7).
 
     Args:
-        whole: result of the suite on everything that was staged.
-        one: runs the suite on the rows of one day; called only if ``whole`` failed.
+        days: the owned days, sorted.
+        run: runs the suite on the rows of one day, or on all rows for ``None``; the second argument says whether
+            counts and example rows are wanted.
         undated: columns whose failure says that rows belong to no owned day. Such rows cast doubt on the whole
             computation, so every day fails.
 
     Returns:
         day → ``None`` if it passed, else one line saying what is broken.
     """
-    days = sorted(days)
-    if whole.success:
-        return dict.fromkeys(days)
-    if len(days) == 1 or any(failure.column in undated for failure in whole.failures):
+    whole = run(None, len(days) == 1)
+    if whole.success or len(days) == 1:
         return dict.fromkeys(days, whole.reason)
-    outcome = {day: one(day).reason for day in days}
-    if not any(outcome.values()):
-        return dict.fromkeys(days, whole.reason)
-    return outcome
+    if not any(failure.column in undated for failure in whole.failures):
+        outcome = {day: run(day, True).reason for day in days}
+        if any(outcome.values()):
+            return outcome
+    return dict.fromkeys(days, run(None, True).reason)

@@ -24,7 +24,7 @@ FIXED = ("match_id", "decision_ts", "start_ts", "end_ts")
 #: What ``measures`` adds.
 MEASURES = (
     "event_ids", "decision_day", "span_us", "start_off_us", "end_off_us", "decision_off_us", "null_event_ids",
-    "repeated_events", "names_fit", "order_gap_us",
+    "repeated_events", "names_fit", "order_gap_us", "copies",
 )  # fmt: skip
 #: A failure of these means rows that belong to no day of the run.
 _UNDATED = ("decision_day", "decision_ts")
@@ -127,18 +127,24 @@ def measures(rules: MatchRules, staged: DataFrame) -> DataFrame:
         f"unix_micros(decision_ts) - ({decided}) AS decision_off_us",
         "size(filter(event_ids, id -> id IS NULL)) AS null_event_ids",
         "size(event_ids) - size(array_distinct(event_ids)) AS repeated_events",
+        "count(*) OVER (PARTITION BY match_id, decision_ts) AS copies",
     )
 
 
 @contextmanager
-def _view(events: DataFrame) -> Iterator[str]:
-    """The ids of ``events`` as a temporary view, by its name."""
-    name = f"audit_events_{uuid.uuid4().hex[:12]}"
-    events.select("event_id").createOrReplaceTempView(name)
+def _unknown(measured: DataFrame, events: DataFrame) -> Iterator[str]:
+    """Name of a temporary view of the bound event ids that ``events`` lacks; the only pass over the events."""
+    name = f"audit_unknown_{uuid.uuid4().hex[:12]}"
+    bound = measured.sparkSession.createDataFrame([], "event_id string")
+    if "event_ids" in measured.columns:
+        bound = measured.selectExpr("explode(event_ids) AS event_id").distinct()
+    unknown = bound.where("event_id IS NOT NULL").join(events.select("event_id"), "event_id", "left_anti").persist()
+    unknown.createOrReplaceTempView(name)
     try:
         yield name
     finally:
-        events.sparkSession.catalog.dropTempView(name)
+        measured.sparkSession.catalog.dropTempView(name)
+        unknown.unpersist()
 
 
 def audit_matches(
@@ -167,16 +173,14 @@ def audit_matches(
         "days": [day.isoformat() for day in owned],
     }
     try:
-        with _view(events) as view:
+        with _unknown(measured, events) as view:
 
-            def run(rows: DataFrame, label: str) -> AuditResult:
-                return audit.run("matches", rows, {**params, "events_view": view}, label, key=KEY)
+            def run(day: date | None, details: bool) -> AuditResult:
+                rows = measured if day is None else measured.where(f"decision_day = '{day}'")
+                label = f"matches.{rules.pattern} of {day or span(owned)}"
+                filled = {**params, "unknown_view": view}
+                return audit.run("matches", rows, filled, label, key=KEY, details=details)
 
-            def one(day: date) -> AuditResult:
-                rows = measured.where(f"decision_day = '{day}'")
-                return run(rows, f"matches.{rules.pattern} of {day}")
-
-            whole = run(measured, f"matches.{rules.pattern} of {span(owned)}")
-            return per_day(owned, whole, one, _UNDATED)
+            return per_day(owned, run, _UNDATED)
     finally:
         measured.unpersist()

@@ -112,13 +112,12 @@ def _table(
     }
     measured = rows.persist()
 
-    def run(part: DataFrame, when: str) -> AuditResult:
-        return audit.run(template, part, params, f"{table.path_name} of {model} of {when}", key=table.key)
-
-    def one(day: date) -> AuditResult:
-        return run(measured.where(f"owned_day = '{day}'"), str(day))
+    def run(day: date | None, details: bool) -> AuditResult:
+        part = measured if day is None else measured.where(f"owned_day = '{day}'")
+        label = f"{table.path_name} of {model} of {day or span(owned)}"
+        return audit.run(template, part, params, label, key=table.key, details=details)
 
     try:
-        return per_day(owned, run(measured, span(owned)), one, _UNDATED)
+        return per_day(owned, run, _UNDATED)
     finally:
         measured.unpersist()

@@ -1,0 +1,67 @@
+"""``python -m jobs validate``: the quality suites on published tables."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from jobs.days import Days
+from jobs.paths import Home
+
+if TYPE_CHECKING:
+    from jobs.quality import Audit
+    from jobs.quality.published import Outcome
+
+HELP = (
+    "Run the quality suites on what is published: accounting of the source, its match tables, changes and metrics of "
+    "its models. Prints each result, builds Data Docs, and exits with 1 if anything is broken."
+)
+EXAMPLE = "  python -m jobs validate stock 2013-10-07 2013-10-10"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """SOURCE FROM TO."""
+    parser.add_argument("source", metavar="SOURCE", help="name of the source: a file of dags/config/sources/")
+    parser.add_argument("start", metavar="FROM", help="first day, YYYY-MM-DD (UTC)")
+    parser.add_argument("end", metavar="TO", help="day after the last, YYYY-MM-DD (UTC)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print one line per table, and one per broken day."""
+    from jobs.quality import Audit, warm_up
+
+    days = Days.parse(args.start, args.end)
+    home = Home.from_env()
+    warm_up()
+    audit = Audit(home)
+    broken = 0
+    for outcome in _outcomes(audit, args.source, days):
+        broken += len(outcome.broken)
+        state = "BROKEN" if outcome.broken else "ok" if outcome.days else "nothing published"
+        print(f"{outcome.what}: {state}, {len(outcome.days)} day{'' if len(outcome.days) == 1 else 's'}")
+        for day, why in sorted(outcome.broken.items()):
+            print(f"  {day}: {why}")
+    print(f"Data Docs: {audit.build_docs()}")
+    return 1 if broken else 0
+
+
+def _outcomes(audit: Audit, source_name: str, days: Days) -> Iterator[Outcome]:
+    """All results of a source; a JVM starts only if there are published matches or models to look at."""
+    from jobs.catalog import load_patterns
+    from jobs.model_catalog import load_models
+    from jobs.quality import published
+    from jobs.steps.common import the_source
+
+    home = audit.home
+    _, sources = the_source(home, source_name)
+    patterns = [c for c in load_patterns(home, sources)[0] if c.definition.source == source_name]
+    models = [m for m in load_models(home, sources)[0] if m.definition.source == source_name]
+    yield published.accounting(audit, source_name, days)
+    names = [c.definition.name for c in patterns] + [m.definition.name for m in models]
+    if any(published.published_days(home, name, days) for name in names):
+        from jobs.lake.session import spark_session
+
+        spark = spark_session(home, "validate")
+        yield from published.matches(audit, spark, source_name, patterns, days)
+        yield from published.models(audit, spark, models, days)

@@ -1,0 +1,137 @@
+"""The gate of models.changes and models.metrics: each expectation goes red on a row planted against it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import deepcopy
+from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from jobs.paths import Home
+from jobs.quality import Audit, AuditResult, audit_models
+from schemas.models import CHANGES, METRICS
+from schemas.table import Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+DAYS = [date(2025, 10, 1), date(2025, 10, 2)]
+EPS = {"north": 0.5, "south": 2.0}
+
+
+def change(number: int, day: int = 0, **values: Any) -> dict[str, Any]:
+    ts = datetime(2025, 10, 1 + day, 12, number, tzinfo=UTC)
+    return {
+        "model": "m", "group_id": "north", "ts": ts, "kind": "change", "round": number, "max_value": 0.7,
+        "error_before": 0.7, "exceeded": True, "rounds_since_previous": None, "event_date": ts.date(), **values,
+    }  # fmt: skip
+
+
+def metric(group: str, day: int = 0, **values: Any) -> dict[str, Any]:
+    return {
+        "model": "m", "group_id": group, "day": DAYS[day], "rounds": 10, "rounds_skipped": 0, "changes": 1,
+        "max_error": 0.4, "carried_share": 0.0, "r2": 0.9, **values,
+    }  # fmt: skip
+
+
+CHANGED = [change(1), change(2, kind="sync", error_before=0.3, exceeded=False), change(3, day=1)]
+MEASURED = [metric("north"), metric("south", max_error=1.9), metric("north", day=1, max_error=0.5 * (1 + 1e-12))]
+
+
+def frame(spark: SparkSession, table: Table, rows: list[dict[str, Any]]) -> DataFrame:
+    from jobs.lake.types import spark_schema
+
+    schema = pa.schema([pa.field(f.name, f.type) for f in table.arrow()])
+    return spark.createDataFrame([tuple(row.get(name) for name in schema.names) for row in rows], spark_schema(schema))
+
+
+@pytest.fixture(scope="module")
+def audit(tmp_path_factory: pytest.TempPathFactory) -> Audit:
+    root = tmp_path_factory.mktemp("models")
+    return Audit(Home(root=root, lake=str(root / "lake"), config=root, cache=root))
+
+
+def run(
+    audit: Audit,
+    spark: SparkSession,
+    changes: list[dict[str, Any]],
+    metrics: list[dict[str, Any]],
+    days: list[date] = DAYS,
+) -> dict[date, str | None]:
+    return audit_models(audit, "m", frame(spark, CHANGES, changes), frame(spark, METRICS, metrics), days, EPS)
+
+
+def test_good_rows_pass(audit: Audit, spark: SparkSession) -> None:
+    assert run(audit, spark, CHANGED, MEASURED) == dict.fromkeys(DAYS)
+
+
+def test_the_guarantee_holds_back_the_day_that_breaks_it(audit: Audit, spark: SparkSession) -> None:
+    outcome = run(audit, spark, CHANGED, [metric("north"), metric("south", day=1, max_error=2.1)])
+    assert outcome[DAYS[0]] is None
+    assert "max_error (after resolution) <= eps" in str(outcome[DAYS[1]]) and "group_id=south" in str(outcome[DAYS[1]])
+
+
+def test_an_error_without_a_known_bound_is_not_a_guarantee(audit: Audit, spark: SparkSession) -> None:
+    outcome = run(audit, spark, [], [metric("west")], DAYS[:1])
+    assert "max_error (after resolution) <= eps" in str(outcome[DAYS[0]])
+
+
+PLANTED_CHANGES: dict[str, Callable[[dict[str, Any]], object]] = {
+    "every row is of the model": lambda r: r.update(model="other"),
+    "every row names its model": lambda r: r.update(model=None),
+    "every row names its group": lambda r: r.update(group_id=None),
+    "every row has a time": lambda r: r.update(ts=None),
+    "every row has a kind": lambda r: r.update(kind=None),
+    "the kind is a known one": lambda r: r.update(kind="jump"),
+    "(model, group_id, ts, kind) is unique": lambda r: r.update(ts=CHANGED[0]["ts"]),
+    "the change lies on a day that this run owns": lambda r: r.update(ts=datetime(2025, 9, 30, tzinfo=UTC)),
+    "event_date is the UTC day of ts": lambda r: r.update(event_date=DAYS[1]),
+    "round numbers are not negative": lambda r: r.update(round=-1),
+    "rounds_since_previous is not negative": lambda r: r.update(rounds_since_previous=-1),
+    "error_before is a distance": lambda r: r.update(error_before=-1.0, exceeded=False),
+    "exceeded says whether": lambda r: r.update(exceeded=False),
+}
+PLANTED_METRICS: dict[str, Callable[[dict[str, Any]], object]] = {
+    "every row is of the model": lambda r: r.update(model="other"),
+    "every row names its model": lambda r: r.update(model=None),
+    "every row names its group": lambda r: r.update(group_id=None),
+    "every row has a day": lambda r: r.update(day=None),
+    "(model, group_id, day) is unique": lambda r: r.update(group_id="north"),
+    "the row lies on a day that this run owns": lambda r: r.update(day=date(2025, 9, 30)),
+    "a row exists only where there were rounds": lambda r: r.update(rounds=0),
+    "no count, rate or error is negative": lambda r: r.update(bytes=-1),
+    "carried_share is a share": lambda r: r.update(carried_share=1.5),
+    "R squared is not above 1": lambda r: r.update(r2=1.5),
+    "the guarantee holds": lambda r: r.update(max_error=float("nan")),
+}
+
+
+def test_each_broken_row_is_found_by_its_expectation(
+    audit: Audit, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All planted rows at once; every expectation must go red, and nothing else."""
+    changes, metrics = deepcopy(CHANGED[:2]), deepcopy(MEASURED[:2])
+    for number, breaking in enumerate(PLANTED_CHANGES.values(), 10):
+        changes.append(change(number))
+        breaking(changes[-1])
+    for number, breaking in enumerate(PLANTED_METRICS.values()):
+        metrics.append(metric(f"g{number}", max_error=None))
+        breaking(metrics[-1])
+    results: list[AuditResult] = []
+    plain = Audit.run
+    monkeypatch.setattr(Audit, "run", lambda *args, **kwargs: results.append(plain(*args, **kwargs)) or results[-1])
+    outcome = run(audit, spark, changes, metrics, DAYS[:1])
+    assert "models.changes of m" in str(outcome[DAYS[0]])
+    for result, planted in zip(results, (PLANTED_CHANGES, PLANTED_METRICS), strict=True):
+        assert len(result.failures) == len(planted)
+        for words in planted:
+            assert any(words in failure.message for failure in result.failures), words
+
+
+def test_a_missing_column_fails_every_day(audit: Audit, spark: SparkSession) -> None:
+    less = frame(spark, METRICS, MEASURED).drop("r2")
+    outcome = audit_models(audit, "m", frame(spark, CHANGES, []), less, DAYS, EPS)
+    assert all("the columns are those of models.metrics" in (reason or "") for reason in outcome.values())
