@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import urllib.error
 import urllib.request
@@ -48,6 +49,10 @@ class Api:
         answer = self._send("GET", "/api/v2/monitor/health", authorised=False)
         return {name: str(part.get("status")) for name, part in answer.items() if isinstance(part, dict)}
 
+    def warm_up(self) -> None:
+        """Ask the interface that tasks use for its health."""
+        self._send("GET", "/execution/health", authorised=False)
+
     def dags(self) -> dict[str, bool]:
         """Id of every DAG → whether it is paused."""
         return {str(dag["dag_id"]): bool(dag["is_paused"]) for dag in self._pages("/api/v2/dags", "dags")}
@@ -69,21 +74,21 @@ class Api:
         except ApiError as error:
             if error.status != 409:
                 raise
-            self._send("PATCH", f"/api/v2/pools/{name}?update_mask=slots", {"pool": name, "slots": slots})
+            body = {"pool": name, "slots": slots, "include_deferred": False}
+            self._send("PATCH", f"/api/v2/pools/{name}?update_mask=slots", body)
 
-    def backfill(self, dag_id: str, day: date, *, again: bool) -> None:
-        """Create the backfill run of one day.
+    def backfill(self, dag_id: str, day: date) -> None:
+        """Create the backfill run of one day, or repeat the run that the day has.
 
         Args:
             dag_id: the DAG, which must not be paused.
             day: the UTC day; a backfill's dates are inclusive, so both are this day.
-            again: run the day again even if its run succeeded; failed ones are always repeated.
         """
         body = {
             "dag_id": dag_id,
             "from_date": logical_date(day),
             "to_date": logical_date(day),
-            "reprocess_behavior": "completed" if again else "failed",
+            "reprocess_behavior": "completed",
             "max_active_runs": 1,
         }
         self._send("POST", "/api/v2/backfills", body)
@@ -151,7 +156,7 @@ class Api:
         except urllib.error.HTTPError as error:
             detail = error.read().decode(errors="replace")[:500]
             raise ApiError(error.code, f"Airflow refused {method} {path}: {error.code} {detail}") from error
-        except (OSError, urllib.error.URLError) as error:
+        except (OSError, http.client.HTTPException) as error:
             raise ApiUnreachable(f"Airflow's API server at {self.page} does not answer: {error}") from error
         return dict(json.loads(text)) if text else {}
 

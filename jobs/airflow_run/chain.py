@@ -31,6 +31,7 @@ class Run:
     asked: bool = False
     seconds: float = 0.0
     skipped: str = ""
+    reported: bool = False
 
     @property
     def ended(self) -> bool:
@@ -87,7 +88,7 @@ class Chain:
             for run in line.runs[:-1]:
                 found = known.get((run.dag_id, run.day))
                 if found is not None and found["state"] == "success":
-                    run.asked, run.state, run.run_id = True, "success", str(found["dag_run_id"])
+                    run.asked, run.state, run.run_id, run.reported = True, "success", str(found["dag_run_id"]), True
 
     @property
     def runs(self) -> list[Run]:
@@ -100,14 +101,16 @@ class Chain:
         """Whether every run has ended."""
         return all(run.ended for run in self.runs)
 
-    def step(self) -> list[Run]:
-        """Look at all runs once, start what may start, and return the runs that ended since the last call."""
-        before = [run for run in self.runs if not run.ended]
+    def step(self) -> None:
+        """Look at all runs once and start what may start."""
         self._observe()
-        ended = [run for run in before if run.ended]
         for source, days in self.plan.items():
             self._advance(source, {shipped.day: shipped for shipped in days})
-        return ended + [run for run in before if run.skipped and run not in ended]
+
+    @property
+    def news(self) -> list[Run]:
+        """Runs that have ended and are not ``reported`` yet."""
+        return [run for run in self.runs if run.ended and not run.reported]
 
     def _states(self) -> dict[tuple[str, date], dict[str, Any]]:
         runs = self.api.runs(self.lines)
@@ -149,7 +152,7 @@ class Chain:
         if found is None or found["state"] not in OPEN_STATES:
             self.close_backfills()
             try:
-                self.api.backfill(run.dag_id, run.day, again=True)
+                self.api.backfill(run.dag_id, run.day)
             except ApiError as error:
                 if error.status != 409:
                     raise

@@ -20,7 +20,7 @@ from jobs.paths import Home
 
 POLL_S = 0.5
 #: The automatic runs of yesterday find nothing to do; minutes mean that something hangs.
-AUTOMATIC_TIMEOUT_S = 180.0
+AUTOMATIC_TIMEOUT_S = 600.0
 #: Silence of the API server after which the run is given up; the launcher restarts a dead one within seconds.
 SILENCE_S = 120.0
 
@@ -64,6 +64,7 @@ def _unpause(airflow: Airflow, progress: Progress) -> None:
 
 
 def _wait_automatic(airflow: Airflow, group: list[str], progress: Progress) -> None:
+    patience = Patience(airflow)
     end = time.monotonic() + AUTOMATIC_TIMEOUT_S
     waiting = list(group)
     while waiting:
@@ -72,32 +73,47 @@ def _wait_automatic(airflow: Airflow, group: list[str], progress: Progress) -> N
                 f"the automatic runs of {', '.join(waiting)} have not ended in {AUTOMATIC_TIMEOUT_S:.0f} s",
                 hint="See their logs with make airflow.",
             )
-        airflow.tick()
-        ended = {
-            str(run["dag_id"])
-            for run in airflow.api.runs(group)
-            if day_of_run(run) is not None and run["state"] not in OPEN_STATES
-        }
-        waiting = [dag_id for dag_id in group if dag_id not in ended]
+        with patience:
+            ended = {
+                str(run["dag_id"])
+                for run in airflow.api.runs(group)
+                if day_of_run(run) is not None and run["state"] not in OPEN_STATES
+            }
+            waiting = [dag_id for dag_id in group if dag_id not in ended]
         progress.now("waiting for the automatic runs of yesterday: " + ", ".join(waiting))
-        time.sleep(POLL_S)
 
 
 def _work(airflow: Airflow, chain: Chain, progress: Progress) -> None:
     """Drive the chain until every run has ended."""
-    heard = time.monotonic()
+    patience = Patience(airflow)
     while not chain.ended:
-        airflow.tick()
-        try:
-            for run in chain.step():
+        with patience:
+            chain.step()
+            for run in chain.news:
                 progress.ended(airflow.api, run)
+                run.reported = True
             progress.tasks(airflow.api, chain)
-            heard = time.monotonic()
-        except ApiUnreachable:
-            # A restart of the API server takes seconds; the tasks go on meanwhile.
-            if time.monotonic() - heard > SILENCE_S:
-                raise
-        time.sleep(POLL_S)
+
+
+class Patience:
+    """One look at Airflow: bears with an API server that is being restarted, for a while, and looks after the others.
+
+    Args:
+        airflow: what is looked at.
+    """
+
+    def __init__(self, airflow: Airflow) -> None:
+        self._airflow = airflow
+        self._heard = time.monotonic()
+
+    def __enter__(self) -> None:
+        self._airflow.tick()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
+        time.sleep(POLL_S if kind is None or kind is ApiUnreachable else 0.0)
+        if kind is None:
+            self._heard = time.monotonic()
+        return kind is ApiUnreachable and time.monotonic() - self._heard < SILENCE_S
 
 
 if __name__ == "__main__":

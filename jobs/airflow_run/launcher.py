@@ -13,46 +13,24 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from pathlib import Path
 from types import FrameType, TracebackType
 from typing import IO
 
 from jobs.airflow_run import guard, settings
 from jobs.airflow_run.api import Api, ApiUnreachable
-from jobs.airflow_run.child import die_with_parent, wait_until
+from jobs.airflow_run.components import COMPONENTS, Components, last_line
 from jobs.airflow_run.names import dag_ids
 from jobs.airflow_run.ports import HOST, free_port
 from jobs.airflow_run.postgres import Postgres, connection
 from jobs.errors import ChainlakeError, InfrastructureError
-from jobs.paths import PROJECT, Home
+from jobs.paths import Home
 
-#: In the order in which they are stopped: nothing new is started while the rest goes down.
-COMPONENTS = {
-    # Task logs are read from the folder that all components share; serving them too would open a port to the network.
-    "scheduler": ["scheduler", "--skip-serve-logs"],
-    "dag-processor": ["dag-processor"],
-    "api-server": ["api-server"],
-}
 FIRST_API_PORT = 8080
-START_TIMEOUT_S = 180.0
-STOP_GRACE_S = 4.0
-#: A component that dies this often within RESTART_WINDOW_S is broken, not unlucky.
-MAX_RESTARTS = 5
-RESTART_WINDOW_S = 120.0
+START_TIMEOUT_S = 300.0
 
 
 class Stopped(BaseException):
     """SIGTERM or SIGHUP was received: unwind and stop everything, as Ctrl-C does."""
-
-
-@dataclass
-class Component:
-    """One running Airflow component."""
-
-    name: str
-    process: subprocess.Popen[bytes]
-    starts: list[float] = field(default_factory=list)
 
 
 class Airflow:
@@ -68,7 +46,7 @@ class Airflow:
         self.say = say
         self.api = Api("")
         self.page = ""
-        self._components: dict[str, Component] = {}
+        self._components: Components | None = None
         self._env: dict[str, str] = {}
         self._postgres: Postgres | None = None
         self._guard: subprocess.Popen[bytes] | None = None
@@ -100,9 +78,8 @@ class Airflow:
         Raises:
             InfrastructureError: a component keeps dying.
         """
-        for component in list(self._components.values()):
-            if component.process.poll() is not None:
-                self._restart(component)
+        if self._components is not None:
+            self._components.tick(self._before_restart)
         if self._postgres is not None and not self._postgres.running():
             self.say("the database ended; starting it again")
             # On the same port if it is still free, which it is unless somebody took it in this second; the
@@ -117,15 +94,9 @@ class Airflow:
         """Stop everything that was started; returns when it is gone. Ctrl-C during it changes nothing."""
         for sig in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(sig, signal.SIG_IGN)
-        for name in COMPONENTS:
-            if name in self._components:
-                _signal_group(self._components[name].process, signal.SIGTERM)
-        components = list(self._components.values())
-        wait_until(lambda: all(c.process.poll() is not None for c in components), STOP_GRACE_S)
-        for component in components:
-            _signal_group(component.process, signal.SIGKILL)
-            component.process.wait()
-        self._components = {}
+        if self._components is not None:
+            self._components.stop()
+            self._components = None
         if self._guard is not None:
             # Tasks and their Spark applications have process groups of their own.
             guard.sweep(str(self.home.root))
@@ -160,9 +131,10 @@ class Airflow:
             self.say(f"port {FIRST_API_PORT} is taken: the Airflow page is at {self.page}")
         self.api = Api(self.page)
         self._env = settings.airflow_environment(self.home, database, api_port)
-        self._migrate(database)
+        self._components = Components(self._env, self.home.airflow / "logs" / "components", self.say)
+        self._migrate(database, self._components)
         for name in COMPONENTS:
-            self._components[name] = self._launch(name, [])
+            self._components.start(name)
         self._wait_ready()
         self.api.set_pool(settings.SPARK_POOL, settings.SPARK_SLOTS, "Spark applications that run at a time")
 
@@ -185,19 +157,14 @@ class Airflow:
         self._lock.write(f"process {os.getpid()}")
         self._lock.flush()
 
-    def _migrate(self, database: str) -> None:
+    def _migrate(self, database: str, components: Components) -> None:
         """Create or update the tables of Airflow, unless this database is known to be up to date."""
         stamp = self.home.airflow / "migrated"
         if not (stamp.exists() and stamp.read_text() == _schema_version(database)):
             self.say("preparing the Airflow database (once)")
-            log = self._log_path("migrate")
-            with open(log, "ab") as out:
-                command = [sys.executable, "-m", "airflow", "db", "migrate"]
-                code = subprocess.call(
-                    command, env=self._env, cwd=PROJECT, stdin=subprocess.DEVNULL, stdout=out, stderr=out
-                )
-            if code != 0:
-                raise InfrastructureError(f"Airflow cannot prepare its database{_last_line(log)}", hint=f"See {log}.")
+            if components.run("migrate", ["db", "migrate"]) != 0:
+                log = components.log("migrate")
+                raise InfrastructureError(f"Airflow cannot prepare its database{last_line(log)}", hint=f"See {log}.")
             stamp.write_text(_schema_version(database))
         if self._postgres is not None:
             self._bury_dead_jobs(database)
@@ -211,43 +178,13 @@ class Airflow:
         with connection(database) as opened, opened.cursor() as cursor:
             cursor.execute("UPDATE job SET state = 'failed', end_date = now() WHERE state = 'running'")
 
-    def _log_path(self, name: str) -> Path:
-        folder = self.home.airflow / "logs" / "components"
-        folder.mkdir(parents=True, exist_ok=True)
-        return folder / f"{name}.log"
-
-    def _launch(self, name: str, starts: list[float]) -> Component:
-        with open(self._log_path(name), "ab") as log:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "airflow", *COMPONENTS[name]],
-                env=self._env,
-                cwd=PROJECT,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                process_group=0,
-                preexec_fn=die_with_parent(signal.SIGKILL),
-            )
-        return Component(name, process, [*starts, time.monotonic()])
-
-    def _restart(self, component: Component) -> None:
-        code = component.process.returncode
-        _signal_group(component.process, signal.SIGKILL)
-        now = time.monotonic()
-        recent = [start for start in component.starts if now - start < RESTART_WINDOW_S]
-        if len(recent) > MAX_RESTARTS:
-            log = self._log_path(component.name)
-            raise InfrastructureError(
-                f"Airflow's {component.name} ended {len(recent)} times{_last_line(log)}", hint=f"See {log}."
-            )
-        self.say(f"Airflow's {component.name} ended (code {code}); starting it again")
-        if component.name == "scheduler" and self._postgres is not None:
+    def _before_restart(self, name: str) -> None:
+        if name == "scheduler" and self._postgres is not None:
             with connection(self._postgres.url) as opened, opened.cursor() as cursor:
                 cursor.execute(
                     "UPDATE job SET state = 'failed', end_date = now() "
                     "WHERE state = 'running' AND job_type = 'SchedulerJob'"
                 )
-        self._components[component.name] = self._launch(component.name, recent)
 
     def _wait_ready(self) -> None:
         """Wait until all components are healthy and every DAG is known."""
@@ -258,6 +195,8 @@ class Airflow:
             self.tick()
             try:
                 health = self.api.health()
+                # Its first request makes the server build the tasks' interface for seconds: better now than then.
+                self.api.warm_up()
                 sick = [part for part in ("metadatabase", "scheduler", "dag_processor") if health[part] != "healthy"]
                 missing = ", ".join(sick)
                 if not sick:
@@ -273,7 +212,7 @@ class Airflow:
             time.sleep(0.2)
         raise InfrastructureError(
             f"Airflow is not ready after {START_TIMEOUT_S:.0f} s: still waiting for {missing}",
-            hint=f"See the logs in {self._log_path('scheduler').parent}.",
+            hint=f"See the logs in {self.home.airflow / 'logs' / 'components'}.",
         )
 
 
@@ -300,19 +239,6 @@ def _schema_version(database: str) -> str:
             return settings.airflow_version()
         cursor.execute("SELECT version_num FROM alembic_version")
         return f"{settings.airflow_version()} {cursor.fetchone()[0]}"
-
-
-def _last_line(log: Path) -> str:
-    lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
-    return f": {lines[-1].strip()[:300]}" if lines else ""
-
-
-def _signal_group(process: subprocess.Popen[bytes], sig: signal.Signals) -> None:
-    """Signal the process group that ``process`` leads, or led: members may outlive their leader."""
-    try:
-        os.killpg(process.pid, sig)
-    except ProcessLookupError:
-        return
 
 
 def _raise_stopped(number: int, frame: FrameType | None) -> None:

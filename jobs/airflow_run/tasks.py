@@ -27,8 +27,6 @@ log = logging.getLogger("chainlake")
 _ONE_DAY = timedelta(days=1)
 #: Exit codes that a retry cannot mend: a difference or failed audit, usage, a definition's error, input (design §11).
 LASTING = (1, 2, 3, 4)
-#: Event days that may be computed on.
-FINAL = ("complete", "provisional")
 
 
 def days_of_run(start: datetime | None, end: datetime | None) -> Days:
@@ -62,7 +60,7 @@ def gate(step: str, source: str, days: Days) -> list[dict[str, Any]] | None:
         None while they are not; then the bundles of definitions to run, one Spark application each. The list is empty
         if there is nothing to do and never will be: the day lies before the first event of the source.
     """
-    from jobs.lake.event_days import EventDays
+    from jobs.lake.event_days import COMPUTABLE, EventDays
 
     home = Home.from_env()
     day = days.start
@@ -73,9 +71,9 @@ def gate(step: str, source: str, days: Days) -> list[dict[str, Any]] | None:
     # A model carries its state from its start; a start after this day leaves the step to say so.
     since = day if step == "detect" else min(day, max(first, first_start(home, source) or first))
     for needed in Days(since, days.end):
-        row = event_days.rows.get(needed)
-        if row is None or row["status"] not in FINAL:
-            log.info("waiting for %s of %s: %s", needed, source, row["status"] if row else "not ingested yet")
+        status = event_days.status(needed)
+        if status not in COMPUTABLE:
+            log.info("waiting for %s of %s: %s", needed, source, status or "not ingested yet")
             return None
     return bundles(source)
 
@@ -93,9 +91,8 @@ def _ingested_past(home: Home, source: str, day: date) -> bool:
     from jobs.lake import ops
 
     return any(
-        row["step"] == "ingest" and row["phase"] == "final" and row["day_to"] is not None and row["day_to"] > day
+        row["phase"] == "ingest" and row["status"] in ("ok", "nothing") and row["day_to"] > day
         for row in ops.current(home, "runs", source=source, step="ingest")
-        if row["status"] in ("ok", "nothing")
     )
 
 
