@@ -1,0 +1,106 @@
+"""Locks exclude each other: JVM against Python process, thread against thread."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+from jobs.errors import InfrastructureError
+from jobs.lake.locks import file_lock, holder, jvm_lock
+from jobs.paths import PROJECT, Home
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+CHILD = """
+import sys
+from jobs.lake.locks import file_lock
+from jobs.paths import Home
+with file_lock(Home.from_env(), "source-s", wait_s=0.2):
+    print("held", flush=True)
+    sys.stdin.readline()
+"""
+
+
+@contextmanager
+def _child() -> Iterator[subprocess.Popen[str]]:
+    child = subprocess.Popen(
+        [sys.executable, "-c", CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "PYTHONPATH": str(PROJECT)},
+    )  # fmt: skip
+    with child:
+        yield child
+
+
+def test_a_jvm_and_a_process_exclude_each_other(spark: SparkSession, home: Home) -> None:
+    with jvm_lock(spark, home, "source-s"), _child() as child:
+        out, err = child.communicate()
+        assert out == "" and "the lock 'source-s' was not free" in err and f"process {os.getpid()} " in err
+    with _child() as child:
+        assert child.stdout is not None and child.stdout.readline() == "held\n"
+        with pytest.raises(InfrastructureError, match=f"held by process {child.pid} "):
+            with jvm_lock(spark, home, "source-s", wait_s=0.2):
+                raise AssertionError("two holders")
+        child.communicate("\n")
+    with jvm_lock(spark, home, "source-s", wait_s=0.2):
+        assert f"process {os.getpid()} " in holder(home, "source-s")
+
+
+def test_a_killed_holder_frees_the_lock(spark: SparkSession, home: Home) -> None:
+    with _child() as child:
+        assert child.stdout is not None and child.stdout.readline() == "held\n"
+        child.kill()
+        with jvm_lock(spark, home, "source-s", wait_s=10):
+            assert home.locks.joinpath("source-s.lock").exists()
+
+
+def test_threads_of_one_process_take_turns(spark: SparkSession, home: Home) -> None:
+    inside: list[int] = []
+    seen: list[int] = []
+
+    def work(kind: int) -> None:
+        for _ in range(5):
+            with jvm_lock(spark, home, "table-matches.p") if kind else file_lock(home, "table-matches.p"):
+                inside.append(1)
+                seen.append(len(inside))
+                time.sleep(0.01)
+                inside.pop()
+
+    threads = [threading.Thread(target=work, args=(n % 2,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert seen == [1] * 20
+
+
+def test_the_ops_lock_is_taken_inside_a_table_lock_and_says_who_holds_it(spark: SparkSession, home: Home) -> None:
+    with jvm_lock(spark, home, "table-matches.p/v2"), file_lock(home, "ops"):
+        signed = json.loads(home.locks.joinpath("ops.lock").read_bytes())
+        assert signed["purpose"] == "ops" and signed["pid"] == os.getpid()
+        assert "table-matches.p.v2.lock" in [path.name for path in home.locks.iterdir()]
+
+
+def test_a_second_holder_in_the_same_process_is_told_so(home: Home) -> None:
+    with file_lock(home, "ops"), pytest.raises(InfrastructureError, match="another part of this process"):
+        with file_lock(home, "ops", wait_s=0.05):
+            raise AssertionError("two holders")
+
+
+def test_the_lock_is_a_lock_for_anybody(home: Home) -> None:
+    with file_lock(home, "ops"):
+        code = (
+            "import fcntl,sys\nf=open(sys.argv[1],'r+')\n"
+            "try:\n    fcntl.lockf(f, fcntl.LOCK_EX | fcntl.LOCK_NB)\nexcept BlockingIOError:\n    sys.exit(7)"
+        )
+        done = subprocess.run([sys.executable, "-c", code, str(home.locks / "ops.lock")])
+        assert done.returncode == 7
