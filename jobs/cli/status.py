@@ -1,0 +1,156 @@
+"""``python -m jobs status``: every definition and day: done, missing, stale, failed, waiting; without a JVM."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+from jobs.catalog import load_patterns
+from jobs.days import Days
+from jobs.errors import UsageError
+from jobs.lake import ops
+from jobs.lake.definitions import Definition
+from jobs.lake.staleness import Judged, judge
+from jobs.model_catalog import load_models
+from jobs.paths import Home
+from jobs.sources import load_sources
+
+HELP = (
+    "Show for every pattern and model which days are done, missing (never computed), stale (with what changed), "
+    "failed, audit_failed, or waiting for files or for an ingest; and which landed files or definitions need a look. "
+    "Consecutive days that are alike are shown as one line; TO is not included."
+)
+EXAMPLE = (
+    "  python -m jobs status\n"
+    "  python -m jobs status 2025-10-01 2025-10-08 --state stale --state failed\n"
+    "  python -m jobs status --definition pattern/NAME --json"
+)
+
+STATES = ("done", "missing", "stale", "failed", "audit_failed", "waiting", "retired")
+
+_ONE = timedelta(days=1)
+
+
+@dataclass
+class Span:
+    """Consecutive days of a definition that are alike; ``rows`` are those published on all of them."""
+
+    definition: str
+    start: date
+    end: date
+    state: str
+    why: str
+    provisional: bool
+    rows: int
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Days, definitions and states to show, and the output format."""
+    parser.add_argument("start", nargs="?", metavar="FROM", help="first day, YYYY-MM-DD (UTC); all days if not given")
+    parser.add_argument("end", nargs="?", metavar="TO", help="day after the last")
+    parser.add_argument(
+        "--definition", action="append", metavar="NAME", help="pattern/NAME or model/NAME; may be repeated"
+    )
+    parser.add_argument("--state", action="append", choices=STATES, help="only these states; may be repeated")
+    parser.add_argument("--json", action="store_true", help="one JSON object with every day")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the status; exit code 0 whatever it is."""
+    if (args.start is None) != (args.end is None):
+        raise UsageError("FROM needs TO", hint="Give both days or none; one day is 2025-10-01 2025-10-02.")
+    home = Home.from_env()
+    days = Days.parse(args.start, args.end) if args.start else None
+    definitions, notes = _definitions(home)
+    if args.definition:
+        known = {definition.name for definition in definitions}
+        unknown = sorted(set(args.definition) - known)
+        if unknown:
+            raise UsageError(f"there is no {', '.join(unknown)}", hint=f"There are {', '.join(sorted(known)) or 'none'}.")
+        definitions = [definition for definition in definitions if definition.name in args.definition]
+    states = tuple(args.state or STATES)
+    judged = list(judge(home, definitions, days))
+    notes += _early_files(home)
+    if args.json:
+        print(json.dumps(_as_json(judged, states, notes), indent=1))
+    else:
+        _print(judged, states, notes)
+    return 0
+
+
+def _definitions(home: Home) -> tuple[list[Definition], list[str]]:
+    """All definitions that can be read, and a line for each that cannot."""
+    sources = load_sources(home)
+    patterns, broken_patterns = load_patterns(home, sources)
+    models, broken_models = load_models(home, sources)
+    definitions = [item.definition for item in (*patterns, *models)]
+    broken = [f"broken {kind}/{item.name}: {item.error.summary}" for kind, items in (
+        ("pattern", broken_patterns), ("model", broken_models)
+    ) for item in items]  # fmt: skip
+    return definitions, broken
+
+
+def _early_files(home: Home) -> list[str]:
+    """Files whose path names a date that has not come yet: most often a wrong date."""
+    today = datetime.now(UTC).date()
+    rows = ops.current_table(home, "files", columns=["source", "path", "file_date"]).to_pylist()
+    return [
+        f"file dated in the future ({row['file_date']}): {row['source']}/{row['path']}"
+        for row in rows
+        if row["file_date"] is not None and row["file_date"] > today
+    ]
+
+
+def spans(judged: Judged, states: Sequence[str]) -> list[Span]:
+    """The days of a definition with one of ``states``, consecutive ones that are alike taken together."""
+    found: list[Span] = []
+    for at in range(len(judged.numbers)):
+        if judged.state[at] not in states:
+            continue
+        row = judged.row(at)
+        last = found[-1] if found else None
+        alike = (row.state, row.why, row.provisional)
+        if last is not None and last.end == row.day and (last.state, last.why, last.provisional) == alike:
+            last.end = row.day + _ONE
+            last.rows += row.rows or 0
+        else:
+            found.append(
+                Span(row.definition, row.day, row.day + _ONE, row.state, row.why, row.provisional, row.rows or 0)
+            )
+    return found
+
+
+def _print(judged: Sequence[Judged], states: Sequence[str], notes: Sequence[str]) -> None:
+    header = ("definition", "from", "to", "days", "state", "rows", "why")
+    lines: list[tuple[str, ...]] = []
+    for item in judged:
+        for span in spans(item, states):
+            why = ", ".join(filter(None, (span.why, "provisional input" if span.provisional else "")))
+            count = str((span.end - span.start).days)
+            lines.append(
+                (span.definition, str(span.start), str(span.end), count, span.state, str(span.rows), why)
+            )
+    if lines:
+        widths = [max(map(len, column)) for column in zip(header, *lines, strict=True)]
+        for line in (header, *lines):
+            print("  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip())
+    counts: Counter[str] = Counter(state for item in judged for state in item.state.tolist())
+    summary = ", ".join(f"{counts[state]} {state}" for state in STATES if counts[state]) or "no days yet"
+    print(f"{len(judged)} definitions: {summary}")
+    for note in notes:
+        print(note)
+
+
+def _as_json(judged: Sequence[Judged], states: Sequence[str], notes: Sequence[str]) -> dict[str, Any]:
+    days = []
+    for item in judged:
+        for at in range(len(item.numbers)):
+            if item.state[at] in states:
+                row = item.row(at)
+                days.append({**vars(row), "day": str(row.day)})
+    return {"days": days, "notes": list(notes)}

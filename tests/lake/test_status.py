@@ -1,0 +1,88 @@
+"""The status command: table and JSON, spans of days, notes on files and definitions."""
+
+from __future__ import annotations
+
+import json
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from jobs.__main__ import main
+from jobs.cli import status
+from jobs.lake import ops
+from jobs.paths import Home
+from tests.lake.test_staleness import D0, day, done, event_day, pattern
+
+
+@pytest.fixture
+def shown(home: Home, monkeypatch: pytest.MonkeyPatch) -> Home:
+    """Two patterns over five days: one all done, one with something of everything."""
+    monkeypatch.setattr(status, "_definitions", lambda home: ([pattern("good"), pattern("mixed")], ["broken pattern/x"]))
+    ops.append(home, "event_days", [event_day(n) for n in range(4)], "r")
+    ops.append(home, "event_days", [event_day(4, status="provisional")], "r")
+    for n in range(5):
+        done(home, pattern("good"), n)
+    done(home, pattern("mixed"), 0)
+    done(home, pattern("mixed"), 1, "failed", reason="out of memory")
+    return home
+
+
+def _lines(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
+    assert main(["status", *arguments]) == 0
+    return capsys.readouterr().out.splitlines()
+
+
+def test_the_table_takes_equal_days_together(shown: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = [" ".join(line.split()) for line in _lines(capsys)]
+    assert lines == [
+        "definition from to days state rows why",
+        "pattern/good 2025-10-01 2025-10-05 4 done 12",
+        "pattern/good 2025-10-05 2025-10-06 1 done 3 provisional input",
+        "pattern/good 2025-10-06 2025-10-07 1 waiting 0 no ingest has passed this day yet",
+        "pattern/mixed 2025-10-01 2025-10-02 1 done 3",
+        "pattern/mixed 2025-10-02 2025-10-03 1 failed 3 out of memory",
+        "pattern/mixed 2025-10-03 2025-10-05 2 missing 0 never computed",
+        "pattern/mixed 2025-10-05 2025-10-06 1 missing 0 never computed, provisional input",
+        "pattern/mixed 2025-10-06 2025-10-07 1 waiting 0 no ingest has passed this day yet",
+        "2 definitions: 6 done, 3 missing, 1 failed, 2 waiting",
+        "broken pattern/x",
+    ]
+
+
+def test_json_has_every_day(shown: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    found = json.loads("\n".join(_lines(capsys, "2025-10-02", "2025-10-04", "--json")))
+    assert [(row["definition"], row["day"], row["state"]) for row in found["days"]] == [
+        ("pattern/good", "2025-10-02", "done"),
+        ("pattern/good", "2025-10-03", "done"),
+        ("pattern/mixed", "2025-10-02", "failed"),
+        ("pattern/mixed", "2025-10-03", "missing"),
+    ]
+    assert found["notes"] == ["broken pattern/x"]
+
+
+def test_states_and_definitions_select(shown: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = _lines(capsys, "--state", "failed", "--definition", "pattern/mixed")
+    assert len(lines) == 4 and "out of memory" in lines[1]
+
+
+def test_what_is_wrong_on_the_command_line_is_said(shown: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["status", "--definition", "pattern/none"]) == 2
+    assert "there is no pattern/none" in capsys.readouterr().err
+    assert main(["status", "2025-10-01"]) == 2
+    assert "FROM needs TO" in capsys.readouterr().err
+
+
+def test_files_dated_in_the_future_are_listed(shown: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    row = {"source": "s", "path": "late.csv", "file_id": "f", "load_id": "l", "file_date": date(2999, 1, 1)}
+    ops.append(shown, "files", [row, {**row, "path": "ok.csv", "file_date": D0}], "r")
+    assert _lines(capsys)[-1] == "file dated in the future (2999-01-01): s/late.csv"
+    assert day(0) == D0
+
+
+def test_an_empty_installation(home: Home, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    empty = home.root / "config"
+    for name in ("sources", "patterns", "models"):
+        Path(empty, name).mkdir(parents=True)
+    monkeypatch.setenv("CHAINLAKE_CONFIG", str(empty))
+    assert _lines(capsys) == ["0 definitions: no days yet"]
