@@ -57,9 +57,10 @@ class _Parser:
             return True
         return False
 
-    def expect_symbol(self, symbol: str, where: str) -> Token:
+    def expect_symbol(self, symbol: str, where: str, *, other: str = "") -> Token:
         if not self.at_symbol(symbol):
-            raise self.source.error(f"'{symbol}' is expected {where}, not {self.token.shown}", self.token.at)
+            wanted = f"'{symbol}' or '{other}'" if other else f"'{symbol}'"
+            raise self.source.error(f"{wanted} is expected {where}, not {self.token.shown}", self.token.at)
         return self.take()
 
     def expect_word(self, what: str) -> Token:
@@ -127,7 +128,7 @@ class _Parser:
             items.extend(item.items if isinstance(item, ast.Group) and item.kind == opening.text else (item,))
             if not self.accept_symbol(","):
                 break
-        self.expect_symbol(")", f"or ',' inside {opening.text}")
+        self.expect_symbol(")", f"inside {opening.text}", other=",")
         return ast.Group(opening.text, tuple(items), opening.at)
 
     def negated(self) -> ast.Event:
@@ -241,7 +242,7 @@ class _Parser:
         found = [self.item()]
         while self.accept_symbol(","):
             found.append(self.item())
-        self.expect_symbol("}", "or ',' in a set")
+        self.expect_symbol("}", "in a set", other=",")
         return tuple(found)
 
     def item(self) -> ast.Node:
