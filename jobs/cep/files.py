@@ -82,8 +82,8 @@ def _flat(table: pa.Table) -> pa.Table:
 def _events(
     file: Path, table: pa.Table, id_column: str | None, type_column: str | None, ts_column: str | None
 ) -> pa.Table:
-    if table.num_columns == 0:
-        return table
+    if len(table) == 0:
+        return pa.table({})
     names = table.column_names
     for name in (id_column, type_column, ts_column):
         if name is not None and name not in names:

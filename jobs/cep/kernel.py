@@ -22,7 +22,7 @@ from jobs.cep.search import Search, Statistics
 from jobs.errors import LimitExceeded, UsageError
 
 #: Candidate bindings in memory at a time and level.
-BLOCK_ROWS = 1 << 16
+BLOCK_ROWS = 1 << 17
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,141 @@
+"""``python -m jobs match``: files in, JSON lines out; and the same engine on Arrow tables."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+from jobs.__main__ import main
+from jobs.cep import match
+from jobs.errors import InputError
+
+ROWS = [
+    {"id": "e1", "type": "A", "ts": 1, "attrs": {"x": 1.5, "k": "p"}},
+    {"id": "e2", "type": "B", "ts": 3, "attrs": {"x": 2.0, "k": "p"}},
+    {"id": "e3", "type": "B", "ts": 4, "attrs": {"x": 9.0, "k": "q"}},
+]
+QUERY = "PATTERN SEQ(A a, B b) WHERE a.k = b.k AND a.x < b.x WITHIN 5 s"
+CSV = "id,type,ts,x,k\n" + "".join(
+    f"{r['id']},{r['type']},2025-01-01T00:00:0{r['ts']}Z,{r['attrs']['x']},{r['attrs']['k']}\n" for r in ROWS
+)
+
+
+def run(capsys: pytest.CaptureFixture, *args: object) -> tuple[int, list[dict], str]:
+    code = main(["match", *map(str, args)])
+    out, err = capsys.readouterr()
+    return code, [json.loads(line) for line in out.splitlines()], err
+
+
+def write(folder: Path, form: str) -> Path:
+    file = folder / f"events.{form}"
+    if form == "csv":
+        file.write_text(CSV)
+    elif form == "csv.gz":
+        file.write_bytes(gzip.compress(CSV.encode()))
+    elif form == "jsonl":
+        file.write_text("".join(json.dumps(r) + "\n" for r in ROWS))
+    else:
+        times = {r["id"]: datetime(2025, 1, 1, 0, 0, r["ts"], tzinfo=UTC) for r in ROWS}
+        flat = [{"event_id": r["id"], "type": r["type"], "ts": times[r["id"]], **r["attrs"]} for r in ROWS]
+        pyarrow.parquet.write_table(pa.Table.from_pylist(flat), file)
+    return file
+
+
+@pytest.mark.parametrize("form", ["csv", "csv.gz", "jsonl", "parquet"])
+def test_every_form_gives_the_same(tmp_path: Path, capsys: pytest.CaptureFixture, form: str) -> None:
+    assert run(capsys, QUERY, write(tmp_path, form)) == (0, [{"a": "e1", "b": "e2"}], "")
+
+
+def test_pattern_file_columns_and_rows_without_id(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    pattern = tmp_path / "rise.sase"
+    query = "PATTERN SEQ(E a, E+ b) WHERE a.v < b.v * least WITHIN 5 s"
+    pattern.write_text(f"---\nsource: any\nparams: {{least: 1}}\n---\n{query}")
+    file = tmp_path / "e.csv"
+    file.write_text("time,v\n2025-01-01 00:00:00,1\n2025-01-01 00:00:01,2\n")
+    assert run(capsys, pattern, file, "--ts", "time") == (0, [{"a": "e.csv:1", "b": ["e.csv:2"]}], "")
+    file.write_text("time,v,what,no\n2025-01-01 00:00:00,1,E,7\n2025-01-01 00:00:01,2,E,8\n")
+    assert run(capsys, pattern, file, "--ts", "time", "--type", "what", "--id", "no")[1] == [{"a": 7, "b": [8]}]
+
+
+@pytest.mark.parametrize(
+    ("query", "options", "code", "message"),
+    [
+        ("PATTERN SEQ(A a WITHIN 5 s", [], 3, "')' or ',' is expected"),
+        ("PATTERN A a WHERE a.z = 1 WITHIN 5 s", [], 3, "no attribute z"),
+        (QUERY, ["--ts", "when"], 4, "there is no column when"),
+        (QUERY, ["--source", "stock", "--id", "id"], 2, "--source says how"),
+        (QUERY, ["--source", "nix"], 3, "there is no source 'nix'"),
+        ("nosuch.sase", [], 2, "the pattern cannot be read"),
+    ],
+)
+def test_mistakes(
+    tmp_path: Path, capsys: pytest.CaptureFixture, query: str, options: list[str], code: int, message: str
+) -> None:
+    found = run(capsys, query, write(tmp_path, "csv"), *options)
+    assert found[0] == code and found[1] == [] and message in found[2]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("x.csv", None, "there is no such file"),
+        ("x.pdf", "a", "does not say what the file holds"),
+        ("x.csv", "id,type\n1,A\n", "there is no column ts"),
+        ("x.csv", "id,type,ts\n1,A,soon\n", "cannot be read as a time"),
+        ("x.jsonl", "{", "the file cannot be read"),
+        ("x.csv", "id,ts\n1,1\n", "the events have no type"),
+        ("x.csv", "id,type,ts,x\n1,A,1,1\n1,A,1,2\n", "two different events have the id 1"),
+    ],
+)
+def test_files_that_cannot_be_used(
+    tmp_path: Path, capsys: pytest.CaptureFixture, name: str, content: str | None, message: str
+) -> None:
+    if content is not None:
+        (tmp_path / name).write_text(content)
+    code, found, err = run(capsys, "PATTERN SEQ(A a, B b) WITHIN 5 s", tmp_path / name)
+    assert code in (2, 4) and found == [] and message in err
+
+
+def test_an_empty_file_has_no_matches(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    for name, content in (("x.csv", ""), ("y.csv", "id,type,ts,k,x\n"), ("z.jsonl", "")):
+        (tmp_path / name).write_text(content)
+        assert run(capsys, QUERY, tmp_path / name) == (0, [], "")
+
+
+def test_a_source_reads_its_own_files(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    file = tmp_path / "us_equity_minute_trade_20131007.csv"
+    file.write_text(
+        "ticker,ts,open,high,low,close,volume\n"
+        "SPY,2013-10-07 09:30:00,1,1,1,1,5\nSPY,2013-10-07 09:31:00,1,2,1,2,5\nSPY,2013-10-07 09:32:00,x,2,1,2,5\n"
+    )
+    query = "PATTERN SEQ(Bar a, Bar b) WHERE a.close < b.close AND b.ticker = SPY WITHIN 5 min"
+    code, found, err = run(capsys, query, file, "--source", "stock")
+    assert (code, len(found)) == (0, 1) and "1 rows cannot be read as stock" in err
+
+
+def test_starts_without_pandas_and_spark(tmp_path: Path) -> None:
+    file = write(tmp_path, "csv")
+    code = (
+        "import sys; from jobs.__main__ import main; code = main(sys.argv[1:]); "
+        "heavy = {'pandas', 'pyspark', 'deltalake', 'duckdb', 'airflow', 'great_expectations'} & set(sys.modules); "
+        "print(sorted(heavy), file=sys.stderr); sys.exit(code)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, "match", QUERY, str(file)], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert (done.stdout, done.stderr) == ('{"a": "e1", "b": "e2"}\n', "[]\n")
+
+
+def test_arrow_tables() -> None:
+    table = pa.table({"id": [1, 2, 2], "type": ["A", "B", "B"], "ts": [1, 2, 2], "x": [1, 2, 2]})
+    assert list(match("PATTERN SEQ(A a, B b) WHERE a.x < b.x WITHIN 5", table)) == [{"a": 1, "b": 2}]
+    with pytest.raises(InputError, match="no column ts"):
+        list(match("PATTERN A a WITHIN 5", table.drop_columns(["ts"])))
