@@ -43,6 +43,23 @@ def members(path: Path, pattern: str) -> list[str] | None:
     return sorted(name for name in names if fnmatchcase(name, pattern) or fnmatchcase(name.rsplit("/", 1)[-1], pattern))
 
 
+def gather(stream: BinaryIO, size: int) -> tuple[bytes, bool]:
+    """Up to ``size`` bytes, and whether damage ended them; an empty answer without damage is the end.
+
+    A plain ``read`` would throw away what it had decompressed before it met the damage.
+    """
+    read = getattr(stream, "read1", stream.read)
+    parts: list[bytes] = []
+    left = size
+    try:
+        while left > 0 and (part := read(left)):
+            parts.append(part)
+            left -= len(part)
+    except DAMAGE:
+        return b"".join(parts), True
+    return b"".join(parts), False
+
+
 @contextmanager
 def open_bytes(path: Path, member: str | None) -> Iterator[BinaryIO]:
     """The decompressed bytes of a landed file, or of one member of an archive."""

@@ -18,7 +18,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
-from jobs.ingest.container import DAMAGE, members, open_bytes
+from jobs.ingest.container import DAMAGE, gather, members, open_bytes
 from jobs.ingest.formats import DATE_FIELD
 from jobs.paths import Home
 from jobs.sources import Source
@@ -136,7 +136,8 @@ def discover(home: Home, source: Source, now: datetime) -> Landing:
             # Gone, or on its way, between listing and looking: the next run sees what has become of it.
             waiting.append(relative)
             continue
-        if now.timestamp() - before.st_mtime < source.settle.total_seconds():
+        # A file from the future (a clock that is wrong) would never settle: it is taken as it is.
+        if 0 <= now.timestamp() - before.st_mtime < source.settle.total_seconds():
             waiting.append(relative)
             continue
         contents = memory.get(relative, before)
@@ -201,17 +202,20 @@ def _members_glob(source: Source, name: str) -> str:
 
 def _checksum(file: Path, member: str | None) -> tuple[str, str]:
     digest = hashlib.blake2b(digest_size=16)
+    chunk, damaged = b"-", False
     try:
         with open_bytes(file, member) as stream:
-            while chunk := stream.read(_CHUNK):
+            while chunk and not damaged:
+                chunk, damaged = gather(stream, _CHUNK)
                 digest.update(chunk)
     except PermissionError:
         return "unreadable", "unreadable"
     except DAMAGE:
+        damaged = True
+    if damaged:
         # A damaged file and a whole one with the same readable part are different contents.
         digest.update(b"\0damaged")
-        return digest.hexdigest(), "damaged"
-    return digest.hexdigest(), ""
+    return digest.hexdigest(), "damaged" if damaged else ""
 
 
 def _checksum_raw(file: Path) -> str:

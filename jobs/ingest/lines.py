@@ -13,6 +13,8 @@ from typing import BinaryIO
 
 import numpy as np
 
+from jobs.ingest.container import gather
+
 CHUNK = 4 << 20
 #: A longer line is one quarantine row.
 LONGEST = 1 << 20
@@ -65,17 +67,16 @@ def sniff(head: bytes, declared: str) -> tuple[str, int]:
     return ("utf-8" if encoding in ("utf-8-sig", "ascii") else encoding), 0
 
 
-def blocks(stream: BinaryIO, declared: str, on_damage: tuple[type[BaseException], ...] = ()) -> Iterator[Block]:
-    """The numbered lines of ``stream``, block by block.
+def blocks(stream: BinaryIO, declared: str) -> Iterator[Block]:
+    """The numbered lines of ``stream``, block by block; damage ends it, and the half line before it is left out.
 
     Args:
         declared: encoding to use where no byte order mark says otherwise.
-        on_damage: exceptions that end the stream as if it were cut off there; the last, unfinished line is left out.
     """
     number = 1
     carry = b""
     skipping: bytes | None = None
-    for chunk, end, transcoded in _utf8(stream, declared, on_damage):
+    for chunk, end, transcoded in _utf8(stream, declared):
         data = carry + chunk
         if skipping is not None:
             cut = data.find(b"\n")
@@ -97,19 +98,13 @@ def blocks(stream: BinaryIO, declared: str, on_damage: tuple[type[BaseException]
             yield block
 
 
-def _utf8(
-    stream: BinaryIO, declared: str, on_damage: tuple[type[BaseException], ...]
-) -> Iterator[tuple[bytes, str, bool]]:
+def _utf8(stream: BinaryIO, declared: str) -> Iterator[tuple[bytes, str, bool]]:
     """``(UTF-8 bytes, "", "end" or "damaged", transcoded)``: transcoding turns undecodable bytes into U+FFFD."""
     decoder: codecs.IncrementalDecoder | None = None
     first = True
     while True:
-        ending = ""
-        try:
-            data = stream.read(CHUNK)
-            ending = "" if data else "end"
-        except on_damage:
-            data, ending = b"", "damaged"
+        data, damaged = gather(stream, CHUNK)
+        ending = "damaged" if damaged else "" if data else "end"
         if first:
             encoding, bom = sniff(data[:4], declared)
             data = data[bom:]

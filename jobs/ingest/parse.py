@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from jobs.days import US_PER_DAY, day_start_us
 from jobs.ingest import casts
-from jobs.ingest.container import DAMAGE, open_bytes
+from jobs.ingest.container import DAMAGE, gather, open_bytes
 from jobs.ingest.formats import Format, Mapping
 from jobs.ingest.lines import KEPT, BadLine, Block, blocks
 from jobs.ingest.tables import HEAD, Texts, choose_format, flat_columns, read_block
@@ -44,12 +44,17 @@ class Task:
 
 @dataclass
 class Counts:
-    """What was in one file; ``days`` are the UTC days (as days since 1970) that its rows fall on."""
+    """What was in one file.
+
+    ``whole_file`` counts its quarantine row with line 0, which is no row of the file; ``days`` are the UTC days (as
+    days since 1970) that its rows fall on.
+    """
 
     load_id: str
     rows_read: int = 0
     rows_raw: int = 0
     rows_quarantined: int = 0
+    whole_file: int = 0
     first_us: int | None = None
     last_us: int | None = None
     dst_gap: int = 0
@@ -109,12 +114,13 @@ class _Parser:
                     whole.append((reason, why))
                 else:
                     with open_bytes(_path(task), task.member) as stream:
-                        for block in blocks(stream, form.encoding, DAMAGE):
+                        for block in blocks(stream, form.encoding):
                             yield from self._block(block, form, header)
             except DAMAGE as error:
                 # The file was readable when its checksum was taken; the next run sees what became of it.
                 whole.append(("unreadable", str(error)[:KEPT]))
         if whole:
+            self.counts.whole_file = 1
             # One row per file: the first problem names it, the others stand in the value.
             yield self._bad_lines([BadLine(0, whole[0][0], "; ".join(why for _, why in whole))], counted=False)
         self.counts.days = sorted(self.days)
@@ -124,14 +130,8 @@ class _Parser:
 
     def _head(self) -> bytes:
         with open_bytes(_path(self.task), self.task.member) as stream:
-            head = b""
-            try:
-                while len(head) < HEAD and (chunk := stream.read(HEAD - len(head))):
-                    head += chunk
-            except DAMAGE:
-                # Cut short: what was read before the damage still tells the format.
-                return head
-            return head
+            # If it is cut short, what was read before the damage still tells the format.
+            return gather(stream, HEAD)[0]
 
     def _block(self, block: Block, form: Format, header: list[str]) -> Iterator[pa.RecordBatch]:
         before = form.skip_lines + (1 if form.kind == "csv" and form.columns is None else 0)

@@ -194,46 +194,48 @@ def events_of(source: Source, resolved: DataFrame) -> DataFrame:
     return stamped.select(*(F.col(quoted(name)) for name in events_table(source).column_names))
 
 
-def day_counts(source: Source, resolved: DataFrame) -> list[dict[str, Any]]:
-    """Per day: ``rows``, ``duplicates``, ``conflicts``, ``superseded`` and ``checksum``."""
+def summary(source: Source, resolved: DataFrame) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """``(days, rates)`` in one pass over resolved rows.
+
+    Returns:
+        Per day ``rows``, ``duplicates``, ``conflicts``, ``superseded`` and ``checksum``; per day, type and key with
+        events ``events``, ``first_ts`` and ``last_ts``.
+    """
     from pyspark.sql import functions as F
 
     first, second = row_hash_sql(events_table(source))
     event = F.col("_fate") == EVENT
     found = (
-        resolved.groupBy("event_date")
+        resolved.groupBy(F.col("event_date").alias("day"), "type", F.col(quoted(source.key)).alias("key"))
         .agg(
-            *(
-                F.count(F.when(F.col("_fate") == fate, 1)).alias(name)
-                for name, fate in (
-                    ("rows", EVENT), ("duplicates", DUPLICATE), ("conflicts", CONFLICT), ("superseded", SUPERSEDED)
-                )
-            ),
+            *(F.count(F.when(F.col("_fate") == fate, 1)).alias(name) for name, fate in _COUNTED),
             F.bit_xor(F.when(event, F.expr(first))).alias("h1"),
             F.bit_xor(F.when(event, F.expr(second))).alias("h2"),
+            F.min(F.when(event, F.col("ts"))).alias("first_ts"),
+            F.max(F.when(event, F.col("ts"))).alias("last_ts"),
         )
-        .collect()
-    )  # fmt: skip
-    return [
-        {
-            "day": row["event_date"],
-            **{name: row[name] for name in ("rows", "duplicates", "conflicts", "superseded")},
-            "checksum": checksum(row["rows"], row["h1"] or 0, row["h2"] or 0),
-        }
-        for row in found
-    ]
-
-
-def rates_of(source: Source, resolved: DataFrame) -> list[dict[str, Any]]:
-    """Events per day, type and key, with the first and last ts."""
-    from pyspark.sql import functions as F
-
-    found = (
-        resolved.where(F.col("_fate") == EVENT)
-        .groupBy(F.col("event_date").alias("day"), "type", F.col(quoted(source.key)).alias("key"))
-        .agg(F.count("*").alias("events"), F.min("ts").alias("first_ts"), F.max("ts").alias("last_ts"))
+        .toArrow()
+        .to_pylist()
     )
-    return found.toArrow().to_pylist()
+    days: dict[date, dict[str, Any]] = {}
+    hashes: dict[date, tuple[int, int]] = {}
+    for row in found:
+        counts = days.setdefault(row["day"], {"day": row["day"], **{name: 0 for name, _ in _COUNTED}})
+        for name, _ in _COUNTED:
+            counts[name] += row[name]
+        h1, h2 = hashes.get(row["day"], (0, 0))
+        hashes[row["day"]] = (h1 ^ (row["h1"] or 0), h2 ^ (row["h2"] or 0))
+    for day, counts in days.items():
+        counts["checksum"] = checksum(counts["rows"], *hashes[day])
+    rates = [
+        {"events": row["rows"], **{name: row[name] for name in ("day", "type", "key", "first_ts", "last_ts")}}
+        for row in found
+        if row["rows"]
+    ]
+    return list(days.values()), rates
+
+
+_COUNTED = (("rows", EVENT), ("duplicates", DUPLICATE), ("conflicts", CONFLICT), ("superseded", SUPERSEDED))
 
 
 def raw_counts(raw: DataFrame, files: list[Effective], days: list[date]) -> dict[date, int]:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from jobs.errors import InfrastructureError
 from jobs.lake import tables
@@ -13,7 +17,7 @@ from schemas.table import Table
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: Up to so many rows on either side, a difference is taken in memory: Spark's join costs seconds however small it is.
+#: Up to so many rows on either side, a difference is taken in memory.
 _SMALL = 50_000
 #: Up to so many rows, one file.
 _ONE_FILE = 1_000_000
@@ -42,32 +46,58 @@ def write_difference(
     spark: SparkSession,
     home: Home,
     table: Table,
-    current: DataFrame,
-    wanted: DataFrame,
-    count: int | None,
     *,
-    purpose: str,
+    replaces: list[list[tuple[str, str, Any]]],
+    current: Callable[[], DataFrame],
+    wanted: DataFrame,
+    count: int,
     bounds: Bounds | None = None,
     force: bool = False,
 ) -> Applied:
-    """Bring the rows ``current`` of a table to ``wanted`` in one commit, or none if they are equal.
+    """Bring a part of a table to ``wanted`` in one commit, or none if they are equal; under the lock of its source.
+
+    A difference of few rows is taken in memory from what delta-rs reads: Spark's join costs seconds however small.
 
     Args:
-        current: the part of the table that ``wanted`` replaces, read after the lock was taken.
+        replaces: which rows of the table ``wanted`` replaces, as pyarrow's disjunctive normal form.
+        current: the same rows by Spark.
         wanted: the rows as they should be, in the table's columns.
-        count: number of wanted rows, if known.
-        purpose: see ``jobs.lake.difference.apply_difference``; so are bounds and force.
+        count: how many they are; with 0, ``wanted`` is not computed.
+        bounds, force: see ``jobs.lake.difference.apply_difference``.
     """
     base = tables.version(home, table.schema, table.name)
     if base is None:
         raise InfrastructureError(f"the table {table.path_name} is gone", hint="Run this again.")
     key, compare = list(table.key), table.non_volatile
-    count = wanted.count() if count is None else count
-    if count <= _SMALL and current.limit(_SMALL + 1).count() <= _SMALL:
+    held = _count(home, table, replaces)
+    diff: DataFrame | pa.Table
+    if max(count, held) <= _SMALL:
         schema = table.arrow()
-        old = current.select(*table.column_names).toArrow().cast(schema)
-        new = wanted.select(*table.column_names).toArrow().cast(schema)
-        diff = difference_arrow(old, new, key, compare)
+        columns = table.column_names
+        old = tables.arrow(home, table.schema, table.name, columns=columns, filters=replaces) if held else None
+        new = wanted.select(*columns).toArrow() if count else None
+        empty = schema.empty_table()
+        diff = difference_arrow(_as(old, schema, empty), _as(new, schema, empty), key, compare)
     else:
-        diff = difference(current, wanted, key, compare)
-    return apply_difference(spark, home, table, diff, purpose=purpose, base_version=base, bounds=bounds, force=force)
+        diff = difference(current(), wanted, key, compare)
+    return apply_difference(
+        spark,
+        home,
+        table,
+        diff,
+        purpose=f"ingest-{table.name}",
+        base_version=base,
+        bounds=bounds,
+        force=force,
+    )
+
+
+def _as(rows: pa.Table | None, schema: pa.Schema, empty: pa.Table) -> pa.Table:
+    return empty if rows is None else rows.cast(schema)
+
+
+def _count(home: Home, table: Table, where: list[list[tuple[str, str, Any]]]) -> int:
+    from deltalake import DeltaTable
+
+    delta = DeltaTable(home.table(table.schema, table.name), skip_stats=True)
+    return delta.to_pyarrow_dataset().count_rows(filter=pq.filters_to_expression(where))

@@ -151,11 +151,13 @@ class _Attempt:
             files = self._file_rows(loads, counts)
             current = {**self.plan.current, **{row["path"]: row for row in files}}
             touched = self._touched(counts)
-            resolved, counted = self._resolve(list(current.values()), touched, stack)
+            resolved, counted, rates = self._resolve(list(current.values()), touched, stack)
             with around("ingest.changing"):
                 ops.append(home, "event_days", changing_rows(source, touched), self.run_id)
             applied = self._write_events(resolved, touched, sum(row["rows"] for row in counted.values()))
-            self._write_quarantine(parsed, tasks, resolved, touched, current)
+            with around("ingest.quarantine"):
+                self._write_quarantine(parsed, counts, tasks, resolved, counted, current)
+                ops.append(home, "rates", self._rates(rates, touched), self.run_id)
             version = tables.version(home, "events", source.name)
             passed = passed_to(self.days, _runs(home, source))
             day_list = day_rows(source, self.plan.days, counted, set(current), passed, self.now, version)
@@ -256,8 +258,8 @@ class _Attempt:
 
     def _resolve(
         self, files: list[dict[str, Any]], touched: list[date], stack: ExitStack
-    ) -> tuple[DataFrame, dict[date, dict[str, Any]]]:
-        """The fate of every raw row of the touched days, and each day's counts; a day without rows counts nothing."""
+    ) -> tuple[DataFrame, dict[date, dict[str, Any]], list[dict[str, Any]]]:
+        """The fate of every raw row of the touched days, each day's counts (0 without rows), and its rates."""
         from pyspark import StorageLevel
 
         with self._phase("resolve") as report:
@@ -268,26 +270,27 @@ class _Attempt:
             stack.callback(resolved.unpersist)
             delivered = resolve.raw_counts(raw, contents, touched)
             counted: dict[date, dict[str, Any]] = {day: {**EMPTY, "rows_raw": delivered.get(day, 0)} for day in touched}
-            for row in resolve.day_counts(self.source, resolved):
+            found, rates = resolve.summary(self.source, resolved)
+            for row in found:
                 counted[row["day"]] |= row
             report.rows_in = sum(delivered.values())
             report.rows_out = sum(row["rows"] for row in counted.values())
-        return resolved, counted
+        return resolved, counted, rates
 
     def _write_events(self, resolved: DataFrame, touched: list[date], rows: int) -> Any:
         from pyspark.sql import functions as F
 
         table = events_table(self.source)
-        current = tables.read(self.spark, self.home, table.schema, table.name)
+        in_days = F.col("event_date").isin(touched)
         with around("ingest.events"):
             return write_difference(
                 self.spark,
                 self.home,
                 table,
-                current.where(F.col("event_date").isin(touched)),
-                resolve.events_of(self.source, resolved),
-                rows,
-                purpose=f"ingest-{self.source.name}",
+                replaces=[[("event_date", "in", touched or [_EPOCH])]],
+                current=lambda: tables.read(self.spark, self.home, table.schema, table.name).where(in_days),
+                wanted=resolve.events_of(self.source, resolved),
+                count=rows,
                 bounds=_bounds(touched),
                 force=bool(self.plan.changing),
             )
@@ -295,38 +298,43 @@ class _Attempt:
     def _write_quarantine(
         self,
         parsed: DataFrame | None,
+        counts: dict[str, Counts],
         tasks: list[Task],
         resolved: DataFrame,
-        touched: list[date],
+        counted: dict[date, dict[str, Any]],
         current: dict[str, dict[str, Any]],
     ) -> None:
-        """Quarantine and rates of the files taken, the files gone, and the touched days."""
+        """Quarantine of the files taken, the files gone, and the touched days."""
         from pyspark.sql import functions as F
 
         table = quarantine_table(self.source)
         kept = sorted({row["file_id"] for row in current.values()} - {task.file_id for task in tasks})
-        published = tables.read(self.spark, self.home, table.schema, table.name)
+        touched = sorted(counted)
         stale = (F.col("stage") == "parse") & ~F.col("file_id").isin(kept)
         moved = (F.col("stage") == "resolve") & F.col("event_date").isin(touched)
+        conflicts = sum(row["conflicts"] for row in counted.values())
+        bad = sum(c.rows_quarantined + c.whole_file for c in counts.values())
         wanted = parsing.conflict_rows(self.source, resolved)
-        if parsed is not None:
-            wanted = wanted.unionByName(parsing.quarantined_rows(self.source, parsed))
-        with around("ingest.quarantine"):
-            write_difference(
-                self.spark,
-                self.home,
-                table,
-                published.where(stale | moved),
-                wanted,
-                None,
-                purpose=f"ingest-{self.source.name}",
-                force=bool(self.plan.changing),
-            )
-            ops.append(self.home, "rates", self._rates(resolved, touched), self.run_id)
+        if parsed is not None and bad:
+            unreadable = parsing.quarantined_rows(self.source, parsed)
+            wanted = wanted.unionByName(unreadable) if conflicts else unreadable
+        write_difference(
+            self.spark,
+            self.home,
+            table,
+            replaces=[
+                [("stage", "=", "parse"), *([("file_id", "not in", kept)] if kept else [])],
+                *([[("stage", "=", "resolve"), ("event_date", "in", touched)]] if touched else []),
+            ],
+            current=lambda: tables.read(self.spark, self.home, table.schema, table.name).where(stale | moved),
+            wanted=wanted,
+            count=conflicts + bad,
+            force=bool(self.plan.changing),
+        )
 
-    def _rates(self, resolved: DataFrame, touched: list[date]) -> list[dict[str, Any]]:
+    def _rates(self, found: list[dict[str, Any]], touched: list[date]) -> list[dict[str, Any]]:
         """The ``ops.rates`` rows that differ from the current ones; 0 events for what left a day."""
-        found = {(r["day"], r["type"], r["key"]): r for r in resolve.rates_of(self.source, resolved)}
+        fresh = {(r["day"], r["type"], r["key"]): r for r in found}
         names = ("events", "first_ts", "last_ts")
         rows = []
         if touched:
@@ -334,11 +342,11 @@ class _Attempt:
             listed = set(touched)
             for row in ops.current_table(self.home, "rates", filters=filters).to_pylist():
                 key = (row["day"], row["type"], row["key"])
-                if key in found and all(found[key][name] == row[name] for name in names):
-                    del found[key]
-                elif key not in found and row["day"] in listed and row["events"]:
+                if key in fresh and all(fresh[key][name] == row[name] for name in names):
+                    del fresh[key]
+                elif key not in fresh and row["day"] in listed and row["events"]:
                     rows.append({"day": key[0], "type": key[1], "key": key[2], "events": 0})
-        return [{"source": self.source.name, **row} for row in (*rows, *found.values())]
+        return [{"source": self.source.name, **row} for row in (*rows, *fresh.values())]
 
     def _audit(self, files: list[dict[str, Any]], day_list: list[dict[str, Any]]) -> None:
         from jobs.quality.accounting import audit_accounting

@@ -1,0 +1,285 @@
+"""Files of all kinds to rows and quarantine rows, without Spark."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+import zipfile
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from jobs.ingest import lines
+from jobs.ingest.discovery import discover
+from jobs.ingest.parse import BAD, COUNTS, ROW, Task, parse_file
+from jobs.paths import Home
+from jobs.sources import load_source
+
+MESSY = Path(__file__).parents[1] / "cases" / "messy"
+BARS = """\
+key: ticker
+type: Bar
+zone: Europe/Berlin
+attributes:
+  price: {type: double, min: 0}
+  volume: {type: long}
+  note: {type: string}
+formats:
+  - time: {column: ts, format: iso}
+"""
+
+
+class Parsed:
+    """All that came of the files of a landing folder."""
+
+    def __init__(self, tmp_path: Path, yaml: str, **files: bytes | str) -> None:
+        config = tmp_path / "x.yaml"
+        config.write_text(yaml)
+        self.source = load_source(config)
+        self.home = Home(tmp_path, str(tmp_path / "lake"), tmp_path, tmp_path)
+        folder = self.home.landing("x")
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, content in files.items():
+            (folder / name).write_bytes(content.encode() if isinstance(content, str) else content)
+        self.landing = discover(self.home, self.source, datetime.now(UTC))
+        self.rows: list[dict] = []
+        self.bad: list[tuple] = []
+        self.counts: dict[str, dict] = {}
+        for path, f in sorted(self.landing.files.items()):
+            task = Task(path, f.file, f.member, f.file_id, path, f.fields, f.file_date, f.problem)
+            for row in pa.Table.from_batches(parse_file(self.source, task)).to_pylist():
+                if row["_kind"] == ROW:
+                    self.rows.append(row)
+                elif row["_kind"] == BAD:
+                    self.bad.append((row["line"], row["_reason"], row["_field"], row["_value"], row["_raw"]))
+                else:
+                    assert row["_kind"] == COUNTS
+                    counts = json.loads(row["_raw"])
+                    assert counts["rows_read"] == counts["rows_raw"] + counts["rows_quarantined"]
+                    self.counts[path] = counts
+
+    def values(self, *names: str) -> list[tuple]:
+        return [tuple(row[name] for name in names) for row in self.rows]
+
+    def times(self) -> list[str]:
+        return [row["ts"].strftime("%d %H:%M:%S") for row in self.rows]
+
+
+def parsed(tmp_path, content, yaml=BARS, name="a.csv"):
+    return Parsed(tmp_path, yaml, **{name: content})
+
+
+def test_dirty_rows_are_set_aside_with_reason_and_line_and_good_ones_stay(tmp_path):
+    long = "x" * (lines.LONGEST + 1)
+    text = (
+        "ts,ticker,price,volume,note\n"
+        "2025-01-01 10:00:00,A,1.5,10,fine\n"
+        "2025-01-01 10:01:00,A,abc,10,\n"
+        "2025-01-01 10:02:00,A,1.5\n"
+        "\n"
+        "yesterday,A,1.5,10,\n"
+        "2025-01-01 10:04:00,,1.5,10,\n"
+        '2025-01-01 10:05:00,A,1.5,10,"open\n'
+        "2025-01-01 10:06:00,A,1.5,10.5,\n"
+        "2025-01-01 10:07:00,A,-1,10,\n"
+        "2025-01-01 10:08:00,A,1.5,10,a\0b\n"
+        f"2025-01-01 10:09:00,A,1.5,10,{long}\n"
+        "2025-01-01 10:10:00,A,inf,10,\n"
+        '2025-01-01 10:11:00,A,NaN,10,"a ""quoted"", text"\n'
+        '2025-01-01 10:12:00,A,+.5,N/A,6" pipe\n'
+        "2025-01-01 10:13:00,A,1"
+    )
+    found = parsed(tmp_path, text)
+    assert found.values("line", "price", "volume", "note") == [
+        (2, 1.5, 10, "fine"),
+        (14, None, 10, 'a "quoted", text'),
+        (15, 0.5, None, '6" pipe'),
+    ]
+    assert sorted(bad[:4] for bad in found.bad) == [
+        (3, "not_a_number", "price", "abc"),
+        (4, "columns", None, None),
+        (6, "bad_time", "ts", "yesterday"),
+        (7, "missing", "ticker", ""),
+        (8, "quotes", None, None),
+        (9, "not_a_whole_number", "volume", "10.5"),
+        (10, "out_of_range", "price", "-1"),
+        (11, "nul_byte", None, None),
+        (12, "long_line", None, None),
+        (13, "not_a_number", "price", "inf"),
+        (16, "columns", None, None),
+    ]
+    raw = {bad[0]: bad[4] for bad in found.bad}
+    assert raw[3] == "2025-01-01 10:01:00,A,abc,10,"
+    assert len(raw[12]) == lines.KEPT
+    assert found.counts["a.csv"]["rows_read"] == 14
+
+
+@pytest.mark.parametrize("chunk", [7, 64, 4 << 20])
+def test_blocks_of_any_size_number_lines_alike(tmp_path, monkeypatch, chunk):
+    monkeypatch.setattr(lines, "CHUNK", chunk)
+    monkeypatch.setattr(lines, "LONGEST", 100)
+    text = "ts,ticker,price,volume,note\r\n" + "".join(
+        f"2025-01-01 10:00:{n:02d},A,{n},1,{'y' * 300 if n == 5 else ''}\r\n" for n in range(20)
+    )
+    found = parsed(tmp_path, text.encode("utf-16"))
+    assert found.values("line", "price") == [(n + 2, float(n)) for n in range(20) if n != 5]
+    assert [bad[:2] for bad in found.bad] == [(7, "long_line")]
+
+
+def test_an_endless_line_needs_no_memory(tmp_path):
+    class Endless(io.RawIOBase):
+        """Three gigabytes without a line end, then a good line."""
+
+        left = 3 << 30
+
+        def read(self, size=-1):
+            if self.left > 0:
+                self.left -= 256 << 20
+                return b"x" * (1 << 20) if self.left > 0 else b"x\ngood\n"
+            return b""
+
+    found = list(lines.blocks(Endless(), "utf-8"))
+    assert [bad.reason for block in found for bad in block.bad] == ["long_line"]
+    assert [line for block in found for line in block.lines] == [b"good"]
+    assert [int(n) for block in found for n in block.numbers] == [2]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
+def test_encodings(tmp_path, encoding):
+    declared = "cp1252" if encoding == "cp1252" else "utf-8"
+    text = "ts;ticker;Preis €;volume;note\n2025-06-01T10:00:00;Ä;1.234,5;7;ß\n"
+    yaml = BARS + f"    encoding: {declared}\n    delimiter: ';'\n    decimal: ','\n    thousands: '.'\n"
+    yaml += "    map: {price: 'Preis €'}\n"
+    found = parsed(tmp_path, text.encode(encoding), yaml)
+    assert found.values("ticker", "price", "volume", "note") == [("Ä", 1234.5, 7, "ß")]
+    assert found.times() == ["01 08:00:00"]
+
+
+def test_undecodable_bytes_cost_only_their_line(tmp_path):
+    good = "ts,ticker,price,volume,note\n2025-06-01T10:00:00,A,1,1,\ufffd\n".encode()
+    found = parsed(tmp_path, good + b"2025-06-01T10:01:00,A,1,1,\xff\n2025-06-01T10:02:00,A,1,1,\n")
+    assert [row["line"] for row in found.rows] == [2, 4]
+    assert [bad[:2] for bad in found.bad] == [(3, "bad_encoding")]
+
+
+def test_daylight_saving(tmp_path):
+    def row(text, key="A"):
+        return f"2025-{text},{key},1,1,\n"
+
+    text = "ts,ticker,price,volume,note\n"
+    # 30 March: 02:30 does not exist and is shifted by the gap. 26 October: 02:30 happens twice.
+    text += row("03-30 01:59:59") + row("03-30 02:30:00") + row("03-30 03:00:00")
+    text += row("10-26 02:00:00") + row("10-26 02:30:00") + row("10-26 02:30:00", "B") + row("10-26 02:10:00")
+    text += row("10-26 02:50:00") + row("10-26 02:40:00", "B") + row("10-26 03:00:00")
+    found = parsed(tmp_path, text)
+    assert found.times() == [
+        "30 00:59:59", "30 01:30:00", "30 01:00:00",
+        "26 00:00:00", "26 00:30:00", "26 00:30:00", "26 01:10:00",
+        "26 01:50:00", "26 00:40:00", "26 02:00:00",
+    ]  # fmt: skip
+    counts = found.counts["a.csv"]
+    assert (counts["dst_gap"], counts["dst_double"]) == (1, 6)
+
+
+def test_offsets_of_all_forms_in_one_file(tmp_path):
+    stamps = ["2025-01-01T12:00:00Z", "2025-01-01 12:00:00+01:00", "2025-01-01 12:00-0530", "2025-01-01T12+01"]
+    stamps += ["2025-01-01 12:00:00.123456789", "2025-01-01"]
+    text = "ts,ticker,price,volume,note\n" + "".join(f"{stamp},A,1,1,\n" for stamp in stamps)
+    found = parsed(tmp_path, text)
+    times = [row["ts"].strftime("%d %H:%M:%S.%f") for row in found.rows]
+    assert times == [
+        "01 12:00:00.000000", "01 11:00:00.000000", "01 17:30:00.000000", "01 11:00:00.000000",
+        "01 11:00:00.123456", "31 23:00:00.000000",
+    ]  # fmt: skip
+
+
+def test_sentinels_and_units(tmp_path):
+    yaml = BARS.replace("volume: {type: long}", "volume: {type: long}\n  kmh: {type: double}")
+    yaml += "    map:\n      price: {sentinels: [-1, 999.9, {value: 0, when: {volume: '> 0'}}]}\n"
+    yaml += "      kmh: {column: mph, scale: 1.609344, round: 1}\n"
+    rows = ["-1,1,10", "999.9,1,", "0,5,62", "0,0,0", "7,4294967295,1"]
+    text = "ts,ticker,price,volume,mph\n" + "".join(f"2025-01-01 0{n}:00:00,A,{r}\n" for n, r in enumerate(rows))
+    found = parsed(tmp_path, text, yaml)
+    assert found.values("price", "volume", "kmh") == [
+        (None, 1, 16.1), (None, 1, None), (None, 5, 99.8), (0.0, 0, 0.0), (7.0, 4294967295, 1.6),
+    ]  # fmt: skip
+
+
+def test_archives_and_damage(tmp_path):
+    text = "ts,ticker,price,volume,note\n" + "".join(f"2025-01-01 10:00:{n:02d},A,{n},1,\n" for n in range(60))
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as writer:
+        writer.writestr("in/one.csv", text)
+        writer.writestr("two.csv", text)
+        writer.writestr("readme.txt", "no data")
+    yaml = BARS + "    members: '*.csv'\n"
+    noise = os.urandom(3000).hex()
+    packed = gzip.compress((text + noise).encode())
+    found = Parsed(
+        tmp_path, yaml, **{"a.zip": archive.getvalue(), "b.gz": packed[:-1500], "c.zip": b"PK\x03\x04junk", "d.csv": ""}
+    )
+    assert set(found.counts) == {"a.zip!in/one.csv", "a.zip!two.csv", "b.gz", "c.zip", "d.csv"}
+    ids = {path: f.file_id for path, f in found.landing.files.items()}
+    assert ids["a.zip!in/one.csv"] == ids["a.zip!two.csv"]
+    assert {path: counts["rows_raw"] for path, counts in found.counts.items()} == {
+        "a.zip!in/one.csv": 60, "a.zip!two.csv": 60, "b.gz": 60, "c.zip": 0, "d.csv": 0,
+    }  # fmt: skip
+    assert [bad[:2] for bad in found.bad] == [(0, "damaged"), (0, "damaged_archive"), (0, "empty")]
+
+
+def test_json_map_with_a_time_given_twice_and_wide_rows(tmp_path):
+    yaml = BARS.replace("- time: {column: ts, format: iso}", "- kind: json_map\n    map: {ticker: {constant: S}}")
+    yaml = yaml.replace("ticker: {constant: S}", "ticker: {constant: S}, price: value")
+    text = '{"2025-01-01T01:00:00": "6", "2025-01-01T01:00:00": 7.5, "x": 1}\n[1]\n{"2025-01-02": null}\n'
+    found = parsed(tmp_path, text, yaml)
+    assert found.values("line", "entry", "price") == [(1, 0, 6.0), (1, 1, 7.5), (3, 0, None)]
+    assert sorted(bad[:2] for bad in found.bad) == [(1, "bad_time"), (2, "bad_json")]
+
+    wide = BARS + "    unpivot: {columns: {R1: a, R2: b}, into: price}\n"
+    other = tmp_path / "wide"
+    other.mkdir()
+    found = parsed(other, "ts,R1,R2\n2025-01-01,1,x\n2025-01-02,,4\n", wide)
+    assert found.values("ticker", "line", "entry", "price") == [("a", 2, 0, 1.0), ("b", 3, 1, 4.0)]
+    assert [bad[:4] for bad in found.bad] == [(2, "not_a_number", "price", "x")]
+
+
+def test_types_by_column_and_renamed_header(tmp_path):
+    yaml = BARS.replace("type: Bar", "type: {column: kind, map: {T: Trade, Q: Quote}}")
+    yaml = yaml.replace("- time", "- header: [symbol]\n    map: {ticker: symbol}\n    time: {column: when}\n  - time")
+    new = "kind,when,symbol\nT,2025-01-01,A\nZ,2025-01-01,A\n"
+    old = "price,ts,kind,ticker\n1,2025-01-01,Q,B\n"
+    found = Parsed(tmp_path, yaml, **{"new.csv": new, "old.csv": old, "other.csv": "a,b\n1,2\n"})
+    assert found.values("type", "ticker", "price") == [("Trade", "A", None), ("Quote", "B", 1.0)]
+    assert [bad[:2] for bad in found.bad] == [(3, "unknown_type"), (0, "no_format")]
+
+
+def test_a_file_that_cannot_be_read(tmp_path, monkeypatch):
+    from jobs.ingest import discovery
+
+    def locked(*args):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(discovery, "members", locked)
+    found = parsed(tmp_path, "ts,ticker\n")
+    assert [bad[:2] for bad in found.bad] == [(0, "unreadable")]
+
+
+def test_checksums_are_remembered_until_the_file_changes(tmp_path, monkeypatch):
+    from jobs.ingest import discovery
+
+    first = parsed(tmp_path, "ts,ticker,price,volume,note\n2025-01-01,A,1,1,\n")
+    file = first.home.landing("x") / "a.csv"
+    os.utime(file, (1e9, 1e9))
+    discover(first.home, first.source, datetime.now(UTC))
+    read: list[Path] = []
+    real = discovery._checksum
+    monkeypatch.setattr(discovery, "_checksum", lambda f, member: read.append(f) or real(f, member))
+    again = discover(first.home, first.source, datetime.now(UTC))
+    assert read == [] and again.files["a.csv"].file_id == first.landing.files["a.csv"].file_id
+    file.write_text("ts,ticker,price,volume,note\n2025-01-02,A,1,1,\n")
+    changed = discover(first.home, first.source, datetime.now(UTC))
+    assert read == [file] and changed.files["a.csv"].file_id != again.files["a.csv"].file_id

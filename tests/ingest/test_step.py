@@ -1,0 +1,208 @@
+"""The ingest step on real Spark and Delta: each test is a little history of landing files."""
+
+from __future__ import annotations
+
+import json
+from datetime import date
+
+import pytest
+
+from jobs.errors import InfrastructureError, InputError
+from jobs.ingest.resolve import EMPTY_CHECKSUM
+from jobs.lake import ops
+
+HEADER = "ts,ticker,price,volume\n"
+
+
+def bars(day: str, *rows: tuple[str, str, float, int]) -> str:
+    return HEADER + "".join(f"{day} {time},{key},{price},{volume}\n" for time, key, price, volume in rows)
+
+
+A1 = ("10:00:00", "AIG", 10.5, 100)
+B1 = ("10:00:00", "BAC", 20.5, 200)
+A2 = ("11:00:00", "AIG", 11.5, 110)
+
+
+def test_same_file_twice_and_overlap_give_each_event_once(spark, lake):
+    lake.land("bars", "bars_20250101.csv", bars("2025-01-01", A1, B1))
+    first = lake.ingest("bars", "2025-01-01", "2025-01-02")
+    assert (first["files"], first["rows"], first["added"]) == (1, 2, 2)
+    version = lake.version("events", "bars")
+    again = lake.ingest("bars", "2025-01-01", "2025-01-02")
+    assert (again["files"], again["published"]) == (0, None)
+    # The same content under another name, compressed: nothing new, no new version of events.
+    lake.land("bars", "more/bars_20250101.csv.gz", bars("2025-01-01", A1, B1))
+    lake.ingest("bars", "2025-01-01", "2025-01-02")
+    assert lake.version("events", "bars") == version
+    assert len({row["load_id"] for row in lake.files("bars").values()}) == 1
+    # An overlapping file: one row known, one new.
+    lake.land("bars", "bars_20250101_b.csv", bars("2025-01-01", B1, A2))
+    third = lake.ingest("bars", "2025-01-01", "2025-01-02")
+    assert (third["added"], third["changed"], third["withdrawn"]) == (1, 0, 0)
+    assert lake.events("bars", "ticker", "ts", "price", "seq") == [
+        ("AIG", "2025-01-01 10:00:00", 10.5, 0),
+        ("AIG", "2025-01-01 11:00:00", 11.5, 0),
+        ("BAC", "2025-01-01 10:00:00", 20.5, 0),
+    ]
+    day = lake.days("bars")[date(2025, 1, 1)]
+    assert (day["status"], day["rows"], day["duplicates"]) == ("complete", 3, 1)
+    rates = ops.current(lake.home, "rates", source="bars")
+    assert {(r["key"], r["events"]) for r in rates} == {("AIG", 2), ("BAC", 1)}
+
+
+def test_conflict_goes_to_quarantine_and_a_correction_replaces_the_day(spark, lake):
+    lake.land("bars", "bars_20250101.csv", bars("2025-01-01", A1, B1))
+    lake.land("bars", "bars_20250101_b.csv", bars("2025-01-01", ("10:00:00", "AIG", 99.0, 1)))
+    lake.ingest("bars", "2025-01-01", "2025-01-02")
+    assert lake.events("bars", "ticker", "price") == [("AIG", 10.5), ("BAC", 20.5)]
+    assert [row[:3] for row in lake.quarantine("bars", "stage", "reason", "line")] == [("resolve", "conflict", 2)]
+    day = lake.days("bars")[date(2025, 1, 1)]
+    assert (day["rows"], day["conflicts"]) == (2, 1)
+    # Revision 2 moves a row to the next day and drops BAC; the conflict is gone with the rows that made it.
+    lake.land("bars", "bars_20250101_r2.csv", bars("2025-01-01", A2) + "2025-01-02 00:30:00,AIG,12.5,7\n")
+    result = lake.ingest("bars", "2025-01-02", "2025-01-03")
+    assert (result["added"], result["withdrawn"]) == (2, 2)
+    assert lake.events("bars", "ticker", "ts") == [("AIG", "2025-01-01 11:00:00"), ("AIG", "2025-01-02 00:30:00")]
+    assert lake.quarantine("bars", "stage") == []
+    days = lake.days("bars")
+    assert days[date(2025, 1, 1)]["superseded"] == 3
+    assert days[date(2025, 1, 2)]["status"] == "provisional"
+    gone = [r for r in ops.current(lake.home, "rates", source="bars") if r["key"] == "BAC"]
+    assert [r["events"] for r in gone] == [0]
+
+
+def test_overwritten_path_replaces_its_rows_and_empties_a_day(spark, lake):
+    lake.land("bars", "bars_20250103.csv", bars("2025-01-03", A1))
+    lake.land("bars", "bars_20250105.csv", bars("2025-01-05", A1))
+    lake.ingest("bars", "2025-01-05", "2025-01-06")
+    # Every day from the first event day to the end has a row, also the empty one.
+    assert {d.day: (r["status"], r["rows"]) for d, r in lake.days("bars").items()} == {
+        3: ("complete", 1),
+        4: ("provisional", 0),
+        5: ("complete", 1),
+    }
+    assert lake.days("bars")[date(2025, 1, 4)]["checksum"] == EMPTY_CHECKSUM
+    lake.land("bars", "bars_20250105.csv", HEADER + "bad line\n")
+    lake.ingest("bars", "2025-01-05", "2025-01-06")
+    assert lake.events("bars", "ts") == [("2025-01-03 10:00:00",)]
+    emptied = lake.days("bars")[date(2025, 1, 5)]
+    assert (emptied["rows"], emptied["checksum"]) == (0, EMPTY_CHECKSUM)
+    assert lake.quarantine("bars", "reason", "line", "raw") == [("columns", 2, "bad line")]
+    # The bad content is overwritten in turn: its quarantine row goes with it.
+    lake.land("bars", "bars_20250105.csv", bars("2025-01-05", B1))
+    lake.ingest("bars", "2025-01-05", "2025-01-06")
+    assert lake.quarantine("bars", "reason") == []
+
+
+def test_late_file_day_after_the_interval_and_waiting_for_a_neighbour(spark, lake):
+    rows = bars("2025-01-01", A1) + "2025-01-02 03:00:00,AIG,1.0,1\n"
+    lake.land("bars", "bars_20250101.csv", rows)
+    lake.land("bars", "bars_20250104.csv", bars("2025-01-04", A1))
+    from datetime import UTC, datetime
+
+    soon = datetime(2025, 1, 2, 12, tzinfo=UTC)
+    lake.ingest("bars", "2025-01-01", "2025-01-02", now=soon)
+    assert {d.day: r["status"] for d, r in lake.days("bars").items()} == {1: "complete", 2: "open"}
+    # The interval has passed day 2, its file is missing, the lag is not over: still open. Nothing else changes.
+    version = lake.version("events", "bars")
+    lake.ingest("bars", "2025-01-02", "2025-01-03", now=datetime(2025, 1, 3, 12, tzinfo=UTC))
+    assert lake.days("bars")[date(2025, 1, 2)]["status"] == "open"
+    lake.ingest("bars", "2025-01-02", "2025-01-03", now=datetime(2025, 1, 4, 1, tzinfo=UTC))
+    assert lake.days("bars")[date(2025, 1, 2)]["status"] == "provisional"
+    assert lake.version("events", "bars") == version
+    before = lake.days("bars")[date(2025, 1, 2)]["checksum"]
+    lake.land("bars", "bars_20250102.csv", bars("2025-01-02", A2))
+    lake.ingest("bars", "2025-01-03", "2025-01-04")
+    late = lake.days("bars")[date(2025, 1, 2)]
+    assert (late["status"], late["rows"]) == ("complete", 2)
+    assert late["checksum"] != before
+    assert date(2025, 1, 4) not in lake.days("bars")
+
+
+def test_ticks_keep_equal_rows_apart_and_combine_copies(spark, lake):
+    row = "34200000,1669500,100,00,T\n"
+    lake.land("ticks", "20250101_spy_ticks.csv", row + row + "34200000,1669600,5,01,Q\n")
+    lake.ingest("ticks", "2025-01-01", "2025-01-02")
+    assert lake.events("ticks", "type", "ticker", "ts", "seq", "price", "size") == [
+        ("Quote", "SPY", "2025-01-01 14:30:00", 0, 166.96, 5),
+        ("Trade", "SPY", "2025-01-01 14:30:00", 0, 166.95, 100),
+        ("Trade", "SPY", "2025-01-01 14:30:00", 1, 166.95, 100),
+    ]
+    known = set(lake.events("ticks", "event_id"))
+    assert len(known) == 3
+    # An overlapping delivery with three copies: one of them is new.
+    lake.land("ticks", "part2_20250101_spy_ticks.csv", row * 3)
+    result = lake.ingest("ticks", "2025-01-01", "2025-01-02")
+    assert (result["added"], result["changed"], result["withdrawn"]) == (1, 0, 0)
+    assert known < set(lake.events("ticks", "event_id"))
+    assert lake.days("ticks")[date(2025, 1, 1)]["duplicates"] == 2
+
+
+def test_edit_of_the_definition_takes_all_files_again_or_none(spark, lake):
+    lake.land("bars", "bars_20250101.csv", bars("2025-01-01", A1))
+    kept = lake.land("bars", "bars_20250103.csv", bars("2025-01-03", A1))
+    lake.ingest("bars", "2025-01-01", "2025-01-04")
+    path = lake.home.config / "sources" / "bars.yaml"
+    text = path.read_text()
+    # What does not change rows takes nothing again.
+    path.write_text(text.replace("lag: 1 d", "lag: 2 d").replace("Bars for tests", "Bars"))
+    assert lake.ingest("bars", "2025-01-01", "2025-01-02")["files"] == 0
+    path.write_text(text.replace("time:", "map: {price: {scale: 2}}\n    time:"))
+    content = kept.read_bytes()
+    kept.unlink()
+    with pytest.raises(InputError, match="bars_20250103.csv"):
+        lake.ingest("bars", "2025-01-01", "2025-01-02")
+    assert lake.events("bars", "price") == [(10.5,), (10.5,)]
+    lake.land("bars", "bars_20250103.csv", content)
+    assert lake.ingest("bars", "2025-01-01", "2025-01-02")["changed"] == 2
+    assert lake.events("bars", "price") == [(21.0,), (21.0,)]
+
+
+def test_missing_folder_garbage_empty_and_directory(spark, lake):
+    result = lake.ingest("bars", "2025-01-01", "2025-01-02")
+    assert result["files"] == 0 and lake.version("events", "bars") is None
+    runs = ops.current(lake.home, "runs")
+    assert [(r["phase"], r["status"]) for r in runs] == [("ingest", "nothing")]
+    (lake.home.landing("bars") / "bars_20250101.csv").mkdir(parents=True)
+    lake.land("bars", "bars_20250102.csv", b"")
+    lake.land("bars", "bars_20250103.csv", bytes(range(256)) * 40)
+    lake.land("bars", "bars_20250104.csv.zip", b"PK\x03\x04 no archive")
+    lake.land("bars", "note.txt", "hello\n")
+    lake.land("bars", "bars_20250105.csv", bars("2025-01-05", A1))
+    result = lake.ingest("bars", "2025-01-05", "2025-01-06")
+    assert result["files"] == 5 and result["added"] == 1
+    assert [r for (r,) in lake.quarantine("bars", "reason")] == ["damaged_archive", "empty", "no_format", "no_format"]
+    for row in lake.files("bars").values():
+        assert row["rows_read"] == row["rows_raw"] + row["rows_quarantined"]
+    # All of it once more: nothing to do.
+    assert lake.ingest("bars", "2025-01-05", "2025-01-06")["files"] == 0
+
+
+def test_a_young_file_is_left_for_a_retry_after_the_others(spark, lake):
+    path = lake.home.config / "sources" / "bars.yaml"
+    path.write_text(path.read_text() + "settle: 30 min\n")
+    lake.land("bars", "bars_20250101.csv", bars("2025-01-01", A1))
+    young = lake.home.landing("bars") / "bars_20250102.csv"
+    young.write_text(bars("2025-01-02", A1))
+    from datetime import UTC, datetime
+
+    with pytest.raises(InfrastructureError, match="bars_20250102.csv"):
+        lake.ingest("bars", "2025-01-01", "2025-01-04", now=datetime.now(UTC))
+    assert lake.events("bars", "ts") == [("2025-01-01 10:00:00",)]
+
+
+def test_failed_accounting_leaves_the_days_changing(spark, lake, monkeypatch):
+    from jobs.errors import AuditFailed
+    from jobs.ingest import resolve
+
+    lake.land("bars", "bars_20250101.csv", bars("2025-01-01", A1, B1))
+    with monkeypatch.context() as patch:
+        patch.setattr(resolve, "raw_counts", lambda raw, files, days: {date(2025, 1, 1): 3})
+        with pytest.raises(AuditFailed, match="rows_unaccounted|raw rows"):
+            lake.ingest("bars", "2025-01-01", "2025-01-02")
+    day = lake.days("bars")[date(2025, 1, 1)]
+    assert (day["status"], day["checksum"]) == ("changing", None)
+    assert lake.files("bars") == {}
+    lake.ingest("bars", "2025-01-01", "2025-01-02")
+    assert lake.days("bars")[date(2025, 1, 1)]["status"] == "complete"
+    assert json.loads(json.dumps(lake.events("bars", "ticker"))) == [["AIG"], ["BAC"]]
