@@ -204,7 +204,8 @@ def _failure(result: Any) -> Failure:
     columns = kwargs.get("column") or ", ".join(kwargs.get("column_list", ()))
     outcome = result.result or {}
     count = outcome.get("unexpected_count")
-    rows: list[Any] = list(outcome.get("partial_unexpected_index_list") or ())
+    # Without key columns the index list of pandas holds mere row numbers.
+    rows: list[Any] = [row for row in outcome.get("partial_unexpected_index_list") or () if isinstance(row, dict)]
     if config.type == "unexpected_rows_expectation":
         count = outcome.get("observed_value")
         rows = list((outcome.get("details") or {}).get("unexpected_rows") or ())
