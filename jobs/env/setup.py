@@ -79,8 +79,10 @@ def main(venv, requirements):
             stop("this Python has no venv module. On Debian or Ubuntu: apt-get install -y python3.11-venv")
         run([sys.executable, "-m", "venv", venv], log, "the virtual environment cannot be made")
         run([python, "-m", "pip", "install", "--quiet", UV], log, "the installer uv cannot be installed")
-    print("chainlake: installing the pinned packages (about half a minute with a good network)", flush=True)
-    install = [python, "-m", "uv", "pip", "install", "--python", python, "-r", requirements]
+    print("chainlake: installing the pinned packages (about a minute with a good network)", flush=True)
+    # Compiled once here: a run starts some sixty Python processes, and where the environment forbids writing bytecode
+    # each of them would compile Airflow, pandas and Great Expectations again.
+    install = [python, "-m", "uv", "pip", "install", "--compile-bytecode", "--python", python, "-r", requirements]
     run(install, log, "the packages of requirements.txt cannot be installed")
 
 
