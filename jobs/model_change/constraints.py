@@ -66,7 +66,8 @@ Evaluator = Callable[[Reference, Array, Array, float], tuple[Array, Array]]
 
 
 def _spectral(m: Array) -> Array:
-    return np.linalg.svd(m, compute_uv=False)[:, 0]
+    """Largest singular value; by the eigenvalues of M^T M, which costs half of an SVD and loses nothing at the top."""
+    return np.sqrt(np.maximum(np.linalg.eigvalsh(np.matmul(np.swapaxes(m, 1, 2), m))[:, -1], 0.0))
 
 
 def _rising(m: Array) -> Array:

@@ -170,11 +170,11 @@ def deliver(spark, lab, contents: dict[int, list[dict]]) -> None:
     tables.ensure_table(spark, lab, table)
     from jobs.lake.types import spark_schema
 
-    for i, rows in contents.items():
-        arrow = pa.Table.from_pylist(rows, schema=table.arrow())
-        frame = spark.createDataFrame(arrow, spark_schema(table.arrow())).coalesce(1)
-        writer = frame.write.format("delta").mode("overwrite")
-        writer.option("replaceWhere", f"event_date = '{day(i)}'").save(lab.table("events", "lab"))
+    arrow = pa.Table.from_pylist([row for rows in contents.values() for row in rows], schema=table.arrow())
+    frame = spark.createDataFrame(arrow, spark_schema(table.arrow())).coalesce(1)
+    days = ", ".join(f"'{day(i)}'" for i in contents)
+    writer = frame.write.format("delta").mode("overwrite").option("replaceWhere", f"event_date IN ({days})")
+    writer.save(lab.table("events", "lab"))
     version = tables.version(lab, "events", "lab")
     ops.append(lab, "event_days", [
         {"source": "lab", "day": day(i), "status": "complete", "rows": len(rows), "events_version": version,
