@@ -1,0 +1,81 @@
+"""The DAG files: they import, cheaply, and declare what design §8 says."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs.airflow_run.names import dag_ids, first_start, monitored_sources
+from jobs.paths import PROJECT, Home
+
+
+@pytest.fixture(scope="module")
+def dags(airflow_database: Path) -> dict[str, Any]:
+    """All DAGs by id, from the files."""
+    from airflow.dag_processing.dagbag import DagBag
+
+    bag = DagBag(PROJECT / "dags")
+    assert not bag.import_errors
+    return dict(bag.dags)
+
+
+def test_one_family_per_source(dags: dict[str, Any]) -> None:
+    assert set(dags) == set(dag_ids(Home.from_env()))
+    assert {"ingest_stock", "detect_stock", "ingest_sensor", "detect_traffic", "monitor_traffic"} <= set(dags)
+    assert "monitor_stock" not in dags, "no model names stock"
+
+
+def test_runs_are_whole_days_from_schedule_or_backfill(dags: dict[str, Any]) -> None:
+    for dag in dags.values():
+        assert type(dag.timetable).__name__ == "CronDataIntervalTimetable", dag.dag_id
+        assert dag.catchup is False, dag.dag_id
+        assert {kind.value for kind in dag.allowed_run_types} == {"scheduled", "backfill"}, dag.dag_id
+        assert all(task.retries == 2 for task in dag.tasks), dag.dag_id
+        assert not any(task.depends_on_past for task in dag.tasks), dag.dag_id
+
+
+def test_sources_and_models_go_one_day_at_a_time(dags: dict[str, Any]) -> None:
+    for dag_id, dag in dags.items():
+        assert (dag.max_active_runs == 1) == (not dag_id.startswith("detect_")), dag_id
+
+
+def test_what_starts_spark_uses_the_pool_and_what_waits_does_not(dags: dict[str, Any]) -> None:
+    for dag_id, dag in dags.items():
+        for task in dag.tasks:
+            if task.task_id == "gate":
+                assert (task.pool, task.mode) == ("default_pool", "reschedule"), dag_id
+            else:
+                assert task.pool == "spark", dag_id
+
+
+def test_parsing_imports_nothing_heavy() -> None:
+    program = (
+        "import sys\n"
+        "from jobs.airflow_run import dag, names\n"
+        "import dags.ingest, dags.detect, dags.monitor\n"
+        "heavy = {'pyspark', 'delta', 'deltalake', 'pyarrow', 'great_expectations', 'duckdb', 'jobs.sources'}\n"
+        "print(sorted(heavy & set(sys.modules)))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=PROJECT, env=os.environ, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip().splitlines()[-1] == "[]"
+
+
+def test_a_broken_model_file_hides_no_dag(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = home.root / "config"
+    for folder in ("sources", "models"):
+        (config / folder).mkdir(parents=True)
+    (config / "sources" / "road.yaml").write_text("key: detector\n")
+    (config / "sources" / "bank.yaml").write_text("key: ticker\n")
+    (config / "models" / "good.yaml").write_text("source: road\nstart: 2025-10-02\n")
+    (config / "models" / "bad.yaml").write_text("source: road\nwindow: [1,\nstart: '2025-10-01'\n")
+    monkeypatch.setenv("CHAINLAKE_CONFIG", str(config))
+    here = Home.from_env()
+    assert monitored_sources(here) == ["road"]
+    assert str(first_start(here, "road")) == "2025-10-01"
+    assert dag_ids(here) == ["ingest_bank", "ingest_road", "detect_bank", "detect_road", "monitor_road"]

@@ -1,0 +1,118 @@
+"""The launcher with a real Airflow and a real database: it restarts what dies and leaves nothing behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from jobs.airflow_run import guard
+from jobs.airflow_run.child import wait_until
+from jobs.airflow_run.postgres import Postgres
+from jobs.paths import PROJECT, Home
+
+#: Starting takes about ten seconds on an idle machine and a minute on a busy one.
+PATIENCE_S = 280.0
+
+
+@pytest.fixture
+def launcher(home: Home, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
+    """``make airflow`` on a small configuration, up and running, and the file with its output."""
+    config = home.root / "config" / "sources"
+    config.mkdir(parents=True)
+    (config / "road.yaml").write_text("key: detector\n")
+    monkeypatch.setenv("CHAINLAKE_CONFIG", str(config.parent))
+    output = home.root / "output.txt"
+    with open(output, "wb") as out:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "jobs.airflow_run.serve"], cwd=PROJECT, stdout=out, stderr=out, env=os.environ
+        )
+    try:
+        assert wait_until(lambda: "Ctrl-C stops it" in output.read_text() or process.poll() is not None, PATIENCE_S)
+        assert process.poll() is None, output.read_text()
+        yield process, output
+    finally:
+        process.kill()
+        process.wait()
+        wait_until(lambda: not left(home), 30)
+        guard.sweep(str(home.root), grace_s=0)
+
+
+def left(home: Home) -> list[psutil.Process]:
+    """Processes of the launcher and its database that are still there."""
+    database = [
+        process
+        for process in psutil.process_iter(["cmdline"])
+        if str(home.airflow / "postgres") in (process.info["cmdline"] or [])
+    ]
+    return guard.launched_for(str(home.root)) + database
+
+
+def scheduler(home: Home) -> psutil.Process | None:
+    """The scheduler's main process: the one whose parent is the nursery and whose children are the workers."""
+    titles = {process.pid: " ".join(process.cmdline()) for process in guard.launched_for(str(home.root))}
+    workers = [pid for pid, title in titles.items() if "LocalExecutor" in title]
+    return psutil.Process(workers[0]).parent() if workers else None
+
+
+def test_a_dead_scheduler_is_replaced_and_a_killed_launcher_leaves_nothing(
+    home: Home, launcher: tuple[subprocess.Popen[bytes], Path]
+) -> None:
+    process, output = launcher
+    assert len(left(home)) >= 4
+    assert wait_until(lambda: scheduler(home) is not None, 60)
+    old = scheduler(home)
+    assert old is not None
+    old.kill()
+    assert wait_until(lambda: "Airflow's scheduler ended (code -9); starting it again" in output.read_text(), 30)
+    assert wait_until(lambda: (new := scheduler(home)) is not None and new.pid != old.pid, PATIENCE_S)
+
+    second = subprocess.run(
+        [sys.executable, "-m", "jobs.airflow_run.serve"], cwd=PROJECT, capture_output=True, text=True, timeout=120
+    )
+    assert second.returncode == 5
+    assert "Airflow is already running" in second.stderr and len(second.stderr.strip().splitlines()) == 1
+
+    process.kill()
+    process.wait()
+    assert wait_until(lambda: not left(home), 30), left(home)
+
+
+def test_ctrl_c_ends_everything(home: Home, launcher: tuple[subprocess.Popen[bytes], Path]) -> None:
+    process, output = launcher
+    begin = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    process.wait(60)
+    assert not left(home)
+    assert process.returncode == 130
+    assert output.read_text().strip().splitlines()[-1].startswith("chainlake: stopped; nothing is left running")
+    assert "Traceback" not in output.read_text()
+    assert time.monotonic() - begin < 60
+
+
+def test_the_database_survives_a_kill_and_a_stale_pid_file(home: Home) -> None:
+    first = Postgres(home.airflow / "postgres")
+    first.start(dict(os.environ))
+    assert first.process is not None
+    pid_file = home.airflow / "postgres" / "postmaster.pid"
+    stale = pid_file.read_text()
+    for backend in psutil.Process(first.process.pid).children(recursive=True):
+        backend.kill()
+    first.process.kill()
+    first.process.wait()
+    # As after a crash of the machine: the pid in the file now belongs to somebody else.
+    pid_file.write_text(f"{os.getpid()}\n" + stale.split("\n", 1)[1])
+    second = Postgres(home.airflow / "postgres")
+    second.start(dict(os.environ))
+    try:
+        assert second.running()
+    finally:
+        second.stop()
+    assert not left(home)

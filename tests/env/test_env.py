@@ -1,0 +1,128 @@
+"""Checks of the machine: one clear sentence each, never a stack trace."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from jobs.airflow_run.ports import HOST, free_port
+from jobs.env import doctor, java
+from jobs.errors import InfrastructureError
+from jobs.paths import PROJECT, Home
+
+
+def fake_java(folder: Path, version: str) -> Path:
+    """A Java home whose ``java -version`` says ``version``."""
+    program = folder / "bin" / "java"
+    program.parent.mkdir(parents=True)
+    program.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\" 2025-04-15' >&2\n")
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def fresh_search() -> None:
+    java.java_home.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("text", "version"), [("17.0.15", 17), ("21", 21), ("1.8.0_402", 8), ("21.0.1-ea", 21), ("25.0.2", 25)]
+)
+def test_versions_are_read(tmp_path: Path, text: str, version: int) -> None:
+    assert java.java_version(fake_java(tmp_path / "a java", text) / "bin" / "java") == version
+
+
+def test_java_home_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = fake_java(tmp_path / "jdk 21", "21.0.2")
+    monkeypatch.setenv("JAVA_HOME", str(home))
+    assert java.java_home() == home
+
+
+def test_a_wrong_java_home_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path / "old", "11.0.2")))
+    good = fake_java(tmp_path / "good", "17.0.1")
+    monkeypatch.setenv("PATH", str(good / "bin"))
+    assert java.java_home() == good
+
+
+def test_no_usable_java_says_what_was_found_and_how_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    old = fake_java(tmp_path / "old", "11.0.2")
+    monkeypatch.setattr(java, "_candidates", lambda: iter([old / "bin" / "java", tmp_path / "none"]))
+    with pytest.raises(InfrastructureError) as caught:
+        java.java_home()
+    assert "only Java 11 at" in caught.value.summary
+    assert "nstall" in caught.value.summary
+    assert "\n" not in caught.value.summary
+
+
+def test_no_java_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(java, "_candidates", lambda: iter([]))
+    with pytest.raises(InfrastructureError, match="no Java was found"):
+        java.java_home()
+
+
+def test_a_full_disk_is_one_sentence(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    usage = shutil.disk_usage(home.root)
+    monkeypatch.setattr(doctor.shutil, "disk_usage", lambda path: usage._replace(free=10))
+    with pytest.raises(InfrastructureError, match="free disk are needed") as caught:
+        doctor.require(home)
+    assert "\n" not in caught.value.summary
+
+
+def test_a_data_folder_that_is_a_file(home: Home, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    taken = tmp_path / "taken"
+    taken.write_text("")
+    monkeypatch.setenv("CHAINLAKE_HOME", str(taken))
+    done = subprocess.run([sys.executable, "-m", "jobs.env.doctor"], cwd=PROJECT, capture_output=True, text=True)
+    assert done.returncode == 5
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert "Set CHAINLAKE_HOME" in done.stderr
+
+
+def test_a_taken_port_gets_the_next_free_one() -> None:
+    with socket.socket() as taken:
+        taken.bind((HOST, 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        assert free_port(port) > port
+        with pytest.raises(InfrastructureError, match="no free port"):
+            free_port(port, tries=1)
+
+
+def set_up(folder: Path, **env: str) -> subprocess.CompletedProcess[str]:
+    """Run the set-up in ``folder`` with a lock file that wants one package."""
+    (folder / "requirements.txt").write_text("no-such-package-of-chainlake==1.0\n")
+    return subprocess.run(
+        [sys.executable, str(PROJECT / "jobs" / "env" / "setup.py"), ".venv", "requirements.txt"],
+        cwd=folder,
+        env=os.environ | env,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+
+
+def test_set_up_without_a_network_is_one_sentence(tmp_path: Path) -> None:
+    folder = tmp_path / "a folder"
+    folder.mkdir()
+    # A proxy that nobody answers at: what a machine without a network looks like, at once.
+    nowhere = "http://127.0.0.1:9"
+    done = set_up(
+        folder, HTTPS_PROXY=nowhere, HTTP_PROXY=nowhere, ALL_PROXY=nowhere, PIP_RETRIES="0", PIP_FIND_LINKS=""
+    )
+    assert done.returncode == 5
+    assert len(done.stderr.strip().splitlines()) == 1, done.stderr
+    assert "cannot be reached" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_make_lists_its_targets() -> None:
+    done = subprocess.run(["make"], cwd=PROJECT, capture_output=True, text=True, check=True)
+    for target in ("setup", "run", "airflow", "test", "check", "lock", "clean"):
+        assert f"make {target}" in done.stdout
