@@ -54,7 +54,7 @@ def _parser(verb: str | None, module: ModuleType | None) -> argparse.ArgumentPar
     return parser
 
 
-def _unexpected(error: BaseException) -> int:
+def unexpected(error: BaseException) -> int:
     """One line for the user; the stack goes to a file, where it is of use to somebody who debugs."""
     text = f"unexpected {type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}"
     try:
@@ -91,7 +91,7 @@ def main(argv: list[str] | None = None) -> int:
         sys.stderr.close()
         return 0
     except Exception as error:
-        return _unexpected(error)
+        return unexpected(error)
 
 
 if __name__ == "__main__":

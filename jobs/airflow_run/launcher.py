@@ -16,6 +16,7 @@ from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import IO
 
+from jobs.__main__ import unexpected
 from jobs.airflow_run import guard, settings
 from jobs.airflow_run.api import Api, ApiUnreachable
 from jobs.airflow_run.components import COMPONENTS, Components, last_line
@@ -259,3 +260,5 @@ def run_program(body: Callable[[], int]) -> int:
     except (KeyboardInterrupt, Stopped):
         print("chainlake: stopped; nothing is left running. Run it again to go on where it was.", file=sys.stderr)
         return 130
+    except Exception as error:
+        return unexpected(error)
