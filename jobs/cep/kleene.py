@@ -188,6 +188,12 @@ def _check(
         end = np.maximum(bindings.end[found.rows], ts[found.stop - 1] if len(ts) else ts)
         owned = limit.owned(start, end) if only else np.ones(len(ts), bool)
         over = np.flatnonzero((size > limit.members) & owned & fits[found.rows])
+        for partner, usable_partner in sets:
+            if partner is not other:
+                last = ts[over + limit.members]
+                over = over[
+                    _has_partner(other, ts[over], last, found.rows[over], partner, usable_partner, candidates, window)
+                ]
         if len(over):
             raise LimitExceeded(
                 f"{int(size[over].max())} events of one window are usable for {other.name}*, and the limit is "
@@ -198,7 +204,33 @@ def _check(
             )
         if other is step:
             anchors = np.flatnonzero(owned & fits[found.rows])
+    if not only:
+        # A larger set has no partner, else it would have been reported; so it need not be tried.
+        usable.stop = np.minimum(usable.stop, np.arange(len(usable.stop)) + limit.members)
     return anchors
+
+
+def _has_partner(
+    step: Step,
+    first: np.ndarray,
+    last: np.ndarray,
+    rows: np.ndarray,
+    partner: Step,
+    usable: _Usable,
+    candidates: dict[str, Candidates],
+    window: int,
+) -> np.ndarray:
+    """Whether an event of ``partner`` fits beside a set of ``step`` that reaches from ``first`` to ``last``."""
+    of = candidates[partner.name]
+    step_first = step.name in partner.scope.after or partner.name in step.scope.before
+    partner_first = partner.name in step.scope.after or step.name in partner.scope.before
+    lo = np.searchsorted(of.ts, last + 1 if step_first else last - window, "left")
+    hi = np.searchsorted(of.ts, first if partner_first else first + window + 1, "left")
+    # every (binding, event) of the partner as one ascending number
+    size = len(of) + 1
+    keys = usable.rows * size + usable.positions
+    low = np.searchsorted(keys, rows * size + lo, "left")
+    return np.searchsorted(keys, rows * size + np.maximum(lo, hi), "left") > low
 
 
 def _subsets(

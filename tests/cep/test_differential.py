@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from jobs.cep import Statistics, compile_pattern, find
 from jobs.cep.library import as_dicts, from_dicts
-from jobs.errors import DefinitionError
+from jobs.errors import DefinitionError, LimitExceeded
 from tests.cep.brute_force import brute_force
 from tests.cep.strategies import queries, streams, text_of
 
@@ -39,7 +39,7 @@ def orders_of(pattern) -> list[list[str]]:  # type: ignore[no-untyped-def]
     return [list(order) for order in itertools.islice(itertools.permutations(names), 24)]
 
 
-@settings(max_examples=1500, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=1000, deadline=None, suppress_health_check=SLOW)
 @given(queries(), streams(), st.integers(1, 9))
 def test_same_matches_as_the_definition_in_every_order(query: tuple, events: list[dict], block_rows: int) -> None:
     pattern = compiled(query)
@@ -52,7 +52,7 @@ def test_same_matches_as_the_definition_in_every_order(query: tuple, events: lis
         assert canonical(found) == wanted, (text_of(query), order)
 
 
-@settings(max_examples=700, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=500, deadline=None, suppress_health_check=SLOW)
 @given(queries(), streams(), st.lists(st.integers(-3, 16), min_size=1, max_size=4))
 def test_any_cut_of_history_gives_the_same_union(query: tuple, events: list[dict], cuts: list[int]) -> None:
     pattern = compiled(query)
@@ -100,3 +100,21 @@ def test_row_order_never_shows(seed: int) -> None:
     random.Random(seed).shuffle(rows)
     table, ids = from_dicts(rows)
     assert canonical([m for b in find(pattern, table) for m in as_dicts(pattern, b, ids)]) == wanted != []
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=SLOW)
+@given(queries(most=3), streams())
+def test_limits_do_not_depend_on_the_order(query: tuple, events: list[dict]) -> None:
+    if compiled(query) is None:
+        return
+    text = f"---\nlimits: {{kleene_members: 2}}\n---\n{text_of(query)}"
+    pattern = compile_pattern(text, strict_units=False)
+    table, ids = from_dicts(events)
+    outcomes = set()
+    for order in [None, *orders_of(pattern)]:
+        try:
+            found = [m for b in find(pattern, table, order=order) for m in as_dicts(pattern, b, ids)]
+            outcomes.add(str(canonical(found)))
+        except LimitExceeded:
+            outcomes.add("limit")
+    assert len(outcomes) == 1, text_of(query)

@@ -51,6 +51,27 @@ def test_two_sets_fail_alike_in_either_order(order: str, n: int) -> None:
             list(match(text, some, order=list(order)))
 
 
+@pytest.mark.parametrize("order", ["ab", "ba"])
+@pytest.mark.parametrize(("at", "structure", "fails"), [
+    (25, "SEQ(A* a, B* b)", False), (20, "SEQ(A* a, B* b)", True), (3, "SEQ(A* a, B* b)", False),
+    (20, "SEQ(B* b, A* a)", False), (3, "AND(A* a, B* b)", True), (25, "AND(A* a, B* b)", False),
+])  # fmt: skip
+def test_a_large_set_counts_only_with_a_partner(order: str, at: int, structure: str, fails: bool) -> None:
+    text = f"---\nlimits: {{kleene_members: 3}}\n---\nPATTERN {structure} WITHIN 20"
+    some = events(*(("A", i) for i in (1, 2, 3, 4)), ("B", at))
+    if fails:
+        with pytest.raises(LimitExceeded, match="4 events of one window are usable for a"):
+            list(match(text, some, order=list(order)))
+    else:
+        assert isinstance(list(match(text, some, order=list(order))), list)
+
+
+def test_a_large_set_without_a_partner_is_not_even_tried() -> None:
+    some = events(*(("A", i) for i in range(60)), ("B", 65))
+    found = list(match("PATTERN SEQ(A* a, B* b) WITHIN 10", some, order=["a", "b"]))
+    assert len(found) == 2**5 - 1
+
+
 def test_only_the_slice_that_owns_the_large_set_fails() -> None:
     pattern = compile_pattern(
         "---\nlimits: {kleene_members: 3}\n---\nPATTERN SEQ(A a, B* b) WITHIN 100", strict_units=False
