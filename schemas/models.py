@@ -48,7 +48,7 @@ METRICS = Table(
         Column("group_id", pa.string(), "Independent model of the same kind, empty if there is just one.", False),
         Column("day", pa.date32(), "UTC day.", False),
         Column("rounds", pa.int64(), "Rounds used.", False),
-        Column("rounds_skipped", pa.int64(), "Round slots of the day not used: too few nodes, or values missing.", False),
+        Column("rounds_skipped", pa.int64(), "Round slots of the day not used: nodes or values missing.", False),
         Column("syncs", pa.int64(), "Syncs of the local detector, the first one excluded."),
         Column("changes", pa.int64(), "Changes found by the exact detector."),
         Column("reports_up", pa.int64(), "Violation reports sent by nodes."),
