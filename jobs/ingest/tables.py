@@ -115,7 +115,7 @@ def _csv_rows(block: Block, form: Format, header: list[str]) -> Texts:
     bad = list(block.bad)
     keep = [at for at, line in enumerate(block.lines) if line and not line.isspace()]
     quote = form.quote.encode() if form.quote else None
-    if quote is not None and any(quote in line for line in block.lines):
+    if quote is not None and quote in b"\n".join(block.lines):
         # A quote that is never closed would swallow the lines after it: such a line is read by itself.
         keep = [at for at in keep if block.lines[at].count(quote) % 2 == 0 or _alone(block.lines[at], form, header)]
         kept = set(keep)
