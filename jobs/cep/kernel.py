@@ -78,6 +78,9 @@ def find(
     """
     if block_rows < 1:
         raise UsageError("block_rows is at least 1")
+    strange = sorted(set(order or ()) - {name.name for name in pattern.names})
+    if strange:
+        raise UsageError(f"the order names {', '.join(strange)}, which is no positive name of {pattern.name}")
     statistics = Statistics() if statistics is None else statistics
     _check_kinds(pattern, events)
     lo, hi = (None, None) if own is None else pattern.read_range(*own)

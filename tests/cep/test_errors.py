@@ -194,4 +194,6 @@ def test_events_that_cannot_be_used() -> None:
         with pytest.raises(InputError, match=what):
             list(match(text, bad))
     with pytest.raises(UsageError, match="is not an order of"):
-        list(match(text, events(id="2"), order=["b"]))
+        list(match(text, events(id="2"), order=["a", "a"]))
+    with pytest.raises(UsageError, match="the order names b, which is no positive name"):
+        list(match(text, events(id="2"), order=["a", "b"]))
