@@ -221,3 +221,13 @@ def test_exact_alone_reports_unidentifiable_stretches_once():
     events, _ = feed(setup(1, 2, 10, 0.5, "residual", local=False), x, y, [45, 5, 40])
     found = [(e.kind, e.at) for e in events if e.kind != "change"]
     assert found == [("init", 9), ("unidentifiable", 48), ("recovered", 60)]
+
+
+def test_what_a_wild_value_cost_is_mended_at_the_next_day():
+    x, y = stream(7, 200, 2, 2)
+    x[40, 0, 1] = 1e9
+    _, found = feed(setup(2, 2, 20, 1e12, "residual", local=False), x, y, starts=(0, 100))
+    for t in range(100, 200):
+        rows = slice(t - 19, t + 1)
+        wanted = np.linalg.lstsq(x[rows].reshape(-1, 2), y[rows].reshape(-1), rcond=None)[0]
+        np.testing.assert_allclose(found["beta"][t], wanted, rtol=1e-9, atol=1e-9)
