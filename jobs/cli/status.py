@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
+import numpy as np
+
 from jobs.catalog import load_patterns
 from jobs.days import Days
 from jobs.errors import UsageError
@@ -71,7 +73,8 @@ def run(args: argparse.Namespace) -> int:
         known = {definition.name for definition in definitions}
         unknown = sorted(set(args.definition) - known)
         if unknown:
-            raise UsageError(f"there is no {', '.join(unknown)}", hint=f"There are {', '.join(sorted(known)) or 'none'}.")
+            there = ", ".join(sorted(known)) or "none"
+            raise UsageError(f"there is no {', '.join(unknown)}", hint=f"There are {there}.")
         definitions = [definition for definition in definitions if definition.name in args.definition]
     states = tuple(args.state or STATES)
     judged = list(judge(home, definitions, days))
@@ -88,7 +91,7 @@ def _definitions(home: Home) -> tuple[list[Definition], list[str]]:
     sources = load_sources(home)
     patterns, broken_patterns = load_patterns(home, sources)
     models, broken_models = load_models(home, sources)
-    definitions = [item.definition for item in (*patterns, *models)]
+    definitions = [item.definition for item in patterns] + [item.definition for item in models]
     broken = [f"broken {kind}/{item.name}: {item.error.summary}" for kind, items in (
         ("pattern", broken_patterns), ("model", broken_models)
     ) for item in items]  # fmt: skip
@@ -108,20 +111,20 @@ def _early_files(home: Home) -> list[str]:
 
 def spans(judged: Judged, states: Sequence[str]) -> list[Span]:
     """The days of a definition with one of ``states``, consecutive ones that are alike taken together."""
+    positions = np.flatnonzero(np.isin(judged.state, states))
+    if not len(positions):
+        return []
+    starts = np.flatnonzero(~judged.alike(positions))
+    rows = np.add.reduceat(judged.rows(positions), starts).tolist()
     found: list[Span] = []
-    for at in range(len(judged.numbers)):
-        if judged.state[at] not in states:
-            continue
-        row = judged.row(at)
-        last = found[-1] if found else None
-        alike = (row.state, row.why, row.provisional)
-        if last is not None and last.end == row.day and (last.state, last.why, last.provisional) == alike:
-            last.end = row.day + _ONE
-            last.rows += row.rows or 0
+    for first, last, total in zip(starts, [*(starts[1:] - 1), len(positions) - 1], rows, strict=True):
+        row, end = judged.row(int(positions[first])), judged.day(int(positions[last])) + _ONE
+        before = found[-1] if found else None
+        alike = (row.day, row.state, row.why, row.provisional)
+        if before is not None and (before.end, before.state, before.why, before.provisional) == alike:
+            before.end, before.rows = end, before.rows + total
         else:
-            found.append(
-                Span(row.definition, row.day, row.day + _ONE, row.state, row.why, row.provisional, row.rows or 0)
-            )
+            found.append(Span(row.definition, row.day, end, row.state, row.why, row.provisional, total))
     return found
 
 

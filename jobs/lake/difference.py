@@ -222,7 +222,7 @@ def _merge(
     if bounds is not None:
         column, low, high = bounds
         on += f" AND t.`{column}` >= {_literal(low)} AND t.`{column}` < {_literal(high)}"
-    values = {f"`{name}`": f"s.`{name}`" for name in table.column_names}
+    values: dict[str, str | Column] = {f"`{name}`": f"s.`{name}`" for name in table.column_names}
     wanted = {
         "spark.databricks.delta.write.txnAppId": app,
         "spark.databricks.delta.write.txnVersion": str(turn),

@@ -15,11 +15,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jobs.errors import InfrastructureError
+from jobs.lake.cds import java_options
 from jobs.lake.jars import delta_jars
 from jobs.paths import PROJECT, Home
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+#: A JVM that writes a class archive takes long to end.
+_STOP_SECONDS = 300
 
 
 def spark_session(home: Home, app: str, *, long_running: bool = False) -> SparkSession:
@@ -46,7 +51,7 @@ def spark_session(home: Home, app: str, *, long_running: bool = False) -> SparkS
     # As a variable and not as spark.local.dir, which warns at every start.
     os.environ.setdefault("SPARK_LOCAL_DIRS", str(folder))
     builder = SparkSession.builder.master(os.environ.get("SPARK_MASTER") or "local[2]").appName(app)
-    for key, value in settings(jars, folder, long_running=long_running).items():
+    for key, value in settings(home, jars, folder, long_running=long_running).items():
         builder = builder.config(key, value)
     try:
         session = builder.getOrCreate()
@@ -76,25 +81,29 @@ def stop_session() -> None:
         process = getattr(gateway, "proc", None)
         if process is not None:
             process.stdin.close()
-            process.wait(timeout=30)
+            process.wait(timeout=_STOP_SECONDS)
         SparkContext._gateway = None
         SparkContext._jvm = None
 
 
-def settings(jars: list[Path], folder: Path, *, long_running: bool) -> dict[str, str]:
+def settings(home: Home, jars: list[Path], folder: Path, *, long_running: bool) -> dict[str, str]:
     """All Spark settings.
 
     Args:
+        home: its cache may hold a class archive.
         jars: Delta's JARs.
         folder: temporary folder of Spark and the JVM.
         long_running: see :func:`spark_session`.
     """
     java = ["-XX:-UsePerfData", f'-Djava.io.tmpdir="{folder}"', "-Duser.timezone=UTC"]
+    java += java_options(home, jars)
     if not long_running:
         # Two thirds of the start's CPU time would go into compiling code that runs once.
         java += ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
     return {
         "spark.jars": ",".join(path.as_uri() for path in jars),
+        # Also on the class path: classes of added JARs cannot be in a class archive.
+        "spark.driver.extraClassPath": os.pathsep.join(map(str, jars)),
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         # Derby admits one process, and two applications run at a time here: tables are addressed by path.

@@ -13,6 +13,7 @@ from datetime import date, timedelta
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from jobs.days import US_PER_DAY, Days, day_of_us
 from jobs.lake import ops
@@ -165,6 +166,21 @@ class Judged:
             text = self._intervals.columns["reason"][self._at[position]] or str(state).replace("_", " ")
         return text if self.ready[position] else f"{text}; {waiting}"
 
+    def alike(self, positions: np.ndarray) -> np.ndarray:
+        """Per position whether it follows the one before it by a day and in the same state for the same reason."""
+        columns = [self.state, self.provisional, self._event_status, *(differs for _, differs in self._moved)]
+        same = np.diff(self.numbers[positions], prepend=-1) == 1
+        same &= np.isin(self.state[positions], ("done", "missing", "waiting", "stale"))
+        for column in columns:
+            same[1:] &= column[positions[1:]] == column[positions[:-1]]
+        same[:1] = False
+        return same
+
+    def rows(self, positions: np.ndarray) -> np.ndarray:
+        """Published rows, 0 where nothing was ever published."""
+        found = self._intervals.columns["rows"][self._at[positions]]
+        return np.array([value or 0 for value in found], dtype=np.int64)
+
     def row(self, position: int) -> StatusRow:
         """All of ``position``."""
         at = self._at[position]
@@ -211,11 +227,19 @@ class Intervals:
             for code, name in enumerate(encoded.dictionary.to_pylist())
         }
         self.numbers = table["day"].cast("int32").to_numpy()
-        self.columns = {name: np.array([*table[name].to_pylist(), None], dtype=object) for name in _COLUMNS}
+        self.columns = {name: _objects(table[name].combine_chunks()) for name in _COLUMNS}
 
     def of(self, name: str) -> slice:
         """Where the rows of a definition lie; their days ascend."""
         return slice(*self._span.get(name, (0, 0)))
+
+
+def _objects(column: pa.Array) -> np.ndarray:
+    """A column as Python values and a ``None`` at the end; equal values are made once."""
+    encoded = column.dictionary_encode()
+    values = np.array([*encoded.dictionary.to_pylist(), None], dtype=object)
+    codes = np.append(encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False), -1)
+    return values[codes]
 
 
 def judge(

@@ -151,7 +151,7 @@ publish(spark_session(home, "child"), home, [match(1, D1)], [D1])
 """
 
 
-def test_a_killed_process_frees_its_locks_and_leaves_a_table_that_can_be_mended(spark: SparkSession, home: Home) -> None:
+def test_a_killed_process_frees_its_locks_and_its_table_can_be_mended(spark: SparkSession, home: Home) -> None:
     environment = {**os.environ, "CHAINLAKE_FAULT": "publish.commit.after", "PYTHONPATH": str(PROJECT)}
     environment.pop("SPARK_LOCAL_DIRS", None)
     child = subprocess.run(

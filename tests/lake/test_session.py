@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pytest
 
 from jobs.errors import InfrastructureError
-from jobs.lake import jars, tables
+from jobs.lake import cds, jars, tables
 from jobs.lake.session import code_archive
 from jobs.lake.types import spark_schema
 from jobs.paths import Home
@@ -125,3 +125,17 @@ def test_a_damaged_jar_is_fetched_again(home: Home, tmp_path: Path, monkeypatch:
     monkeypatch.setattr(jars, "_resolve", resolve)
     found = jars.delta_jars(Home(root=home.root, lake=home.lake, config=home.config, cache=cache))
     assert [path.read_bytes() for path in found] == [path.read_bytes() for path in good]
+
+
+def test_the_class_archive_is_used_where_it_is_and_not_needed(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere = Home(root=home.root, lake=home.lake, config=home.config, cache=tmp_path / "a cache")
+    assert cds.java_options(elsewhere, []) == []
+    path = cds.archive_path(elsewhere, [])
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"")
+    assert cds.java_options(elsewhere, [])[0] == f'-XX:SharedArchiveFile="{path}"'
+    assert cds.archive_path(elsewhere, [Path("other.jar")]) != path
+    monkeypatch.setenv("CHAINLAKE_CDS_DUMP", "/x y")
+    assert cds.java_options(elsewhere, []) == ['-XX:ArchiveClassesAtExit="/x y"']
