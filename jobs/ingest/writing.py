@@ -99,5 +99,5 @@ def _as(rows: pa.Table | None, schema: pa.Schema, empty: pa.Table) -> pa.Table:
 def _count(home: Home, table: Table, where: list[list[tuple[str, str, Any]]]) -> int:
     from deltalake import DeltaTable
 
-    delta = DeltaTable(home.table(table.schema, table.name), skip_stats=True)
+    delta = DeltaTable(home.table(table.schema, table.name))
     return delta.to_pyarrow_dataset().count_rows(filter=pq.filters_to_expression(where))
