@@ -150,7 +150,8 @@ def plan_model(
             f"its max_replay is {config.max_replay} days",
             file=config.file,
             key="max_replay",
-            hint=f"Run 'python -m jobs restate {name} {start} {days.end}', or raise max_replay.",
+            hint=f"Run 'python -m jobs monitor {config.source} {start} {days.end} --model {config.name}', "
+            "which asks for the whole stretch, or raise max_replay.",
         )
     last = start
     while last < end and _ready(event_days, last):
