@@ -19,6 +19,7 @@ from jobs.cep.order import choose_order, given_order
 from jobs.cep.pattern import Pattern
 from jobs.cep.plan import make_plan, routing
 from jobs.cep.search import Search, Statistics
+from jobs.cep.selectivity import measure
 from jobs.errors import LimitExceeded, UsageError
 
 #: Candidate bindings in memory at a time and level.
@@ -53,7 +54,9 @@ def find(
     events: pa.Table,
     *,
     order: Sequence[str] | None = None,
+    orders: Sequence[Sequence[str]] | None = None,
     rates: Mapping[str, float] | None = None,
+    by: str = "cost",
     own: tuple[int, int] | None = None,
     block_rows: int = BLOCK_ROWS,
     statistics: Statistics | None = None,
@@ -64,8 +67,11 @@ def find(
         pattern: the pattern.
         events: columns ``event_id`` (unique), ``type``, ``ts`` (timestamp or µs) and the attributes, rows in any order.
             An attribute that is missing is null.
-        order: binding order of the positive names; default: by rates.
-        rates: events per name in any common unit; default: the front matter's, else candidates are counted.
+        order: binding order of the positive names; default: by rates, or as ``by`` says.
+        orders: the same for each branch by itself.
+        rates: events per name in any common unit; default: the front matter's.
+        by: without order and rates: ``cost`` takes the order of the lowest estimated cost (jobs.cep.cost),
+            ``frequency`` the rarest name first.
         own: ``[lo, hi)`` in µs; only matches decided in it are given. ``events`` must hold ``pattern.read_range(own)``.
         block_rows: bounds the memory.
         statistics: filled while matches are drawn.
@@ -78,28 +84,21 @@ def find(
     """
     if block_rows < 1:
         raise UsageError("block_rows is at least 1")
+    if by not in ("cost", "frequency"):
+        raise UsageError(f"an order is chosen by cost or by frequency, not by {by}")
     strange = sorted(set(order or ()) - {name.name for name in pattern.names})
     if strange:
         raise UsageError(f"the order names {', '.join(strange)}, which is no positive name of {pattern.name}")
     statistics = Statistics() if statistics is None else statistics
-    _check_kinds(pattern, events)
-    lo, hi = (None, None) if own is None else pattern.read_range(*own)
-    data = Dataset(
-        events,
-        types=pattern.event_types,
-        attributes=pattern.mentioned,
-        words=pattern.words,
-        lo=lo,
-        hi=hi,
-        by_id=any(b.kleene for b in pattern.branches),
-        strict=pattern.strict,
-    )
+    check_kinds(pattern, events)
+    data = dataset(pattern, events, own)
     per_day: dict[int, int] = {}
     all_candidates: list[dict[str, Candidates]] = []
     for number, branch in enumerate(pattern.branches):
-        candidates = _candidates(pattern, branch, data, own)
+        candidates = candidates_of(pattern, branch, data, own)
         all_candidates.append(candidates)
-        chosen = _order(pattern, branch, candidates, order, rates, statistics)
+        given = order if orders is None else orders[number]
+        chosen = order_of(pattern, branch, data, candidates, given, rates, by, statistics)
         statistics.order.append(chosen)
         by_start = pattern.open_right
         search = Search(
@@ -128,7 +127,23 @@ def find(
                 yield batch
 
 
-def _check_kinds(pattern: Pattern, events: pa.Table) -> None:
+def dataset(pattern: Pattern, events: pa.Table, own: tuple[int, int] | None = None) -> Dataset:
+    """The events that ``pattern`` may use for the matches decided in ``own``, with the columns it mentions."""
+    lo, hi = (None, None) if own is None else pattern.read_range(*own)
+    return Dataset(
+        events,
+        types=pattern.event_types,
+        attributes=pattern.mentioned,
+        words=pattern.words,
+        lo=lo,
+        hi=hi,
+        by_id=any(b.kleene for b in pattern.branches),
+        strict=pattern.strict,
+    )
+
+
+def check_kinds(pattern: Pattern, events: pa.Table) -> None:
+    """Check the conditions against the kinds of the events' columns (DefinitionError)."""
     kinds = {name: kind_of(events.schema.field(name).type) or "unusable" for name in events.column_names}
     known = {attr: kinds.get(attr, "null") for attr in pattern.mentioned}
     checker = Checker(pattern.text, known, pattern.strict)
@@ -136,9 +151,10 @@ def _check_kinds(pattern: Pattern, events: pa.Table) -> None:
         checker.condition(literal)
 
 
-def _candidates(
-    pattern: Pattern, branch: Branch, data: Dataset, own: tuple[int, int] | None
+def candidates_of(
+    pattern: Pattern, branch: Branch, data: Dataset, own: tuple[int, int] | None = None
 ) -> dict[str, Candidates]:
+    """The events that each name of ``branch`` accepts by its own conditions, as far as the matches of ``own`` go."""
     found: dict[str, Candidates] = {}
     for name, clauses in routing(branch).items():
         candidates = Candidates(data, data.of_type(branch.types[name]))
@@ -168,12 +184,14 @@ def _may_be_owned(
     return ts >= own[0] if last else np.ones(len(ts), bool)
 
 
-def _order(
+def order_of(
     pattern: Pattern,
     branch: Branch,
+    data: Dataset,
     candidates: dict[str, Candidates],
     order: Sequence[str] | None,
     rates: Mapping[str, float] | None,
+    by: str,
     statistics: Statistics,
 ) -> tuple[str, ...]:
     if order is not None:
@@ -186,6 +204,10 @@ def _order(
     if rates is not None:
         missing = [name for name in branch.positive if name not in rates]
         raise UsageError(f"there is no rate for {', '.join(missing)}")
+    if by == "cost":
+        statistics.how = "estimated"
+        return measure(branch, data, candidates, pattern.window_us).best()
+    statistics.how = "measured"
     return choose_order(branch, {name: float(len(candidates[name])) for name in branch.positive})
 
 

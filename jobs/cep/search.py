@@ -25,7 +25,7 @@ class Statistics:
         evaluations_pre: E_pre, single members of sets tested.
         matches: matches found.
         order: the binding order of each branch.
-        how: where the order came from: ``given``, ``declared`` or ``measured``.
+        how: where the order came from: ``given``, ``declared``, ``measured`` (frequency) or ``estimated`` (cost).
     """
 
     evaluations: int = 0
@@ -33,7 +33,7 @@ class Statistics:
     evaluations_pre: int = 0
     matches: int = 0
     order: list[tuple[str, ...]] = field(default_factory=list)
-    how: str = "measured"
+    how: str = "estimated"
 
     def count_neg(self, tests: int) -> None:
         """Add to E_neg."""
