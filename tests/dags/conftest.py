@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import logging
 import os
 import shutil
 import tempfile
@@ -31,6 +32,8 @@ def airflow_database() -> Path:
 
     from jobs.airflow_run.settings import SPARK_POOL
 
+    # Airflow sends every logger to a stream that pytest closes, and py4j logs when connections are collected.
+    logging.getLogger("py4j").setLevel(logging.WARNING)
     initdb()
     Pool.create_or_update_pool(SPARK_POOL, slots=2, description="", include_deferred=False)
     DagBundlesManager().sync_bundles_to_db()
