@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from jobs.cep.values import Value
@@ -19,11 +19,14 @@ class Function:
         result: kinds of the arguments (``number``, ``duration``, ``list``, …, ``any`` if unknown) to the kind of the
             result, or None if these kinds are not accepted.
         apply: the vectorised implementation; gets and gives ``jobs.cep.values.Value``.
+        scalar: the same for one value that is not null, if it is a function of one value; None lets the event-order
+            run call ``apply`` on columns of one row, which is slower.
     """
 
     arity: int
     result: Callable[[tuple[str, ...]], str | None]
     apply: Callable[[tuple[Value, ...]], Value]
+    scalar: Callable[[Any], Any] | None = None
 
 
 _REGISTRY: dict[str, Function] = {}
@@ -64,5 +67,5 @@ def _corr(args: tuple[Value, ...]) -> Value:
     return correlation(*args)
 
 
-register("abs", Function(1, _abs_kind, _abs))
+register("abs", Function(1, _abs_kind, _abs, abs))
 register("corr", Function(2, _corr_kind, _corr))

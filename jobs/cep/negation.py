@@ -37,12 +37,7 @@ def not_forbidden(
         block_rows: largest number of (binding, event) pairs in memory.
         count: told how many events were tested, where each test stops at the first event that rejects.
     """
-    bound = bindings.singles.keys() | bindings.groups.keys()
-    scope = type(forbidden.scope)(
-        tuple(n for n in forbidden.scope.after if n in bound),
-        tuple(n for n in forbidden.scope.before if n in bound),
-        tuple(n for n in forbidden.scope.apart_from if n in bound),
-    )
+    scope = forbidden.scope.among(bindings.singles.keys() | bindings.groups.keys())
     of = candidates[forbidden.name]
     lo, hi = bindings.scope(scope, window, candidates, of)
     if not forbidden.clauses and not scope.apart_from:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass
 
 from jobs.cep.normal_form import Branch, Clause
@@ -20,6 +21,14 @@ class Scope:
     after: tuple[str, ...]
     before: tuple[str, ...]
     apart_from: tuple[str, ...]
+
+    def among(self, bound: Container[str]) -> Scope:
+        """The same scope while only ``bound`` are bound."""
+        return Scope(
+            tuple(n for n in self.after if n in bound),
+            tuple(n for n in self.before if n in bound),
+            tuple(n for n in self.apart_from if n in bound),
+        )
 
 
 @dataclass(frozen=True)

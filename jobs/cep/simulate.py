@@ -1,0 +1,150 @@
+"""Runs in event order: the automata of the papers, one event at a time, with all costs of spec 6.1.
+
+The kernel finds the same matches with the same evaluations much faster; these runs are for what only event order has
+(peak instances, peak buffers) and for comparing evaluation strategies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from jobs.cep.automaton import Setting
+from jobs.cep.chain import Chain
+from jobs.cep.columns import Dataset
+from jobs.cep.evaluate import Candidates
+from jobs.cep.kernel import candidates_of, check_kinds, dataset, order_of
+from jobs.cep.meter import Costs, Meter
+from jobs.cep.normal_form import Branch
+from jobs.cep.order import given_order
+from jobs.cep.pattern import Pattern
+from jobs.cep.plan import make_plan
+from jobs.cep.scalar import Bound, Conditions
+from jobs.cep.search import Statistics
+from jobs.cep.tree import Tree, unfit
+from jobs.errors import UsageError
+
+ENGINES = ("eager", "chain", "tree")
+#: How negated names are tested (spec 5.3).
+NEGATIONS = ("first-chance", "post-processing")
+
+
+@dataclass
+class Outcome:
+    """What a run found and what it cost.
+
+    Args:
+        costs: summed over the branches; peaks are those of all branches together.
+        orders: binding order of each branch, empty for the tree.
+        bindings: each match as name to rows of the events table, each set in (ts, id) order.
+    """
+
+    costs: Costs
+    orders: list[tuple[str, ...]]
+    bindings: list[dict[str, tuple[int, ...]]] = field(repr=False)
+
+    def matches(self, pattern: Pattern, ids: Sequence[Any]) -> Iterator[dict[str, Any]]:
+        """The matches in the form of spec 1.8; ``ids`` holds the event id of every row of the events table."""
+        repeated = {name.name for name in pattern.names if name.kleene}
+        for binding in self.bindings:
+            yield {
+                name: [ids[row] for row in rows] if name in repeated else ids[rows[0]] for name, rows in binding.items()
+            }
+
+
+def unfit_for(engine: str, pattern: Pattern) -> str | None:
+    """Why the spec does not define an engine for a pattern, or None if it does."""
+    for branch in pattern.branches:
+        reason = unfit(branch) if engine == "tree" else not_a_sequence(branch) if engine == "eager" else None
+        if reason is not None:
+            return reason
+    return None
+
+
+def not_a_sequence(branch: Branch) -> str | None:
+    """Why a branch has no eager automaton (spec 2: it binds a sequence in its order), or None."""
+    for earlier, later in zip(branch.positive, branch.positive[1:], strict=False):
+        if earlier not in branch.before[later]:
+            return "AND: the eager automaton is defined for sequences only"
+        if earlier in branch.kleene and later not in branch.kleene:
+            return "a repeated event before a single one: sets are bound last"
+    return None
+
+
+def simulate(
+    pattern: Pattern,
+    events: pa.Table,
+    *,
+    engine: str = "chain",
+    order: Sequence[str] | None = None,
+    negation: str = "first-chance",
+) -> Outcome:
+    """Run a pattern over events in the order of (ts, id) (spec 3.4; tree: 4.3).
+
+    Args:
+        pattern: the pattern; the branches of OR run side by side (spec 5.6).
+        events: as for ``jobs.cep.find``.
+        engine: ``chain``, ``eager`` (the chain whose order is the sequence's) or ``tree``.
+        order: binding order of a chain; default: the one the kernel takes.
+        negation: ``first-chance`` or ``post-processing``; the result is the same.
+
+    Raises:
+        UsageError: unknown engine or way of negation, an engine that is not defined for the pattern, a wrong order.
+        DefinitionError, InputError: as ``jobs.cep.find``.
+        LimitExceeded: more events of one window are usable for a set than ``kleene_members`` allows.
+    """
+    if engine not in ENGINES or negation not in NEGATIONS:
+        raise UsageError(f"engines are {', '.join(ENGINES)}; negation is {' or '.join(NEGATIONS)}")
+    reason = unfit_for(engine, pattern)
+    if reason is not None:
+        raise UsageError(f"{engine} is not defined for {pattern.name}: {reason}")
+    if order is not None and engine != "chain":
+        raise UsageError(f"{engine} takes no order")
+    check_kinds(pattern, events)
+    data = dataset(pattern, events)
+    conditions, meter = Conditions(data), Meter()
+    ts = data.ts.tolist()
+    found: dict[tuple[tuple[str, tuple[int, ...]], ...], None] = {}
+    automata: list[Chain | Tree] = []
+    orders = []
+    all_bindings: list[dict[str, tuple[int, ...]]] = []
+
+    def accept(bound: Bound) -> None:
+        binding = {name: rows if isinstance(rows, tuple) else (rows,) for name, rows in sorted(bound.items())}
+        key = tuple(binding.items())
+        if len(pattern.branches) == 1 or key not in found:
+            found[key] = None
+            all_bindings.append(binding)
+
+    for branch in pattern.branches:
+        candidates = candidates_of(pattern, branch, data)
+        setting = Setting(branch, ts, pattern.window_us, candidates, conditions, meter, accept)
+        if engine == "tree":
+            automata.append(Tree(setting))
+            meter.costs.states = len(automata)
+            continue
+        wanted = branch.positive if engine == "eager" else order
+        orders.append(_order(pattern, branch, data, candidates, wanted))
+        plan = make_plan(branch, orders[-1])
+        post = negation == "post-processing"
+        automata.append(Chain(setting, plan, post=post, members=pattern.limits["kleene_members"]))
+    for row in range(len(ts)):
+        for automaton in automata:
+            automaton.arrive(row)
+        meter.rested()
+    for automaton in automata:
+        automaton.finish()
+    rows = data.rows.tolist()
+    bindings = [{name: tuple(rows[row] for row in each) for name, each in b.items()} for b in all_bindings]
+    return Outcome(meter.costs, orders, bindings)
+
+
+def _order(
+    pattern: Pattern, branch: Branch, data: Dataset, candidates: dict[str, Candidates], wanted: Sequence[str] | None
+) -> tuple[str, ...]:
+    if wanted is not None:
+        return given_order(branch, wanted)
+    return order_of(pattern, branch, data, candidates, None, None, "cost", Statistics())

@@ -1,0 +1,188 @@
+"""The tree automaton: each instance chooses at each step the name of which it has the fewest events (spec 4).
+
+The used-sets of spec 4.3 are kept as one row number per name: rows arrive in ascending order, a choice uses *all*
+available events, and the scope of a child lies within its parent's, so the used events in scope are exactly those up to
+the last row that had arrived when the name was chosen.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from jobs.cep.automaton import NEVER, Instance, Setting
+from jobs.cep.normal_form import Branch
+from jobs.cep.plan import routing, scope_of
+from jobs.cep.scalar import Bound
+
+#: An ordered selection of names: a state of the tree.
+Selection = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class State:
+    """A state of the tree: built when an instance first reaches it, freed when the last one has left.
+
+    Args:
+        unbound: the names that can be chosen, in pattern order.
+        followed: those of them that a bound name follows: their events cannot arrive any more.
+        joined: those of them that share a clause with a bound name.
+        tests: the clauses to test when the name is taken.
+    """
+
+    unbound: tuple[str, ...]
+    followed: frozenset[str]
+    joined: frozenset[str]
+    tests: dict[str, Callable[[Bound], bool]]
+
+
+@dataclass
+class Node:
+    """An instance in the tree.
+
+    Args:
+        order: its state.
+        at: its match buffer.
+        used: name to the last row it has tried for the name.
+        ranges: name to the closed range of ts in scope and in window.
+    """
+
+    order: Selection
+    at: Instance
+    used: dict[str, int]
+    ranges: dict[str, tuple[int, int]]
+
+
+def unfit(branch: Branch) -> str | None:
+    """Why a branch has no tree (spec 4.5), or None."""
+    if branch.kleene:
+        return "a repeated event: ad hoc selectivity is defined for single events only"
+    if branch.negated:
+        return "NOT: ad hoc selectivity is defined without negation only"
+    return None
+
+
+class Tree:
+    """The tree of one branch without Kleene and NOT.
+
+    Args:
+        setting: branch, events, counters.
+    """
+
+    def __init__(self, setting: Setting) -> None:
+        self._in, self._meter, self._ts = setting, setting.meter, setting.ts
+        #: live instances per state, the root's included
+        self.states: Counter[Selection] = Counter({(): 1})
+        self._known: dict[Selection, State] = {}
+        routed = {clause for clauses in routing(setting.branch).values() for clause in clauses}
+        self._clauses = [c for c in setting.branch.clauses if c.names and c not in routed]
+        self._last = -1
+        self._now = NEVER
+        self._root = Node((), Instance(), dict.fromkeys(setting.branch.positive, -1), {})
+        self._ranges(self._root)
+        self._live: list[Node] = []
+
+    def arrive(self, row: int) -> None:
+        """Process one event; events come in the order of their rows."""
+        self._now, self._last = self._ts[row], row
+        kept = []
+        for node in self._live:
+            if self._now > node.at.start + self._in.window:
+                self._end(node)
+            else:
+                kept.append(node)
+        self._live = kept
+        self._trim()
+        names = self._in.names_of(row)
+        self._in.store(row, names)
+        live, self._live = self._live, []
+        survivors = []
+        for node in live:
+            if self._concerns(node, names) and not self._step(node):
+                self._end(node)
+            else:
+                survivors.append(node)
+        if names:
+            self._step(self._root)
+        self._live = survivors + self._live
+
+    def finish(self) -> None:
+        """The end of the data: nothing waits for it."""
+
+    def _concerns(self, node: Node, names: list[str]) -> bool:
+        return any(
+            name in node.ranges and node.ranges[name][0] <= self._now <= node.ranges[name][1] for name in names
+        )
+
+    def _trim(self) -> None:
+        """Forget what is in no instance's window; the root wants a window from now on backwards."""
+        oldest = min([self._now, *(node.at.end for node in self._live)]) - self._in.window
+        for buffer in self._in.buffers.values():
+            buffer.drop_before(oldest)
+
+    def _step(self, node: Node) -> bool:
+        """Choose a name and try its events, if every name has some; False if the instance has no future."""
+        state = self._state(node.order)
+        counts, available = {}, {}
+        for name in state.unbound:
+            rows = [r for r in self._in.buffers[name].between(*self._window(node, name)) if r not in node.at.rows]
+            counts[name] = len(rows)
+            available[name] = [r for r in rows if r > node.used[name]]
+        if not all(available.values()):
+            return all(available[name] for name in state.followed)
+        chosen = min(state.unbound, key=lambda name: (counts[name], name not in state.joined))
+        node.used[chosen] = self._last
+        for row in available[chosen]:
+            self._meter.costs.evaluations += 1
+            at = self._in.extended(node.at, chosen, (row,), row)
+            if not state.tests[chosen](at.bound):
+                continue
+            if at.stage == len(self._in.branch.positive):
+                self._in.accept(at.bound)
+            else:
+                self._begin(Node((*node.order, chosen), at, dict(node.used), {}))
+        return chosen not in state.followed
+
+    def _begin(self, node: Node) -> None:
+        self._ranges(node)
+        self._meter.born(node.at.rows)
+        self.states[node.order] += 1
+        self._meter.costs.states = max(self._meter.costs.states, len(self.states))
+        if self._step(node):
+            self._live.append(node)
+        else:
+            self._end(node)
+
+    def _end(self, node: Node) -> None:
+        self._meter.died(node.at.rows)
+        self.states[node.order] -= 1
+        if not self.states[node.order]:
+            del self.states[node.order]
+            del self._known[node.order]
+
+    def _window(self, node: Node, name: str) -> tuple[int, int]:
+        if node is self._root:
+            return self._now - self._in.window, self._now
+        return node.ranges[name]
+
+    def _ranges(self, node: Node) -> None:
+        for name in self._state(node.order).unbound:
+            scope = scope_of(self._in.branch, name, node.order)
+            node.ranges[name] = self._in.range_of(scope, node.at)
+
+    def _state(self, order: Selection) -> State:
+        if order not in self._known:
+            branch, bound = self._in.branch, set(order)
+            unbound = tuple(name for name in branch.positive if name not in bound)
+            ready = {
+                name: tuple(c for c in self._clauses if name in c.names and c.names <= bound | {name})
+                for name in unbound
+            }
+            self._known[order] = State(
+                unbound,
+                frozenset(name for name in unbound if branch.after[name] & bound),
+                frozenset(name for name in unbound if any(name in c.names and c.names & bound for c in self._clauses)),
+                {name: self._in.conditions.all_of(clauses, frozenset()) for name, clauses in ready.items()},
+            )
+        return self._known[order]
