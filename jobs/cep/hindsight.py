@@ -19,7 +19,7 @@ from jobs.cep.search import Search, Statistics
 from jobs.cep.selectivity import measure
 
 #: Evaluations spent on one pattern; orders that are estimated to go beyond are not tried, since none of them is best.
-BUDGET = 4_000_000
+BUDGET = 2_000_000
 
 
 @dataclass(frozen=True)
