@@ -1,10 +1,9 @@
 """The lazy chain automaton in event order: the reference run of spec 3.4 with the operators of spec 5.
 
 A negated name is tested in one of two ways (spec 5.3). *First chance* tests it as soon as everything it depends on is
-bound, *post-processing* once all positive names are, the most frequent negated name first. A forbidden event that may
-still arrive lets the instance wait until the window of its binding has passed: it searches the buffer, then listens, and
-goes on only if nothing came. So under both it is never extended by what a forbidden event would have prevented, and
-first chance makes the evaluations of the batch run, which knows all events from the beginning.
+bound, *post-processing* once all positive names are, the most frequent negated name first. If forbidden events may
+still arrive, the instance searches the buffer, then listens until the window of its binding has passed, and goes on only
+if none came. So at the first chance it makes exactly the evaluations of the batch run, which knows all events.
 """
 
 from __future__ import annotations

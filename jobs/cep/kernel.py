@@ -127,8 +127,13 @@ def find(
                 yield batch
 
 
-def dataset(pattern: Pattern, events: pa.Table, own: tuple[int, int] | None = None) -> Dataset:
-    """The events that ``pattern`` may use for the matches decided in ``own``, with the columns it mentions."""
+def dataset(
+    pattern: Pattern, events: pa.Table, own: tuple[int, int] | None = None, *, by_id: bool = False
+) -> Dataset:
+    """The events that ``pattern`` may use for the matches decided in ``own``, with the columns it mentions.
+
+    Ties of ts are in the order of the ids where that order can show (in sums over sets, and in E_neg), or if ``by_id``.
+    """
     lo, hi = (None, None) if own is None else pattern.read_range(*own)
     return Dataset(
         events,
@@ -137,7 +142,7 @@ def dataset(pattern: Pattern, events: pa.Table, own: tuple[int, int] | None = No
         words=pattern.words,
         lo=lo,
         hi=hi,
-        by_id=any(b.kleene for b in pattern.branches),
+        by_id=by_id or any(b.kleene or b.negated for b in pattern.branches),
         strict=pattern.strict,
     )
 

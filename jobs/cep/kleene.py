@@ -203,7 +203,11 @@ def _check(
                 "(n events make 2^n - 1 sets).",
             )
         if other is step:
-            anchors = np.flatnonzero(owned & fits[found.rows])
+            # Sets that find no partner are made all the same, as a run in event order does, so that E is the same. Only
+            # beyond the limit, where such a run ends, they are left out.
+            large = np.zeros(bindings.n, bool)
+            large[found.rows[size > limit.members]] = True
+            anchors = np.flatnonzero(owned & (fits | ~large)[found.rows])
     if not only:
         # A larger set has no partner, else it would have been reported; so it need not be tried.
         usable.stop = np.minimum(usable.stop, np.arange(len(usable.stop)) + limit.members)

@@ -104,7 +104,7 @@ def simulate(
     if order is not None and engine != "chain":
         raise UsageError(f"{engine} takes no order")
     check_kinds(pattern, events)
-    data = dataset(pattern, events)
+    data = dataset(pattern, events, by_id=True)
     conditions, meter = Conditions(data), Meter()
     ts = data.ts.tolist()
     found: dict[tuple[tuple[str, tuple[int, ...]], ...], None] = {}
