@@ -1,8 +1,10 @@
 """``python -m tests.run_cases FILE…``: handed cases through the product's public functions.
 
 The kind of a file is told from its content: pattern cases go through ``jobs.cep.match``, monitor cases through
-``tests.monitor_cases``; cases of ranked queries and of contexts count as not supported yet. Each difference is printed,
-then ``N cases, M different, K not supported yet``; the exit code is 1 if anything differs.
+``tests.monitor_cases``; cases of ranked queries and of contexts count as not supported yet. With ``--engine`` pattern
+cases go through an automaton in event order instead (``jobs.cep.simulate``), with NOT in both ways of testing it. Each
+difference is printed, and what was skipped and why; then the number of runs, and ``N cases, M different, K not
+supported yet``. The exit code is 1 if anything differs.
 """
 
 from __future__ import annotations
@@ -15,22 +17,28 @@ from dataclasses import dataclass
 from itertools import islice, permutations
 from math import factorial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from jobs.cep import Pattern
 
 #: Binding orders tried per pattern case with ``--orders all``.
 MOST_ORDERS = 120
+#: The production kernel, and the automata of ``jobs.cep.simulate``.
+ENGINES = ("kernel", "eager", "chain", "tree")
 
 
 @dataclass
 class Result:
-    """What came of one case: differences, or None if it is of a kind that is not supported yet; and remarks."""
+    """What came of one case: differences, or None if it is of a kind that is not supported yet; runs and remarks."""
 
     name: str
     differences: list[str] | None
     skipped: str | None = None
+    runs: int = 1
 
 
-def run_file(path: Path, *, all_orders: bool = False) -> list[Result]:
+def run_file(path: Path, *, all_orders: bool = False, engine: str = "kernel") -> list[Result]:
     """Run all cases of one file.
 
     Raises:
@@ -41,38 +49,73 @@ def run_file(path: Path, *, all_orders: bool = False) -> list[Result]:
     if not isinstance(cases, list) or not cases or not all(isinstance(case, dict) for case in cases):
         raise ValueError("there are no cases in it")
     if all({"pattern", "events", "expected"} <= case.keys() for case in cases):
-        return [pattern_case(case, all_orders=all_orders) for case in cases]
+        return [pattern_case(case, all_orders=all_orders, engine=engine) for case in cases]
+    if engine != "kernel":
+        raise ValueError(f"its cases are not for the engine {engine}")
     if all({"kind", "expect"} <= case.keys() for case in cases):
         return list(_monitor_cases(cases, content.get("tolerance", {})))
     if all({"events", "query", "expect"} <= case.keys() for case in cases):
-        return [Result(case["id"], None) for case in cases]
+        return [Result(case["id"], None, runs=0) for case in cases]
     raise ValueError("its cases are of no known form")
 
 
-def pattern_case(case: dict[str, Any], *, all_orders: bool = False) -> Result:
+def pattern_case(case: dict[str, Any], *, all_orders: bool = False, engine: str = "kernel") -> Result:
     """One pattern case, in the engine's own order or in every order of the positive names."""
-    from jobs.cep import compile_pattern, match
+    from jobs.cep import compile_pattern
+    from jobs.cep.simulate import unfit_for
 
-    orders: list[list[str] | None] = [None]
-    skipped = None
-    if all_orders:
-        pattern = compile_pattern(case["pattern"], params=case.get("params"), strict_units=False)
-        names = [name.name for name in pattern.names]
-        orders += [list(order) for order in islice(permutations(names), MOST_ORDERS)]
-        if factorial(len(names)) > MOST_ORDERS:
-            skipped = f"{MOST_ORDERS} of {factorial(len(names))} orders tried"
+    pattern = compile_pattern(case["pattern"], params=case.get("params"), strict_units=False)
+    reason = unfit_for(engine, pattern)
+    if reason is not None:
+        return Result(case["name"], [], reason, 0)
     wanted = sorted(json.dumps(m, sort_keys=True) for m in case["expected"])
     differences = []
-    for order in orders:
-        found = sorted(
-            json.dumps(m, sort_keys=True) for m in match(case["pattern"], case["events"], case.get("params"), order)
-        )
+    runs = 0
+    orders, skipped = _orders(pattern, all_orders and engine in ("kernel", "chain"))
+    for how, found in _runs(case, pattern, orders, engine):
+        runs += 1
         if found != wanted:
             missing = [m for m in wanted if m not in found]
             extra = [m for m in found if m not in wanted or found.count(m) > 1]
-            where = f"order {', '.join(order)}: " if order else ""
-            differences.append(f"{where}missing {missing or 'none'}, not expected {extra or 'none'}")
-    return Result(case["name"], differences, skipped)
+            differences.append(f"{how}missing {missing or 'none'}, not expected {extra or 'none'}")
+    return Result(case["name"], differences, skipped, runs)
+
+
+def _orders(pattern: Pattern, every: bool) -> tuple[list[list[str] | None], str | None]:
+    """The binding orders to try (None: the engine's own), each once, and what is left out."""
+    from jobs.cep.order import given_order
+
+    if not every:
+        return [None], None
+    names = [name.name for name in pattern.names]
+    found: dict[tuple[tuple[str, ...], ...], list[str] | None] = {}
+    for order in islice(permutations(names), MOST_ORDERS):
+        # orders that differ only in where a repeated name stands are the same: it is bound last
+        found.setdefault(tuple(given_order(branch, order) for branch in pattern.branches), list(order))
+    left = f"{MOST_ORDERS} of {factorial(len(names))} orders tried" if factorial(len(names)) > MOST_ORDERS else None
+    return [None, *found.values()], left
+
+
+def _runs(
+    case: dict[str, Any], pattern: Pattern, orders: list[list[str] | None], engine: str
+) -> Iterator[tuple[str, list[str]]]:
+    """How each run was made, and what it found, as sorted texts."""
+    from jobs.cep import match
+    from jobs.cep.library import from_dicts
+    from jobs.cep.simulate import NEGATIONS, simulate
+
+    negated = any(branch.negated for branch in pattern.branches)
+    for order in orders:
+        how = f"order {', '.join(order)}: " if order else ""
+        if engine == "kernel":
+            matches = match(case["pattern"], case["events"], case.get("params"), order)
+            yield how, sorted(json.dumps(m, sort_keys=True) for m in matches)
+            continue
+        table, ids = from_dicts(case["events"])
+        for negation in NEGATIONS if negated else NEGATIONS[:1]:
+            outcome = simulate(pattern, table, engine=engine, order=order, negation=negation)
+            texts = sorted(json.dumps(m, sort_keys=True) for m in outcome.matches(pattern, ids))
+            yield how + (f"{negation}: " if negated else ""), texts
 
 
 def _monitor_cases(cases: list[dict[str, Any]], tolerance: dict[str, Any]) -> Iterator[Result]:
@@ -89,11 +132,14 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument(
         "--orders", choices=("best", "all"), default="best", help="binding orders of pattern cases (default: best)"
     )
+    parser.add_argument(
+        "--engine", choices=ENGINES, default="kernel", help="what runs pattern cases (default: the product's kernel)"
+    )
     args = parser.parse_args(argv)
     results: list[Result] = []
     for path in args.files:
         try:
-            found = run_file(path, all_orders=args.orders == "all")
+            found = run_file(path, all_orders=args.orders == "all", engine=args.engine)
         except (OSError, ValueError) as error:
             print(f"{path}: {error}", file=sys.stderr)
             return 4
@@ -102,10 +148,12 @@ def main(argv: list[str] | None = None) -> int:
             for difference in result.differences or ():
                 print(f"{path.name} {result.name}: {difference}")
             if result.skipped:
-                print(f"{path.name} {result.name}: {result.skipped}")
+                print(f"{path.name} {result.name}: {'' if result.runs else 'skipped, '}{result.skipped}")
         unsupported = sum(result.differences is None for result in found)
         if unsupported:
             print(f"{path.name}: {unsupported} of {len(found)} cases are of a kind that is not supported yet")
+    skipped = sum(result.runs == 0 and result.differences is not None for result in results)
+    print(f"{sum(result.runs for result in results)} runs of the engine {args.engine}, {skipped} cases skipped")
     different = sum(bool(result.differences) for result in results)
     unsupported = sum(result.differences is None for result in results)
     print(f"{len(results)} cases, {different} different, {unsupported} not supported yet")

@@ -89,6 +89,7 @@ class Setting:
         conditions: compiles clauses.
         meter: counts.
         accept: called with each match.
+        stored: the names that have an input buffer.
     """
 
     branch: Branch
@@ -98,6 +99,7 @@ class Setting:
     conditions: Conditions
     meter: Meter
     accept: Callable[[Bound], None]
+    stored: frozenset[str]
 
     def __post_init__(self) -> None:
         nothing: Bound = {}
@@ -132,9 +134,10 @@ class Setting:
         return low, high
 
     def store(self, row: int, names: Iterable[str]) -> None:
-        """Put an event into the input buffers of ``names``."""
+        """Put an event into the input buffers of those of ``names`` that have one."""
         for name in names:
-            self.buffers[name].store(row)
+            if name in self.stored:
+                self.buffers[name].store(row)
 
 
 def _rows(bound: int | tuple[int, ...]) -> tuple[int, ...]:

@@ -2,8 +2,8 @@
 
 A negated name is tested in one of two ways (spec 5.3). *First chance* tests it as soon as everything it depends on is
 bound, *post-processing* once all positive names are, the most frequent negated name first. If forbidden events may
-still arrive, the instance searches the buffer, then listens until the window of its binding has passed, and goes on only
-if none came. So at the first chance it makes exactly the evaluations of the batch run, which knows all events.
+still arrive, the instance searches the buffer, then listens until the window of its binding has passed, and goes on
+only if none came. So at the first chance it makes exactly the evaluations of the batch run, which knows all events.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ class Costs:
         depth_first: I_dfs, most such instances at any moment.
         buffered: B_in, most different events in input buffers.
         referenced: B_all, most different events in input and match buffers.
-        states: most states of a tree at a time, the first one included; 0 for chains.
+        states: most states of trees at a time, the first ones included; 0 without trees.
     """
 
     evaluations: int = 0
@@ -41,11 +41,7 @@ class Meter:
         self._buffered: Counter[int] = Counter()
         self._bound: Counter[int] = Counter()
         self._referenced = 0
-
-    @property
-    def instances(self) -> int:
-        """Instances that exist, initial ones not counted."""
-        return self._instances
+        self._states = 0
 
     def stored(self, row: int) -> None:
         """An event went into an input buffer."""
@@ -72,6 +68,15 @@ class Meter:
         self._instances -= 1
         for row in rows:
             self._let_go(self._bound, self._buffered, row)
+
+    def state_made(self) -> None:
+        """A tree got a state."""
+        self._states += 1
+        self.costs.states = max(self.costs.states, self._states)
+
+    def state_freed(self) -> None:
+        """A tree lost a state."""
+        self._states -= 1
 
     def rested(self) -> None:
         """An arrival is fully processed."""

@@ -12,9 +12,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from jobs.cep import eager, tree
 from jobs.cep.automaton import Setting
 from jobs.cep.chain import Chain
 from jobs.cep.columns import Dataset
+from jobs.cep.eager import Eager, is_sequence
 from jobs.cep.evaluate import Candidates
 from jobs.cep.kernel import candidates_of, check_kinds, dataset, order_of
 from jobs.cep.meter import Costs, Meter
@@ -24,7 +26,7 @@ from jobs.cep.pattern import Pattern
 from jobs.cep.plan import make_plan
 from jobs.cep.scalar import Bound, Conditions
 from jobs.cep.search import Statistics
-from jobs.cep.tree import Tree, unfit
+from jobs.cep.tree import Tree
 from jobs.errors import UsageError
 
 ENGINES = ("eager", "chain", "tree")
@@ -38,7 +40,7 @@ class Outcome:
 
     Args:
         costs: summed over the branches; peaks are those of all branches together.
-        orders: binding order of each branch, empty for the tree.
+        orders: binding order of each branch that a chain ran.
         bindings: each match as name to rows of the events table, each set in (ts, id) order.
     """
 
@@ -57,21 +59,9 @@ class Outcome:
 
 def unfit_for(engine: str, pattern: Pattern) -> str | None:
     """Why the spec does not define an engine for a pattern, or None if it does."""
-    for branch in pattern.branches:
-        reason = unfit(branch) if engine == "tree" else not_a_sequence(branch) if engine == "eager" else None
-        if reason is not None:
-            return reason
-    return None
-
-
-def not_a_sequence(branch: Branch) -> str | None:
-    """Why a branch has no eager automaton (spec 2: it binds a sequence in its order), or None."""
-    for earlier, later in zip(branch.positive, branch.positive[1:], strict=False):
-        if earlier not in branch.before[later]:
-            return "AND: the eager automaton is defined for sequences only"
-        if earlier in branch.kleene and later not in branch.kleene:
-            return "a repeated event before a single one: sets are bound last"
-    return None
+    reasons = {"eager": eager.unfit, "tree": tree.unfit}
+    found = (reasons[engine](branch) for branch in pattern.branches if engine in reasons)
+    return next((reason for reason in found if reason is not None), None)
 
 
 def simulate(
@@ -87,7 +77,8 @@ def simulate(
     Args:
         pattern: the pattern; the branches of OR run side by side (spec 5.6).
         events: as for ``jobs.cep.find``.
-        engine: ``chain``, ``eager`` (the chain whose order is the sequence's) or ``tree``.
+        engine: ``chain``, ``tree``, or ``eager``: the chain whose order is the sequence's; for AND the automaton with
+            a state per set of names. An eager automaton has no input buffers, except for forbidden events.
         order: binding order of a chain; default: the one the kernel takes.
         negation: ``first-chance`` or ``post-processing``; the result is the same.
 
@@ -108,7 +99,7 @@ def simulate(
     conditions, meter = Conditions(data), Meter()
     ts = data.ts.tolist()
     found: dict[tuple[tuple[str, tuple[int, ...]], ...], None] = {}
-    automata: list[Chain | Tree] = []
+    automata: list[Chain | Tree | Eager] = []
     orders = []
     all_bindings: list[dict[str, tuple[int, ...]]] = []
 
@@ -121,10 +112,13 @@ def simulate(
 
     for branch in pattern.branches:
         candidates = candidates_of(pattern, branch, data)
-        setting = Setting(branch, ts, pattern.window_us, candidates, conditions, meter, accept)
+        stored = frozenset(branch.negated if engine == "eager" else branch.types)
+        setting = Setting(branch, ts, pattern.window_us, candidates, conditions, meter, accept, stored)
         if engine == "tree":
             automata.append(Tree(setting))
-            meter.costs.states = len(automata)
+            continue
+        if engine == "eager" and not is_sequence(branch):
+            automata.append(Eager(setting))
             continue
         wanted = branch.positive if engine == "eager" else order
         orders.append(_order(pattern, branch, data, candidates, wanted))

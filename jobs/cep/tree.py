@@ -74,6 +74,7 @@ class Tree:
         self._in, self._meter, self._ts = setting, setting.meter, setting.ts
         #: live instances per state, the root's included
         self.states: Counter[Selection] = Counter({(): 1})
+        self._meter.state_made()
         self._known: dict[Selection, State] = {}
         routed = {clause for clauses in routing(setting.branch).values() for clause in clauses}
         self._clauses = [c for c in setting.branch.clauses if c.names and c not in routed]
@@ -147,8 +148,9 @@ class Tree:
     def _begin(self, node: Node) -> None:
         self._ranges(node)
         self._meter.born(node.at.rows)
+        if node.order not in self.states:
+            self._meter.state_made()
         self.states[node.order] += 1
-        self._meter.costs.states = max(self._meter.costs.states, len(self.states))
         if self._step(node):
             self._live.append(node)
         else:
@@ -158,6 +160,7 @@ class Tree:
         self._meter.died(node.at.rows)
         self.states[node.order] -= 1
         if not self.states[node.order]:
+            self._meter.state_freed()
             del self.states[node.order]
             del self._known[node.order]
 
