@@ -25,6 +25,7 @@ VERBS = {
     "validate": "run the quality suites on published tables",
     "status": "every definition and day: done, missing, stale, failed",
     "sql": "query the published tables, without a JVM",
+    "explain": "how a pattern is searched, and what a search costs on given files",
     "match": "find a pattern in files: a grep for events, without a lake",
 }
 

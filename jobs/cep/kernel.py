@@ -199,6 +199,7 @@ def order_of(
     by: str,
     statistics: Statistics,
 ) -> tuple[str, ...]:
+    """The binding order of a branch, as ``find`` takes it; ``statistics.how`` is set to where it came from."""
     if order is not None:
         statistics.how = "given"
         return given_order(branch, order)

@@ -15,13 +15,9 @@ import pyarrow as pa
 from jobs.cep import eager, tree
 from jobs.cep.automaton import Setting
 from jobs.cep.chain import Chain
-from jobs.cep.columns import Dataset
 from jobs.cep.eager import Eager, is_sequence
-from jobs.cep.evaluate import Candidates
 from jobs.cep.kernel import candidates_of, check_kinds, dataset, order_of
 from jobs.cep.meter import Costs, Meter
-from jobs.cep.normal_form import Branch
-from jobs.cep.order import given_order
 from jobs.cep.pattern import Pattern
 from jobs.cep.plan import make_plan
 from jobs.cep.scalar import Bound, Conditions
@@ -121,7 +117,7 @@ def simulate(
             automata.append(Eager(setting))
             continue
         wanted = branch.positive if engine == "eager" else order
-        orders.append(_order(pattern, branch, data, candidates, wanted))
+        orders.append(order_of(pattern, branch, data, candidates, wanted, None, "cost", Statistics()))
         plan = make_plan(branch, orders[-1])
         post = negation == "post-processing"
         automata.append(Chain(setting, plan, post=post, members=pattern.limits["kleene_members"]))
@@ -134,11 +130,3 @@ def simulate(
     rows = data.rows.tolist()
     bindings = [{name: tuple(rows[row] for row in each) for name, each in b.items()} for b in all_bindings]
     return Outcome(meter.costs, orders, bindings)
-
-
-def _order(
-    pattern: Pattern, branch: Branch, data: Dataset, candidates: dict[str, Candidates], wanted: Sequence[str] | None
-) -> tuple[str, ...]:
-    if wanted is not None:
-        return given_order(branch, wanted)
-    return order_of(pattern, branch, data, candidates, None, None, "cost", Statistics())

@@ -1,0 +1,60 @@
+"""``python -m jobs explain``: what a pattern means to the engine; no Spark, no lake."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from jobs.cli.event_files import add_column_arguments, compiled, pattern_text, read, with_type
+from jobs.errors import UsageError
+
+HELP = (
+    "Show how a pattern is searched: its normal form, the states and edges of its automaton with the condition of each "
+    "step, where events are looked for, what a run reads and when a match is decided, and a Mermaid picture. With "
+    "--simulate also the estimated cost of each order on the events of these files, and what a run in the order of "
+    "time costs: evaluations of events and sets (E), of forbidden events (E_neg), of single members of sets (E_pre); "
+    "peaks of instances (waiting: I_rest, at any moment: I_dfs), of buffered events (B_in), of events in buffers or "
+    "instances (B_all), of a tree's states."
+)
+EXAMPLE = (
+    "  python -m jobs explain dags/config/patterns/NAME.sase\n"
+    "  python -m jobs explain dags/config/patterns/NAME.sase --simulate readings.csv --id reading --ts time"
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The pattern, the order, and files of events."""
+    parser.add_argument("pattern", metavar="PATTERN", help="a pattern file, or a query that begins with PATTERN")
+    parser.add_argument("--order", metavar="NAMES", help="binding order to show, such as c,a,b (default: the run's)")
+    parser.add_argument("--simulate", metavar="FILE", nargs="+", type=Path, help="files of events, as match reads them")
+    add_column_arguments(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the explanation."""
+    import pyarrow as pa
+
+    from jobs.cep.explain import choose, costs, explain, mermaid
+    from jobs.cep.library import from_table
+
+    order = None if args.order is None else [name.strip() for name in args.order.split(",")]
+    text = pattern_text(args.pattern)
+    events = None
+    if args.simulate is None:
+        if args.source or args.id or args.type or args.ts:
+            raise UsageError("--source, --id, --type and --ts are for files", hint="Give files with --simulate.")
+        pattern = compiled(*text, pa.table({}))
+    else:
+        events = read(args, args.simulate)
+        pattern = compiled(*text, events)
+        events = from_table(with_type(events, pattern))[0] if len(events) else None
+    choices = choose(pattern, order, events)
+    print("\n".join(explain(pattern, choices)))
+    print("\n```mermaid", *mermaid(choices), "```", sep="\n")
+    if args.simulate is not None:
+        print()
+        if events is None:
+            print("the files hold no events")
+        else:
+            print("\n".join(costs(pattern, events, order)))
+    return 0
