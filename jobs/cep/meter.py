@@ -18,7 +18,7 @@ class Costs:
         resting: I_rest, most instances that wait after an arrival, initial ones not counted.
         depth_first: I_dfs, most such instances at any moment.
         buffered: B_in, most different events in input buffers.
-        referenced: B_all, most different events in input and match buffers.
+        referenced: B_all, most different events in input and match buffers (those of complete matches not counted).
         states: most states of trees at a time, the first ones included; 0 without trees.
     """
 
