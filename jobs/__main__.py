@@ -27,6 +27,7 @@ VERBS = {
     "sql": "query the published tables, without a JVM",
     "explain": "how a pattern is searched, and what a search costs on given files",
     "match": "find a pattern in files: a grep for events, without a lake",
+    "lint": "look pattern files through: all errors, warnings, layout",
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from jobs.cep.source_text import At, SourceText
@@ -43,6 +44,38 @@ class Token:
         if self.kind == "end":
             return "the end of the pattern"
         return f"'{self.text}'"
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A stretch of pattern text as it is written.
+
+    Args:
+        kind: as of a token, or ``space``, ``comment``, or ``bad`` for a character that begins no token.
+        text: the characters.
+        begin: number of the first one in the whole text.
+        end: number after the last one.
+    """
+
+    kind: str
+    text: str
+    begin: int
+    end: int
+
+
+def pieces(text: str, start: int = 0) -> Iterator[Piece]:
+    """All of ``text`` from character ``start`` on, comments and blanks included; never raises."""
+    position = start
+    while position < len(text):
+        match = _TOKEN.match(text, position)
+        word = match.group() if match else text[position]
+        kind = str(match.lastgroup) if match else "bad"
+        if kind == "space" and word.startswith("#"):
+            kind = "comment"
+        elif word == "∈" or kind == "word" and word.upper() in KEYWORDS:
+            kind = "keyword"
+        yield Piece(kind, word, position, position + len(word))
+        position += len(word)
 
 
 def tokens(source: SourceText, start: int = 0) -> list[Token]:

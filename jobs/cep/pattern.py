@@ -213,14 +213,14 @@ def compile_pattern(
     resolved = resolver.query(query)
     window = resolver.window(resolved.within)
     branches = normal_form(source, resolved)
-    kinds = None if columns is None else _kinds(columns)
+    kinds = None if columns is None else kinds_of(columns)
     checker = Checker(source, kinds, strict_units)
     for literal in (x for b in branches for c in b.clauses for x in c.literals):
         checker.condition(literal)
     if strict_units:
-        _check_names(source, name, query)
-    names = _names(source, branches, front, kinds)
-    _check_front(source, front, names)
+        check_event_names(source, name, query)
+    names = positive_names(source, branches, front, kinds)
+    check_rates(source, front, names)
     identity = {
         "query": format_query(query),
         "params": {key: list(v) if isinstance(v, tuple) else v for key, v in every.items()},
@@ -232,13 +232,15 @@ def compile_pattern(
     return Pattern(name, branches, window, strict_units, front, names, digest, source, kinds, columns)
 
 
-def _kinds(columns: Mapping[str, pa.DataType]) -> dict[str, str]:
+def kinds_of(columns: Mapping[str, pa.DataType]) -> dict[str, str]:
+    """Column name to the kind of its values (``unusable`` if the language has none for its type)."""
     from jobs.cep.columns import kind_of
 
     return {name: kind_of(kind) or "unusable" for name, kind in columns.items()}
 
 
-def _check_names(source: SourceText, pattern: str, query: ast.Query) -> None:
+def check_event_names(source: SourceText, pattern: str, query: ast.Query) -> None:
+    """Raise DefinitionError for names that the match table cannot have (design §5)."""
     if pattern.lower() == "all":
         raise source.error("a pattern cannot be named all", hint="matches.all is the view over all patterns.")
     spelled: dict[str, str] = {}
@@ -256,9 +258,10 @@ def _check_names(source: SourceText, pattern: str, query: ast.Query) -> None:
             )
 
 
-def _names(
+def positive_names(
     source: SourceText, branches: tuple[Branch, ...], front: FrontMatter, kinds: Mapping[str, str] | None
 ) -> tuple[PositiveName, ...]:
+    """The positive names of all branches with their attributes; DefinitionError for an ``output`` that does not fit."""
     used: dict[str, set[str]] = {}
     for literal in (x for b in branches for c in b.clauses for x in c.literals):
         for node in literal.walk():
@@ -288,7 +291,8 @@ def _names(
     )
 
 
-def _check_front(source: SourceText, front: FrontMatter, names: tuple[PositiveName, ...]) -> None:
+def check_rates(source: SourceText, front: FrontMatter, names: tuple[PositiveName, ...]) -> None:
+    """Raise DefinitionError for a rate of a name that is not there."""
     known = {name.name for name in names}
     for name in front.rates:
         if name not in known:

@@ -1,0 +1,208 @@
+"""Warnings: what a pattern may say, but its author hardly means."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import combinations
+
+from jobs.cep import ast
+from jobs.cep.layout import format_text
+from jobs.cep.normal_form import Branch, Clause
+from jobs.cep.parser import parse
+from jobs.cep.pattern import Pattern
+from jobs.cep.source_text import NOWHERE, At, SourceText, nearest
+from jobs.errors import DefinitionError
+
+DAY_US = 86_400_000_000
+_FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+
+def warnings_of(
+    pattern: Pattern, source: SourceText, start: int, types: tuple[str, ...] | None
+) -> list[DefinitionError]:
+    """The warnings of a pattern that compiles, in the order of their places, each once.
+
+    Args:
+        pattern: the pattern.
+        source: its text.
+        start: the character at which its query begins.
+        types: the event types that its source knows, or None.
+    """
+    query = parse(source, start)
+    found: list[DefinitionError] = []
+    found += _front(pattern, source, query)
+    found += _types(query, source, types)
+    for written, branch in zip(query.branches, pattern.branches, strict=True):
+        found += _unconnected(written, branch, source)
+        found += _conditions(branch, pattern.window_us, source)
+    found += _branches(query, source)
+    found += _window(pattern, query, source)
+    if format_text(source.text, start) != source.text:
+        found.append(source.error("the layout is not the house's", hint="lint --fix FILE writes it, comments kept."))
+    once = {(w.what, w.line, w.column): w for w in found}
+    return sorted(once.values(), key=lambda warning: (warning.line or 0, warning.column or 0))
+
+
+def _front(pattern: Pattern, source: SourceText, query: ast.Query) -> Iterator[DefinitionError]:
+    front = pattern.front
+    if front.source is None:
+        yield source.error(
+            "the front matter names no source, so attributes are not checked and detect cannot run this",
+            hint="Add a line 'source: NAME' between the two --- lines.",
+        )
+    elif not front.description:
+        yield source.error(
+            "the front matter has no description", front.places["source"],
+            hint="Add 'description: TEXT': readers of the match table see it.",
+        )  # fmt: skip
+    used = set(_words(query))
+    for name in front.params:
+        if name not in used:
+            key = "sets" if isinstance(front.params[name], tuple) and "sets" in front.places else "params"
+            yield source.error(f"{name} is never used", front.places.get(key, NOWHERE), key=key)
+    left_out = [name.name for name in pattern.names if name.name not in front.rates]
+    if front.rates and left_out:
+        yield source.error(
+            f"rates say nothing of {', '.join(left_out)}, so the order of search is estimated instead",
+            front.places["rates"], key="rates", hint="State a rate for every positive name, or none.",
+        )  # fmt: skip
+
+
+def _words(query: ast.Query) -> Iterator[str]:
+    """All identifiers that could be parameters."""
+    if isinstance(query.within.value, str):
+        yield query.within.value
+    for where in (query.where, *(branch.where for branch in query.branches)):
+        for node in () if where is None else where.walk():
+            if isinstance(node, ast.Member):
+                items = (ast.Word(node.items),) if isinstance(node.items, str) else node.items
+                yield from (item.name for item in items if isinstance(item, ast.Word))
+            elif isinstance(node, ast.Word):
+                yield node.name
+            elif isinstance(node, ast.Duration) and node.name is not None:
+                yield node.name
+
+
+def _types(query: ast.Query, source: SourceText, types: tuple[str, ...] | None) -> Iterator[DefinitionError]:
+    for event in (e for b in query.branches for e in ast.events_of(b.structure)):
+        if types is not None and event.type not in types:
+            what = f"the source has no events of type {event.type}"
+            yield source.error(what, event.at, hint=nearest(event.type, types))
+
+
+def _unconnected(written: ast.Branch, branch: Branch, source: SourceText) -> Iterator[DefinitionError]:
+    """Names that no condition ties to the rest: every event of one goes with every event of the others."""
+    places = {event.name: event.at for event in ast.events_of(written.structure)}
+    links = [clause.names for clause in branch.clauses if len(clause.names) > 1]
+    left, parts = list(places), []
+    while left:
+        near = {left[0]}
+        while more := {n for names in links if names & near for n in names} - near:
+            near |= more
+        parts.append([name for name in left if name in near])
+        left = [name for name in left if name not in near]
+    largest = max(parts, key=len)
+    for part in parts:
+        if part is largest:
+            continue
+        names = " and ".join(part)
+        verb = "shares" if len(part) == 1 else "share"
+        if part[0] in branch.negated:
+            what = f"{names} shares no condition with the other events, so any of its events rejects"
+        else:
+            what = f"{names} {verb} no condition with the other events, so every combination in the window fits"
+        yield source.error(what, places[part[0]], hint="Compare an attribute of both, such as the source's key.")
+
+
+def _conditions(branch: Branch, window: int, source: SourceText) -> Iterator[DefinitionError]:
+    for clause in branch.clauses:
+        at = clause.literals[0].at  # type: ignore[attr-defined]
+        if all(isinstance(literal, ast.Const) for literal in clause.literals):
+            if not any(literal.value for literal in clause.literals):  # type: ignore[attr-defined]
+                yield source.error("this condition is never true, so nothing matches", at)
+        elif not clause.names:
+            yield source.error("this condition mentions no event", at, hint="Write name.attribute.")
+        yield from _time(branch, clause, window, source)
+        for node in (n for literal in clause.literals for n in literal.walk()):
+            for value in (node, *(node.items if isinstance(node, ast.Member) else ())):
+                if isinstance(value, ast.Literal) and str(value.value).upper() in ("NULL", "NONE", "NIL"):
+                    yield source.error(
+                        f"'{value.value}' is a text like any other; a missing value equals nothing", value.at,
+                        hint="Conditions on a missing value are never true.",
+                    )  # fmt: skip
+    for one, other in combinations(branch.clauses, 2):
+        if one.literals == other.literals:
+            yield source.error("this condition stands twice", other.literals[0].at)  # type: ignore[attr-defined]
+    for one, other in combinations(branch.clauses, 2):
+        if one.names <= set(branch.positive) and _contradict(one, other):
+            yield source.error(
+                "this condition and an earlier one are never true together, so nothing matches",
+                other.literals[0].at,  # type: ignore[attr-defined]
+            )
+
+
+def _time(branch: Branch, clause: Clause, window: int, source: SourceText) -> Iterator[DefinitionError]:
+    """Conditions on times that the window or ≺ decides already."""
+    if len(clause.literals) != 1 or not isinstance(clause.literals[0], ast.Compare):
+        return
+    node = clause.literals[0]
+    positive = set(branch.positive)
+    match (node.left, node.right):
+        case (ast.Arithmetic("-", ast.Ref(_, "ts"), ast.Ref(_, "ts")), ast.Duration(size)):
+            op, ticks = node.op, size * 1_000_000
+        case (ast.Duration(size), ast.Arithmetic("-", ast.Ref(_, "ts"), ast.Ref(_, "ts"))):
+            op, ticks = _FLIPPED.get(node.op, node.op), size * 1_000_000
+        case (ast.Ref(one, "ts"), ast.Ref(other, "ts")) if node.op in _FLIPPED and branch.ordered(one, other):
+            right_way = (one in branch.before[other]) == (node.op in ("<", "<="))
+            what = "always true" if right_way else "never true"
+            yield source.error(f"SEQ makes this condition {what}", node.at)
+            return
+        case _:
+            return
+    if clause.names <= positive:
+        if op in (">", ">=", "=") and (ticks > window or op == ">" and ticks == window):
+            yield source.error("this time is longer than the window, so the condition is never true", node.at)
+        elif op in ("<", "<=") and (ticks > window or op == "<=" and ticks == window):
+            yield source.error("the window is not longer than this time, so the condition is always true", node.at)
+
+
+def _contradict(one: Clause, other: Clause) -> bool:
+    """Whether two conditions of the form ``name.attribute op number`` (or ``= text``) exclude each other."""
+    first, second = _bound(one), _bound(other)
+    if first is None or second is None or first[0] != second[0]:
+        return False
+    if first[1] == second[1] == "=":
+        return first[2] != second[2]
+    if first[1] in ("<", "<=") or second[1] in (">", ">="):
+        first, second = second, first
+    (_, above, low), (_, below, high) = first, second
+    if isinstance(low, str) or isinstance(high, str) or above not in (">", ">=", "=") or below not in ("<", "<=", "="):
+        return False
+    return low > high or low == high and bool({above, below} & {"<", ">"})
+
+
+def _bound(clause: Clause) -> tuple[tuple[str, str], str, float | str] | None:
+    match clause.literals:
+        case (ast.Compare(op, ast.Ref(name, attr), ast.Literal(value)),) if not isinstance(value, bool):
+            return (name, attr), op, value
+        case (ast.Compare(op, ast.Literal(value), ast.Ref(name, attr)),) if not isinstance(value, bool):
+            return (name, attr), _FLIPPED.get(op, op), value
+    return None
+
+
+def _branches(query: ast.Query, source: SourceText) -> Iterable[DefinitionError]:
+    for one, other in combinations(query.branches, 2):
+        if (one.structure, one.where) == (other.structure, other.where):
+            yield source.error("this branch stands twice", other.at)
+
+
+def _window(pattern: Pattern, query: ast.Query, source: SourceText) -> Iterator[DefinitionError]:
+    at: At = query.within.at
+    if pattern.window_us > DAY_US:
+        yield source.error(
+            "the window is larger than a day, so each day reads more than one other day", at,
+            hint="Partial matches grow with the window to the power of the names.",
+        )  # fmt: skip
+    ordered = (b.ordered(x, y) for b in pattern.branches for x, y in combinations(b.positive, 2))
+    if pattern.window_us == 0 and any(ordered):
+        yield source.error("a sequence never fits into a window of 0, so nothing matches", at)

@@ -1,0 +1,339 @@
+"""Lint: every error of a file, warnings, and a layout that keeps meaning and comments."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jobs.__main__ import main
+from jobs.cep import compile_pattern
+from jobs.cep.layout import WIDTH, format_text
+from jobs.cep.lint import Report, Schema, laid_out, lint
+from jobs.errors import DefinitionError
+from jobs.paths import PROJECT
+from tests.cep.strategies import queries, text_of
+from tests.cep.test_errors import COLUMNS
+
+SHIPPED = sorted((PROJECT / "dags" / "config" / "patterns").glob("*.sase"))
+PAGE = PROJECT / "docs" / "language.md"
+
+
+def schema(name: str) -> Schema:
+    if name != "doors":
+        raise DefinitionError(f"there is no source '{name}'", hint="Known sources: doors.")
+    return Schema(COLUMNS, ("Open", "Heat", "Close"))
+
+
+def found(text: str) -> Report:
+    return lint(text, file="p.sase", schema=schema)
+
+
+def places(errors: tuple[DefinitionError, ...]) -> list[tuple[int | None, int | None, str]]:
+    return [(error.line, error.column, error.what) for error in errors]
+
+
+HEAD = "---\nsource: doors\ndescription: a test\n---\n"
+
+MANY = """# many mistakes
+---
+source: doors
+sorce: x
+description: many
+params: {least: 1}
+rates: {a: 1, zzz: 2}
+output: [n, nil, up.x]
+---
+PATTERN SEQ(Open a, NOT(Close* c), Heat A)  # the star, the case
+WHERE a.y > 1 AND a.x > 'text'
+  AND zzz.x = 1
+  AND (a.x > OR a.n = 2)                    # no value
+  AND a.n >> 3 AND Foo(a.x) > least
+  AND A.ts - a.ts < 5
+  AND AVG(A.x) > 1
+  AND a.text = "b" AND a.n = 1
+WITHIN 5 parsec
+"""
+
+
+def test_all_errors_of_a_file_with_their_places() -> None:
+    report = found(MANY)
+    assert report.pattern is None and report.warnings == ()
+    assert [(line, column, what.split(",")[0]) for line, column, what in places(report.errors)] == [
+        (4, 1, "the front matter has no key sorce"),
+        (7, 1, "rates: there is no positive event named zzz"),
+        (8, 1, "output: the events have no attribute nil"),
+        (8, 1, "output: there is no event named up"),
+        (10, 30, "NOT takes no repeated event"),
+        (10, 36, "the names a and A differ only in case"),
+        (11, 7, "the events have no attribute y"),
+        (11, 23, "a number and a string have no order"),
+        (12, 7, "there is no event named zzz here"),
+        (13, 14, "a value is expected"),
+        (14, 12, "a value is expected"),
+        (14, 20, "there is no function foo"),
+        (15, 19, "a time difference is compared with a duration"),
+        (16, 7, "AVG needs a repeated event"),
+        (17, 16, "the character '\"' has no meaning here"),
+        (18, 10, "'parsec' is not a unit"),
+    ]
+    lines = MANY.splitlines()
+    for error in report.errors:
+        assert error.excerpt == lines[(error.line or 0) - 1] and error.file == "p.sase"
+    assert report.errors[0].hint == "Did you mean source?"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (f"{HEAD}PATTERN SEQ(Open a, Heat b) WHERE a.x = b.x", [(5, 44, "WITHIN is expected")]),
+        (f"{HEAD}PATTERN SEQ(Open a, Heat b) WHERE a.x = b.y", [(5, 41, "no attribute y"), (5, 44, "WITHIN is exp")]),
+        (f"{HEAD}PATTERN SEQ(Open a, Heat b) WHERE (a.x > 1 AND b.q = 1 WITHIN 1 s", [(5, 56, "')' is expected")]),
+        (f"{HEAD}PATTERN SEQ(Open a Heat b) WHERE a.q > 1 WITHIN 1 s", [(5, 20, "',' is expected|')' or ','")]),
+        (f"{HEAD}PATTERN OR(Open a WHERE a.q = 1, Heat b WHERE b.q = 1 AND b.x >) WITHIN 1 s",
+         [(5, 25, "no attribute q"), (5, 47, "no attribute q"), (5, 64, "a value is expected")]),
+        (f"{HEAD}PATTERN OR(Open a, Heat b) WHERE a.x > b.x AND a.q = 1 WITHIN 1 s",
+         [(5, 38, "no branch can test it"), (5, 48, "no attribute q")]),
+        ("---\nsource: nowhere\nparams: {p: {q: 1}}\n---\nPATTERN SEQ(Open a) WHERE a.x > p WITHIN h",
+         [(2, 1, "there is no source 'nowhere'"), (3, 1, "p is neither a number")]),
+        ("---\nsource: [\n---\nPATTERN SEQ(Open a) WHERE a.x > 'q' + WITHIN 1 s",
+         [(3, 1, "the front matter is not YAML"), (4, 39, "a value is expected")]),
+        ("---\nsource: doors\nPATTERN SEQ(Open a) WITHIN 1 s", [(1, 1, "the front matter has no end")]),
+        (f"{HEAD}", [(5, 1, "a query begins with PATTERN")]),
+        ("---\nsource: doors\nlimits: {kleene_members: 99}\nrates: {a: -1}\n---\nPATTERN Open a WITHIN 1 s",
+         [(3, 1, "at most 40"), (4, 1, "is a number that is not negative")]),
+        (f"{HEAD}PATTERN SEQ(Open match_id, Heat a, Heat start_ts) WITHIN 1 s",
+         [(5, 13, "match_id is a column"), (5, 36, "start_ts is a column")]),
+    ],
+)  # fmt: skip
+def test_errors_behind_errors(text: str, expected: list[tuple[int, int, str]]) -> None:
+    got = places(found(text).errors)
+    assert [(line, column) for line, column, _ in got] == [(line, column) for line, column, _ in expected], got
+    for (_, _, what), (_, _, part) in zip(got, expected, strict=True):
+        assert any(one in what for one in part.split("|")), what
+
+
+def compile_error(text: str, columns: Mapping[str, pa.DataType] | None) -> DefinitionError | None:
+    try:
+        compile_pattern(text, file="p.sase", columns=columns)
+    except DefinitionError as error:
+        return error
+    return None
+
+
+@settings(max_examples=150, deadline=None)
+@given(queries(), st.integers(0, 2**32))
+def test_lint_finds_errors_if_and_only_if_the_compiler_does(query: tuple, seed: int) -> None:
+    """Random patterns with a few characters dropped, doubled or exchanged."""
+    columns = {**COLUMNS, "y": pa.float64(), "k": pa.string()}
+    draw = random.Random(seed)
+    letters = list(f"{text_of(query)} s")
+    for _ in range(draw.randrange(4)):
+        at = draw.randrange(len(letters))
+        letters[at : at + draw.randrange(2)] = draw.choice(["", "(", ")", " ", "x", ".", "'", "AND ", "\n", "WHERE "])
+    text = HEAD + "".join(letters)
+    report = lint(text, file="p.sase", schema=lambda _: Schema(columns, None))
+    error = compile_error(text, columns)
+    assert (error is None) == (not report.errors)
+    if error is not None and not error.what.startswith("there is no parameter"):
+        assert (error.what, error.line, error.column) in [(e.what, e.line, e.column) for e in report.errors]
+
+
+# ---- warnings
+
+WARNED = [
+    ("SEQ(Open a, Heat b) WITHIN 1 min", "5:21 b shares no condition"),
+    ("SEQ(Open a, Heat b, Heat c) WHERE a.key = c.key WITHIN 1 min", "5:21 b shares no condition"),
+    ("SEQ(Open a, NOT(Heat n), Heat b) WHERE a.key = b.key WITHIN 1 min", "5:21 any of its events rejects"),
+    ("AND(SEQ(Open a, Heat b), SEQ(Open c, Heat d)) WHERE a.x = b.x AND c.x = d.x WITHIN 1 s", "5:38 c and d share"),
+    ("SEQ(Open a, Trip b) WHERE a.key = b.key WITHIN 1 min", "5:21 no events of type Trip"),
+    ("Open a WITHIN 25 h", "5:16 larger than a day"),
+    ("Open a WHERE a.x > 1 AND a.n = 1 AND a.x > 1 WITHIN 1 s", "5:50 stands twice"),
+    ("OR(Open a WHERE a.x > 1, Open a WHERE a.x > 1) WITHIN 1 s", "5:34 this branch stands twice"),
+    ("Open a WHERE FALSE WITHIN 1 s", "5:22 never true"),
+    ("Open a WHERE 1 = 2 WITHIN 1 s", "5:24 mentions no event"),
+    ("Open a WHERE a.x > 5 AND a.x < 3 WITHIN 1 s", "5:38 never true together"),
+    ("Open a WHERE 5 = a.x AND a.x > 5 WITHIN 1 s", "5:38 never true together"),
+    ("Open a WHERE a.text = red AND a.text = blue WITHIN 1 s", "5:46 never true together"),
+    ("Open a WHERE a.text = NULL WITHIN 1 s", "5:31 a missing value equals nothing"),
+    ("Open a WHERE a.text IN {red, none} WITHIN 1 s", "5:38 a missing value equals nothing"),
+    ("SEQ(Open a, Heat b) WHERE b.ts - a.ts > 1 min WITHIN 1 min", "5:47 never true"),
+    ("SEQ(Open a, Heat b) WHERE b.ts - a.ts <= 60 s WITHIN 1 min", "5:47 always true"),
+    ("SEQ(Open a, Heat b) WHERE 2 min <= b.ts - a.ts WITHIN 1 min", "5:41 never true"),
+    ("SEQ(Open a, Heat b) WHERE a.ts < b.ts WITHIN 1 min", "5:40 SEQ makes this condition always true"),
+    ("SEQ(Open a, Heat b) WHERE a.ts >= b.ts WITHIN 1 min", "5:40 SEQ makes this condition never true"),
+    ("SEQ(Open a, Heat b) WHERE a.key = b.key WITHIN 0 s", "5:49 a window of 0"),
+]
+FINE = [
+    "SEQ(Open a, Heat b) WHERE a.key = b.key AND b.ts - a.ts >= 1 min WITHIN 1 min",
+    "SEQ(Open a, NOT(Heat n), Heat b) WHERE a.key = b.key AND a.key = n.key AND n.x > 1 AND n.x < 0 WITHIN 1 d",
+    "AND(Open a, Heat b) WHERE a.key = b.key AND a.x > 3 AND b.x < 3 AND a.x >= 4 WITHIN 0 s",
+    "Open a WHERE a.x >= 5 AND a.x <= 5 AND (a.x > 6 OR TRUE) WITHIN 1 s",
+    "Open a WITHIN 24 h",
+]
+
+
+@pytest.mark.parametrize(("query", "expected"), WARNED)
+def test_warnings(query: str, expected: str) -> None:
+    report = found(format_text(f"{HEAD}PATTERN {query}", len(HEAD)))
+    one_line = found(f"{HEAD}PATTERN {query}")
+    assert report.errors == () and report.pattern is not None
+    place, _, part = expected.partition(" ")
+    assert [part in warning.what for warning in report.warnings] == [True], report.warnings
+    assert place in [f"{warning.line}:{warning.column}" for warning in one_line.warnings if part in warning.what]
+    assert any("layout" in warning.what for warning in one_line.warnings)
+
+
+@pytest.mark.parametrize("query", FINE)
+def test_no_warning_where_all_is_well(query: str) -> None:
+    assert found(format_text(f"{HEAD}PATTERN {query}", len(HEAD))).warnings == ()
+
+
+def test_warnings_of_the_front_matter() -> None:
+    query = "PATTERN SEQ(Open a, Heat b)\nWHERE a.key = b.key AND a.x > low AND a.key IN good\nWITHIN w\n"
+    front = "---\nsource: doors\nparams: {low: 1, w: 2 min, high: 3}\nsets: {good: [x], bad: [y]}\nrates: {a: 1}\n---\n"
+    assert [(w.line, w.what.split(",")[0]) for w in found(front + query).warnings] == [
+        (2, "the front matter has no description"), (3, "high is never used"), (4, "bad is never used"),
+        (5, "rates say nothing of b"),
+    ]  # fmt: skip
+    bare = found("PATTERN Open a\nWITHIN 1 s\n").warnings
+    assert len(bare) == 1 and "names no source" in bare[0].what
+
+
+# ---- layout
+
+MESSY = """# head
+
+# more
+pattern or(seq(A a,B b) where a.x==b.x and
+ a.y>-1, # first
+  SEQ(C c, # see
+   D+ d)
+   where c.x <> d.x # why
+   and # note
+   avg(d.y)=1
+   # own
+   AND c.z ∈ {red, 'b # lue'}and d.x>2*-(c.x+-1))
+WHERE TRUE and not(FALSE   or 1=1)
+
+
+WITHIN 5 min # end
+# bye"""
+
+NEAT = """# head
+
+# more
+PATTERN OR(SEQ(A a, B b) WHERE a.x = b.x
+      AND a.y > -1,  # first
+  SEQ(C c,  # see
+    D+ d)
+    WHERE c.x != d.x  # why
+      AND  # note
+        AVG(d.y) = 1
+      # own
+      AND c.z IN {red, 'b # lue'} AND d.x > 2 * -(c.x + -1))
+WHERE TRUE AND NOT (FALSE OR 1 = 1)
+
+WITHIN 5 min  # end
+# bye
+"""
+
+
+def test_layout_of_a_messy_query() -> None:
+    assert laid_out(MESSY) == NEAT == laid_out(NEAT)
+
+
+def test_long_lines_break_at_their_outermost_places() -> None:
+    where = " AND ".join(f"(a.x{i} > 1 OR b.x{i} < 2)" for i in range(6))
+    text = laid_out(f"PATTERN OR(SEQ(A a, B b) WHERE {where}, SEQ(A a, B b) WHERE a.x = b.x) WITHIN 1 s")
+    assert text.splitlines()[:5] == [
+        "PATTERN OR(", "  SEQ(A a, B b)", "    WHERE (a.x0 > 1 OR b.x0 < 2)", "      AND (a.x1 > 1 OR b.x1 < 2)",
+        "      AND (a.x2 > 1 OR b.x2 < 2)",
+    ]  # fmt: skip
+    assert text.splitlines()[-3:] == ["  SEQ(A a, B b) WHERE a.x = b.x", ")", "WITHIN 1 s"]
+    assert max(map(len, text.splitlines())) <= WIDTH
+
+
+def test_front_matter_and_the_authors_lines_stay() -> None:
+    text = HEAD + "PATTERN SEQ(Open a, Heat b)\nWHERE a.x = b.x AND a.n = 1\n  AND b.n = 2\nWITHIN 1 s\n"
+    assert laid_out(text) == text
+    odd = "# c\n---\nsource:   doors   # why\noutput: [ n ]\n---\n\n\nPATTERN Open a WITHIN 1 s"
+    assert laid_out(odd).startswith(odd[: odd.index("\n\n\nPATTERN")] + "\n")
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+def test_shipped_patterns_are_laid_out_and_without_errors(path: Path) -> None:
+    text = path.read_text()
+    assert laid_out(text) == text
+    assert lint(text, name=path.stem).errors == ()
+
+
+def test_examples_of_the_language_page_are_without_errors() -> None:
+    blocks = [block.split("```")[0] for block in PAGE.read_text().split("```pattern\n")[1:]]
+    assert len(blocks) >= 4
+    for block in blocks:
+        assert lint(block).errors == ()
+        assert laid_out(laid_out(block)) == laid_out(block)
+
+
+@settings(max_examples=150, deadline=None)
+@given(queries(), st.integers(0, 2**32))
+def test_layout_keeps_meaning_and_comments_and_is_its_own_layout(query: tuple, seed: int) -> None:
+    """Random patterns with line breaks, blanks and comments thrown in between the tokens."""
+    from jobs.cep.lexer import pieces
+
+    draw = random.Random(seed)
+    noise = ["", "", " ", "\n", "\n\n  ", " # note\n", "\n# own\n  "]
+    text = "".join(
+        (piece.text if piece.kind != "space" else " ") + draw.choice(noise) for piece in pieces(f"{text_of(query)} s")
+    )
+    try:
+        before = compile_pattern(text)
+    except DefinitionError:
+        return  # such as an aggregate over a name that another branch repeats
+    neat = laid_out(text)
+    assert laid_out(neat) == neat
+    assert compile_pattern(neat).definition_hash == before.definition_hash
+    assert neat.count("#") == text.count("#")
+    assert all(line == line.rstrip() for line in neat.splitlines())
+
+
+# ---- the command
+
+
+def test_command_prints_findings_and_exits_with_3_only_for_errors(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    good, bad = tmp_path / "good.sase", tmp_path / "bad.sase"
+    good.write_text("---\nsource: stock\ndescription: d\n---\nPATTERN SEQ(Bar a, Bar b)\nWITHIN 2 d\n")
+    bad.write_text("---\nsource: stock\n---\nPATTERN SEQ(Bar a) WHERE a.klose > 1 AND a.open > 'x' WITHIN 1\n")
+    assert main(["lint", str(good)]) == 0
+    out = capsys.readouterr().out
+    assert f"warning: {good}:5:20: b shares no condition" in out and "larger than a day" in out
+    assert out.endswith("1 file: 0 errors, 2 warnings\n")
+    assert main(["lint", str(good), str(bad)]) == 3
+    out = capsys.readouterr().out
+    assert f"error: {bad}:4:26: the events have no attribute klose\n    PATTERN" in out
+    assert "hint: Did you mean close?" in out and "2 files: 3 errors, 2 warnings" in out
+    assert main(["lint", str(tmp_path / "none.sase")]) == 2
+    (tmp_path / "latin.sase").write_bytes(b"# \xe9\n")
+    assert main(["lint", str(tmp_path / "latin.sase")]) == 3
+
+
+def test_fix_writes_the_layout_into_good_files_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    messy, bad = tmp_path / "messy.sase", tmp_path / "bad.sase"
+    messy.write_text(MESSY)
+    messy.chmod(0o640)
+    bad.write_text("pattern A a within 1")
+    assert main(["lint", "--fix", str(messy), str(bad)]) == 3
+    assert messy.read_text() == NEAT and bad.read_text() == "pattern A a within 1"
+    assert messy.stat().st_mode & 0o777 == 0o640
+    assert capsys.readouterr().out.endswith("1 file laid out\n")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.sase", "messy.sase"]
+    assert main(["lint", "--fix", str(messy)]) == 0
+    assert capsys.readouterr().out.endswith("0 files laid out\n")
