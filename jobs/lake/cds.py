@@ -81,7 +81,7 @@ def _exercise() -> None:
 
     home = Home.from_env()
     spark = spark_session(home, "class archive")
-    tables.ensure_table(spark, home, STATE)
+    tables.ensure_table(home, STATE)
     key = {"model": "m", "group_id": "", "fingerprint": "f"}
     kind = STATE.arrow()
     for base, text in enumerate(("a", "b")):

@@ -82,7 +82,7 @@ def staged_change(
         day_column: a timestamp whose UTC day owns the row, or a date.
         only: ``(column, value)``: the part of the table that this writer owns.
     """
-    tables.ensure_table(spark, home, table)
+    tables.ensure_table(home, table)
     base = tables.version(home, table.schema, table.name)
     assert base is not None
     whole = Days(min(days), Days.one(max(days)).end)

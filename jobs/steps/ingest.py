@@ -144,7 +144,7 @@ class _Attempt:
         """All writes, in their order."""
         source, home = self.source, self.home
         for table in (raw_table(source), events_table(source), quarantine_table(source)):
-            tables.ensure_table(self.spark, home, table)
+            tables.ensure_table(home, table)
         with ExitStack() as stack:
             tasks, loads = self._tasks()
             parsed, counts = self._parse(tasks, stack)

@@ -25,7 +25,7 @@ AFTER = [thing("a"), thing("b", 1, 2.5), thing("d", 123_456), thing("n", 3, floa
 
 def _put(spark: SparkSession, home: Home, rows: list[dict[str, Any]], by: str = "arrow", **options: Any) -> Applied:
     """Make the table equal to ``rows``."""
-    tables.ensure_table(spark, home, THINGS)
+    tables.ensure_table(home, THINGS)
     base = tables.version(home, "matches", "things")
     assert base is not None
     diff: Any

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 def test_a_table_has_comments_constraints_and_the_change_feed(spark: SparkSession, home: Home) -> None:
-    tables.ensure_table(spark, home, THINGS)
-    tables.ensure_table(spark, home, THINGS)
+    tables.ensure_table(home, THINGS)
+    tables.ensure_table(home, THINGS)
     assert tables.version(home, "matches", "things") == 0
     log = Path(home.table("matches", "things"), "_delta_log", "00000000000000000000.json").read_text().splitlines()
     actions = {key: value for line in log for key, value in json.loads(line).items()}
@@ -45,7 +45,7 @@ def test_a_table_has_comments_constraints_and_the_change_feed(spark: SparkSessio
 
 
 def test_microseconds_survive_and_filters_without_a_jvm_miss_nothing(spark: SparkSession, home: Home) -> None:
-    tables.ensure_table(spark, home, THINGS)
+    tables.ensure_table(home, THINGS)
     frame = spark.createDataFrame(things([thing("a", 123_456), thing("b", 123_999)]), spark_schema(THINGS.arrow()))
     frame.coalesce(1).write.format("delta").mode("append").save(home.table("matches", "things"))
     back = tables.arrow(home, "matches", "things", columns=["id", "ts"])

@@ -167,7 +167,7 @@ def readings(i: int, seed: int = 0) -> list[dict]:
 def deliver(spark, lab, contents: dict[int, list[dict]]) -> None:
     """What an ingest leaves: the events of whole days, replaced, and their checksums."""
     table = events_table(load_sources(lab)["lab"])
-    tables.ensure_table(spark, lab, table)
+    tables.ensure_table(lab, table)
     from jobs.lake.types import spark_schema
 
     arrow = pa.Table.from_pylist([row for rows in contents.values() for row in rows], schema=table.arrow())
