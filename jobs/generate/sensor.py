@@ -14,7 +14,7 @@ from jobs.generate.shape import Cells, Grid, Planted, Shape
 
 _SLOW, _FAST, _MOVE = range(300, 303)
 _CHANNELS = ("R1", "R2", "R3", "R4", "R5", "R6", "R7", "R8", "temp", "humidity")
-_R1, _R3, _R8, _TEMP, _HUMIDITY = 0, 2, 7, 8, 9
+_R1, _R3, _R7, _R8, _TEMP, _HUMIDITY = 0, 2, 6, 7, 8, 9
 _QUICK = (1, 2, 3, 6, 7)
 #: Level, slow and fast amplitude of the gas sensors, of `temp` and of `humidity`.
 _CURVES = ((10_000, 300, 60), (27_000, 2_000, 300), (60_000, 5_000, 800))
@@ -89,7 +89,12 @@ class SensorReadings(Shape):
 
     @property
     def plants(self) -> dict[str, Callable[[int, int, int], tuple[Cells, Planted]]]:
-        return {"gas_onset": self._gas_onset, "gas_stays": self._gas_stays, "sensors_agree": self._sensors_agree}
+        return {
+            "gas_onset": self._gas_onset,
+            "gas_stays": self._gas_stays,
+            "sensors_agree": self._sensors_agree,
+            "air_changes": self._air_changes,
+        }
 
     def _at(self, key: int, first: int, slot: int) -> int:
         return int(self.background(np.array([[first + slot]]), np.array([[key]]))["value"][0, 0])
@@ -111,3 +116,11 @@ class SensorReadings(Shape):
         cells = {(key, end): {"value": self._at(key, first, slot) * 75 // 100} for key, end in ends.items()}
         match = {"a": (_R3, slot), "a_low": (_R3, ends[_R3]), "b": (_R8, slot), "b_low": (_R8, ends[_R8])}
         return cells, match
+
+    def _air_changes(self, first: int, slot: int, number: int) -> tuple[Cells, Planted]:
+        end = slot + 1 + number // 2 % 3
+        if number % 2:
+            cells = {(_HUMIDITY, end): {"value": self._at(_HUMIDITY, first, slot) + 2_500}}
+            return cells, {"dry": (_HUMIDITY, slot), "humid": (_HUMIDITY, end)}
+        cells = {(_R7, end): {"value": self._at(_R7, first, slot) * 55 // 100}}
+        return cells, {"clean": (_R7, slot), "gas": (_R7, end)}

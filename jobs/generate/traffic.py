@@ -110,6 +110,7 @@ class TrafficReadings(Shape):
             "queue_spillback": self._queue_spillback,
             "stuck": self._stuck,
             "queue_tail": self._queue_tail,
+            "jam_holds": self._jam_holds,
         }
 
     def _station(self, number: int) -> int:
@@ -135,6 +136,12 @@ class TrafficReadings(Shape):
         key = self._station(number)
         cells = {(key, place): _reading(150, 300) for place in range(slot, slot + 7)}
         return cells, {"early": (key, slot), "late": (key, slot + 6)}
+
+    def _jam_holds(self, first: int, slot: int, number: int) -> tuple[Cells, Planted]:
+        key = self._station(number)
+        # Slow until the hour is over, but not so slow that it is stop and go.
+        cells = {(key, slot): _reading(640, 400)} | {(key, slot + i): _reading(300, 420) for i in range(1, 13)}
+        return cells, {"before": (key, slot), "jam": (key, slot + 1 + number // 64 % 3)}
 
     def _queue_tail(self, first: int, slot: int, number: int) -> tuple[Cells, Planted]:
         key, gap = self._station(number), number // 64 % 3 - 1

@@ -108,6 +108,16 @@ def stuck(events: Events) -> Iterator[Match]:
                             yield {"early": early, "late": late}
 
 
+def jam_holds(events: Events) -> Iterator[Match]:
+    for rows in events.values():
+        for before in rows:
+            if before["speed"] >= 58:
+                hour = _later(rows, before, 60)
+                for jam in _later(rows, before, 15):
+                    if jam["speed"] <= 42 and all(row["speed"] < 55 for row in hour if row["ts"] > jam["ts"]):
+                        yield {"before": before, "jam": jam}
+
+
 def queue_tail(events: Events) -> Iterator[Match]:
     for rows, other in itertools.permutations(events.values(), 2):
         if 0 < other[0]["position"] - rows[0]["position"] <= 1.0:
@@ -154,6 +164,17 @@ def sensors_agree(events: Events) -> Iterator[Match]:
             yield {"a": a, "a_low": a_low, "b": b, "b_low": b_low}
 
 
+def air_changes(events: Events) -> Iterator[Match]:
+    for dry in events["humidity"]:
+        for humid in _later(events["humidity"], dry, 3):
+            if humid["value"] - dry["value"] >= 1:
+                yield {"dry": dry, "humid": humid}
+    for clean in events["R7"]:
+        for gas in _later(events["R7"], clean, 3):
+            if gas["value"] <= clean["value"] * 0.6:
+                yield {"clean": clean, "gas": gas}
+
+
 #: Every shipped pattern: its source and its loops.
 PATTERNS: dict[str, tuple[str, Callable[[Events], Iterator[Match]]]] = {
     "bank_follows_market": ("stock", bank_follows_market),
@@ -163,11 +184,15 @@ PATTERNS: dict[str, tuple[str, Callable[[Events], Iterator[Match]]]] = {
     "breakdown": ("traffic", breakdown),
     "queue_spillback": ("traffic", queue_spillback),
     "stuck": ("traffic", stuck),
+    "jam_holds": ("traffic", jam_holds),
     "queue_tail": ("traffic", queue_tail),
     "gas_onset": ("sensor", gas_onset),
     "gas_stays": ("sensor", gas_stays),
     "sensors_agree": ("sensor", sensors_agree),
+    "air_changes": ("sensor", air_changes),
 }
+#: Patterns that end with a negation decide so many minutes after their first event, all others at their last.
+WAITS = {"jam_holds": 60}
 
 
 def as_ids(match: Match) -> tuple[tuple[str, str | tuple[str, ...]], ...]:
@@ -178,16 +203,18 @@ def as_ids(match: Match) -> tuple[tuple[str, str | tuple[str, ...]], ...]:
     return tuple(sorted(pairs))
 
 
-def decision_day(match: Match) -> str:
-    """The UTC day of the last event of a match: no shipped pattern ends with a negation, so that is when it decides."""
-    last = max(row["ts"] for bound in match.values() for row in (bound if isinstance(bound, list) else [bound]))
-    return datetime.fromtimestamp(last // US_PER_DAY * 86_400, UTC).date().isoformat()
+def decision_day(match: Match, waits: int | None = None) -> str:
+    """The UTC day on which a match decides: that of its last event, or ``waits`` minutes after its first."""
+    times = [row["ts"] for bound in match.values() for row in (bound if isinstance(bound, list) else [bound])]
+    decision = max(times) if waits is None else min(times) + waits * MINUTE
+    return datetime.fromtimestamp(decision // US_PER_DAY * 86_400, UTC).date().isoformat()
 
 
 def counts(name: str) -> dict[str, int]:
     """Matches of a pattern in the shipped data per UTC day."""
     source, loops = PATTERNS[name]
-    return dict(sorted(Counter(decision_day(match) for match in loops(by_key(shipped(source), source))).items()))
+    days = (decision_day(match, WAITS.get(name)) for match in loops(by_key(shipped(source), source)))
+    return dict(sorted(Counter(days).items()))
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ import pytest
 from jobs.cep import compile_pattern, find, match
 from jobs.cep.library import as_dicts
 from jobs.days import day_of_us, day_start_us
-from tests.shipped.brute_force import PATTERNS, as_ids, counts
+from tests.shipped.brute_force import PATTERNS, WAITS, as_ids, counts
 from tests.shipped.shipped_data import SOURCES, by_key, shipped
 
 FOLDER = Path(__file__).resolve().parents[2] / "dags" / "config" / "patterns"
@@ -29,10 +29,12 @@ COUNTS: dict[str, dict[str, int]] = {
     "breakdown": {"2025-10-01": 5, "2025-10-02": 13, "2025-10-03": 12},
     "queue_spillback": {"2025-10-01": 5, "2025-10-02": 10, "2025-10-03": 37},
     "stuck": {"2025-10-01": 2, "2025-10-02": 26, "2025-10-03": 25, "2025-10-04": 22},
+    "jam_holds": {"2025-10-01": 3, "2025-10-02": 10, "2025-10-03": 5},
     "queue_tail": {"2025-10-01": 173, "2025-10-02": 42, "2025-10-03": 201, "2025-10-04": 91},
     "gas_onset": {"2015-08-25": 20, "2015-08-26": 26, "2015-08-27": 38},
     "gas_stays": {"2015-08-25": 3, "2015-08-26": 8, "2015-08-27": 37},
     "sensors_agree": {"2015-08-25": 18, "2015-08-26": 12, "2015-08-27": 18},
+    "air_changes": {"2015-08-26": 22, "2015-08-27": 9},
 }
 
 
@@ -109,6 +111,16 @@ def test_days_share_the_matches_out(name: str) -> None:
     assert {day: count for day, count in per_day.items() if count} == COUNTS[name]
     assert len(together) == len(set(together))
     assert set(together) == expected(name)
+
+
+def test_both_ways_of_the_alternative_and_the_wait_of_the_negation_show() -> None:
+    assert {frozenset(name for name, _ in one) for one in found("air_changes")} == {
+        frozenset({"dry", "humid"}), frozenset({"clean", "gas"}),
+    }  # fmt: skip
+    pattern = compile_pattern(text("jam_holds"))
+    assert pattern.open_right and pattern.decision == "start+W"
+    for batch in find(pattern, table("traffic")):
+        assert (batch.decision_us == batch.start_us + WAITS["jam_holds"] * 60_000_000).all()
 
 
 def test_a_person_learns_what_each_pattern_means() -> None:
