@@ -75,11 +75,7 @@ class Chain:
         if self._steps[0].name in names:
             self._offer(self._root, row)
         for instance in live:
-            if (
-                self._steps[instance.stage].name in names
-                and instance.low <= self._now <= instance.high
-                and row not in instance.rows
-            ):
+            if self._steps[instance.stage].name in names and instance.low <= self._now <= instance.high:
                 self._offer(instance, row)
         for entry in waiting:
             if entry.tests[0].name in names and entry.range[0] <= self._now <= entry.range[1]:
@@ -123,9 +119,6 @@ class Chain:
                 bounds[name] = min(bounds[name], entry.instance.end - self._in.window)
         for name, buffer in self._in.buffers.items():
             buffer.drop_before(bounds[name])
-        if self._root.members:
-            oldest = self._now - self._in.window
-            self._root.members = [row for row in self._root.members if self._ts[row] >= oldest]
 
     def _offer(self, instance: Instance, row: int) -> None:
         """Try the event on the instance's edge: ``try`` of spec 3.4, or ``iterate`` of 5.4."""
@@ -153,8 +146,10 @@ class Chain:
             for chosen in combinations(others, size):
                 rows = (*chosen, row)
                 self._evaluate(instance, self._in.extended(instance, step.name, rows, rows))
-        instance.members.append(row)
-        if instance is not self._root:
+        if instance is self._root:
+            instance.members = [*others, row]  # it lives for ever, so it keeps a window only
+        else:
+            instance.members.append(row)
             self._meter.kept(row)
 
     def _evaluate(self, instance: Instance, extended: Instance) -> None:

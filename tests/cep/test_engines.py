@@ -151,6 +151,14 @@ def test_the_tree_waits_until_every_name_has_an_event() -> None:
     assert (costs.evaluations, costs.resting, costs.states) == (0, 0, 1)
 
 
+def test_tree_instances_end_when_nothing_can_arrive_for_them() -> None:
+    pattern = compile_pattern(RISING, strict_units=False)
+    table, _ = from_dicts(stream("b1", "b1", "a2", "a2", "c3"))
+    costs = simulate(pattern, table, engine="tree").costs
+    # c, then both b's, before which there is no a
+    assert (costs.evaluations, costs.depth_first, costs.resting) == (3, 2, 0)
+
+
 @pytest.mark.parametrize(
     ("clause", "evaluations"),
     [("b.price < c.price", 1 + 2 + 1 * 2), ("a.price < c.price", 1 + 2 + 2 * 2), ("c.price > 0", 1 + 2 + 2 * 2)],
