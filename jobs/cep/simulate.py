@@ -94,17 +94,19 @@ def simulate(
     data = dataset(pattern, events, by_id=True)
     conditions, meter = Conditions(data), Meter()
     ts = data.ts.tolist()
-    found: dict[tuple[tuple[str, tuple[int, ...]], ...], None] = {}
+    found: set[tuple[tuple[str, tuple[int, ...]], ...]] = set()
     automata: list[Chain | Tree | Eager] = []
     orders = []
     all_bindings: list[dict[str, tuple[int, ...]]] = []
 
     def accept(bound: Bound) -> None:
         binding = {name: rows if isinstance(rows, tuple) else (rows,) for name, rows in sorted(bound.items())}
-        key = tuple(binding.items())
-        if len(pattern.branches) == 1 or key not in found:
-            found[key] = None
-            all_bindings.append(binding)
+        if len(pattern.branches) > 1:
+            key = tuple(binding.items())
+            if key in found:
+                return
+            found.add(key)
+        all_bindings.append(binding)
 
     for branch in pattern.branches:
         candidates = candidates_of(pattern, branch, data)

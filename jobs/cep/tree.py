@@ -28,13 +28,13 @@ class State:
         unbound: the names that can be chosen, in pattern order.
         followed: those of them that a bound name follows: their events cannot arrive any more.
         joined: those of them that share a clause with a bound name.
-        tests: the clauses to test when the name is taken.
+        tests: name to the conditions of the edge that takes it.
     """
 
     unbound: tuple[str, ...]
     followed: frozenset[str]
     joined: frozenset[str]
-    tests: dict[str, Callable[[Bound], bool]]
+    tests: dict[str, tuple[Callable[[Bound], bool], ...]]
 
 
 @dataclass
@@ -77,7 +77,11 @@ class Tree:
         self._meter.state_made()
         self._known: dict[Selection, State] = {}
         routed = {clause for clauses in routing(setting.branch).values() for clause in clauses}
-        self._clauses = [c for c in setting.branch.clauses if c.names and c not in routed]
+        self._tests = [
+            (c.names, setting.conditions.all_of((c,), frozenset()))
+            for c in setting.branch.clauses
+            if c.names and c not in routed
+        ]
         self._last = -1
         self._now = NEVER
         self._root = Node((), Instance(), dict.fromkeys(setting.branch.positive, -1), {})
@@ -137,7 +141,7 @@ class Tree:
         for row in available[chosen]:
             self._meter.costs.evaluations += 1
             at = self._in.extended(node.at, chosen, (row,), row)
-            if not state.tests[chosen](at.bound):
+            if not all(test(at.bound) for test in state.tests[chosen]):
                 continue
             if at.stage == len(self._in.branch.positive):
                 self._in.accept(at.bound)
@@ -178,14 +182,13 @@ class Tree:
         if order not in self._known:
             branch, bound = self._in.branch, set(order)
             unbound = tuple(name for name in branch.positive if name not in bound)
-            ready = {
-                name: tuple(c for c in self._clauses if name in c.names and c.names <= bound | {name})
-                for name in unbound
-            }
             self._known[order] = State(
                 unbound,
                 frozenset(name for name in unbound if branch.after[name] & bound),
-                frozenset(name for name in unbound if any(name in c.names and c.names & bound for c in self._clauses)),
-                {name: self._in.conditions.all_of(clauses, frozenset()) for name, clauses in ready.items()},
+                frozenset(name for name in unbound if any(name in names and names & bound for names, _ in self._tests)),
+                {
+                    name: tuple(test for names, test in self._tests if name in names and names <= bound | {name})
+                    for name in unbound
+                },
             )
         return self._known[order]
