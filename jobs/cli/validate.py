@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _outcomes(audit: Audit, source_name: str, days: Days) -> Iterator[Outcome]:
-    """All results of a source; a JVM starts only if there are published matches or models to look at."""
+    """All results of a source; a JVM starts only if there are published matches to look at."""
     from jobs.catalog import load_patterns
     from jobs.model_catalog import load_models
     from jobs.quality import published
@@ -58,10 +58,8 @@ def _outcomes(audit: Audit, source_name: str, days: Days) -> Iterator[Outcome]:
     patterns = [c for c in load_patterns(home, sources)[0] if c.definition.source == source_name]
     models = [m for m in load_models(home, sources)[0] if m.definition.source == source_name]
     yield published.accounting(audit, source_name, days)
-    names = [c.definition.name for c in patterns] + [m.definition.name for m in models]
-    if any(published.published_days(home, name, days) for name in names):
+    if any(published.published_days(home, c.definition.name, days) for c in patterns):
         from jobs.lake.session import spark_session
 
-        spark = spark_session(home, "validate")
-        yield from published.matches(audit, spark, source_name, patterns, days)
-        yield from published.models(audit, spark, models, days)
+        yield from published.matches(audit, spark_session(home, "validate"), source_name, patterns, days)
+    yield from published.models(audit, models, days)

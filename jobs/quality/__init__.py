@@ -5,7 +5,8 @@ Importing this package imports neither Great Expectations nor Spark; ``warm_up()
 
 from jobs.quality.accounting import audit_accounting
 from jobs.quality.audit import Audit, AuditResult, Failure, warm_up
-from jobs.quality.matches import MatchRules, audit_matches
+from jobs.quality.match_measures import MatchRules
+from jobs.quality.matches import audit_matches
 from jobs.quality.models import audit_models
 
 __all__ = [

@@ -148,14 +148,12 @@ class Audit:
         for position, result in enumerate(found.results):
             if result.success:
                 continue
-            kind = result.expectation_config.type
-            wanted: dict[str, Any] = {"partial_unexpected_count": EXAMPLES}
-            wanted["result_format"] = "COMPLETE" if kind == "unexpected_rows_expectation" else "SUMMARY"
+            wanted: dict[str, Any] = {"partial_unexpected_count": EXAMPLES, "result_format": "SUMMARY"}
             if key:
                 wanted["unexpected_index_column_names"] = list(key)
             if details:
                 result = found.results[position] = batch.validate(suite.expectations[position], result_format=wanted)
-            failures.append(_failure(result))
+            failures.append(_failure(result, key))
         self._results.append(docs.Kept.of(suite, found, batch.id, label))
         return AuditResult(label, bool(found.success), tuple(failures))
 
@@ -198,7 +196,7 @@ def _position(result: Any) -> int:
     return result.expectation_config.meta["position"]
 
 
-def _failure(result: Any) -> Failure:
+def _failure(result: Any, key: Sequence[str]) -> Failure:
     config = result.expectation_config
     kwargs = config.kwargs
     columns = kwargs.get("column") or ", ".join(kwargs.get("column_list", ()))
@@ -206,10 +204,7 @@ def _failure(result: Any) -> Failure:
     count = outcome.get("unexpected_count")
     # Without key columns the index list of pandas holds mere row numbers.
     rows: list[Any] = [row for row in outcome.get("partial_unexpected_index_list") or () if isinstance(row, dict)]
-    if config.type == "unexpected_rows_expectation":
-        count = outcome.get("observed_value")
-        rows = list((outcome.get("details") or {}).get("unexpected_rows") or ())
-    elif not rows:
+    if not rows:
         rows = [r if isinstance(r, dict) else {columns: r} for r in outcome.get("partial_unexpected_list") or ()]
     message = config.description or config.type
     if trouble := _trouble(result):
@@ -217,8 +212,13 @@ def _failure(result: Any) -> Failure:
     elif config.type == "expect_table_columns_to_match_set":
         mismatched = (outcome.get("details") or {}).get("mismatched", {})
         rows = [{kind: ", ".join(sorted(names)) for kind, names in mismatched.items()}]
-    examples = tuple({str(k): _plain(v) for k, v in _as_dict(row).items()} for row in rows[:EXAMPLES])
+    examples = tuple(_example(_as_dict(row), key) for row in rows[:EXAMPLES])
     return Failure(config.type, columns, message, count, examples)
+
+
+def _example(row: Mapping[Any, Any], key: Sequence[str]) -> dict[str, Any]:
+    """A row with its key in front, whichever engine found it."""
+    return {str(name): _plain(row[name]) for name in sorted(row, key=lambda name: name not in key)}
 
 
 def _as_dict(row: Any) -> dict[str, Any]:

@@ -1,18 +1,22 @@
-"""Gate of ``models.changes`` and ``models.metrics``: keys, owned days, counts and the guarantee (design §7)."""
+"""Gate of ``models.changes`` and ``models.metrics``: keys, owned days, counts and the guarantee (design §7).
+
+Both are small, a row per change and a row per group and day, and are held as Arrow tables: no Spark here.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from jobs.quality.audit import Audit, AuditResult
 from jobs.quality.days import per_day, span
+from jobs.quality.frames import nullable
 from schemas.models import CHANGES, KINDS, METRICS
 from schemas.table import Table
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 #: Bounds are compared with this relative room, as the monitor compares them (spec model-monitoring.md).
 ROOM = 1e-9
@@ -27,51 +31,62 @@ _METRICS_MEASURES = ("owned_day", "least_count", "guarantee_holds")
 _UNDATED = ("owned_day", "ts", "day")
 
 
-def _literal(text: str) -> str:
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+def _bounds(groups: pa.ChunkedArray, eps: float | Mapping[str, float]) -> list[float | None]:
+    """eps of each row's group, ``None`` where it is not known."""
+    names = groups.to_pylist()
+    return [eps.get(name) for name in names] if isinstance(eps, Mapping) else [float(eps)] * len(names)
 
 
-def _bound(eps: float | Mapping[str, float]) -> str:
-    """Spark SQL: eps of the row's group, null where it is not known."""
-    if not isinstance(eps, Mapping):
-        return f"cast({float(eps)!r} AS double)"
-    pairs = "".join(f"WHEN {_literal(group)} THEN cast({float(value)!r} AS double) " for group, value in eps.items())
-    return f"CASE group_id {pairs}END" if pairs else "cast(NULL AS double)"
+def _exceeded_fits(exceeded: bool | None, error: float | None, bound: float | None) -> bool | None:
+    """Whether ``exceeded`` says rightly that ``error`` is above ``bound``; ``None`` if one of them is not known."""
+    if exceeded is None or error is None or bound is None:
+        return None
+    if not error <= bound * (1 + ROOM):  # NaN is above everything
+        return exceeded
+    return not exceeded if error < bound * (1 - ROOM) else True
 
 
-def changes_measures(staged: DataFrame, eps: float | Mapping[str, float]) -> DataFrame:
+def _guarantee_holds(error: float | None, bound: float | None) -> bool:
+    return error is None or (bound is not None and error <= bound * (1 + ROOM))
+
+
+def _day_text(days: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pc.cast(pc.cast(days, pa.date32()), pa.string())
+
+
+def changes_measures(staged: pa.Table, eps: float | Mapping[str, float]) -> pa.Table:
     """``staged`` rows of models.changes with what the suite tests; as they are if a column is missing."""
-    if not set(CHANGES.column_names) <= set(staged.columns):
+    if not set(CHANGES.column_names) <= set(staged.column_names):
         return staged
-    bound = _bound(eps)
-    return staged.selectExpr(
-        "*",
-        "cast(to_date(ts) AS string) AS owned_day",
-        "event_date = to_date(ts) AS day_fits",
-        f"CASE WHEN exceeded IS NULL OR error_before IS NULL OR {bound} IS NULL THEN NULL"
-        f" WHEN error_before > {bound} * {1 + ROOM!r} THEN exceeded"
-        f" WHEN error_before < {bound} * {1 - ROOM!r} THEN NOT exceeded ELSE true END AS exceeded_fits",
+    columns = (staged["exceeded"].to_pylist(), staged["error_before"].to_pylist(), _bounds(staged["group_id"], eps))
+    fits = [_exceeded_fits(*row) for row in zip(*columns, strict=True)]
+    day = pc.cast(staged["ts"], pa.date32())
+    return (
+        staged.append_column("owned_day", _day_text(day))
+        .append_column("day_fits", pc.equal(staged["event_date"], day))
+        .append_column("exceeded_fits", pa.array(fits, pa.bool_()))
     )
 
 
-def metrics_measures(staged: DataFrame, eps: float | Mapping[str, float]) -> DataFrame:
+def metrics_measures(staged: pa.Table, eps: float | Mapping[str, float]) -> pa.Table:
     """``staged`` rows of models.metrics with what the suite tests; as they are if a column is missing."""
-    if not set(METRICS.column_names) <= set(staged.columns):
+    if not set(METRICS.column_names) <= set(staged.column_names):
         return staged
-    counts = ", ".join(f"cast({name} AS double)" for name in _COUNTS)
-    return staged.selectExpr(
-        "*",
-        "cast(day AS string) AS owned_day",
-        f"least({counts}) AS least_count",
-        f"max_error IS NULL OR coalesce(max_error <= {_bound(eps)} * {1 + ROOM!r}, false) AS guarantee_holds",
+    counts = pc.min_element_wise(*(pc.cast(staged[name], pa.float64()) for name in _COUNTS))
+    columns = (staged["max_error"].to_pylist(), _bounds(staged["group_id"], eps))
+    holds = [_guarantee_holds(*row) for row in zip(*columns, strict=True)]
+    return (
+        staged.append_column("owned_day", _day_text(staged["day"]))
+        .append_column("least_count", counts)
+        .append_column("guarantee_holds", pa.array(holds, pa.bool_()))
     )
 
 
 def audit_models(
     audit: Audit,
     model: str,
-    changes: DataFrame,
-    metrics: DataFrame,
+    changes: pa.Table,
+    metrics: pa.Table,
     days: Iterable[date],
     eps: float | Mapping[str, float],
 ) -> dict[date, str | None]:
@@ -102,7 +117,7 @@ def audit_models(
 
 
 def _table(
-    audit: Audit, template: str, table: Table, rows: DataFrame, model: str, owned: list[date], added: Sequence[str]
+    audit: Audit, template: str, table: Table, rows: pa.Table, model: str, owned: list[date], added: Sequence[str]
 ) -> dict[date, str | None]:
     params: dict[str, Any] = {
         "model": model,
@@ -110,14 +125,11 @@ def _table(
         "kinds": list(KINDS),
         "days": [day.isoformat() for day in owned],
     }
-    measured = rows.persist()
+    frame = nullable(rows)
 
     def run(day: date | None, details: bool) -> AuditResult:
-        part = measured if day is None else measured.where(f"owned_day = '{day}'")
+        part = frame if day is None else frame[frame["owned_day"] == str(day)]
         label = f"{table.path_name} of {model} of {day or span(owned)}"
         return audit.run(template, part, params, label, key=table.key, details=details)
 
-    try:
-        return per_day(owned, run, _UNDATED)
-    finally:
-        measured.unpersist()
+    return per_day(owned, run, _UNDATED)

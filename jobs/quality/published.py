@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from jobs.days import Days, day_of_us
 from jobs.lake import ops, tables
 from jobs.paths import Home
@@ -14,6 +16,8 @@ from jobs.quality.accounting import audit_accounting
 from jobs.quality.audit import Audit
 from jobs.quality.matches import audit_matches
 from jobs.quality.models import audit_models
+from schemas.models import CHANGES, METRICS
+from schemas.table import Table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -90,22 +94,25 @@ def matches(
         yield Outcome(compiled.definition.name, tuple(own), {d: why for d, why in found.items() if why is not None})
 
 
-def models(audit: Audit, spark: SparkSession, loaded: Sequence[LoadedModel], days: Days) -> Iterator[Outcome]:
-    """The changes and metrics of a source's models, model by model."""
-    from pyspark.sql import functions as F
-
+def models(audit: Audit, loaded: Sequence[LoadedModel], days: Days) -> Iterator[Outcome]:
+    """The changes and metrics of a source's models, model by model; no JVM."""
     for model in loaded:
         own = published_days(audit.home, model.definition.name, days)
         if not own:
             continue
-        frames = [
-            _between(
-                tables.read(spark, audit.home, "models", name).where(F.col("model") == model.config.name), day, own
-            )
-            for name, day in (("changes", "event_date"), ("metrics", "day"))
-        ]
-        found = audit_models(audit, model.config.name, frames[0], frames[1], own, _eps(audit.home, model))
+        changes, metrics = (
+            _rows_of(audit.home, table, [("model", "=", model.config.name), (day, "in", own)])
+            for table, day in ((CHANGES, "event_date"), (METRICS, "day"))
+        )
+        found = audit_models(audit, model.config.name, changes, metrics, own, _eps(audit.home, model))
         yield Outcome(model.definition.name, tuple(own), {d: why for d, why in found.items() if why is not None})
+
+
+def _rows_of(home: Home, table: Table, filters: list[tuple[str, str, Any]]) -> pa.Table:
+    """Published rows of a table, none if there is no table: a model can be done without a row."""
+    if not tables.exists(home, table.schema, table.name):
+        return table.arrow().empty_table()
+    return tables.arrow(home, table.schema, table.name, filters=filters)
 
 
 def _eps(home: Home, model: LoadedModel) -> float | dict[str, float]:

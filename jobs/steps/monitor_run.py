@@ -7,7 +7,7 @@ from datetime import date
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from jobs.days import Days
@@ -71,12 +71,13 @@ def _run_model(
         reduced = _rounds(spark, home, pinned, item)
         rows, eps = replay(item, reduced)
         made = {t.name: pa.Table.from_pylist(rows[t.name], schema=t.arrow()) for t in (CHANGES, METRICS, STATE)}
-        staged = {t.name: _stage(spark, t, made[t.name], f"{path}/{t.name}") for t in (CHANGES, METRICS)}
+        for table in (CHANGES, METRICS):
+            _stage(spark, table, made[table.name], f"{path}/{table.name}")
         row.rows_in, row.rows_out = len(reduced), len(rows["changes"]) + len(rows["metrics"])
 
     with phase(home, run_id, phase="audit", **log) as row:
         row.rows_in = len(rows["changes"]) + len(rows["metrics"])
-        outcome = audit_models(audit, config.name, staged["changes"], staged["metrics"], item.days, eps)
+        outcome = audit_models(audit, config.name, made["changes"], made["metrics"], item.days, eps)
         broken = {day: reason for day, reason in outcome.items() if reason is not None}
         if broken:
             row.reason = "; ".join(f"{day}: {reason}" for day, reason in sorted(broken.items()))[:1000]
@@ -141,11 +142,10 @@ def replay(item: Replay, reduced: pa.Table) -> tuple[dict[str, list[dict[str, An
     return rows, eps
 
 
-def _stage(spark: SparkSession, table: Table, rows: pa.Table, path: str) -> DataFrame:
-    """Write the rows of a table to staging, where they stay after a failed audit, and return them as a frame."""
+def _stage(spark: SparkSession, table: Table, rows: pa.Table, path: str) -> None:
+    """Write the rows of a table to staging, where they stay after a failed audit."""
     frame = spark.createDataFrame(rows.combine_chunks() if len(rows) else [], spark_schema(table.arrow()))
     frame.coalesce(1).write.parquet(path)
-    return frame
 
 
 def _fingerprints_now(home: Home, item: Replay) -> dict[date, str]:

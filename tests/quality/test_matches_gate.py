@@ -1,4 +1,7 @@
-"""The gate of match tables: good rows pass, and every expectation goes red on a row planted against it."""
+"""The gate of match tables: good rows pass, and every expectation goes red on a row planted against it.
+
+Spark measures the rows; what the suite says of measured rows is tried on pandas frames, and once on both.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +16,14 @@ import pytest
 
 from jobs.paths import Home
 from jobs.quality import Audit, AuditResult, MatchRules, audit_matches
+from jobs.quality.match_measures import measures, small_measures
+from jobs.quality.matches import judge, suite_params
 from jobs.quality.templates import template_path
 from schemas.matches import MatchName, MatchShape, matches_table
 from schemas.table import TIMESTAMP
 
 if TYPE_CHECKING:
+    import pandas as pd
     from pyspark.sql import DataFrame, SparkSession
 
 DAYS = [date(2013, 10, 7), date(2013, 10, 8)]
@@ -59,8 +65,7 @@ def frame(spark: SparkSession, rows: list[dict[str, Any]]) -> DataFrame:
     from jobs.lake.types import spark_schema
 
     schema = pa.schema([pa.field(f.name, f.type) for f in TABLE.arrow()])
-    tuples = [tuple(row.get(name) for name in schema.names) for row in rows]
-    return spark.createDataFrame(tuples, spark_schema(schema))
+    return spark.createDataFrame(pa.Table.from_pylist(rows, schema=schema), spark_schema(schema)).coalesce(1)
 
 
 @pytest.fixture(scope="module")
@@ -74,22 +79,39 @@ def events(spark: SparkSession) -> DataFrame:
     return spark.createDataFrame([(f"e{n}",) for n in range(100)], "event_id string").persist()
 
 
+@pytest.fixture(scope="module")
+def good(spark: SparkSession, events: DataFrame) -> pd.DataFrame:
+    """The good rows, measured."""
+    measured = small_measures(RULES, frame(spark, GOOD), events, 10)
+    assert measured is not None
+    return measured
+
+
+@pytest.fixture(scope="module")
+def broken(spark: SparkSession, events: DataFrame) -> pd.DataFrame:
+    """All planted rows and good ones, measured."""
+    measured = small_measures(RULES, frame(spark, [*planted(), *GOOD[1:]]), events, 100)
+    assert measured is not None
+    return measured
+
+
 def test_good_rows_pass(audit: Audit, spark: SparkSession, events: DataFrame) -> None:
     two_names = {**match(4), "c": None, "end_ts": T0 + 2 * MINUTE, "decision_ts": T0 + 2 * MINUTE}
     assert audit_matches(audit, RULES, frame(spark, [*GOOD, two_names]), DAYS, events) == dict.fromkeys(DAYS)
 
 
-def test_no_rows_pass(audit: Audit, spark: SparkSession, events: DataFrame) -> None:
-    assert audit_matches(audit, RULES, frame(spark, []), DAYS, events) == dict.fromkeys(DAYS)
+def test_no_rows_pass(audit: Audit, good: pd.DataFrame) -> None:
+    assert judge(audit, RULES, good[:0], DAYS) == dict.fromkeys(DAYS)
 
 
 def test_matches_that_wait_decide_at_the_end_of_the_window(
-    audit: Audit, spark: SparkSession, events: DataFrame
+    audit: Audit, spark: SparkSession, events: DataFrame, good: pd.DataFrame
 ) -> None:
     waiting = MatchRules("p", RULES.window_us, True, RULES.names, RULES.branches)
     late = [{**row, "decision_ts": row["start_ts"] + 10 * MINUTE} for row in GOOD]
     assert audit_matches(audit, waiting, frame(spark, late), DAYS, events) == dict.fromkeys(DAYS)
-    assert "decision_ts is start_ts + W" in str(audit_matches(audit, waiting, frame(spark, GOOD), DAYS, events))
+    early = judge(audit, waiting, good.assign(decision_off_us=-420_000_000), DAYS)
+    assert "decision_ts is start_ts + W" in str(early)
 
 
 def _later(row: dict[str, Any]) -> None:
@@ -140,13 +162,13 @@ def planted() -> list[dict[str, Any]]:
 
 
 def test_each_broken_row_is_found_by_its_expectation(
-    audit: Audit, spark: SparkSession, events: DataFrame, monkeypatch: pytest.MonkeyPatch
+    audit: Audit, broken: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All planted rows at once; every expectation must show the rows that were planted against it."""
     results: list[AuditResult] = []
     plain = Audit.run
     monkeypatch.setattr(Audit, "run", lambda *args, **kwargs: results.append(plain(*args, **kwargs)) or results[-1])
-    outcome = audit_matches(audit, RULES, frame(spark, [*planted(), *GOOD[1:]]), DAYS[:1], events)
+    outcome = judge(audit, RULES, broken, DAYS[:1])
     assert "every match has an id" in str(outcome[DAYS[0]]) and "\n" not in str(outcome[DAYS[0]])
     found = {failure.message: failure for failure in results[0].failures}
     for row, (case, (_, words)) in zip(planted(), PLANTED.items(), strict=True):
@@ -157,26 +179,63 @@ def test_each_broken_row_is_found_by_its_expectation(
     assert {message for message in found if not any(words in message for words in said)} == set()
 
 
-def test_a_bad_day_alone_is_held_back(audit: Audit, spark: SparkSession, events: DataFrame) -> None:
+def test_rows_are_measured_alike_however_many_there_are(
+    audit: Audit, spark: SparkSession, events: DataFrame, broken: pd.DataFrame
+) -> None:
+    """The way for large outputs gives the same measures, and the suite on Spark finds the same broken."""
+    few = broken.astype(object).where(broken.notna(), None)
+    with measures(RULES, frame(spark, [*planted(), *GOOD[1:]]), events) as measured:
+        many = [row.asDict() for row in measured.collect()]
+        params = suite_params(RULES, DAYS[:1])
+        outcomes = [audit.run("matches", rows, params, "both", details=False) for rows in (measured, broken)]
+
+    def sorted_rows(rows: list[dict[str, Any]]) -> list[str]:
+        return sorted(str(sorted((name, str(value)) for name, value in row.items())) for row in rows)
+
+    assert sorted_rows(many) == sorted_rows(few.to_dict("records"))
+    assert outcomes[0] == outcomes[1] and len(outcomes[0].failures) > 10
+
+
+def test_large_outputs_have_the_same_outcome(audit: Audit, spark: SparkSession, events: DataFrame) -> None:
     bad = {**match(1), "c": {**match(1)["c"], "event_id": "e999"}}
-    outcome = audit_matches(audit, RULES, frame(spark, [bad, *GOOD[1:]]), DAYS, events)
+    staged = frame(spark, [bad, *GOOD[1:]]).persist()
+    few, many = (audit_matches(audit, RULES, staged, DAYS, events, small=limit) for limit in (3, 2))
+    assert few == many
+    assert many[DAYS[1]] is None and "unknown_event=e999" in str(many[DAYS[0]])
+
+
+def test_small_outputs_cost_three_spark_jobs(audit: Audit, spark: SparkSession, events: DataFrame) -> None:
+    staged = frame(spark, GOOD).repartition(2).persist()
+    staged.count(), events.count()
+    scheduler = spark.sparkContext._jsc.sc().dagScheduler()
+    before = scheduler.nextJobId()
+    audit_matches(audit, RULES, staged, DAYS, events)
+    assert scheduler.nextJobId() - before <= 3
+
+
+def test_a_bad_day_alone_is_held_back(audit: Audit, good: pd.DataFrame) -> None:
+    bad = good["match_id"] == f"{1:032x}"
+    outcome = judge(audit, RULES, good.assign(unknown_event=[("e999" if row else None) for row in bad]), DAYS)
     assert outcome[DAYS[1]] is None
     reason = outcome[DAYS[0]] or ""
     assert "every bound event exists" in reason and "broken by 1 row" in reason
-    assert f"match_id={1:032x}" in reason and "event_id=e999" in reason and "2013-10-07" in reason
+    assert f"match_id={1:032x}" in reason and "unknown_event=e999" in reason and "2013-10-07" in reason
 
 
-def test_a_match_of_a_foreign_day_fails_every_day(audit: Audit, spark: SparkSession, events: DataFrame) -> None:
-    outcome = audit_matches(audit, RULES, frame(spark, [*GOOD, match(4, day=2)]), DAYS, events)
+def test_a_match_of_a_foreign_day_fails_every_day(audit: Audit, good: pd.DataFrame) -> None:
+    foreign = good.assign(decision_day=[*good["decision_day"][:2], "2013-10-09"])
+    outcome = judge(audit, RULES, foreign, DAYS)
     assert all("a day that this run owns" in (reason or "") for reason in outcome.values())
 
 
-def test_a_missing_or_extra_column_fails_every_day(audit: Audit, spark: SparkSession, events: DataFrame) -> None:
-    more = frame(spark, GOOD[:1]).selectExpr("*", "match_id AS extra")
-    for wrong in (frame(spark, GOOD[:1]).drop("c"), more):
-        outcome = audit_matches(audit, RULES, wrong, DAYS, events)
+def test_a_missing_or_extra_column_fails_every_day(
+    audit: Audit, spark: SparkSession, events: DataFrame, good: pd.DataFrame
+) -> None:
+    missing = audit_matches(audit, RULES, frame(spark, GOOD[:1]).drop("c"), DAYS, events)
+    extra = judge(audit, RULES, good.assign(extra=1), DAYS)
+    for outcome, words in ((missing, "missing=c"), (extra, "extra")):
         assert all("the columns are those of" in (reason or "") for reason in outcome.values())
-        assert ("extra" if wrong is more else "missing=c") in str(outcome)
+        assert words in str(outcome)
 
 
 def test_every_expectation_of_the_template_is_broken_here() -> None:

@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import deepcopy
 from datetime import UTC, date, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from jobs.paths import Home
 from jobs.quality import Audit, AuditResult, audit_models
+from jobs.quality.models import changes_measures
 from schemas.models import CHANGES, METRICS
 from schemas.table import Table
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 DAYS = [date(2025, 10, 1), date(2025, 10, 2)]
 EPS = {"north": 0.5, "south": 2.0}
@@ -41,11 +39,8 @@ CHANGED = [change(1), change(2, kind="sync", error_before=0.3, exceeded=False), 
 MEASURED = [metric("north"), metric("south", max_error=1.9), metric("north", day=1, max_error=0.5 * (1 + 1e-12))]
 
 
-def frame(spark: SparkSession, table: Table, rows: list[dict[str, Any]]) -> DataFrame:
-    from jobs.lake.types import spark_schema
-
-    schema = pa.schema([pa.field(f.name, f.type) for f in table.arrow()])
-    return spark.createDataFrame([tuple(row.get(name) for name in schema.names) for row in rows], spark_schema(schema))
+def rows_of(table: Table, rows: list[dict[str, Any]]) -> pa.Table:
+    return pa.Table.from_pylist(rows, schema=table.arrow())
 
 
 @pytest.fixture(scope="module")
@@ -55,28 +50,45 @@ def audit(tmp_path_factory: pytest.TempPathFactory) -> Audit:
 
 
 def run(
-    audit: Audit,
-    spark: SparkSession,
-    changes: list[dict[str, Any]],
-    metrics: list[dict[str, Any]],
-    days: list[date] = DAYS,
+    audit: Audit, changes: list[dict[str, Any]], metrics: list[dict[str, Any]], days: list[date] = DAYS
 ) -> dict[date, str | None]:
-    return audit_models(audit, "m", frame(spark, CHANGES, changes), frame(spark, METRICS, metrics), days, EPS)
+    return audit_models(audit, "m", rows_of(CHANGES, changes), rows_of(METRICS, metrics), days, EPS)
 
 
-def test_good_rows_pass(audit: Audit, spark: SparkSession) -> None:
-    assert run(audit, spark, CHANGED, MEASURED) == dict.fromkeys(DAYS)
+def test_good_rows_pass(audit: Audit) -> None:
+    assert run(audit, CHANGED, MEASURED) == dict.fromkeys(DAYS)
 
 
-def test_the_guarantee_holds_back_the_day_that_breaks_it(audit: Audit, spark: SparkSession) -> None:
-    outcome = run(audit, spark, CHANGED, [metric("north"), metric("south", day=1, max_error=2.1)])
+def test_no_rows_pass(audit: Audit) -> None:
+    assert run(audit, [], []) == dict.fromkeys(DAYS)
+
+
+def test_the_guarantee_holds_back_the_day_that_breaks_it(audit: Audit) -> None:
+    outcome = run(audit, CHANGED, [metric("north"), metric("south", day=1, max_error=2.1)])
     assert outcome[DAYS[0]] is None
     assert "max_error (after resolution) <= eps" in str(outcome[DAYS[1]]) and "group_id=south" in str(outcome[DAYS[1]])
 
 
-def test_an_error_without_a_known_bound_is_not_a_guarantee(audit: Audit, spark: SparkSession) -> None:
-    outcome = run(audit, spark, [], [metric("west")], DAYS[:1])
+def test_an_error_without_a_known_bound_is_not_a_guarantee(audit: Audit) -> None:
+    outcome = run(audit, [], [metric("west")], DAYS[:1])
     assert "max_error (after resolution) <= eps" in str(outcome[DAYS[0]])
+
+
+@pytest.mark.parametrize(
+    ("exceeded", "error", "bound", "fits"),
+    [
+        (True, 0.6, 0.5, True), (False, 0.6, 0.5, False), (True, 0.4, 0.5, False), (False, 0.4, 0.5, True),
+        (True, 0.5, 0.5, True), (False, 0.5, 0.5, True), (False, 0.5 * (1 + 1e-12), 0.5, True),
+        (None, 0.6, 0.5, None), (False, None, 0.5, None), (False, 0.6, None, None),
+        (True, float("nan"), 0.5, True), (False, float("nan"), 0.5, False),
+    ],
+)  # fmt: skip
+def test_exceeded_is_judged_where_all_is_known(
+    exceeded: bool | None, error: float | None, bound: float | None, fits: bool | None
+) -> None:
+    row = rows_of(CHANGES, [change(1, exceeded=exceeded, error_before=error)])
+    eps = {} if bound is None else {"north": bound}
+    assert changes_measures(row, eps)["exceeded_fits"].to_pylist() == [fits]
 
 
 PLANTED_CHANGES: dict[str, Callable[[dict[str, Any]], object]] = {
@@ -109,9 +121,7 @@ PLANTED_METRICS: dict[str, Callable[[dict[str, Any]], object]] = {
 }
 
 
-def test_each_broken_row_is_found_by_its_expectation(
-    audit: Audit, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_broken_row_is_found_by_its_expectation(audit: Audit, monkeypatch: pytest.MonkeyPatch) -> None:
     """All planted rows at once; every expectation must go red, and nothing else."""
     changes, metrics = deepcopy(CHANGED[:2]), deepcopy(MEASURED[:2])
     for number, breaking in enumerate(PLANTED_CHANGES.values(), 10):
@@ -123,7 +133,7 @@ def test_each_broken_row_is_found_by_its_expectation(
     results: list[AuditResult] = []
     plain = Audit.run
     monkeypatch.setattr(Audit, "run", lambda *args, **kwargs: results.append(plain(*args, **kwargs)) or results[-1])
-    outcome = run(audit, spark, changes, metrics, DAYS[:1])
+    outcome = run(audit, changes, metrics, DAYS[:1])
     assert "models.changes of m" in str(outcome[DAYS[0]])
     for result, planted in zip(results, (PLANTED_CHANGES, PLANTED_METRICS), strict=True):
         assert len(result.failures) == len(planted)
@@ -131,7 +141,13 @@ def test_each_broken_row_is_found_by_its_expectation(
             assert any(words in failure.message for failure in result.failures), words
 
 
-def test_a_missing_column_fails_every_day(audit: Audit, spark: SparkSession) -> None:
-    less = frame(spark, METRICS, MEASURED).drop("r2")
-    outcome = audit_models(audit, "m", frame(spark, CHANGES, []), less, DAYS, EPS)
+def test_a_value_that_is_no_number_breaks_what_bounds_it(audit: Audit) -> None:
+    """NaN is not missing."""
+    for column, words in (("r2", "R squared"), ("carried_share", "carried_share is a share")):
+        assert words in str(run(audit, [], [metric("north", **{column: float("nan")})], DAYS[:1]))
+
+
+def test_a_missing_column_fails_every_day(audit: Audit) -> None:
+    less = rows_of(METRICS, MEASURED).drop_columns("r2")
+    outcome = audit_models(audit, "m", rows_of(CHANGES, []), less, DAYS, EPS)
     assert all("the columns are those of models.metrics" in (reason or "") for reason in outcome.values())
