@@ -32,7 +32,8 @@ from schemas.table import Table
 TARGET_ROWS = 400_000
 
 _COUNTS = ("evaluations", "evaluations_neg", "evaluations_pre")
-_REPORT = pa.schema([pa.field("_report", pa.string())])
+#: The column beside the table's that carries what a group has to say.
+REPORT = pa.schema([pa.field("_report", pa.string())])
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ def detect_matches(
 
     Returns:
         The table's columns and ``_report``, a JSON text that is set on one extra row per group (all else null there):
-        evaluation counts, or the error that stopped the group. Split it off with :func:`split_report`.
+        evaluation counts, or the error that stopped the group; see :func:`count_reports`.
     """
     candidates = _in_range(events, cut)
     wanted = pattern.candidate_sql()
@@ -84,7 +85,7 @@ def detect_matches(
         candidates = candidates.where(F.expr(wanted))
     sliced = candidates.withColumn("_slice", F.explode(_slices_of(cut)))
     by = ["_slice"] + ([pattern.partition_key] if pattern.partition_key else [])
-    schema = spark_schema(pa.unify_schemas([_nullable(table.arrow()), _REPORT]))
+    schema = spark_schema(pa.unify_schemas([_nullable(table.arrow()), REPORT]))
     return sliced.groupBy(*by).applyInArrow(_matcher(pattern, table, cut, rates), schema)
 
 
@@ -104,21 +105,21 @@ def count_candidates(events: DataFrame, pattern: Pattern, cut: Sequence[Slice]) 
     return found
 
 
-def split_report(staged: DataFrame) -> tuple[DataFrame, dict[str, int]]:
-    """Split staged rows into the matches and the summed counts of all groups.
+def count_reports(reports: Iterable[str]) -> dict[str, int]:
+    """Evaluations summed over the reports of all groups.
 
     Raises:
         ChainlakeError: the error that stopped a group, as the kernel raised it.
     """
     counts = dict.fromkeys(_COUNTS, 0)
-    for (text,) in staged.where(F.col("_report").isNotNull()).select("_report").collect():
+    for text in reports:
         report = json.loads(text)
         if "error" in report:
             kind = getattr(jobs.errors, report["error"], InfrastructureError)
             raise kind(report["what"], **report["details"])
         for name in _COUNTS:
             counts[name] += report[name]
-    return staged.where(F.col("_report").isNull()).drop("_report"), counts
+    return counts
 
 
 def _in_range(events: DataFrame, cut: Sequence[Slice]) -> DataFrame:
@@ -149,7 +150,7 @@ def _matcher(
 ) -> Callable[[tuple[pa.Scalar, ...], Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     own = {s.number: s.own for s in cut}
     shape = _nullable(table.arrow())
-    schema = pa.unify_schemas([shape, _REPORT])
+    schema = pa.unify_schemas([shape, REPORT])
 
     def match_group(key: tuple[pa.Scalar, ...], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         statistics = Statistics()

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 
 from jobs.errors import InfrastructureError
 from jobs.lake import tables
+from jobs.lake.append import SMALL_APPEND, append_arrow
 from jobs.lake.difference import Applied, Bounds, apply_difference, difference, difference_arrow
 from jobs.paths import Home
 from schemas.table import Table
@@ -30,6 +31,10 @@ def append_raw(home: Home, table: Table, rows: DataFrame, count: int) -> None:
         InfrastructureError: the commit did not become the table's next version.
     """
     base = tables.version(home, table.schema, table.name) or 0
+    if count <= SMALL_APPEND:
+        small = rows.toArrow().cast(table.arrow())
+        append_arrow(home, table, small, app=f"ingest-{table.name}", base_version=base, mark="raw")
+        return
     rows = rows.coalesce(1) if count <= _ONE_FILE else rows.hint("rebalance", *table.partition_by)
     writer = rows.write.format("delta").mode("append")
     # A late commit of an attempt that died has this turn or an earlier one, and Delta refuses it.

@@ -1,8 +1,8 @@
 """An archive of the JVM's loaded classes, made once into the cache: it halves the CPU time of a short application.
 
 Measured on a loaded 2-core machine, start plus one table and one append: 20-23 s of JVM CPU time without, 10-11 s
-with the archive. Making it (``python -m jobs.lake.cds``, about 40 s of CPU time, 180 MB) is a step of the set-up;
-without it everything works, only slower. The JVM itself ignores an archive that does not fit.
+with the archive. ``make run`` makes it while Airflow starts (``python -m jobs.lake.cds`` by hand; 180 MB); without it
+everything works, only slower. The JVM itself ignores an archive that does not fit.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ def make_archive(home: Home) -> Path:
     with tempfile.TemporaryDirectory(prefix=".make-", dir=target.parent) as work:
         dump = Path(work, "archive.jsa")
         environment = {**os.environ, _DUMP: str(dump), "CHAINLAKE_HOME": work, "PYTHONPATH": str(PROJECT)}
-        for name in ("CHAINLAKE_LAKE", "SPARK_LOCAL_DIRS"):
+        for name in ("CHAINLAKE_LAKE", "CHAINLAKE_CONFIG", "SPARK_LOCAL_DIRS"):
             environment.pop(name, None)
-        command = [sys.executable, "-m", "jobs.lake.cds", "exercise"]
+        command = [sys.executable, "-m", "jobs.steps.exercise"]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=_MAKE_SECONDS)
         if done.returncode or not dump.is_file():
             last = (done.stderr.strip().splitlines() or ["no output"])[-1]
@@ -70,31 +70,5 @@ def make_archive(home: Home) -> Path:
     return target
 
 
-def _exercise() -> None:
-    """What every step does, so that its classes are in the archive."""
-    import pyarrow as pa
-
-    from jobs.lake import tables
-    from jobs.lake.difference import apply_difference, difference_arrow
-    from jobs.lake.session import spark_session, stop_session
-    from schemas.models import STATE
-
-    home = Home.from_env()
-    spark = spark_session(home, "class archive")
-    tables.ensure_table(home, STATE)
-    key = {"model": "m", "group_id": "", "fingerprint": "f"}
-    kind = STATE.arrow()
-    for base, text in enumerate(("a", "b")):
-        wanted = pa.Table.from_pylist([{**key, "day": 0, "state": text}], schema=kind)
-        diff = difference_arrow(tables.arrow(home, "models", "state").cast(kind), wanted, list(STATE.key), ["state"])
-        apply_difference(spark, home, STATE, diff, purpose="archive", base_version=base)
-    frame = tables.read(spark, home, "models", "state").repartition(2).sortWithinPartitions("day")
-    frame.mapInArrow(lambda batches: batches, frame.schema).write.parquet(f"{home.staging}/exercise")
-    stop_session()
-
-
 if __name__ == "__main__":
-    if sys.argv[1:] == ["exercise"]:
-        _exercise()
-    else:
-        print(make_archive(Home.from_env()))
+    print(make_archive(Home.from_env()))

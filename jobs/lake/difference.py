@@ -3,6 +3,8 @@
 A difference is the wanted rows plus a column ``_op``: ``I`` (insert), ``U`` (update), ``D`` (delete). It is computed
 by Spark, or, when both sides are small, by DuckDB on Arrow data in milliseconds; both give the same rows.
 
+Small appends, the usual case, are committed by delta-rs (``jobs.lake.append``), everything else by Spark.
+
 Every commit carries ``txnAppId`` = its purpose and ``txnVersion`` = 1 + the version its difference was taken from,
 so that Delta refuses the late commit of a dead attempt. Delta *silently skips* such a commit when the turn is long
 past, so each commit is marked and looked up in the history afterwards.
@@ -22,6 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs.errors import AuditFailed, InfrastructureError
+from jobs.lake.append import SMALL_APPEND, BrokenRule, append_arrow
 from jobs.lake.tables import version
 from jobs.lake.types import spark_schema
 from jobs.paths import Home
@@ -134,11 +137,18 @@ def apply_difference(
     """
     if version(home, table.schema, table.name) != base_version:
         raise _overtaken(table)
+    mark = f"{purpose} {uuid.uuid4().hex}"
+    if isinstance(diff, pa.Table) and len(diff) <= SMALL_APPEND and set(diff["_op"].to_pylist()) <= {"I"}:
+        _check_arrow_bounds(table, diff, bounds)
+        if not len(diff) and not force:
+            return Applied(0, 0, 0, None)
+        landed = _append_small(home, table, diff, purpose, base_version, mark)
+        if landed is not None:
+            return Applied(len(diff), 0, 0, landed)
     frame, counts, unpersist = _materialise(spark, table, diff, bounds)
     try:
         if not sum(counts.values()) and not force:
             return Applied(0, 0, 0, None)
-        mark = f"{purpose} {uuid.uuid4().hex}"
         path = home.table(table.schema, table.name)
         try:
             if counts["U"] or counts["D"]:
@@ -170,9 +180,7 @@ def _materialise(
         counts = Counter(diff["_op"].to_pylist())
         schema = spark_schema(pa.schema([*table.arrow(), pa.field("_op", pa.string())]))
         rows = diff.select(schema.names)
-        if bounds is not None and len(rows):
-            extremes = pc.min_max(rows[bounds[0]]).as_py()
-            _check_bounds(table, extremes["min"], extremes["max"], bounds)
+        _check_arrow_bounds(table, rows, bounds)
         # Spark cannot make a frame from an Arrow table without chunks.
         frame = spark.createDataFrame(rows.combine_chunks() if len(rows) else [], schema)
         return frame, counts, False
@@ -185,6 +193,20 @@ def _materialise(
         for _, _, low, high in found:
             _check_bounds(table, low, high, bounds)
     return frame, Counter({row[0]: row[1] for row in found}), True
+
+
+def _append_small(home: Home, table: Table, rows: pa.Table, app: str, base: int, mark: str) -> int | None:
+    """The version made; ``None`` if a row breaks a rule: Spark will refuse it too, and say which rule and row."""
+    try:
+        return append_arrow(home, table, rows, app=app, base_version=base, mark=mark)
+    except BrokenRule:
+        return None
+
+
+def _check_arrow_bounds(table: Table, rows: pa.Table, bounds: Bounds | None) -> None:
+    if bounds is not None and len(rows):
+        extremes = pc.min_max(rows[bounds[0]]).as_py()
+        _check_bounds(table, extremes["min"], extremes["max"], bounds)
 
 
 def _check_bounds(table: Table, low: Any, high: Any, bounds: Bounds) -> None:

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from jobs.catalog import load_patterns
-from jobs.cep.detect import Slice, count_candidates, detect_matches, slices, split_report
+from jobs.cep.detect import Slice, count_candidates, detect_matches, slices
 from jobs.cep.order import choose_order
 from jobs.cep.rates import stated_rates
 from jobs.days import Days
@@ -30,6 +30,7 @@ from jobs.quality import Audit, audit_matches, warm_up
 from jobs.sources import Source
 from jobs.steps.common import discard, staging_folder
 from jobs.steps.detect import STEP, Work, record_failure
+from jobs.steps.staged import read_staged
 from schemas.events import events_table
 
 
@@ -104,15 +105,15 @@ def _run_pattern(
         cut = slices(pattern, days, rows)
         plan = _choose(home, source, events, item, cut)
         detect_matches(events, pattern, table, cut, plan.rates).write.parquet(path)
-        staged, counts = split_report(spark.read.parquet(path))
-        per_day = _per_day(staged)
+        staged = read_staged(spark, path, table)
+        per_day = staged.per_day
         row.rows_out = sum(per_day.values())
         _check_limit(item, per_day)
-        _record_plan(home, item, per_day, counts, plan, run_id)
+        _record_plan(home, item, per_day, staged.counts, plan, run_id)
 
     with logged("audit") as row:
         row.rows_in = sum(per_day.values())
-        outcome = audit_matches(audit, pattern, staged, days, events)
+        outcome = audit_matches(audit, pattern, staged.frame, days, events)
         broken = {day: reason for day, reason in outcome.items() if reason is not None}
         if broken:
             row.reason = "; ".join(f"{day}: {reason}" for day, reason in sorted(broken.items()))[:1000]
@@ -123,7 +124,7 @@ def _run_pattern(
             home,
             definition,
             table,
-            staged,
+            staged.frame if staged.rows is None else staged.rows,
             item.fingerprints,
             outcome,
             run_id,
@@ -142,11 +143,6 @@ def _run_pattern(
             hint=f"Nothing of these days was published; the staged rows are kept in {path}.",
         )
     discard(path)
-
-
-def _per_day(staged: DataFrame) -> dict[date, int]:
-    counted = staged.groupBy(F.to_date("decision_ts").alias("day")).count().collect()
-    return {row["day"]: int(row["count"]) for row in counted}
 
 
 def _check_limit(item: Work, per_day: dict[date, int]) -> None:

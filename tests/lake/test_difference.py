@@ -100,6 +100,7 @@ def test_a_skipped_commit_is_noticed(spark: SparkSession, home: Home, monkeypatc
     from jobs.lake import difference as module
 
     append = module._append
+    monkeypatch.setattr(module, "SMALL_APPEND", -1)  # through Spark, as a large append goes
     monkeypatch.setattr(module, "_append", lambda *a: append(*a[:5], 1, a[6]))  # a turn that is past: Delta skips
     with pytest.raises(InfrastructureError, match="another writer"):
         _put(spark, home, [*BEFORE, thing("y")])

@@ -1,0 +1,52 @@
+"""Small appends by delta-rs: for exactly one version, with the turn that fences off Spark's late commits."""
+
+from __future__ import annotations
+
+import pytest
+from deltalake import DeltaTable
+
+from jobs.errors import InfrastructureError
+from jobs.lake import tables
+from jobs.lake.append import BrokenRule, append_arrow
+from jobs.paths import Home
+from tests.lake.things import THINGS, thing, things
+
+
+def _append(home: Home, base: int, *rows: dict) -> int:
+    return append_arrow(home, THINGS, things(list(rows)), app="test", base_version=base, mark=f"mark {base}")
+
+
+def _ids(home: Home) -> list[str]:
+    return sorted(tables.arrow(home, "matches", "things")["id"].to_pylist())
+
+
+def test_an_append_makes_the_next_version_and_records_turn_and_mark(home: Home) -> None:
+    tables.ensure_table(home, THINGS)
+    assert _append(home, 0, thing("a"), thing("b")) == 1
+    delta = DeltaTable(home.table("matches", "things"))
+    assert (delta.version(), delta.transaction_version("test")) == (1, 1)
+    assert delta.history(1)[0]["userMetadata"] == "mark 0"
+    assert _ids(home) == ["a", "b"]
+
+
+def test_an_append_whose_version_is_taken_fails_and_writes_nothing(home: Home) -> None:
+    tables.ensure_table(home, THINGS)
+    _append(home, 0, thing("a"))
+    with pytest.raises(InfrastructureError, match="another writer"):
+        _append(home, 0, thing("late"))
+    assert _ids(home) == ["a"]
+
+
+def test_an_append_of_nothing_is_a_commit_that_takes_the_turn(home: Home) -> None:
+    tables.ensure_table(home, THINGS)
+    assert _append(home, 0) == 1
+    assert DeltaTable(home.table("matches", "things")).transaction_version("test") == 1
+    assert _ids(home) == []
+
+
+@pytest.mark.parametrize("broken", [{"price": -1.0}, {"id": "much too long"}, {"id": None}])
+def test_a_row_that_breaks_a_rule_is_refused_with_all_others(home: Home, broken: dict) -> None:
+    tables.ensure_table(home, THINGS)
+    with pytest.raises(BrokenRule):
+        _append(home, 0, thing("a"), {**thing("b"), **broken})
+    assert tables.version(home, "matches", "things") == 0 and _ids(home) == []
