@@ -44,16 +44,21 @@ class BrokenModel:
     error: DefinitionError
 
 
-def load_models(home: Home, sources: Mapping[str, Source]) -> tuple[list[LoadedModel], list[BrokenModel]]:
+def load_models(
+    home: Home, sources: Mapping[str, Source], *, only: str | None = None
+) -> tuple[list[LoadedModel], list[BrokenModel]]:
     """Check every model file against the source it names.
 
     Args:
         home: where the configuration lies.
         sources: all sources by name.
+        only: just the model of this name.
     """
     loaded: list[LoadedModel] = []
     broken: list[BrokenModel] = []
     for file in sorted((home.config / "models").glob("*.yaml")):
+        if only is not None and file.stem != only:
+            continue
         try:
             loaded.append(_load(file, sources))
         except DefinitionError as error:

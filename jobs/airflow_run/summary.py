@@ -48,7 +48,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
 
 
 def print_summary(home: Home, chain: Chain, page: str, timing: Timing) -> None:
-    """Print everything that issue item 8 asks for."""
+    """Print rows per source, matches per pattern and day, model changes, places, two queries and the timing."""
     sources = list(chain.plan)
     print("\n== Rows per source")
     print(

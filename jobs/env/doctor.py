@@ -32,7 +32,12 @@ def check_java() -> str:
 
 
 def check_home(home: Home) -> str:
-    """``CHAINLAKE_HOME`` can be made and written to."""
+    """``CHAINLAKE_HOME`` can be made and written to, and Delta can address it."""
+    if set("[]") & set(str(home.root)):
+        raise InfrastructureError(
+            f"the data folder {home.root} has a bracket in its path, which Delta tables cannot be addressed with",
+            hint="Set CHAINLAKE_HOME to a folder without [ and ].",
+        )
     try:
         home.root.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=home.root):

@@ -1,6 +1,6 @@
 """Make the virtual environment: run by the Makefile with any Python 3, before anything is installed.
 
-Works by itself on the standard library, and every failure is one sentence (issue 3, item 2).
+Works by itself on the standard library, and every failure is one sentence.
 """
 
 import os

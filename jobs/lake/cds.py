@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
+from jobs.env.java import java_home
 from jobs.errors import InfrastructureError
 from jobs.lake.jars import delta_jars
 from jobs.paths import PROJECT, Home
@@ -29,8 +29,7 @@ def archive_path(home: Home, jars: list[Path]) -> Path:
     """Where the archive for this Java, this Spark and these JARs lies."""
     import pyspark
 
-    root = os.environ.get("JAVA_HOME")
-    java = Path(root, "bin", "java") if root else Path(shutil.which("java") or "java")
+    java = Path(os.environ.get("JAVA_HOME") or java_home(), "bin", "java")
     parts = [pyspark.__version__, pyspark.__file__, *map(str, jars), os.path.realpath(java)]
     if java.exists():
         parts.append(str(java.stat().st_mtime_ns))

@@ -14,6 +14,7 @@ import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from jobs.env.java import use_java
 from jobs.errors import InfrastructureError
 from jobs.lake.cds import java_options
 from jobs.lake.jars import delta_jars
@@ -43,6 +44,8 @@ def spark_session(home: Home, app: str, *, long_running: bool = False) -> SparkS
     running = SparkSession.getActiveSession()
     if running is not None and running.sparkContext._jsc is not None:
         return running
+    if not os.environ.get("JAVA_HOME"):
+        use_java()
     jars = delta_jars(home)
     folder = _temporary(home)
     os.environ["PYSPARK_PYTHON"] = sys.executable

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from pyarrow import parquet
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from jobs.days import Days
-from jobs.errors import AuditFailed, ChainlakeError
+from jobs.errors import AuditFailed
 from jobs.lake import tables
 from jobs.lake.event_days import EventDays, Pinned
 from jobs.lake.publish import publish_models
@@ -19,6 +21,7 @@ from jobs.lake.runs import phase
 from jobs.lake.session import spark_session
 from jobs.lake.staleness import fingerprint
 from jobs.lake.types import spark_schema
+from jobs.model_catalog import load_models
 from jobs.model_change.daily import GroupMonitor
 from jobs.model_change.library import by_day
 from jobs.model_change.reduce import reduced_schema
@@ -143,16 +146,20 @@ def replay(item: Replay, reduced: pa.Table) -> tuple[dict[str, list[dict[str, An
 
 
 def _stage(spark: SparkSession, table: Table, rows: pa.Table, path: str) -> None:
-    """Write the rows of a table to staging, where they stay after a failed audit."""
+    """Write the rows of a table to staging, where they stay after a failed audit; a local folder needs no Spark job."""
+    if "://" not in path:
+        Path(path).mkdir(parents=True)
+        parquet.write_table(rows, f"{path}/part-0.parquet")
+        return
     frame = spark.createDataFrame(rows.combine_chunks() if len(rows) else [], spark_schema(table.arrow()))
     frame.coalesce(1).write.parquet(path)
 
 
 def _fingerprints_now(home: Home, item: Replay) -> dict[date, str]:
-    """What the fingerprints are now: a day whose input moved meanwhile is left to the next run."""
-    try:
-        now = EventDays.load(home, item.model.config.source)
-        return {day: fingerprint(item.model.definition, day, now) for day in item.fingerprints}
-    except ChainlakeError as error:
-        print(f"fingerprints cannot be checked now: {error.summary}", flush=True)
+    """What the fingerprints are now: a day whose input or definition moved meanwhile is left to the next run."""
+    source, definition = item.model.source, item.model.definition
+    loaded, _ = load_models(home, {source.name: source}, only=item.model.config.name)
+    if [m.definition.definition_hash for m in loaded] != [definition.definition_hash]:
         return {}
+    now = EventDays.load(home, source.name)
+    return {day: fingerprint(definition, day, now) for day in item.fingerprints}

@@ -8,6 +8,7 @@ import socket
 import stat
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -126,3 +127,10 @@ def test_make_lists_its_targets() -> None:
     done = subprocess.run(["make"], cwd=PROJECT, capture_output=True, text=True, check=True)
     for target in ("setup", "run", "airflow", "test", "check", "lock", "clean"):
         assert f"make {target}" in done.stdout
+
+
+def test_a_folder_that_delta_cannot_address_is_refused_with_a_hint(tmp_path: Path) -> None:
+    home = replace(Home.from_env(), root=tmp_path / "a[1]")
+    with pytest.raises(InfrastructureError, match="bracket") as raised:
+        doctor.check_home(home)
+    assert raised.value.hint is not None and not home.root.exists()
