@@ -28,26 +28,38 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print one line per table, and one per broken day."""
+    """Print one line per table, and one per broken day.
+
+    Raises:
+        DefinitionError: a pattern or model of the source cannot be read; all others were looked at.
+    """
     from jobs.quality import Audit, warm_up
+    from jobs.steps.common import raise_together
 
     days = Days.parse(args.start, args.end)
     home = Home.from_env()
     warm_up()
     audit = Audit(home)
     broken = 0
-    for outcome in _outcomes(audit, args.source, days):
+    unread: list[tuple[str, BaseException]] = []
+    for outcome in _outcomes(audit, args.source, days, unread):
         broken += len(outcome.broken)
         state = "BROKEN" if outcome.broken else "ok" if outcome.days else "nothing published"
         print(f"{outcome.what}: {state}, {len(outcome.days)} day{'' if len(outcome.days) == 1 else 's'}")
         for day, why in sorted(outcome.broken.items()):
             print(f"  {day}: {why}")
     print(f"Data Docs: {audit.build_docs()}")
+    raise_together(unread, "all others were looked at")
     return 1 if broken else 0
 
 
-def _outcomes(audit: Audit, source_name: str, days: Days) -> Iterator[Outcome]:
-    """All results of a source; a JVM starts only if there are published matches to look at."""
+def _outcomes(
+    audit: Audit, source_name: str, days: Days, unread: list[tuple[str, BaseException]]
+) -> Iterator[Outcome]:
+    """All results of a source; a JVM starts only if there are published matches to look at.
+
+    Definitions that cannot be read, and so not be looked at, are added to ``unread``.
+    """
     from jobs.catalog import load_patterns
     from jobs.model_catalog import load_models
     from jobs.quality import published
@@ -55,8 +67,12 @@ def _outcomes(audit: Audit, source_name: str, days: Days) -> Iterator[Outcome]:
 
     home = audit.home
     _, sources = the_source(home, source_name)
-    patterns = [c for c in load_patterns(home, sources)[0] if c.definition.source == source_name]
-    models = [m for m in load_models(home, sources)[0] if m.definition.source == source_name]
+    compiled, bad_patterns = load_patterns(home, sources)
+    loaded, bad_models = load_models(home, sources)
+    for kind, bad in (("pattern", bad_patterns), ("model", bad_models)):
+        unread += [(f"{kind}/{b.name}", b.error) for b in bad if b.source in (source_name, None)]
+    patterns = [c for c in compiled if c.definition.source == source_name]
+    models = [m for m in loaded if m.definition.source == source_name]
     yield published.accounting(audit, source_name, days)
     if any(published.published_days(home, c.definition.name, days) for c in patterns):
         from jobs.lake.session import spark_session

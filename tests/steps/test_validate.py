@@ -1,0 +1,104 @@
+"""``python -m jobs validate`` on a lake made by the steps: it passes as published and names what is broken later."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+
+from jobs.__main__ import main
+from jobs.lake import ops
+from jobs.paths import Home
+from jobs.steps.detect import detect
+from jobs.steps.monitor import monitor
+from tests.steps.conftest import DAY
+
+PAIR = """---
+source: stock
+---
+PATTERN SEQ(Bar a, Bar b)
+WHERE a.ticker = IBM AND b.ticker = IBM AND a.close > a.open AND b.close > a.close
+WITHIN 2 min
+"""
+MODEL = """\
+source: stock
+start: 2013-10-07
+nodes: [AIG, BAC, IBM, SPY]
+response: close
+features: [open]
+round: {length: 5 min, min_nodes: 2}
+window: {sliding: 12}
+eps: 0.3
+"""
+
+
+def validate(home: Home, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
+    """Exit code and output of the verb for the one day."""
+    capsys.readouterr()
+    code = main(["validate", "stock", "2013-10-07", "2013-10-08"])
+    out = capsys.readouterr().out
+    assert f"Data Docs: {home.docs / 'index.html'}" in out
+    return code, out
+
+
+@pytest.fixture
+def configured(stock_home: Home, monkeypatch: pytest.MonkeyPatch) -> Home:
+    monkeypatch.setenv("CHAINLAKE_CONFIG", str(stock_home.config))
+    (stock_home.config / "models").mkdir()
+    (stock_home.config / "models" / "slope.yaml").write_text(MODEL)
+    return stock_home
+
+
+def test_what_is_published_is_validated(
+    configured: Home, add_pattern: Callable[[str, str], Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    home = configured
+    add_pattern("pair", PAIR)
+    assert detect(home, "stock", DAY, run_id="r1")["added"] > 0
+    assert monitor(home, "stock", DAY, run_id="r2")["added"] > 1
+    code, out = validate(home, capsys)
+    assert (code, out.splitlines()[:-1]) == (
+        0,
+        ["accounting of source stock: ok, 1 day", "pattern/pair: ok, 1 day", "model/slope: ok, 1 day"],
+    )
+
+    DeltaTable(home.table("events", "stock")).delete("ticker = 'IBM'")
+    DeltaTable(home.table("models", "metrics")).update({"max_error": "99.0"})
+    row = ops.current(home, "event_days", source="stock")[0]
+    ops.append(home, "event_days", [{**row, "duplicates": row["duplicates"] + 1}], "r3")
+    code, out = validate(home, capsys)
+    assert code == 1 and out.count("BROKEN") == 3
+    assert "raw rows = events + duplicates + conflicts + superseded" in out
+    assert "every bound event exists in the events table" in out and "unknown_event=" in out
+    assert "the guarantee holds" in out and "max_error" in out
+
+
+def test_a_source_without_definitions_needs_no_session(
+    configured: Home, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import jobs.lake.session
+
+    def no_session(*_: object, **__: object) -> None:
+        raise AssertionError("nothing is published by Spark, and yet a session was started")
+
+    monkeypatch.setattr(jobs.lake.session, "spark_session", no_session)
+    code, out = validate(configured, capsys)
+    assert (code, out.splitlines()[:-1]) == (0, ["accounting of source stock: ok, 1 day"])
+
+
+def test_an_unknown_source_is_a_usage_error(configured: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["validate", "stocks", "2013-10-07", "2013-10-08"]) == 2
+    assert "no source 'stocks'" in capsys.readouterr().err
+
+
+def test_a_definition_that_cannot_be_read_is_named_after_the_others(
+    configured: Home, add_pattern: Callable[[str, str], Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    add_pattern("wrong", PAIR.replace("a.close", "a.klose"))
+    add_pattern("foreign", PAIR.replace("a.close", "a.klose").replace("source: stock", "source: traffic"))
+    assert main(["validate", "stock", "2013-10-07", "2013-10-08"]) == 3
+    said = capsys.readouterr()
+    assert "accounting of source stock: ok" in said.out
+    assert "wrong.sase" in said.err and "foreign" not in said.err
