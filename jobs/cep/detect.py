@@ -20,7 +20,6 @@ from pyspark.sql import functions as F
 import jobs.errors
 from jobs.cep.kernel import find
 from jobs.cep.output import match_rows
-from jobs.cep.partition import name_sql
 from jobs.cep.pattern import Pattern
 from jobs.cep.search import Statistics
 from jobs.days import US_PER_DAY, day_start_us
@@ -63,7 +62,11 @@ def slices(pattern: Pattern, days: Iterable[date], rows: Mapping[date, int]) -> 
 
 
 def detect_matches(
-    events: DataFrame, pattern: Pattern, table: Table, cut: Sequence[Slice], rates: Mapping[str, float] | None = None
+    events: DataFrame,
+    pattern: Pattern,
+    table: Table,
+    cut: Sequence[Slice],
+    orders: Sequence[Sequence[str]] | None = None,
 ) -> DataFrame:
     """The matches of ``pattern`` that the slices own.
 
@@ -72,37 +75,24 @@ def detect_matches(
         pattern: the compiled pattern.
         table: the match table; its columns are the result's.
         cut: slices that together own the wanted days.
-        rates: events per positive name, from which the binding order is chosen; the front matter's if not given, and
-            if it has none, each slice counts its own.
+        orders: binding order of each branch; if not given, every group chooses its own.
 
     Returns:
         The table's columns and ``_report``, a JSON text that is set on one extra row per group (all else null there):
         evaluation counts, or the error that stopped the group; see :func:`count_reports`.
     """
-    candidates = _in_range(events, cut)
-    wanted = pattern.candidate_sql()
-    if wanted is not None:
-        candidates = candidates.where(F.expr(wanted))
-    sliced = candidates.withColumn("_slice", F.explode(_slices_of(cut)))
+    sliced = candidates(events, pattern, cut).withColumn("_slice", F.explode(_slices_of(cut)))
     by = ["_slice"] + ([pattern.partition_key] if pattern.partition_key else [])
     schema = spark_schema(pa.unify_schemas([_nullable(table.arrow()), REPORT]))
-    return sliced.groupBy(*by).applyInArrow(_matcher(pattern, table, cut, rates), schema)
+    return sliced.groupBy(*by).applyInArrow(_matcher(pattern, table, cut, orders), schema)
 
 
-def count_candidates(events: DataFrame, pattern: Pattern, cut: Sequence[Slice]) -> dict[str, float]:
-    """Events per positive name in the read range that pass the name's own conditions, as far as SQL can tell.
-
-    This is the rate of the name's types and keys times the pass rate of its single-name conditions (spec E36).
-    """
-    tests = [(name, sql) for b in pattern.branches for name, sql in name_sql(b, pattern.kinds).items()]
-    counted = [F.count_if(F.expr(sql)).alias(f"c{number}") for number, (_, sql) in enumerate(tests)]
-    row = _in_range(events, cut).agg(*counted).collect()[0]
-    found: dict[str, float] = {}
-    positive = {name.name for name in pattern.names}
-    for number, (name, _) in enumerate(tests):
-        if name in positive:
-            found[name] = max(float(row[number]), found.get(name, 0.0))
-    return found
+def candidates(events: DataFrame, pattern: Pattern, cut: Sequence[Slice]) -> DataFrame:
+    """The events in the read range of the slices that can be an event of some name, as far as SQL can tell."""
+    lo, hi = min(s.read[0] for s in cut), max(s.read[1] for s in cut)
+    found = events.where((F.unix_micros("ts") >= lo) & (F.unix_micros("ts") < hi))
+    wanted = pattern.candidate_sql()
+    return found if wanted is None else found.where(F.expr(wanted))
 
 
 def count_reports(reports: Iterable[str]) -> dict[str, int]:
@@ -120,11 +110,6 @@ def count_reports(reports: Iterable[str]) -> dict[str, int]:
         for name in _COUNTS:
             counts[name] += report[name]
     return counts
-
-
-def _in_range(events: DataFrame, cut: Sequence[Slice]) -> DataFrame:
-    lo, hi = min(s.read[0] for s in cut), max(s.read[1] for s in cut)
-    return events.where((F.unix_micros("ts") >= lo) & (F.unix_micros("ts") < hi))
 
 
 def _slices_of(cut: Sequence[Slice]) -> Column:
@@ -146,7 +131,7 @@ def _nullable(schema: pa.Schema) -> pa.Schema:
 
 
 def _matcher(
-    pattern: Pattern, table: Table, cut: Sequence[Slice], rates: Mapping[str, float] | None
+    pattern: Pattern, table: Table, cut: Sequence[Slice], orders: Sequence[Sequence[str]] | None
 ) -> Callable[[tuple[pa.Scalar, ...], Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     own = {s.number: s.own for s in cut}
     shape = _nullable(table.arrow())
@@ -156,7 +141,7 @@ def _matcher(
         statistics = Statistics()
         try:
             events = pa.Table.from_batches(list(batches)).drop_columns(["_slice"])
-            found = find(pattern, events, rates=rates, own=own[key[0].as_py()], statistics=statistics)
+            found = find(pattern, events, orders=orders, own=own[key[0].as_py()], statistics=statistics)
             for matches in found:
                 rows = match_rows(pattern, events, matches, table.arrow())
                 for batch in rows.to_batches():

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
@@ -13,9 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from jobs.catalog import load_patterns
-from jobs.cep.detect import Slice, count_candidates, detect_matches, slices
-from jobs.cep.order import choose_order
-from jobs.cep.rates import stated_rates
+from jobs.cep.detect import detect_matches, slices
 from jobs.days import Days
 from jobs.errors import AuditFailed, DefinitionError
 from jobs.lake import ops, tables
@@ -30,6 +26,7 @@ from jobs.quality import Audit, audit_matches, warm_up
 from jobs.sources import Source
 from jobs.steps.common import discard, staging_folder
 from jobs.steps.detect import STEP, Work, record_failure
+from jobs.steps.order_choice import choose_plan, record_plan
 from jobs.steps.staged import read_staged
 from schemas.events import events_table
 
@@ -103,13 +100,14 @@ def _run_pattern(
     with logged("detect") as row:
         rows = {day: int(found["rows"] or 0) for day, found in pinned.event_days.rows.items()}
         cut = slices(pattern, days, rows)
-        plan = _choose(home, source, events, item, cut)
-        detect_matches(events, pattern, table, cut, plan.rates).write.parquet(path)
+        ingested = [row for row in ops.current(home, "rates", source=source.name) if row["day"] in item.read_days]
+        plan = choose_plan(events, pattern, source.key, cut, sum(rows.get(day, 0) for day in item.read_days), ingested)
+        detect_matches(events, pattern, table, cut, plan.orders).write.parquet(path)
         staged = read_staged(spark, path, table)
         per_day = staged.per_day
         row.rows_out = sum(per_day.values())
         _check_limit(item, per_day)
-        _record_plan(home, item, per_day, staged.counts, plan, run_id)
+        record_plan(home, item, per_day, staged.counts, plan, run_id)
 
     with logged("audit") as row:
         row.rows_in = sum(per_day.values())
@@ -165,50 +163,3 @@ def _fingerprints_now(home: Home, source: Source, item: Work) -> dict[date, str]
         return {}
     now = EventDays.load(home, source.name)
     return {day: fingerprint(item.compiled.definition, day, now) for day in item.fingerprints}
-
-
-@dataclass(frozen=True)
-class Plan:
-    """How the binding order was chosen: declared in the front matter, or from measured rates."""
-
-    how: str
-    rates: dict[str, float]
-    stated: dict[str, dict[str, float]]
-
-
-def _choose(home: Home, source: Source, events: DataFrame, item: Work, cut: Sequence[Slice]) -> Plan:
-    """Rates measured at ingest, narrowed by the pass rate of each name's own conditions over the read range."""
-    pattern = item.compiled.pattern
-    declared = {name: float(rate) for name, rate in pattern.front.rates.items()}
-    if declared:
-        return Plan("declared", declared, {"declared": declared})
-    days = item.read_days
-    ingested = [row for row in ops.current(home, "rates", source=source.name) if row["day"] in days]
-    counted = count_candidates(events, pattern, cut)
-    return Plan("measured", counted, {"ingested": stated_rates(pattern, source.key, ingested), "counted": counted})
-
-
-def _record_plan(
-    home: Home, item: Work, per_day: dict[date, int], counts: dict[str, int], plan: Plan, run_id: str
-) -> None:
-    """Evaluations are counted per run; a run of several days notes them at its last day."""
-    last = max(item.fingerprints)
-    orders = [choose_order(branch, plan.rates) for branch in item.compiled.pattern.branches]
-    ops.append(
-        home,
-        "plans",
-        [
-            {
-                "definition": item.compiled.definition.name,
-                "day": day,
-                "join_order": [" ".join(order) for order in orders],
-                "how": plan.how,
-                "stated": json.dumps(plan.stated, sort_keys=True),
-                "evaluations": counts["evaluations"] if day == last else None,
-                "evaluations_neg": counts["evaluations_neg"] if day == last else None,
-                "matches": per_day.get(day, 0),
-            }
-            for day in item.fingerprints
-        ],
-        run_id,
-    )

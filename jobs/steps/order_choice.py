@@ -1,0 +1,230 @@
+"""The binding order of a pattern's run: estimated from counts and a small sample, and kept with what it cost.
+
+The order never shows in the matches. Small inputs are looked at whole. Of large ones Spark counts each name's events
+per stretch of time, and a few whole stretches come to the driver: whole, because events drawn one by one say nothing
+of how often two of them meet.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from jobs.cep.cost import Density, Model
+from jobs.cep.detect import Slice, candidates
+from jobs.cep.hindsight import Sample, sample_of
+from jobs.cep.order import choose_order
+from jobs.cep.partition import name_sql
+from jobs.cep.pattern import Pattern
+from jobs.cep.rates import stated_rates
+from jobs.cep.selectivity import pass_rates
+from jobs.lake import ops
+from jobs.paths import Home
+from jobs.steps.detect import Work
+
+#: Inputs of up to so many events are looked at whole.
+WHOLE = 20_000
+#: Events of a sample of larger ones, stretches that it is made of, stretches that are counted, and the windows of one.
+SAMPLE = 6_000
+SAMPLED_STRETCHES = 16
+COUNTED_STRETCHES = 4_096
+WINDOWS = 3
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a pattern is searched, and why.
+
+    Args:
+        how: ``declared`` (rates of the front matter) or ``estimated`` (cost model).
+        orders: binding order of each branch.
+        stated: what the order was chosen from: rates per name, pass rates per pair.
+        estimated: per branch, order (names joined by blanks) to estimated evaluations.
+        regret: share of evaluations over the best orders in hindsight, on the sample; None if not sampled.
+    """
+
+    how: str
+    orders: tuple[tuple[str, ...], ...]
+    stated: dict[str, Any]
+    estimated: list[dict[str, float]]
+    regret: float | None
+
+
+def choose_plan(
+    events: DataFrame,
+    pattern: Pattern,
+    key: str,
+    cut: Sequence[Slice],
+    rows: int,
+    ingested: Iterable[Mapping[str, object]],
+) -> Plan:
+    """The plan of one run.
+
+    Args:
+        events: the scanned events, cached.
+        pattern: the pattern.
+        key: the source's key column.
+        cut: the run's slices.
+        rows: events on the days read, as ingest counted them.
+        ingested: rows of ``ops.rates`` of these days.
+    """
+    found = candidates(events, pattern, cut)
+    columns = sorted(pattern.columns_needed | {key})
+    if rows <= WHOLE:
+        sample = sample_of(pattern, found.select(*columns).toArrow())
+        models, whole = sample.models, True
+    else:
+        sample, models, whole = _sampled(found, pattern, columns, cut)
+    counted = {name: max(m.totals.get(name, 0.0) for m in models) for m in models for name in m.totals}
+    stated: dict[str, Any] = {
+        "ingested": stated_rates(pattern, key, ingested),
+        "counted": {name: round(count, 1) for name, count in counted.items()},
+        "passing": [
+            {" ".join(sorted(names)): float(f"{rate:.3g}") for names, rate in model.pass_rates.items()}
+            for model in models
+        ],
+    }
+    declared = dict(pattern.front.rates)
+    by_rates = bool(declared) and all(name.name in declared for name in pattern.names)
+    if by_rates:
+        stated["declared"] = declared
+        orders = tuple(choose_order(branch, declared) for branch in pattern.branches)
+    else:
+        orders = tuple(model.best() for model in models)
+    return Plan(
+        "declared" if by_rates else "estimated",
+        orders,
+        stated,
+        [_rounded(model.estimates([order, choose_order(model.branch, model.totals)]))
+         for model, order in zip(models, orders, strict=True)],
+        sample.regret(orders) if whole else None,
+    )  # fmt: skip
+
+
+def _rounded(estimates: Mapping[str, float]) -> dict[str, float]:
+    return {order: float(f"{cost:.4g}") for order, cost in estimates.items()}
+
+
+def _sampled(
+    found: DataFrame, pattern: Pattern, columns: Sequence[str], cut: Sequence[Slice]
+) -> tuple[Sample, tuple[Model, ...], bool]:
+    """The sample of a large input, the models of the whole of it, and whether the sample's stretches are whole."""
+    span = max(s.read[1] for s in cut) - min(s.read[0] for s in cut)
+    length = max(WINDOWS * (pattern.window_us + 1), -(-span // COUNTED_STRETCHES))
+    tests = [(number, name, sql) for number, branch in enumerate(pattern.branches)
+             for name, sql in name_sql(branch, pattern.kinds).items()]  # fmt: skip
+    stretch = F.floor(F.unix_micros("ts") / F.lit(length)).cast("long")
+    flags = [F.expr(sql) for _, _, sql in tests]
+    counted = (
+        found.groupBy(stretch.alias("stretch"))
+        .agg(*[F.count_if(flag).alias(f"c{i}") for i, flag in enumerate(flags)])
+        .toArrow()
+        .sort_by("stretch")
+    )
+    counts = np.array([counted[f"c{i}"].to_numpy() for i in range(len(tests))], np.float64)
+    chosen, thinning = draw_stretches(counts)
+    taken = F.lit(False)
+    for flag, every in zip(flags, thinning, strict=True):
+        taken = taken | (flag & (F.pmod(F.xxhash64("event_id"), F.lit(every)) == 0))
+    numbers = counted["stretch"].to_numpy()[chosen].tolist()
+    rows = (
+        found.where(stretch.isin(numbers) & taken)
+        .select(*columns, *[F.coalesce(flag, F.lit(False)).alias(f"_is{i}") for i, flag in enumerate(flags)])
+        .toArrow()
+        .sort_by([("ts", "ascending"), ("event_id", "ascending")])
+    )
+    sample = sample_of(pattern, rows.select(list(columns)))
+    share = min(1.0, pattern.window_us / length) if pattern.window_us else 1.0
+    return sample, _models(pattern, sample, rows, tests, counts, share), max(thinning, default=1) == 1
+
+
+def _models(
+    pattern: Pattern,
+    sample: Sample,
+    rows: pa.Table,
+    tests: Sequence[tuple[int, str, str]],
+    counts: np.ndarray,
+    share: float,
+) -> tuple[Model, ...]:
+    """The models of the whole input: SQL's counts, times the share that passes what SQL cannot test, in the sample."""
+    models = []
+    for number, branch in enumerate(pattern.branches):
+        density: dict[str, np.ndarray] = {}
+        for i, (of, name, _) in enumerate(tests):
+            if of == number and name in branch.positive:
+                flagged = rows[f"_is{i}"].to_numpy()
+                passed = sample.data.rows[sample.candidates[number][name].rows]
+                density[name] = counts[i] * (flagged[passed].sum() + 0.5) / (flagged.sum() + 0.5)
+        totals = {name: float(stretches.sum()) for name, stretches in density.items()}
+        rates = pass_rates(branch, sample.data, sample.candidates[number], pattern.window_us)
+        models.append(Model(branch, totals, Density(density, np.ones(counts.shape[1]), share), rates))
+    return tuple(models)
+
+
+def draw_stretches(counts: np.ndarray) -> tuple[list[int], list[int]]:
+    """Which stretches to look at, so that each name is seen often and the rows are few.
+
+    Args:
+        counts: events per name and stretch, shape (names, stretches).
+
+    Returns:
+        the numbers of the stretches, spread evenly over each name's events, the rarest name's first; and per name the
+        share 1/n of its events in them that is to be taken, 1 unless a single stretch is too large.
+    """
+    chosen: list[int] = []
+    ends = np.cumsum(counts, axis=1)
+    present = [int(name) for name in np.argsort(counts.sum(axis=1), kind="stable") if counts[name].any()]
+    for place in range(1, 1 + SAMPLED_STRETCHES // max(len(present), 1)):
+        # 1/2, 1/4, 3/4, 1/8, …: wherever the rows are enough, what was taken lies evenly.
+        at = int(f"{place:b}"[::-1], 2) / (1 << place.bit_length())
+        for name in present:
+            stretch = int(np.searchsorted(ends[name], at * ends[name][-1], "right"))
+            if stretch not in chosen and (not chosen or counts[:, [*chosen, stretch]].sum() <= SAMPLE):
+                chosen.append(stretch)
+    sums = counts[:, chosen].sum(axis=1)
+    each = SAMPLE / len(counts)
+    whole = sums.sum() <= SAMPLE
+    return sorted(chosen), [1 if whole else max(1, int(np.ceil(total / each))) for total in sums]
+
+
+def record_plan(
+    home: Home, item: Work, per_day: Mapping[date, int], counts: Mapping[str, int], plan: Plan, run_id: str
+) -> None:
+    """One row per day in ``ops.plans``. Evaluations are counted per run; a run of several days notes them at its last.
+
+    Args:
+        home: the installation.
+        item: the pattern and its days.
+        per_day: matches per day.
+        counts: ``evaluations`` and ``evaluations_neg`` of the run.
+        plan: how it was searched.
+        run_id: the run.
+    """
+    last = max(item.fingerprints)
+    row = {
+        "definition": item.compiled.definition.name,
+        "join_order": [" ".join(order) for order in plan.orders],
+        "how": plan.how,
+        "stated": json.dumps(plan.stated, sort_keys=True),
+        "estimated": json.dumps(plan.estimated),
+        "regret": plan.regret,
+    }
+    rows = [
+        row
+        | {
+            "day": day,
+            "evaluations": counts["evaluations"] if day == last else None,
+            "evaluations_neg": counts["evaluations_neg"] if day == last else None,
+            "matches": per_day.get(day, 0),
+        }
+        for day in item.fingerprints
+    ]
+    ops.append(home, "plans", rows, run_id)
