@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -103,9 +104,12 @@ def test_the_database_survives_a_kill_and_a_stale_pid_file(home: Home) -> None:
     assert first.process is not None
     pid_file = home.airflow / "postgres" / "postmaster.pid"
     stale = pid_file.read_text()
-    for backend in psutil.Process(first.process.pid).children(recursive=True):
-        backend.kill()
+    # The postmaster first: alive, it would end the other backends itself as soon as one is killed.
+    backends = psutil.Process(first.process.pid).children(recursive=True)
     first.process.kill()
+    for backend in backends:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            backend.kill()
     first.process.wait()
     # As after a crash of the machine: the pid in the file now belongs to somebody else.
     pid_file.write_text(f"{os.getpid()}\n" + stale.split("\n", 1)[1])
