@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import threading
 import time
@@ -20,7 +21,7 @@ from jobs.errors import InfrastructureError
 from jobs.lake import cds
 from jobs.paths import Home
 
-POLL_S = 0.5
+POLL_S = 1.0
 #: The automatic runs of yesterday find nothing to do; minutes mean that something hangs.
 AUTOMATIC_TIMEOUT_S = 600.0
 #: Silence of the API server after which the run is given up; the launcher restarts a dead one within seconds.
@@ -135,4 +136,9 @@ class Patience:
 
 
 if __name__ == "__main__":
-    sys.exit(run_program(demo))
+    code = run_program(demo)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # Everything is stopped and said. A thread of a native library (the table readers have some) can abort the
+    # interpreter's teardown, which would turn a good run into a failed one.
+    os._exit(code)

@@ -86,7 +86,7 @@ def airflow_environment(home: Home, database: str, api_port: int) -> dict[str, s
         "DATABASE__SQL_ALCHEMY_CONN": database,
         "LOGGING__BASE_LOG_FOLDER": str(home.airflow / "logs"),
         "LOGGING__DAG_PROCESSOR_CHILD_PROCESS_LOG_DIRECTORY": str(home.airflow / "logs" / "dag_processor"),
-        "SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.3",
+        "SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "1",
         "SCHEDULER__SCHEDULER_HEARTBEAT_SEC": "2",
         "SCHEDULER__JOB_HEARTBEAT_SEC": "2",
         "SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "30",

@@ -58,8 +58,7 @@ def run_work(
                 record_failure(home, item, error, run_id)
             print(f"{name} failed: {one_line(error)}", flush=True)
     events.unpersist()
-    if any(isinstance(error, AuditFailed) for _, error in failures):
-        print(f"Data Docs: {audit.build_docs()}", flush=True)
+    print(f"Data Docs: {audit.build_docs()}", flush=True)
 
 
 def _scan(spark: SparkSession, home: Home, source: Source, pinned: Pinned, work: Sequence[Work]) -> DataFrame:

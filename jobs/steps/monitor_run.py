@@ -59,8 +59,7 @@ def run_work(
             if not isinstance(error, AuditFailed):
                 record_failure(home, item.model, item.fingerprints, error, run_id)
             print(f"{name} failed: {one_line(error)}", flush=True)
-    if any(isinstance(error, AuditFailed) for _, error in failures):
-        print(f"Data Docs: {audit.build_docs()}", flush=True)
+    print(f"Data Docs: {audit.build_docs()}", flush=True)
 
 
 def _run_model(
