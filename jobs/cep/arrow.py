@@ -39,5 +39,6 @@ def numpy_of(column: pa.ChunkedArray | pa.Array) -> np.ndarray:
 
 
 ZERO, MINUS_ONE = int64_array(np.array([0, -1]))
+NO_TEXT = pa.nulls(1, pa.string())[0]
 FALSE = ZERO.cast(pa.bool_())
 NAN = pa.Array.from_buffers(pa.float64(), 1, [None, pa.py_buffer(np.array([np.nan]))])[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -107,6 +108,8 @@ def tokens(source: SourceText, start: int = 0) -> list[Token]:
         elif kind == "symbol":
             word = _SAME.get(word, word)
             found.append(Token("keyword" if word == "IN" else kind, word, at))
+        elif kind == "number" and math.isinf(float(word)):
+            raise source.error("this number is too large", at)
         elif kind != "space":
             found.append(Token(kind, word, at))
         if "\n" in word:

@@ -14,6 +14,8 @@ from jobs.cep.pattern import Pattern, compile_pattern
 from jobs.cep.search import Statistics
 from jobs.errors import InputError
 
+_CONFLICT = "An id may stand for one event only, in all files together; of conflicting landed rows ingest keeps one."
+
 #: One match: name -> event id, or name -> list of ids (by ts, then id) for a repeated name.
 Match = dict[str, Any]
 
@@ -158,7 +160,7 @@ def from_table(events: pa.Table) -> tuple[pa.Table, list[Any]]:
         others = [row for row, key in enumerate(ids) if first[key] != row]
         for row, same in zip(others, (first[ids[row]] for row in others), strict=True):
             if events.slice(row, 1).to_pylist() != events.slice(same, 1).to_pylist():
-                raise InputError(f"two different events have the id {ids[row]}", key="id")
+                raise InputError(f"two different events have the id {ids[row]}", key="id", hint=_CONFLICT)
         events = events.take(pa.array(keep))
         ids = [ids[row] for row in keep]
     index = events.column_names.index("event_id")

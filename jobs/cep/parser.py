@@ -11,6 +11,9 @@ from jobs.cep.source_text import SourceText
 from jobs.cep.units import UNITS, is_unit, seconds
 
 AGGREGATES = frozenset({"AVG", "SUM", "MIN", "MAX", "COUNT"})
+#: Levels of parentheses, signs, groups and calls, and operators in a row: this parser and later passes are recursive.
+_DEEPEST = 50
+_LONGEST = 150
 _COMPARE = frozenset({"<", "<=", ">", ">=", "=", "!="})
 
 
@@ -28,6 +31,7 @@ class _Parser:
         self.source = source
         self.tokens = tokens(source, start)
         self.index = 0
+        self.depth = 0
 
     # ---- token helpers
 
@@ -44,6 +48,22 @@ class _Parser:
         if token.kind != "end":
             self.index += 1
         return token
+
+    def nested(self, part: Callable[[], ast.Node]) -> ast.Node:
+        """What ``part`` parses, one level further in."""
+        self.depth += 1
+        self.check_depth()
+        node = part()
+        self.depth -= 1
+        return node
+
+    def check_depth(self) -> None:
+        if self.depth > _DEEPEST:
+            raise self.source.error(
+                f"the query is nested more than {_DEEPEST} levels deep",
+                self.token.at,
+                hint="Write it with fewer parts.",
+            )
 
     def at_symbol(self, *symbols: str) -> bool:
         return self.token.kind == "symbol" and self.token.text in symbols
@@ -120,6 +140,8 @@ class _Parser:
 
     def group(self) -> ast.Group:
         opening = self.take()
+        self.depth += 1
+        self.check_depth()
         self.expect_symbol("(", f"after {opening.text}")
         items: list[ast.Structure] = []
         while True:
@@ -129,6 +151,7 @@ class _Parser:
             if not self.accept_symbol(","):
                 break
         self.expect_symbol(")", f"inside {opening.text}", other=",")
+        self.depth -= 1
         return ast.Group(opening.text, tuple(items), opening.at)
 
     def negated(self) -> ast.Event:
@@ -211,7 +234,7 @@ class _Parser:
         if self.at_keyword("NOT"):
             at = self.take().at
             place = self.token.at
-            return ast.Not(self.as_condition(self.negation(), place), at)
+            return ast.Not(self.as_condition(self.nested(self.negation), place), at)
         return self.comparison()
 
     def comparison(self) -> ast.Node:
@@ -268,8 +291,12 @@ class _Parser:
     def operators(self, symbols: tuple[str, ...], part: Callable[[], ast.Node]) -> ast.Node:
         at = self.token.at
         node = part()
+        count = 0
         while self.at_symbol(*symbols):
             token = self.take()
+            count += 1
+            if count > _LONGEST:
+                raise self.source.error(f"more than {_LONGEST} operators in a row", token.at)
             place = self.token.at
             right = self.as_value(part(), place)
             node = ast.Arithmetic(token.text, self.as_value(node, at), right, token.at)
@@ -279,12 +306,12 @@ class _Parser:
         token = self.take()
         if token.kind == "symbol" and token.text == "-":
             place = self.token.at
-            of = self.as_value(self.factor(), place)
+            of = self.as_value(self.nested(self.factor), place)
             if isinstance(of, ast.Literal) and isinstance(of.value, int | float) and not isinstance(of.value, bool):
                 return ast.Literal(-of.value, token.at)
             return ast.Negative(of, token.at)
         if token.kind == "symbol" and token.text == "(":
-            node = self.disjunction()
+            node = self.nested(self.disjunction)
             self.expect_symbol(")", "to close the parenthesis")
             return node
         if token.kind == "number":
@@ -308,10 +335,13 @@ class _Parser:
             self.take()
             if token.text.upper() in AGGREGATES:
                 return self.aggregate(token)
+            self.depth += 1
+            self.check_depth()
             args = [self.argument()]
             while self.accept_symbol(","):
                 args.append(self.argument())
             self.expect_symbol(")", f"after the arguments of {token.text}")
+            self.depth -= 1
             return ast.Call(token.text.lower(), tuple(args), token.at)
         if self.token.kind == "word" and is_unit(self.token.text):
             unit = self.take().text

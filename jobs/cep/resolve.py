@@ -148,7 +148,9 @@ class Resolver:
         found = functions.lookup(function)
         if found is None:
             raise self.source.error(
-                f"there is no function {function}", at, hint=nearest(function, [*functions.known(), "avg", "count"])
+                f"there is no function {function}",
+                at,
+                hint=nearest(function, [*functions.known(), "avg", "sum", "min", "max", "count"]),
             )
         if found.arity != arity:
             raise self.source.error(f"{function} takes {found.arity} values, not {arity}", at)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from jobs.cep import Pattern
+
+#: Reasons of quarantine that concern a file as a whole and leave no row of it; an empty file is none.
+WHOLE = frozenset({"no_format", "damaged_archive", "unreadable", "bad_path_date"})
 
 
 def add_column_arguments(parser: argparse.ArgumentParser) -> None:
@@ -80,6 +84,7 @@ def _landed(source_name: str, files: Sequence[Path]) -> pa.Table:
     """The rows of landed files, as ingest parses them; rows that it would put into quarantine are counted and said."""
     import pyarrow as pa
 
+    from jobs.cep.files import regular_file
     from jobs.ingest.discovery import path_fields
     from jobs.ingest.identity import event_id
     from jobs.ingest.parse import BAD, ROW, Task, parse_file
@@ -89,15 +94,22 @@ def _landed(source_name: str, files: Sequence[Path]) -> pa.Table:
     source = find_source(Home.from_env(), source_name)
     kept = ["type", source.key, "ts", *(attribute.name for attribute in source.attributes)]
     tables = []
-    bad = 0
+    bad: Counter[str] = Counter()
     for file in files:
-        if not file.is_file():
-            raise InputError("there is no such file", file=file)
+        regular_file(file)
         fields, file_date, _, problem = path_fields(source, file.name)
         task = Task(file.name, str(file), None, file.name, file.name, fields, file_date, problem)
         for batch in parse_file(source, task):
             kinds = batch.column("_kind").to_numpy()
-            bad += int((kinds == BAD).sum())
+            refused = batch.filter(pa.array(kinds == BAD))
+            bad.update(refused.column("_reason").to_pylist())
+            if WHOLE & set(refused.column("_reason").to_pylist()):
+                reason = refused.column("_reason")[0].as_py()
+                raise InputError(
+                    f"the file cannot be read as {source_name}: {reason}",
+                    file=file,
+                    hint=f"{source.file} says which files and columns the source has.",
+                )
             rows = pa.Table.from_batches([batch]).filter(pa.array(kinds == ROW))
             lines = rows["line"].to_pylist()
             rows = rows.select(kept)
@@ -109,5 +121,6 @@ def _landed(source_name: str, files: Sequence[Path]) -> pa.Table:
                 ids = [f"{file.name}:{line}" for line in lines]
             tables.append(rows.add_column(0, "event_id", pa.array(ids, pa.string())))
     if bad:
-        print(f"{bad} rows cannot be read as {source_name} and are left out", file=sys.stderr)
+        reasons = ", ".join(f"{count} {reason}" for reason, count in sorted(bad.items()))
+        print(f"{bad.total()} rows cannot be read as {source_name} and are left out: {reasons}", file=sys.stderr)
     return pa.concat_tables(tables)

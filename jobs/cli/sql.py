@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import csv
 import json
+import math
 import sys
 from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime
@@ -70,6 +71,15 @@ def plain(value: Any) -> Any:
     return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
 
 
+def _finite(value: Any) -> Any:
+    """JSON has no NaN and no infinity: null."""
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
 def cell(value: Any, missing: str) -> str:
     """A value as text: arrays, structs and maps as JSON."""
     simple = plain(value)
@@ -106,6 +116,6 @@ def print_json(columns: Sequence[str], rows: Iterator[Sequence[Any]], out: TextI
     """One array of objects, a row per line."""
     out.write("[")
     for number, row in enumerate(rows):
-        item = {name: plain(value) for name, value in zip(columns, row, strict=True)}
+        item = {name: _finite(plain(value)) for name, value in zip(columns, row, strict=True)}
         out.write(("," if number else "") + "\n" + json.dumps(item, ensure_ascii=False))
     out.write("\n]\n")

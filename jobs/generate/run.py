@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
@@ -83,7 +83,7 @@ def generate(
         patterns = changes = 0
     smallest = kind.min_keys * kind.nominal
     events = smallest if events_per_day is None else events_per_day
-    _check(days, events, seed, dirt, smallest if patterns or changes else 1)
+    _check(start, days, events, (seed, dirt, patterns, changes), smallest if patterns or changes else 1)
     head: dict[str, Any] = {
         "source": source,
         "form": "ticks" if ticks else "readings",
@@ -117,14 +117,18 @@ def generate(
     return truth.as_dict()
 
 
-def _check(days: int, events: int, seed: int, dirt: int, least: int) -> None:
-    if days < 1 or events < 1 or seed < 0 or dirt < 0:
-        raise UsageError("days and events per day must be at least 1, seed and dirt at least 0")
+def _check(start: date, days: int, events: int, counts: Sequence[int], least: int) -> None:
+    """``counts`` are seed, dirt, patterns and changes."""
+    if days < 1 or events < 1 or min(counts) < 0:
+        raise UsageError("days and events per day must be at least 1, seed, dirt, patterns and changes at least 0")
+    if days > (date.max - start).days - 1:
+        raise UsageError(f"{days} days from {start} on go beyond the calendar, which ends on {date.max}")
     if events < least:
         raise UsageError(
             f"patterns and changes can be planted from {least} events per day on",
             hint="Use --patterns 0 --changes 0 for fewer events.",
         )
+    dirt = counts[1]
     if dirt * 16 > events:
         raise UsageError(f"{dirt} dirty rows of each kind need at least {dirt * 16} events per day")
 

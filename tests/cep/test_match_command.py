@@ -93,6 +93,8 @@ def test_mistakes(
         ("x.jsonl", "{", "the file cannot be read"),
         ("x.csv", "id,ts\n1,1\n", "the events have no type"),
         ("x.csv", "id,type,ts,x\n1,A,1,1\n1,A,1,2\n", "two different events have the id 1"),
+        ("x.csv", "id,type,ts,k,k\n1,A,1,1,1\n", "the column k stands twice"),
+        ("x.csv", "id,type,ts\n1,A,2025-01-01T00:00:00\n2,A,\n", "x.csv: 1 rows have no ts, first row 2"),
     ],
 )
 def test_files_that_cannot_be_used(
@@ -110,6 +112,39 @@ def test_an_empty_file_has_no_matches(tmp_path: Path, capsys: pytest.CaptureFixt
         assert run(capsys, QUERY, tmp_path / name) == (0, [], "")
 
 
+def test_folders_and_pipes_are_not_read(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    for name, message in ((tmp_path, "this is a folder"), ("/dev/null", "no regular file"), ("-", "no regular file")):
+        for options in ([], ["--source", "stock"]):
+            code, found, err = run(capsys, QUERY, name, *options)
+            assert (code, found) == (4, []) and message in err
+
+
+def test_ids_are_texts_and_rows_without_one_get_one(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    query = "PATTERN SEQ(A a, B b) WITHIN 5 s"
+    file = tmp_path / "x.csv"
+    file.write_text("id,type,ts\n007,A,1\n7,B,2\n,B,3\n,B,3\n")
+    ids = ("7", "x.csv:3", "x.csv:4")
+    assert run(capsys, query, file) == (0, [{"a": "007", "b": key} for key in ids], "")
+    lines = tmp_path / "x.jsonl"
+    lines.write_text('{"id": null, "type": "A", "ts": 1}\n{"id": "b", "type": "B", "ts": 2}\n{"type": "B", "ts": 3}\n')
+    assert run(capsys, query, lines) == (0, [{"a": "x.jsonl:1", "b": key} for key in ("b", "x.jsonl:3")], "")
+
+
+def test_times_with_and_without_offset_in_one_column(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    file = tmp_path / "x.csv"
+    file.write_text(
+        "id,type,ts\na,A,2025-01-01\nb,B,2025-01-01T00:00:01Z\nc,B,2025-01-01T02:00:02+02:00\n"
+        "d,B,2025-01-01 00:00:03.5\ne,B,2024-12-31T19:00:04-0500\nf,B,2025-01-01T00:00:06Z\n"
+    )
+    code, found, _ = run(capsys, "PATTERN SEQ(A a, B b) WITHIN 5 s", file)
+    assert (code, [match["b"] for match in found]) == (0, ["b", "c", "d", "e"])
+
+
+def test_a_file_of_another_source_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    code, found, err = run(capsys, QUERY, write(tmp_path, "csv"), "--source", "traffic")
+    assert (code, found) == (4, []) and "cannot be read as traffic: " in err
+
+
 def test_a_source_reads_its_own_files(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     file = tmp_path / "us_equity_minute_trade_20131007.csv"
     file.write_text(
@@ -118,7 +153,7 @@ def test_a_source_reads_its_own_files(tmp_path: Path, capsys: pytest.CaptureFixt
     )
     query = "PATTERN SEQ(Bar a, Bar b) WHERE a.close < b.close AND b.ticker = SPY WITHIN 5 min"
     code, found, err = run(capsys, query, file, "--source", "stock")
-    assert (code, len(found)) == (0, 1) and "1 rows cannot be read as stock" in err
+    assert (code, len(found)) == (0, 1) and "1 rows cannot be read as stock and are left out: 1 not_a_number" in err
 
 
 def test_starts_without_pandas_and_spark(tmp_path: Path) -> None:

@@ -144,6 +144,9 @@ def test_compressed_files_hold_the_same(tmp_path: Path) -> None:
         {"days": 0},
         {"dirt": 1_000},
         {"seed": -1},
+        {"patterns": -1},
+        {"changes": -1},
+        {"days": 3_000_000},
     ],
 )
 def test_arguments_that_do_not_go_together(options: dict, tmp_path: Path) -> None:

@@ -232,6 +232,8 @@ def test_formats(filled: Home, capsys: pytest.CaptureFixture[str]) -> None:
     a = {"event_id": f"{4:032x}", "ts": "2013-10-07T13:34:00Z", "type": "Bar", "ticker": "IBM", "price": 9.0}
     assert main(["sql", sql, "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out) == [{"decision_ts": "2013-10-08T13:30:00Z", "a": a, "nothing": None}]
+    assert main(["sql", "SELECT 'nan'::DOUBLE x, ['inf'::DOUBLE, 1] y", "--format", "json"]) == 0
+    assert '{"x": null, "y": [null, 1.0]}' in capsys.readouterr().out
     assert main(["sql", sql, "--format", "csv"]) == 0
     header, line = capsys.readouterr().out.splitlines()
     assert header == "decision_ts,a,nothing"
