@@ -69,7 +69,7 @@ def _read(file: Path, texts: Sequence[str]) -> pa.Table:
             form = pyarrow.csv.ParseOptions(delimiter="\t" if suffix == ".tsv" else ",")
             kinds = pyarrow.csv.ConvertOptions(column_types=dict.fromkeys(texts, pa.string()))
             table = pyarrow.csv.read_csv(str(file), parse_options=form, convert_options=kinds)
-            return _plain_numbers(table, texts)
+            return _texts(table, texts)
         if suffix in (".parquet", ".pq"):
             import pyarrow.parquet
 
@@ -85,17 +85,20 @@ def _read(file: Path, texts: Sequence[str]) -> pa.Table:
     )
 
 
-def _plain_numbers(table: pa.Table, texts: Sequence[str]) -> pa.Table:
-    """Texts as whole numbers, in columns where each is written as a number prints."""
-    for index, name in enumerate(table.column_names):
-        if name not in texts:
+def _texts(table: pa.Table, names: Sequence[str]) -> pa.Table:
+    """Blank texts of a CSV file as missing values; ``names`` as whole numbers if each is written as a number prints."""
+    for index, field in enumerate(table.schema):
+        if not pa.types.is_string(field.type):
             continue
-        try:
-            numbers = table[name].cast(pa.int64())
-        except pa.ArrowInvalid:
-            continue
-        if numbers.cast(pa.string()).equals(table[name]):
-            table = table.set_column(index, name, numbers)
+        column = pc.if_else(pc.match_substring_regex(table.column(index), "."), table.column(index), NO_TEXT)
+        if field.name in names:
+            try:
+                numbers = column.cast(pa.int64())
+            except pa.ArrowInvalid:
+                pass
+            else:
+                column = numbers if numbers.cast(pa.string()).equals(column) else column
+        table = table.set_column(index, field.name, column)
     return table
 
 
@@ -132,6 +135,7 @@ def _events(
     ids = _ids(file, table, id_column)
     columns = {"event_id": ids}
     if type_column is not None:
+        _complete(file, table[type_column], type_column)
         columns["type"] = table[type_column].cast(pa.string())
     columns["ts"] = _times(file, table[ts_column], ts_column)
     taken = {id_column, type_column, ts_column}
@@ -150,6 +154,12 @@ def _ids(file: Path, table: pa.Table, id_column: str | None) -> pa.Array | pa.Ch
     return rows if id_column is None else pc.coalesce(ids.cast(pa.string()), rows)
 
 
+def _complete(file: Path, column: pa.ChunkedArray, name: str) -> None:
+    if column.null_count:
+        row = pc.index(pc.is_null(column), True).as_py() + 1
+        raise InputError(f"{column.null_count} rows have no {name}, first row {row}", file=file, key=name)
+
+
 def _absent(file: Path, name: str, names: list[str]) -> InputError:
     return InputError(
         f"there is no column {name}",
@@ -160,9 +170,7 @@ def _absent(file: Path, name: str, names: list[str]) -> InputError:
 
 
 def _times(file: Path, column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
-    if column.null_count:
-        row = pc.index(pc.is_null(column), True).as_py() + 1
-        raise InputError(f"{column.null_count} rows have no {name}, first row {row}", file=file, key=name)
+    _complete(file, column, name)
     if pa.types.is_integer(column.type):
         return column.cast(pa.int64())
     try:

@@ -95,6 +95,7 @@ def test_mistakes(
         ("x.csv", "id,type,ts,x\n1,A,1,1\n1,A,1,2\n", "two different events have the id 1"),
         ("x.csv", "id,type,ts,k,k\n1,A,1,1,1\n", "the column k stands twice"),
         ("x.csv", "id,type,ts\n1,A,2025-01-01T00:00:00\n2,A,\n", "x.csv: 1 rows have no ts, first row 2"),
+        ("x.csv", "id,type,ts\n1,A,1\n2,,2\n", "x.csv: 1 rows have no type, first row 2"),
     ],
 )
 def test_files_that_cannot_be_used(
@@ -128,6 +129,14 @@ def test_ids_are_texts_and_rows_without_one_get_one(tmp_path: Path, capsys: pyte
     lines = tmp_path / "x.jsonl"
     lines.write_text('{"id": null, "type": "A", "ts": 1}\n{"id": "b", "type": "B", "ts": 2}\n{"type": "B", "ts": 3}\n')
     assert run(capsys, query, lines) == (0, [{"a": "x.jsonl:1", "b": key} for key in ("b", "x.jsonl:3")], "")
+
+
+def test_a_blank_cell_is_no_value(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    file = tmp_path / "x.csv"
+    file.write_text('id,type,ts,who,n\na,A,1,,\nb,A,1,"",\nc,A,1,bob,1\nd,A,1,ann,2\n')
+    for condition in ("a.who != bob", "a.who NOT IN {bob}", "NOT a.who = bob", "a.n != 1", "NOT a.n = 1"):
+        assert run(capsys, f"PATTERN SEQ(A a) WHERE {condition} WITHIN 5 s", file) == (0, [{"a": "d"}], "")
+    assert run(capsys, "PATTERN SEQ(A a) WHERE a.who = '' WITHIN 5 s", file) == (0, [], "")
 
 
 def test_times_with_and_without_offset_in_one_column(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
