@@ -11,7 +11,7 @@ from jobs.errors import InfrastructureError
 
 HELP = """Write landing files for one of the shipped sources: seeded, in the format of the shipped files, one file per
 local day. Planted into them are matches of the shipped patterns and changes of a regression relation; the truth file
-says where. Apart from what was planted the data hold no match of a shipped pattern."""
+says where. What was planted can be part of further matches; elsewhere the data hold no match of a shipped pattern."""
 EXAMPLE = """  python -m jobs generate stock --from 2024-03-04 --days 5 --events-per-day 1000000 --seed 7 \\
       --out .chainlake/landing/stock --truth truth.json"""
 
