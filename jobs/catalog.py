@@ -5,7 +5,6 @@ One file's error never hides another file: errors are collected, and each is rai
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ import pyarrow as pa
 
 from jobs.cep import ENGINE_VERSION, Pattern, compile_pattern
 from jobs.days import Days
+from jobs.definition_files import BrokenDefinition, named_source
 from jobs.errors import DefinitionError
 from jobs.lake import tables
 from jobs.lake.definitions import Definition
@@ -21,8 +21,6 @@ from jobs.paths import Home
 from jobs.sources import Source
 from schemas.matches import MatchShape, matches_table
 from schemas.table import Table
-
-_SOURCE_LINE = re.compile(r"^source:\s*['\"]?([A-Za-z_][A-Za-z0-9_]*)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -34,16 +32,6 @@ class CompiledPattern:
     definition: Definition
 
 
-@dataclass(frozen=True)
-class BrokenPattern:
-    """A pattern file that does not compile; ``source`` is None if not even that could be read."""
-
-    name: str
-    file: Path
-    source: str | None
-    error: DefinitionError
-
-
 def pattern_files(home: Home) -> list[Path]:
     """All pattern files, by name."""
     return sorted((home.config / "patterns").glob("*.sase"))
@@ -51,7 +39,7 @@ def pattern_files(home: Home) -> list[Path]:
 
 def load_patterns(
     home: Home, sources: Mapping[str, Source], *, only: str | None = None
-) -> tuple[list[CompiledPattern], list[BrokenPattern]]:
+) -> tuple[list[CompiledPattern], list[BrokenDefinition]]:
     """Compile every pattern file against the source it names.
 
     Args:
@@ -60,17 +48,16 @@ def load_patterns(
         only: just the pattern of this name.
     """
     compiled: list[CompiledPattern] = []
-    broken: list[BrokenPattern] = []
+    broken: list[BrokenDefinition] = []
     for file in pattern_files(home):
         if only is not None and file.stem != only:
             continue
         text = file.read_text(encoding="utf-8", errors="replace")
-        named = _SOURCE_LINE.search(text)
-        source_name = named.group(1) if named else None
+        source_name = named_source(text)
         try:
             compiled.append(_compile(home, file, text, source_name, sources))
         except DefinitionError as error:
-            broken.append(BrokenPattern(file.stem, file, source_name, error))
+            broken.append(BrokenDefinition(file.stem, file, source_name, error))
     return compiled, broken
 
 

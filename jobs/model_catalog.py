@@ -5,7 +5,6 @@ One file's error never hides another file: errors are collected, and each is rai
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from jobs.days import Days
+from jobs.definition_files import BrokenDefinition, named_source
 from jobs.errors import DefinitionError
 from jobs.lake.definitions import Definition
 from jobs.model_change import ENGINE_VERSION
@@ -21,8 +21,6 @@ from jobs.model_change.reading import Section
 from jobs.paths import Home
 from jobs.sources import Source
 from schemas.models import CHANGES
-
-_SOURCE_LINE = re.compile(r"^source:\s*['\"]?([A-Za-z_][A-Za-z0-9_]*)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -34,19 +32,9 @@ class LoadedModel:
     definition: Definition
 
 
-@dataclass(frozen=True)
-class BrokenModel:
-    """A model file that is wrong; ``source`` is None if not even that could be read."""
-
-    name: str
-    file: Path
-    source: str | None
-    error: DefinitionError
-
-
 def load_models(
     home: Home, sources: Mapping[str, Source], *, only: str | None = None
-) -> tuple[list[LoadedModel], list[BrokenModel]]:
+) -> tuple[list[LoadedModel], list[BrokenDefinition]]:
     """Check every model file against the source it names.
 
     Args:
@@ -55,15 +43,15 @@ def load_models(
         only: just the model of this name.
     """
     loaded: list[LoadedModel] = []
-    broken: list[BrokenModel] = []
+    broken: list[BrokenDefinition] = []
     for file in sorted((home.config / "models").glob("*.yaml")):
         if only is not None and file.stem != only:
             continue
         try:
             loaded.append(_load(file, sources))
         except DefinitionError as error:
-            named = _SOURCE_LINE.search(file.read_text(encoding="utf-8", errors="replace"))
-            broken.append(BrokenModel(file.stem, file, named.group(1) if named else None, error))
+            source_name = named_source(file.read_text(encoding="utf-8", errors="replace"))
+            broken.append(BrokenDefinition(file.stem, file, source_name, error))
     return loaded, broken
 
 

@@ -92,14 +92,18 @@ def _texts(table: pa.Table, names: Sequence[str]) -> pa.Table:
             continue
         column = pc.if_else(pc.match_substring_regex(table.column(index), "."), table.column(index), NO_TEXT)
         if field.name in names:
-            try:
-                numbers = column.cast(pa.int64())
-            except pa.ArrowInvalid:
-                pass
-            else:
-                column = numbers if numbers.cast(pa.string()).equals(column) else column
+            column = _whole_numbers(column)
         table = table.set_column(index, field.name, column)
     return table
+
+
+def _whole_numbers(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The texts as whole numbers if each is written as a number prints, else as they are."""
+    try:
+        numbers = column.cast(pa.int64())
+    except pa.ArrowInvalid:
+        return column
+    return numbers if numbers.cast(pa.string()).equals(column) else column
 
 
 def _flat(table: pa.Table) -> pa.Table:

@@ -5,13 +5,28 @@ from __future__ import annotations
 import shutil
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date
 from pathlib import Path
+from typing import Protocol, TypeVar
 
+from jobs.definition_files import BrokenDefinition
 from jobs.errors import AuditFailed, ChainlakeError, DefinitionError, InfrastructureError, UsageError
+from jobs.lake import ops
+from jobs.lake.definitions import Definition
 from jobs.lake.runs import one_line
 from jobs.paths import Home
 from jobs.sources import Source, load_sources
+
+
+class Defined(Protocol):
+    """A compiled pattern or a loaded model."""
+
+    @property
+    def definition(self) -> Definition: ...
+
+
+T = TypeVar("T", bound=Defined)
 
 #: Days that a scheduled run looks back for stale work (design §4); older days are repaired by hand.
 REPAIR_HORIZON = 7
@@ -53,6 +68,62 @@ def sweep_staging(home: Home) -> None:
 def discard(path: str) -> None:
     """Remove staged output that has been published."""
     shutil.rmtree(path, ignore_errors=True)
+
+
+def chosen(
+    kind: str, wanted: Sequence[str] | None, good: Iterable[T], bad: Iterable[BrokenDefinition], source: str
+) -> tuple[list[T], list[BrokenDefinition]]:
+    """The definitions of a source that a run is about: those named, or all.
+
+    Args:
+        kind: ``pattern`` or ``model``.
+        wanted: names without the kind; all if None.
+        good: what compiled, of all sources.
+        bad: what did not; a file whose source cannot be read concerns every source.
+        source: name of the source.
+
+    Raises:
+        UsageError: a name that no file of the source has.
+    """
+    mine = {one.definition.name.removeprefix(f"{kind}/"): one for one in good if one.definition.source == source}
+    broken = {one.name: one for one in bad if one.source in (source, None)}
+    if wanted is None:
+        return list(mine.values()), list(broken.values())
+    known = mine.keys() | broken.keys()
+    unknown = sorted(set(wanted) - known)
+    if unknown:
+        raise UsageError(
+            f"source {source} has no {kind} {', '.join(unknown)}",
+            hint=f"Its {kind}s are {', '.join(sorted(known)) or 'none yet'}.",
+        )
+    return [one for name, one in mine.items() if name in wanted], [b for b in broken.values() if b.name in wanted]
+
+
+def record_failure(
+    home: Home, definition: Definition, fingerprints: Mapping[date, str], error: BaseException, run_id: str
+) -> None:
+    """Keep the reason in ``ops.intervals``, so that status shows it and the next run tries again.
+
+    A failed audit is not noted here: publishing notes it, day by day.
+    """
+    ops.append(
+        home,
+        "intervals",
+        [
+            {
+                "definition": definition.name,
+                "day": day,
+                "table_name": definition.table_name,
+                "definition_hash": definition.definition_hash,
+                "engine_version": definition.engine_version,
+                "input_fingerprint": found,
+                "status": "failed",
+                "reason": one_line(error),
+            }
+            for day, found in fingerprints.items()
+        ],
+        run_id,
+    )
 
 
 def raise_together(failures: Sequence[tuple[str, BaseException]], done: str) -> None:

@@ -10,15 +10,13 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any
 
-from jobs.catalog import BrokenPattern, CompiledPattern, load_patterns
+from jobs.catalog import CompiledPattern, load_patterns
 from jobs.days import Days, day_of_us
-from jobs.errors import AuditFailed, UsageError
-from jobs.lake import ops
 from jobs.lake.event_days import Pinned, pin
-from jobs.lake.runs import one_line, phase
+from jobs.lake.runs import phase
 from jobs.lake.staleness import fingerprint, to_do
 from jobs.paths import Home
-from jobs.steps.common import REPAIR_HORIZON, raise_together, sweep_staging, the_source
+from jobs.steps.common import REPAIR_HORIZON, chosen, raise_together, sweep_staging, the_source
 
 STEP = "detect"
 
@@ -58,12 +56,7 @@ def detect(
     """
     source, sources = the_source(home, source_name)
     compiled, broken = load_patterns(home, sources)
-    mine = [c for c in compiled if c.definition.source == source_name]
-    bad = [b for b in broken if b.source in (source_name, None)]
-    if patterns is not None:
-        _check_names(patterns, mine, bad, source_name)
-        mine = [c for c in mine if c.pattern.name in patterns]
-        bad = [b for b in bad if b.name in patterns]
+    mine, bad = chosen("pattern", patterns, compiled, broken, source_name)
     failures: list[tuple[str, BaseException]] = [(f"pattern/{b.name}", b.error) for b in bad]
 
     horizon = Days(days.start - timedelta(days=REPAIR_HORIZON), days.end)
@@ -96,39 +89,3 @@ def _plan(
         if wanted:
             work.append(Work(c, {day: fingerprint(c.definition, day, pinned.event_days) for day in wanted}))
     return pinned, work
-
-
-def _check_names(
-    patterns: Sequence[str], mine: Sequence[CompiledPattern], bad: Sequence[BrokenPattern], source_name: str
-) -> None:
-    known = {c.pattern.name for c in mine} | {b.name for b in bad}
-    unknown = sorted(set(patterns) - known)
-    if unknown:
-        raise UsageError(
-            f"source {source_name} has no pattern {', '.join(unknown)}",
-            hint=f"Its patterns are {', '.join(sorted(known)) or 'none yet'}.",
-        )
-
-
-def record_failure(home: Home, work: Work, error: BaseException, run_id: str) -> None:
-    """Keep the reason in ``ops.intervals``, so that status shows it and the next run tries again."""
-    definition = work.compiled.definition
-    status = "audit_failed" if isinstance(error, AuditFailed) else "failed"
-    ops.append(
-        home,
-        "intervals",
-        [
-            {
-                "definition": definition.name,
-                "day": day,
-                "table_name": definition.table_name,
-                "definition_hash": definition.definition_hash,
-                "engine_version": definition.engine_version,
-                "input_fingerprint": found,
-                "status": status,
-                "reason": one_line(error),
-            }
-            for day, found in work.fingerprints.items()
-        ],
-        run_id,
-    )

@@ -24,8 +24,8 @@ from jobs.lake.types import spark_schema
 from jobs.paths import Home
 from jobs.quality import Audit, audit_matches, warm_up
 from jobs.sources import Source
-from jobs.steps.common import discard, staging_folder
-from jobs.steps.detect import STEP, Work, record_failure
+from jobs.steps.common import discard, record_failure, staging_folder
+from jobs.steps.detect import STEP, Work
 from jobs.steps.order_choice import choose_plan, record_plan
 from jobs.steps.staged import read_staged
 from schemas.events import events_table
@@ -55,7 +55,7 @@ def run_work(
             # Whatever stops one pattern must not stop the others; the step raises it once they have published.
             failures.append((name, error))
             if not isinstance(error, AuditFailed):
-                record_failure(home, item, error, run_id)
+                record_failure(home, item.compiled.definition, item.fingerprints, error, run_id)
             print(f"{name} failed: {one_line(error)}", flush=True)
     events.unpersist()
     print(f"Data Docs: {audit.build_docs()}", flush=True)

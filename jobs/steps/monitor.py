@@ -12,15 +12,15 @@ from datetime import date, timedelta
 from typing import Any
 
 from jobs.days import Days
-from jobs.errors import AuditFailed, InputError, UsageError
-from jobs.lake import ops, tables
+from jobs.errors import InputError
+from jobs.lake import tables
 from jobs.lake.event_days import COMPUTABLE, EventDays, Pinned, pin
 from jobs.lake.runs import phase
 from jobs.lake.staleness import StatusRow, fingerprint, status_rows, to_do
-from jobs.model_catalog import BrokenModel, LoadedModel, load_models
+from jobs.model_catalog import LoadedModel, load_models
 from jobs.model_change import state as states
 from jobs.paths import Home
-from jobs.steps.common import REPAIR_HORIZON, one_line, raise_together, sweep_staging, the_source
+from jobs.steps.common import REPAIR_HORIZON, chosen, raise_together, record_failure, sweep_staging, the_source
 
 STEP = "monitor"
 _ONE = timedelta(days=1)
@@ -63,12 +63,7 @@ def monitor(
     """
     _, sources = the_source(home, source_name)
     loaded, broken = load_models(home, sources)
-    mine = [m for m in loaded if m.config.source == source_name]
-    bad = [b for b in broken if b.source in (source_name, None)]
-    if models is not None:
-        _check_names(models, mine, bad, source_name)
-        mine = [m for m in mine if m.config.name in models]
-        bad = [b for b in bad if b.name in models]
+    mine, bad = chosen("model", models, loaded, broken, source_name)
     failures: list[tuple[str, BaseException]] = [(f"model/{b.name}", b.error) for b in bad]
     result: dict[str, Any] = {"models": 0, "days": 0, "added": 0, "changed": 0, "withdrawn": 0}
     pinned, work = _plan(home, source_name, mine, days, run_id, failures)
@@ -115,7 +110,7 @@ def _plan(
         except InputError as error:
             failures.append((name, error))
             inputs = {day: fingerprint(model.definition, day, pinned.event_days) for day in wanting[name]}
-            record_failure(home, model, inputs, error, run_id)
+            record_failure(home, model.definition, inputs, error, run_id)
     return pinned, work
 
 
@@ -191,41 +186,3 @@ def _snapshot(
             if all(states.loads(row["state"]) is not None for row in rows):
                 return day + _ONE, {row["group_id"]: row["state"] for row in rows if row["group_id"] in found[day]}
     return fresh, {}
-
-
-def _check_names(
-    models: Sequence[str], mine: Sequence[LoadedModel], bad: Sequence[BrokenModel], source_name: str
-) -> None:
-    known = {m.config.name for m in mine} | {b.name for b in bad}
-    unknown = sorted(set(models) - known)
-    if unknown:
-        raise UsageError(
-            f"source {source_name} has no model {', '.join(unknown)}",
-            hint=f"Its models are {', '.join(sorted(known)) or 'none yet'}.",
-        )
-
-
-def record_failure(
-    home: Home, model: LoadedModel, fingerprints: dict[date, str], error: BaseException, run_id: str
-) -> None:
-    """Keep the reason in ``ops.intervals``, so that status shows it and the next run tries again."""
-    definition = model.definition
-    status = "audit_failed" if isinstance(error, AuditFailed) else "failed"
-    ops.append(
-        home,
-        "intervals",
-        [
-            {
-                "definition": definition.name,
-                "day": day,
-                "table_name": definition.table_name,
-                "definition_hash": definition.definition_hash,
-                "engine_version": definition.engine_version,
-                "input_fingerprint": found,
-                "status": status,
-                "reason": one_line(error),
-            }
-            for day, found in fingerprints.items()
-        ],
-        run_id,
-    )

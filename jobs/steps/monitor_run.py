@@ -28,8 +28,8 @@ from jobs.model_change.reduce import reduced_schema
 from jobs.model_change.reduce_spark import reduce_events
 from jobs.paths import Home
 from jobs.quality import Audit, audit_models, warm_up
-from jobs.steps.common import discard, one_line, staging_folder
-from jobs.steps.monitor import STEP, Replay, record_failure
+from jobs.steps.common import discard, one_line, record_failure, staging_folder
+from jobs.steps.monitor import STEP, Replay
 from schemas.models import CHANGES, METRICS, STATE
 from schemas.table import Table
 
@@ -57,7 +57,7 @@ def run_work(
             # Whatever stops one model must not stop the others; the step raises it once they have published.
             failures.append((name, error))
             if not isinstance(error, AuditFailed):
-                record_failure(home, item.model, item.fingerprints, error, run_id)
+                record_failure(home, item.model.definition, item.fingerprints, error, run_id)
             print(f"{name} failed: {one_line(error)}", flush=True)
     print(f"Data Docs: {audit.build_docs()}", flush=True)
 

@@ -1,0 +1,27 @@
+"""What pattern and model files have in common: the line that names their source, and how a broken one is kept."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from jobs.errors import DefinitionError
+
+_SOURCE_LINE = re.compile(r"^source:\s*['\"]?([A-Za-z_][A-Za-z0-9_]*)", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class BrokenDefinition:
+    """A pattern or model file that is wrong; ``source`` is None if not even that could be read."""
+
+    name: str
+    file: Path
+    source: str | None
+    error: DefinitionError
+
+
+def named_source(text: str) -> str | None:
+    """The source that a file's text names, read without understanding the rest of it."""
+    named = _SOURCE_LINE.search(text)
+    return named.group(1) if named else None
