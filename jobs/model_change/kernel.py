@@ -76,6 +76,8 @@ class Kernel:
                 stop = min([at + block, len(x), *(i for i in starts if i > at)])
                 self._block(z[:stop], u[:stop], gap[:stop], at, first, trace)
                 at = stop
+        # Each block reports all its changes before its synchronisations: by round the order knows no blocks.
+        trace.events.sort(key=lambda event: event.at)
         st.fed += len(x) - first
         keep = s.window if not s.infinite else (1 if st.ready else len(x))
         st.x, st.y, st.gap = x[-keep:].copy(), y[-keep:].copy(), gap[-keep:].copy()

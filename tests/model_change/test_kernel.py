@@ -73,6 +73,16 @@ def test_equals_the_plain_loop_in_any_chunks(seed, k, m, window, eps, constraint
     np.testing.assert_allclose(found["error_local"][-len(errors) :], errors, rtol=1e-6, atol=1e-8)
 
 
+def test_events_come_by_round_however_the_rounds_are_cut():
+    x, y = stream(0, 700, 1, 2)
+    config, starts = setup(1, 2, 15, 0.4, "paper"), (0, 100, 333, 640)
+    whole, _ = feed(config, x, y, starts=starts)
+    assert {e.kind for e in whole} >= {"sync", "change"}
+    for cut in range(1, 700):
+        pieces, _ = feed(config, x, y, [cut, 700], starts=starts)
+        assert [(e.at, e.kind) for e in pieces] == [(e.at, e.kind) for e in whole]
+
+
 @settings(max_examples=40, deadline=None)
 @given(
     seed=st.integers(0, 10**6), constraint=st.sampled_from(BOUNDS), infinite=st.booleans(),
