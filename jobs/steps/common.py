@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from jobs.definition_files import BrokenDefinition
-from jobs.errors import AuditFailed, ChainlakeError, DefinitionError, InfrastructureError, UsageError
+from jobs.errors import AuditFailed, ChainlakeError, DefinitionError, InfrastructureError, InputError, UsageError
 from jobs.lake import ops
 from jobs.lake.definitions import Definition
 from jobs.lake.runs import one_line
@@ -30,6 +30,8 @@ T = TypeVar("T", bound=Defined)
 
 #: Days that a scheduled run looks back for stale work (design §4); older days are repaired by hand.
 REPAIR_HORIZON = 7
+#: States of days that were computed once and are not up to date.
+STALE = ("stale", "failed")
 
 _STALE_STAGING_S = 7 * 86_400
 
@@ -135,7 +137,7 @@ def raise_together(failures: Sequence[tuple[str, BaseException]], done: str) -> 
 
     Raises:
         ChainlakeError: of the class of the most lasting failure: a definition's error, then a failed audit, then
-            infrastructure (which a retry can mend).
+            input, then infrastructure (which a retry can mend).
     """
     if not failures:
         return
@@ -143,7 +145,7 @@ def raise_together(failures: Sequence[tuple[str, BaseException]], done: str) -> 
         raise failures[0][1]
     errors = [error for _, error in failures]
     kind: type[ChainlakeError] = InfrastructureError
-    for candidate in (AuditFailed, DefinitionError):
+    for candidate in (InputError, AuditFailed, DefinitionError):
         if any(isinstance(error, candidate) for error in errors):
             kind = candidate
     listed = "; ".join(f"{name}: {one_line(error)}" for name, error in failures)

@@ -14,9 +14,9 @@ from jobs.catalog import CompiledPattern, load_patterns
 from jobs.days import Days, day_of_us
 from jobs.lake.event_days import Pinned, pin
 from jobs.lake.runs import phase
-from jobs.lake.staleness import fingerprint, to_do
+from jobs.lake.staleness import TO_DO, fingerprint, to_do
 from jobs.paths import Home
-from jobs.steps.common import REPAIR_HORIZON, chosen, raise_together, sweep_staging, the_source
+from jobs.steps.common import REPAIR_HORIZON, STALE, chosen, raise_together, sweep_staging, the_source
 
 STEP = "detect"
 
@@ -37,7 +37,14 @@ class Work:
 
 
 def detect(
-    home: Home, source_name: str, days: Days, *, run_id: str, patterns: Sequence[str] | None = None
+    home: Home,
+    source_name: str,
+    days: Days,
+    *,
+    run_id: str,
+    patterns: Sequence[str] | None = None,
+    repair_horizon: int = REPAIR_HORIZON,
+    only_stale: bool = False,
 ) -> dict[str, Any]:
     """Detect, audit and publish what is missing or stale on ``days`` and in the repair horizon before them.
 
@@ -47,6 +54,8 @@ def detect(
         days: days asked for.
         run_id: id of the run in ``ops``.
         patterns: names of the patterns to run; all of the source if None.
+        repair_horizon: days before ``days`` that are repaired too.
+        only_stale: leave out days that were never computed.
 
     Returns:
         ``{"patterns": …, "days": days published, "added": …, "changed": …, "withdrawn": …}``.
@@ -59,10 +68,11 @@ def detect(
     mine, bad = chosen("pattern", patterns, compiled, broken, source_name)
     failures: list[tuple[str, BaseException]] = [(f"pattern/{b.name}", b.error) for b in bad]
 
-    horizon = Days(days.start - timedelta(days=REPAIR_HORIZON), days.end)
+    horizon = Days(days.start - timedelta(days=repair_horizon), days.end)
+    states = STALE if only_stale else TO_DO
     work: list[Work] = []
     if mine:
-        pinned, work = _plan(home, source_name, mine, days, horizon)
+        pinned, work = _plan(home, source_name, mine, days, horizon, states)
     result: dict[str, Any] = {"patterns": 0, "days": 0, "added": 0, "changed": 0, "withdrawn": 0}
     if work:
         from jobs.steps.detect_run import run_work  # imports Spark, which a run with nothing to do must not
@@ -77,7 +87,7 @@ def detect(
 
 
 def _plan(
-    home: Home, source_name: str, mine: Sequence[CompiledPattern], days: Days, horizon: Days
+    home: Home, source_name: str, mine: Sequence[CompiledPattern], days: Days, horizon: Days, states: Sequence[str]
 ) -> tuple[Pinned, list[Work]]:
     """Pin the events and find what is to do; pin first, since fingerprints must be those of the pinned version."""
     reads = [c.definition.read_range(horizon.start)[0] for c in mine]
@@ -85,7 +95,7 @@ def _plan(
     listed = to_do(home, [c.definition for c in mine], horizon, asked=days)
     work = []
     for c in mine:
-        wanted = sorted(item.day for item in listed if item.definition == c.definition.name)
+        wanted = sorted(item.day for item in listed if item.definition == c.definition.name and item.state in states)
         if wanted:
             work.append(Work(c, {day: fingerprint(c.definition, day, pinned.event_days) for day in wanted}))
     return pinned, work

@@ -16,11 +16,19 @@ from jobs.errors import InputError
 from jobs.lake import tables
 from jobs.lake.event_days import COMPUTABLE, EventDays, Pinned, pin
 from jobs.lake.runs import phase
-from jobs.lake.staleness import StatusRow, fingerprint, status_rows, to_do
+from jobs.lake.staleness import TO_DO, StatusRow, fingerprint, status_rows, to_do
 from jobs.model_catalog import LoadedModel, load_models
 from jobs.model_change import state as states
 from jobs.paths import Home
-from jobs.steps.common import REPAIR_HORIZON, chosen, raise_together, record_failure, sweep_staging, the_source
+from jobs.steps.common import (
+    REPAIR_HORIZON,
+    STALE,
+    chosen,
+    raise_together,
+    record_failure,
+    sweep_staging,
+    the_source,
+)
 
 STEP = "monitor"
 _ONE = timedelta(days=1)
@@ -44,7 +52,14 @@ class Replay:
 
 
 def monitor(
-    home: Home, source_name: str, days: Days, *, run_id: str, models: Sequence[str] | None = None
+    home: Home,
+    source_name: str,
+    days: Days,
+    *,
+    run_id: str,
+    models: Sequence[str] | None = None,
+    repair_horizon: int = REPAIR_HORIZON,
+    only_stale: bool = False,
 ) -> dict[str, Any]:
     """Run, audit and publish the models of a source where ``days`` or the repair horizon before them need it.
 
@@ -54,6 +69,8 @@ def monitor(
         days: days asked for.
         run_id: id of the run in ``ops``.
         models: names of the models to run; all of the source if None.
+        repair_horizon: days before ``days`` in which something to do makes a model run.
+        only_stale: days that were never computed do not make a model run.
 
     Returns:
         ``{"models": …, "days": days published, "added": …, "changed": …, "withdrawn": …}``.
@@ -66,7 +83,9 @@ def monitor(
     mine, bad = chosen("model", models, loaded, broken, source_name)
     failures: list[tuple[str, BaseException]] = [(f"model/{b.name}", b.error) for b in bad]
     result: dict[str, Any] = {"models": 0, "days": 0, "added": 0, "changed": 0, "withdrawn": 0}
-    pinned, work = _plan(home, source_name, mine, days, run_id, failures)
+    horizon = Days(days.start - timedelta(days=repair_horizon), days.end)
+    wanted = STALE if only_stale else TO_DO
+    pinned, work = _plan(home, source_name, mine, days, horizon, wanted, run_id, failures)
     if work:
         from jobs.steps.monitor_run import run_work  # imports Spark, which a run with nothing to do must not
 
@@ -84,15 +103,17 @@ def _plan(
     source_name: str,
     mine: Sequence[LoadedModel],
     days: Days,
+    horizon: Days,
+    wanted: Sequence[str],
     run_id: str,
     failures: list[tuple[str, BaseException]],
 ) -> tuple[Pinned, list[Replay]]:
     """Which days each model replays; the events are pinned first, so that fingerprints are those of that version."""
-    horizon = Days(days.start - timedelta(days=REPAIR_HORIZON), days.end)
     definitions = [m.definition for m in mine]
     wanting: dict[str, list[date]] = {}
     for item in to_do(home, definitions, horizon, asked=days):
-        wanting.setdefault(item.definition, []).append(item.day)
+        if item.state in wanted:
+            wanting.setdefault(item.definition, []).append(item.day)
     if not wanting:
         return Pinned(None, EventDays.of(source_name, [])), []
     first = min([days.start, *(m.config.start for m in mine)])
@@ -139,13 +160,15 @@ def plan_model(
     snapshots: dict[str, str] = {}
     if wrong > fresh:
         start, snapshots = _snapshot(home, model, fresh, wrong, event_days)
-    if (days.start - start).days > config.max_replay:
+    # Days before the model's start, and before the first event, are published empty and cost nothing.
+    counted = max(start, fresh)
+    if (days.start - counted).days > config.max_replay:
         raise InputError(
-            f"{name} must be replayed from {start}, {(days.start - start).days} days before {days.start}; "
+            f"{name} must be replayed from {counted}, {(days.start - counted).days} days before {days.start}; "
             f"its max_replay is {config.max_replay} days",
             file=config.file,
             key="max_replay",
-            hint=f"Run 'python -m jobs monitor {config.source} {start} {days.end} --model {config.name}', "
+            hint=f"Run 'python -m jobs backfill {start} {days.end} --models {config.name}', "
             "which asks for the whole stretch, or raise max_replay.",
         )
     last = start

@@ -122,7 +122,7 @@ def test_replayed_days(lab, asked, events, letters, wanted):
 def test_a_long_replay_names_the_stretch_to_ask_for(lab):
     with pytest.raises(InputError, match="must be replayed from 2025-03-02, 6 days") as caught:
         plan(lab, (7, 8), "-ccccccc", "-sddddds")
-    assert caught.value.key == "max_replay" and "jobs monitor lab 2025-03-02" in caught.value.hint
+    assert caught.value.key == "max_replay" and "jobs backfill 2025-03-02" in caught.value.hint
 
 
 def test_a_chain_that_cannot_go_on_names_the_ingest(lab):

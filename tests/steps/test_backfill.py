@@ -1,0 +1,159 @@
+"""Long stretches: what is planned is what is done, in any order, in pieces, after failures, and never twice."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from jobs.cli.status import _definitions
+from jobs.days import Days
+from jobs.errors import AuditFailed, InfrastructureError, UsageError
+from jobs.lake import ops, tables
+from jobs.lake.event_days import EventDays
+from jobs.lake.same import same_tables
+from jobs.lake.staleness import fingerprint
+from jobs.paths import Home
+from jobs.steps.backfill import backfill, restate, run_plan
+from jobs.steps.range_plan import Application, plan_range
+from tests.steps.history import configured, day, deliver, pattern, readings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SPAN = 8
+ALL = Days(day(0), day(SPAN))
+QUIET: Any = {"say": lambda line: None}
+
+
+@pytest.fixture
+def history(home: Home) -> Home:
+    """Eight days of events, two patterns and a model, nothing computed."""
+    made = configured(home, near=pattern(), far=pattern("26 h", step=1.0))
+    deliver(made, {n: readings(n) for n in range(SPAN)})
+    return made
+
+
+def played(home: Home, application: Application, run_id: str) -> dict[str, Any]:
+    """An application without Spark: it notes its days as done, as publishing does."""
+    definitions = {d.name: d for d in _definitions(home)[0]}
+    events = EventDays.load(home, application.source)
+    for part in application.parts:
+        definition = definitions[part.definition]
+        ops.append(home, "intervals", [
+            {"definition": definition.name, "day": d, "table_name": definition.table_name, "status": "done",
+             "rows": 1, "published_version": 1,
+             "definition_hash": definition.definition_hash, "engine_version": definition.engine_version,
+             "input_fingerprint": fingerprint(definition, d, events)}
+            for d in part.days
+        ], run_id)  # fmt: skip
+    return {"days": sum(len(p.days) for p in application.parts), "added": 0, "changed": 0, "withdrawn": 0}
+
+
+def counts(home: Home, **options: Any) -> list[tuple[str, dict[str, int]]]:
+    """Applications of a plan with the days per definition."""
+    plan = plan_range(home, **{"days": ALL, "chunk": 3, **options})
+    return [(a.name, {p.definition: len(p.days) for p in a.parts}) for a in plan.applications]
+
+
+def test_the_plan_says_what_is_computed_and_read(history: Home) -> None:
+    assert counts(history, models=[]) == []
+    assert counts(history) == [
+        ("detect lab 2025-03-01 2025-03-04", {"pattern/far": 3, "pattern/near": 3}),
+        ("detect lab 2025-03-04 2025-03-07", {"pattern/far": 3, "pattern/near": 3}),
+        ("detect lab 2025-03-07 2025-03-09", {"pattern/far": 2, "pattern/near": 2}),
+        ("monitor lab 2025-03-01 2025-03-04", {"model/slope": 3}),
+        ("monitor lab 2025-03-04 2025-03-07", {"model/slope": 3}),
+        ("monitor lab 2025-03-07 2025-03-09", {"model/slope": 2}),
+    ]
+    (application,) = plan_range(history, Days(day(3), day(4)), patterns=["far"]).applications
+    (part,) = application.parts
+    assert (part.reads, part.rows_read, part.rows_there) == (Days(day(1), day(4)), 24, 0)
+    assert part.states == {"missing": 1} and part.table == "matches.far"
+    assert not Path(history.table("matches", "far")).exists()
+
+
+def test_days_without_finished_events_are_left_and_said(history: Home) -> None:
+    deliver(history, {2: readings(2)}, status="open")
+    plan = plan_range(history, ALL, patterns=["near"])
+    assert [len(p.days) for a in plan.applications for p in a.parts] == [SPAN - 1]
+    assert dict(plan.left) == {("pattern/near", "expected files are missing"): 1}
+
+
+def test_names_that_do_not_exist_and_broken_files(history: Home) -> None:
+    with pytest.raises(UsageError, match="no pattern nil"):
+        plan_range(history, ALL, patterns=["nil"])
+    with pytest.raises(UsageError, match="holds no day"):
+        plan_range(history, ALL, chunk=0)
+    (history.config / "patterns" / "wrong.sase").write_text(pattern().replace("p.x", "p.z"))
+    assert [name for name, _ in plan_range(history, ALL, models=["slope"]).failures] == []
+    plan = plan_range(history, ALL, patterns=["wrong", "near"])
+    assert [name for name, _ in plan.failures] == ["pattern/wrong"]
+    assert [p.definition for a in plan.applications for p in a.parts] == ["pattern/near"]
+
+
+def test_what_was_done_is_not_done_again_and_failures_lose_nothing_else(history: Home) -> None:
+    said: list[str] = []
+
+    def launch(home: Home, application: Application, run_id: str) -> dict[str, Any]:
+        if application.days.start == day(3):
+            raise {"detect": InfrastructureError, "monitor": AuditFailed}[application.step]("the machine is small")
+        return played(home, application, run_id)
+
+    with pytest.raises(AuditFailed, match="2 failed .*the machine is small"):
+        backfill(history, ALL, run_id="b", chunk=3, launch=launch, say=said.append)
+    assert [line[:12] for line in said if "failed" in line] == ["[2/6] failed", "[5/6] failed"]
+    assert any(line.startswith("[3/6] ok") for line in said)
+    assert counts(history) == [
+        ("detect lab 2025-03-04 2025-03-07", {"pattern/far": 3, "pattern/near": 3}),
+        ("monitor lab 2025-03-04 2025-03-07", {"model/slope": 7}),  # nothing kept its state
+    ]
+
+    def stopped(home: Home, application: Application, run_id: str) -> dict[str, Any]:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        backfill(history, ALL, run_id="s", launch=stopped, **QUIET)
+    assert backfill(history, ALL, run_id="c", launch=played, **QUIET)["applications"] == 2
+    assert backfill(history, ALL, run_id="d", launch=played, **QUIET)["applications"] == 0
+
+
+def test_only_what_is_stale_is_restated(history: Home) -> None:
+    backfill(history, Days(day(0), day(6)), run_id="b", launch=played, **QUIET)
+    deliver(history, {1: readings(1, edition=1)})
+    assert counts(history, days=None, only_stale=True) == [
+        ("detect lab 2025-03-02 2025-03-05", {"pattern/far": 3, "pattern/near": 2}),
+        ("monitor lab 2025-03-02 2025-03-05", {"model/slope": 5}),
+    ]
+    assert counts(history, days=None, sources=["lab"], only_stale=True) == counts(history, days=None, only_stale=True)
+    with pytest.raises(UsageError, match="no source 'road'"):
+        restate(history, run_id="r", sources=["road"])
+    assert restate(history, run_id="r", launch=played, **QUIET)["days"] == 10
+    assert restate(history, run_id="r", launch=played, **QUIET)["applications"] == 0
+    assert [a.days for a in plan_range(history, ALL).applications] == [Days(day(6), day(8))] * 2
+
+
+def test_a_model_whose_chain_is_too_long_is_a_failure_of_its_own(history: Home) -> None:
+    plan = plan_range(history, Days(day(7), day(8)))
+    assert [name for name, _ in plan.failures] == ["model/slope"]
+    assert "jobs backfill 2025-03-01 2025-03-09 --models slope" in str(plan.failures[0][1])
+    assert [a.step for a in plan.applications] == ["detect"]
+
+
+def test_chunks_in_reverse_and_one_application_give_the_same_tables(
+    history: Home, spark: SparkSession, tmp_path: Path
+) -> None:
+    plan = plan_range(history, ALL, patterns=["near", "far"], chunk=5)
+    plan.applications.reverse()
+    assert run_plan(history, plan, run_id="r", **QUIET)["days"] == 2 * SPAN
+    assert backfill(history, ALL, run_id="b", models=["slope"], chunk=4, **QUIET)["days"] == SPAN
+    assert plan_range(history, ALL).applications == []
+
+    other = dataclasses.replace(history, root=tmp_path / "other", lake=str(tmp_path / "other" / "lake"))
+    deliver(other, {n: readings(n) for n in range(SPAN)})
+    total = backfill(other, ALL, run_id="b", **QUIET)
+    assert total["applications"] == 2 and total["added"] > 20
+    assert {tables.version(other, "matches", name) for name in ("near", "far")} == {1}, "one commit for all days"
+    assert same_tables(history, other) == []
