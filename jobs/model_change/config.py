@@ -13,6 +13,7 @@ import numpy as np
 
 from jobs.days import US_PER_DAY
 from jobs.model_change.features import Feature, parse_features, parse_series
+from jobs.model_change.nodes import Node, fewest, parse_groups
 from jobs.model_change.reading import Section
 
 CONSTRAINTS = ("paper", "residual", "onesided", "energy", "matfrac")
@@ -22,7 +23,7 @@ ON_GAP = ("continue", "reset")
 AGGREGATES = ("last", "first", "mean", "sum", "min", "max")
 _KEYS = (
     "description source start nodes groups response features intercept round window eps constraint detector metric "
-    "ridge penalise_intercept gls max_carry session_gap on_gap per_baseline max_replay"
+    "ridge penalise_intercept gls max_carry session_gap on_gap per_baseline per_Tmax count_from max_replay"
 ).split()
 
 
@@ -30,7 +31,7 @@ _KEYS = (
 class ModelConfig:
     """One model, checked. Times in microseconds, counts in rounds.
 
-    ``groups`` maps a group's id to its ordered nodes (key values); every group is a model of its own. ``ridge`` is the
+    ``groups`` maps a group's id to its ordered nodes; every group is a model of its own. ``ridge`` is the
     matrix P of spec 4.1 (m x m, row-major) or None. ``phi`` is None (OLS), a number or ``"fit"``. ``eps`` is absolute,
     or a share of the norm of the first model if ``eps_is_share``.
     """
@@ -40,7 +41,7 @@ class ModelConfig:
     description: str
     source: str
     start: date
-    groups: dict[str, tuple[str, ...]]
+    groups: dict[str, tuple[Node, ...]]
     response: Feature
     features: tuple[Feature, ...]
     intercept: int | None
@@ -60,6 +61,8 @@ class ModelConfig:
     session_gap_us: int | None
     on_gap: str
     per_baseline: bool
+    per_longest: int | None
+    count_from: int
     max_replay: int
 
     @property
@@ -74,14 +77,31 @@ class ModelConfig:
 
     def keys(self, group: str) -> tuple[str, ...]:
         """The key values whose events ``group`` needs: its nodes, then the other keys its features name."""
-        nodes = self.groups[group]
-        others = sorted({f.key for f in (self.response, *self.features) if f.key is not None} - set(nodes))
-        return (*nodes, *others)
+        own = tuple(dict.fromkeys(key for node in self.groups[group] for key in node.keys))
+        others = sorted({f.key for f in (self.response, *self.features) if f.key is not None} - set(own))
+        return (*own, *others)
 
     @property
     def all_keys(self) -> tuple[str, ...]:
         """Every key value that some group needs, sorted."""
         return tuple(sorted({key for group in self.groups for key in self.keys(group)}))
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is allowed but seldom meant, one sentence each (spec 3.1, 5.2, 6.8)."""
+        found = []
+        m = len(self.feature_names)
+        if self.infinite and self.constraint in ("paper", "residual"):
+            found.append(
+                f"{self.constraint} with an infinite window synchronises at each doubling of the data at least; "
+                "onesided, energy and matfrac do not"
+            )
+        if not self.infinite and self.detector != "exact" and self.window < 72 * m:
+            found.append(
+                f"the window of {self.window} rounds is shorter than 72 rounds per coefficient ({72 * m}): with "
+                "independent features of mean zero the local test would fail by noise alone"
+            )
+        return tuple(found)
 
     @property
     def definition_hash(self) -> str:
@@ -111,8 +131,8 @@ def parse_model(content: dict[str, Any] | str, name: str = "model") -> ModelConf
 
 def _checked(name: str, top: Section) -> ModelConfig:
     top.only(*_KEYS)
-    groups = _groups(top)
-    smallest = min(len(nodes) for nodes in groups.values())
+    groups = parse_groups(top)
+    smallest = min(fewest(nodes) for nodes in groups.values())
     rounds = top.section("round", "a mapping with length, aggregate, min_nodes")
     rounds.only("length", "aggregate", "min_nodes")
     length = rounds.duration("length")
@@ -120,8 +140,11 @@ def _checked(name: str, top: Section) -> ModelConfig:
         rounds.fail("a whole number of rounds must fill a day", "length", hint="Allowed: 1 s, 1 min, 5 min, 1 h, ...")
     min_nodes = rounds.whole("min_nodes", 1)
     if min_nodes > smallest:
-        rounds.fail(f"min_nodes is {min_nodes}, a group has {smallest}", "min_nodes", hint=f"Allowed: 1 to {smallest}.")
+        what = f"min_nodes is {min_nodes}, a group has at times no more than {smallest} nodes"
+        rounds.fail(what, "min_nodes", hint=f"Allowed: 1 to {smallest}.")
     features = parse_features(top)
+    response = parse_series(top, top.values.get("response"), "response")
+    _members(top, groups, features, response)
     m = sum(len(feature.names) for feature in features)
     intercept = _intercept(features)
     infinite, window = _window(top)
@@ -136,6 +159,9 @@ def _checked(name: str, top: Section) -> ModelConfig:
     session_gap = top.duration("session_gap", None)
     if session_gap is None and "on_gap" in top.values:
         top.fail("on_gap needs session_gap", "on_gap", hint="Give session_gap: a duration such as 2 h.")
+    per_baseline = top.flag("per_baseline", False)
+    if "per_Tmax" in top.values and not per_baseline:
+        top.fail("per_Tmax needs per_baseline", "per_Tmax", hint="Set per_baseline: true, or leave per_Tmax out.")
     return ModelConfig(
         name=name,
         file=top.file,
@@ -143,7 +169,7 @@ def _checked(name: str, top: Section) -> ModelConfig:
         source=top.text("source"),
         start=top.day("start"),
         groups=groups,
-        response=parse_series(top, top.values.get("response"), "response"),
+        response=response,
         features=features,
         intercept=intercept,
         round_us=length,
@@ -161,7 +187,9 @@ def _checked(name: str, top: Section) -> ModelConfig:
         max_carry=top.whole("max_carry", window, least=0),
         session_gap_us=session_gap,
         on_gap=top.choice("on_gap", ON_GAP, "continue"),
-        per_baseline=top.flag("per_baseline", False),
+        per_baseline=per_baseline,
+        per_longest=top.whole("per_Tmax", None),
+        count_from=top.whole("count_from", 0, least=0),
         max_replay=top.whole("max_replay", 60),
     )
 
@@ -175,19 +203,18 @@ def _intercept(features: tuple[Feature, ...]) -> int | None:
     return None
 
 
-def _groups(top: Section) -> dict[str, tuple[str, ...]]:
-    if ("nodes" in top.values) == ("groups" in top.values):
-        top.fail(
-            "exactly one of 'nodes' and 'groups' is needed",
-            "nodes",
-            hint="Give nodes: [key, ...] for one model, or groups: {name: [key, ...]} for several of one kind.",
-        )
-    if "nodes" in top.values:
-        return {"": top.names("nodes")}
-    section = top.section("groups", "a mapping of group names to lists of keys")
-    if not section.values:
-        top.fail("'groups' is empty", "groups", hint="Give groups: {name: [key, ...]}.")
-    return {str(group): section.names(group) for group in section.values}
+def _members(
+    top: Section, groups: dict[str, tuple[Node, ...]], features: tuple[Feature, ...], response: Feature
+) -> None:
+    """Every node must have the keys that features name by their position."""
+    fewest_keys = min(len(node.keys) for nodes in groups.values() for node in nodes)
+    for feature, path in ((response, ("response",)), *((f, ("features",)) for f in features)):
+        if feature.member is not None and feature.member > fewest_keys:
+            top.fail(
+                f"'{feature.base}' needs nodes of {feature.member} keys, one has {fewest_keys}",
+                *path,
+                hint=f"Allowed: members 1 to {fewest_keys}.",
+            )
 
 
 def _window(top: Section) -> tuple[bool, int]:

@@ -13,17 +13,18 @@ from jobs.model_change import state as states
 from jobs.model_change.config import ModelConfig
 from jobs.model_change.kernel import Kernel
 from jobs.model_change.periodic import best_periods, errors_by_period
-from jobs.model_change.records import Event, Settings, Trace
+from jobs.model_change.records import Settings, Trace
 from jobs.model_change.rounds import Chunk, Rounds
 from jobs.model_change.statistics import Array
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def settings_of(config: ModelConfig, group: str) -> Settings:
-    """What the kernel needs of a model's group."""
+def settings_of(config: ModelConfig, group: str, k: int | None = None) -> Settings:
+    """What the kernel needs of a model's group, of which ``k`` nodes take part (all of them by default)."""
+    nodes = config.groups[group]
     return Settings(
-        k=len(config.groups[group]),
+        k=len(nodes) if k is None else k,
         m=len(config.feature_names),
         window=config.window,
         infinite=config.infinite,
@@ -36,6 +37,7 @@ def settings_of(config: ModelConfig, group: str) -> Settings:
         intercept=config.intercept,
         ridge=config.ridge,
         phi=config.phi,
+        nodes_change=any(node.dated for node in nodes),
     )
 
 
@@ -48,7 +50,7 @@ class GroupMonitor:
 
     def __init__(self, config: ModelConfig, group: str, snapshot: str | None = None):
         self.config, self.group = config, group
-        self.nodes = config.groups[group]
+        self.names = [node.name for node in config.groups[group]]
         values: dict[str, Any] = {}
         if snapshot is not None:
             loaded = states.loads(snapshot)
@@ -56,7 +58,9 @@ class GroupMonitor:
                 raise ValueError("the snapshot was written by another version")
             values = loaded
         self.rounds = Rounds(config, group, values.get("rounds"))
-        self.kernel = Kernel(settings_of(config, group), values.get("kernel"))
+        self.kernel = Kernel(settings_of(config, group, len(self.rounds.members.nodes) or None), values.get("kernel"))
+        #: Rounds so far in which another machine's last bit could have decided otherwise (spec 6.7).
+        self.near_ties = 0
         self.last_beta: Array | None = values.get("last_beta")
 
     @property
@@ -67,7 +71,7 @@ class GroupMonitor:
     def snapshot(self) -> str:
         """The state after the last day, as JSON."""
         return states.dumps(
-            {"rounds": vars(self.rounds.carry), "kernel": self.kernel.state, "last_beta": self.last_beta}
+            {"rounds": self.rounds.carried, "kernel": self.kernel.state, "last_beta": self.last_beta}
         )
 
     def day(self, day: date, reduced: pa.Table) -> tuple[list[dict[str, Any]], dict[str, Any] | None]:
@@ -85,11 +89,16 @@ class GroupMonitor:
         before = self.last_beta
         first = True
         for chunk in self.rounds.chunks(reduced):
-            if chunk.reset:
-                self.kernel.reset()
-            anchor = np.zeros(len(chunk.ts), dtype=bool)
-            anchor[0], first = first, False
-            trace = self.kernel.feed(chunk.x, chunk.y, chunk.gap, anchor)
+            if chunk.switch is not None:
+                trace = self.kernel.switch(chunk.switch, chunk.x, chunk.y, chunk.gap)
+            else:
+                if chunk.reset or len(chunk.nodes) != self.kernel.settings.k:
+                    self.kernel.reset(len(chunk.nodes))
+                anchor = np.zeros(len(chunk.ts), dtype=bool)
+                anchor[0] = first
+                trace = self.kernel.feed(chunk.x, chunk.y, chunk.gap, anchor)
+            first = False
+            self.near_ties += int(trace.near_tie.sum())
             traces.append((chunk, trace))
             changes += self._changes(chunk, trace)
             if trace.counted[-1]:
@@ -109,7 +118,7 @@ class GroupMonitor:
                     "ts": ts,
                     "kind": event.kind,
                     "round": int(chunk.number[event.at]),
-                    "violators": self._violators(event),
+                    "violators": [self.names[chunk.nodes[j]] for j in event.violators] or None,
                     "max_value": _finite(event.max_value),
                     "error_before": _finite(event.error_before),
                     "exceeded": event.exceeded,
@@ -121,48 +130,47 @@ class GroupMonitor:
             )
         return found
 
-    def _violators(self, event: Event) -> list[str] | None:
-        return [self.nodes[j] for j in event.violators] if event.violators else None
-
     def _beta(self, beta: Array | None) -> list[dict[str, Any]] | None:
         if beta is None:
             return None
         return [{"feature": n, "value": float(v)} for n, v in zip(self.config.feature_names, beta, strict=True)]
 
     def _metrics(self, day: date, traces: list[tuple[Chunk, Trace]], before: Array | None) -> dict[str, Any]:
-        config, k, m = self.config, len(self.nodes), len(self.config.feature_names)
-        trace = {
-            name: np.concatenate([getattr(t, name) for _, t in traces])
-            for name in ("counted", "beta", "error_local", "error_exact", "reports", "synced", "sse", "sum_y", "sum_yy")
-        }
-        used, counted = len(trace["counted"]), int(trace["counted"].sum())
+        config, m = self.config, len(self.config.feature_names)
+        names = ("beta", "error_local", "error_exact", "reports", "synced", "sse", "sum_y", "sum_yy")
+        trace = {name: np.concatenate([getattr(t, name) for _, t in traces]) for name in names}
+        k = np.concatenate([np.full(len(chunk.ts), len(chunk.nodes)) for chunk, _ in traces])
+        counted = np.concatenate([t.counted & (chunk.number >= config.count_from) for chunk, t in traces])
+        used, share = len(counted), int(k[counted].sum())
         local, exact = config.detector != "exact", config.detector != "local"
-        v, replies = int(trace["reports"].sum()), int(trace["synced"].sum()) * k
-        error = trace["error_local" if local else "error_exact"]
+        v, replies = int(trace["reports"][counted].sum()), int((trace["synced"] * k)[counted].sum())
+        error = trace["error_local" if local else "error_exact"][counted]
         max_error = float(np.nanmax(error)) if np.isfinite(error).any() else None
         per: tuple[int | None, int | None] = (None, None)
-        if config.per_baseline and max_error is not None and before is not None and counted > 1:
-            beta = np.concatenate([before[None], trace["beta"][trace["counted"]]])
-            per = best_periods(errors_by_period(beta, counted // 2), max_error)
+        if config.per_baseline and max_error is not None and before is not None and counted.sum() > 1:
+            beta = np.concatenate([before[None], trace["beta"][counted]])
+            longest = int(counted.sum()) // 2
+            per = best_periods(errors_by_period(beta, min(longest, config.per_longest or longest)), max_error)
+        changes = [c.number[e.at] for c, t in traces for e in t.events if e.kind == "change"]
         return {
             "model": config.name,
             "group_id": self.group,
             "day": day,
             "rounds": used,
             "rounds_skipped": US_PER_DAY // config.round_us - used,
-            "syncs": int(trace["synced"].sum()) if local else None,
-            "changes": sum(e.kind == "change" for _, t in traces for e in t.events) if exact else None,
+            "syncs": int(trace["synced"][counted].sum()) if local else None,
+            "changes": sum(int(number) >= config.count_from for number in changes) if exact else None,
             "reports_up": v if local else None,
             "polls_down": replies if local else None,
-            "normalized_up": (v + replies) / (k * counted) if local and counted else None,
-            "normalized_all": (v + 3 * replies) / (k * counted) if local and counted else None,
+            "normalized_up": (v + replies) / share if local and share else None,
+            "normalized_all": (v + 3 * replies) / share if local and share else None,
             # A report and a poll are one number, a reply and a broadcast carry a symmetric matrix and a vector.
             "bytes": 8 * (v + replies + 2 * replies * (m * (m + 3) // 2)) if local else None,
             "max_error": max_error,
             "per_T": per[0],
             "per_T_mono": per[1],
-            "carried_share": float(sum(int(c.carried.sum()) for c, _ in traces)) / (used * k),
-            "r2": _r2(trace, k),
+            "carried_share": float(sum(int(c.carried.sum()) for c, _ in traces)) / int(k.sum()),
+            "r2": _r2(trace, k, counted),
         }
 
 
@@ -170,11 +178,11 @@ def _finite(value: float | None) -> float | None:
     return value if value is not None and np.isfinite(value) else None
 
 
-def _r2(trace: dict[str, Array], k: int) -> float | None:
+def _r2(trace: dict[str, Array], k: Array, counted: Array) -> float | None:
     """1 - (squared errors of the exact models) / (spread of the response), over the day's counted rounds."""
-    rows = np.isfinite(trace["sse"])
+    rows = np.isfinite(trace["sse"]) & counted
     if not rows.any():
         return None
     sse, y, yy = (float(np.add.accumulate(trace[name][rows])[-1]) for name in ("sse", "sum_y", "sum_yy"))
-    spread = yy - y**2 / (k * int(rows.sum()))
+    spread = yy - y**2 / int(k[rows].sum())
     return 1 - sse / spread if spread > 0 else None

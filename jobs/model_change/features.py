@@ -10,7 +10,7 @@ import numpy as np
 from jobs.model_change.reading import Section
 
 _FORMS = (
-    "a column name, constant, {of: COLUMN, key: OTHER KEY, transform: log|diff|lag N}, "
+    "a column name, constant, {of: COLUMN, key: OTHER KEY or member: N, transform: log|diff|lag N}, "
     "{polynomial: {of: COLUMN, degree: N, scale: [-1, 1]}}"
 )
 
@@ -22,6 +22,8 @@ class Feature:
     Args:
         of: event column; None for the constant.
         key: take the value that this other key has in the same round, instead of the node's own.
+        member: take the value of the node's N-th key (from 1); without it a node of several keys has their mean (their
+            sum, smallest or largest value if that is how the events of a round are aggregated).
         steps: transforms in order: ``("log", 0)``, ``("diff", 1)``, ``("lag", n)``.
         degree: number of powers, 1 for a plain column.
         low, high: raw values that ``scale`` maps its ends to; None: smallest and largest of the first usable round.
@@ -35,6 +37,7 @@ class Feature:
     low: float | None = None
     high: float | None = None
     scale: tuple[float, float] | None = None
+    member: int | None = None
 
     @property
     def base(self) -> str:
@@ -42,6 +45,7 @@ class Feature:
         if self.of is None:
             return "constant"
         text = f"{self.key}.{self.of}" if self.key is not None else self.of
+        text = f"{text}[{self.member}]" if self.member is not None else text
         for step, n in self.steps:
             text = f"{step}({text}, {n})" if step == "lag" else f"{step}({text})"
         return text
@@ -90,9 +94,16 @@ def parse_series(top: Section, value: Any, *path: str | int) -> Feature:
     if not isinstance(value, dict):
         top.fail(f"'{value}' is not a column", *path, hint=f"Allowed: {_FORMS}.")
     section = top.inner(value, *path)
-    section.only("of", "key", "transform")
+    section.only("of", "key", "member", "transform")
     other = section.values.get("key")
-    return Feature(of=section.text("of"), key=None if other is None else str(other), steps=_steps(section))
+    if other is not None and "member" in section.values:
+        section.fail("'key' and 'member' exclude each other", "member", hint="Drop one of the two.")
+    return Feature(
+        of=section.text("of"),
+        key=None if other is None else str(other),
+        steps=_steps(section),
+        member=section.whole("member", None),
+    )
 
 
 def _feature(top: Section, value: Any, *path: str | int) -> Feature:
@@ -138,21 +149,18 @@ def _steps(section: Section) -> tuple[tuple[str, int], ...]:
     return tuple(found)
 
 
-def values_of(
-    feature: Feature, column: np.ndarray, keys: tuple[str, ...], k: int, span: tuple[float, float] | None
-) -> np.ndarray:
+def values_of(feature: Feature, own: np.ndarray, span: tuple[float, float] | None) -> np.ndarray:
     """The columns of one entry for consecutive rounds.
 
     Args:
-        column: (h + n, keys) values of ``feature.of`` with ``h`` rounds of history in front; NaN where none is known.
-        keys: names of the key axis; the first ``k`` are the nodes.
-        k: number of nodes.
+        feature: the entry.
+        own: (h + n, k) values of every node before transforms, with ``h`` rounds of history in front; NaN where none is
+            known.
         span: raw values mapped to the ends of ``feature.scale``; needed for polynomials only.
 
     Returns:
         (h + n, k, degree); NaN where the history does not reach.
     """
-    own = column[:, :k] if feature.key is None else np.repeat(column[:, [keys.index(feature.key)]], k, axis=1)
     for step, n in feature.steps:
         if step == "log":
             with np.errstate(invalid="ignore", divide="ignore"):

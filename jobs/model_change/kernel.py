@@ -7,11 +7,14 @@ day's length, shows in a result, and rounding never piles up over more than a da
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from jobs.model_change import exact, local
 from jobs.model_change.basis import Basis
 from jobs.model_change.constraints import EVALUATORS, Evaluator
+from jobs.model_change.membership import Switch
 from jobs.model_change.records import Event, Settings, State, Trace
 from jobs.model_change.statistics import Array, Moments, fit_phi, identifiable, norm, pooled, running, solve
 
@@ -44,9 +47,12 @@ class Kernel:
         self.bounds = settings.constraint if evaluator is None else ""
         self.record_values = record_values
 
-    def reset(self) -> None:
-        """Forget the window and the reference (``on_gap: reset``); basis, eps and phi stay frozen."""
-        old, s = self.state, self.settings
+    def reset(self, k: int | None = None) -> None:
+        """Forget the window and the reference (``on_gap: reset``), now with ``k`` nodes; basis, eps and phi stay."""
+        old = self.state
+        if k is not None:
+            self.settings = replace(self.settings, k=k)
+        s = self.settings
         self.state = State(
             fed=old.fed, x=np.zeros((0, s.k, s.m)), y=np.zeros((0, s.k)), basis=old.basis, eps=old.eps, phi=old.phi
         )
@@ -85,7 +91,93 @@ class Kernel:
 
     def _sums(self, z: Array, u: Array, gap: Array) -> tuple[Array, Array]:
         a, c = Moments(self.state.phi).dense(z, u, gap)
-        return (a, c) if self.settings.local else (pooled(a[None]), pooled(c[None]))
+        return (a, c) if self.settings.by_node else (pooled(a[None]), pooled(c[None]))
+
+    def switch(self, change: Switch, x: Array, y: Array, gap: Array) -> Trace:
+        """Take one round with another node set: everybody synchronises (spec 2.2).
+
+        Args:
+            change: who stays and who joins, with the joiners' rows before this round.
+            x, y, gap: (1, k, m), (1, k) and (1,) of the round, with the nodes of the new set.
+        """
+        st = self.state
+        s = self.settings = replace(self.settings, k=len(change.kept))
+        carried = self._carried_sums(change, x, y, gap) if st.ready and s.infinite else None
+        stays = change.kept >= 0
+        n = len(st.x) if stays.all() else min(len(st.x), s.window - 1)
+        place, joiners = change.kept[stays], len(change.y) - n
+        rows = slice(len(st.x) - n, None)
+        rows_x, rows_y = np.empty((n, s.k, s.m)), np.empty((n, s.k))
+        rows_x[:, stays], rows_y[:, stays] = st.x[rows][:, place], st.y[rows][:, place]
+        if not stays.all():
+            rows_x[:, ~stays], rows_y[:, ~stays] = change.x[joiners:], change.y[joiners:]
+        st.x, st.y, st.gap = rows_x, rows_y, st.gap[rows]
+        if not st.ready:
+            return self.feed(x, y, gap, np.zeros(1, dtype=bool))
+        assert st.basis is not None
+        w = s.window if not s.infinite else 1
+        st.x, st.y = np.concatenate([st.x, x])[-w:], np.concatenate([st.y, y])[-w:]
+        st.gap = np.concatenate([st.gap, gap])[-w:]
+        z, u = st.basis.rows(st.x), st.basis.response(st.y)
+        trace = Trace.empty(1, s.k, s.m, self.record_values)
+        self._synchronise(carried or self._sums(z, u, st.gap), z[-1:], u[-1:], trace)
+        st.fed += 1
+        return trace
+
+    def _carried_sums(self, change: Switch, x: Array, y: Array, gap: Array) -> tuple[Array, Array]:
+        """Sums of an infinite window with the nodes of a new set, this round included."""
+        st, s = self.state, self.settings
+        assert st.basis is not None and st.base_a is not None and st.base_c is not None
+        stays = change.kept >= 0
+        a, c = np.empty((s.k, s.m, s.m)), np.empty((s.k, s.m))
+        for whole, base, run in ((a, st.base_a, st.run_a), (c, st.base_c, st.run_c)):
+            whole[stays] = (base + run)[change.kept[stays]]
+        moments = Moments(st.phi)
+
+        def rows(past_x: Array, past_y: Array, past_gap: Array, mine: Array) -> tuple[Array, Array, Array]:
+            assert st.basis is not None
+            z = st.basis.rows(np.concatenate([past_x, x[:, mine]]))
+            return z, st.basis.response(np.concatenate([past_y, y[:, mine]])), np.concatenate([past_gap, gap])
+
+        place = change.kept[stays]
+        step_a, step_c = moments.changes(*rows(st.x[:, place], st.y[:, place], st.gap, stays), None, 1)
+        a[stays] += step_a[0]
+        c[stays] += step_c[0]
+        if not stays.all():
+            a[~stays], c[~stays] = moments.dense(*rows(change.x, change.y, change.gap, ~stays))
+        return a, c
+
+    def _synchronise(self, sums: tuple[Array, Array], z: Array, u: Array, trace: Trace) -> None:
+        """Make the sums of one round, with rows z (1, k, m) and u (1, k), the reference of both detectors."""
+        s, st = self.settings, self.state
+        assert st.basis is not None and st.eps is not None
+        st.base_a, st.base_c = sums
+        st.run_a, st.run_c = np.zeros_like(st.base_a), np.zeros_like(st.base_c)
+        total = pooled(st.base_a[None])[0] + self._penalty()
+        beta = solve(total[None], pooled(st.base_c[None]))
+        found = bool(np.isfinite(beta).all())
+        old = st.ref_beta if s.local else st.exact_beta
+        trace.counted[0], trace.beta[0] = True, st.basis.monitored(beta)[0]
+        event = Event(
+            0,
+            "node_change",
+            None if old is None else st.basis.original(old[None])[0],
+            st.basis.original(beta)[0] if found else None,
+            since=st.fed - st.last["sync" if s.local else "change"],
+        )
+        if found and old is not None:
+            event.error_before = float(norm(trace.beta[:1] - st.basis.monitored(old[None]))[0])
+            event.exceeded = event.error_before > st.eps
+        trace.events.append(event)
+        if s.local:
+            local.install(st, s.k, total, beta[0], st.base_a, st.base_c)
+            trace.synced[0] = True
+            trace.error_local[0] = 0.0 if found else np.nan
+        if s.exact and found:
+            st.exact_beta, trace.error_exact[0] = beta[0].copy(), 0.0
+        st.exact_lost = not found
+        st.last = {"sync": st.fed, "change": st.fed}
+        _fit(z, u, beta, trace, slice(0, 1))
 
     def _anchor(self, z: Array, u: Array, gap: Array) -> None:
         st = self.state
@@ -143,7 +235,7 @@ class Kernel:
         if st.eps is None:
             st.eps = s.eps * float(norm(basis.monitored(beta[None]))[0]) if s.eps_is_share else s.eps
         st.basis, st.phi, st.ready = basis, phi, True
-        st.base_a, st.base_c = (a, c) if s.local else (pooled(a[None]), pooled(c[None]))
+        st.base_a, st.base_c = (a, c) if s.by_node else (pooled(a[None]), pooled(c[None]))
         st.run_a, st.run_c = np.zeros_like(st.base_a), np.zeros_like(st.base_c)
         st.exact_beta, st.exact_lost = beta, False
         if s.local:
@@ -160,7 +252,7 @@ class Kernel:
         window = None if s.infinite else s.window
         lo = at - (window or (1 if st.phi else 0))
         d_a, d_c = Moments(st.phi).changes(z[lo:], u[lo:], gap[lo:], window, n)
-        if not s.local:
+        if not s.by_node:
             d_a, d_c = pooled(d_a)[:, None], pooled(d_c)[:, None]
         d_a, d_c = running(st.run_a, d_a), running(st.run_c, d_c)
         st.run_a, st.run_c = d_a[-1].copy(), d_c[-1].copy()
@@ -173,16 +265,13 @@ class Kernel:
             exact.detect(st, beta, place, trace, alone=not s.local)
         if s.local:
             local.detect(self, a, c, total, beta, place, trace)
-        e = u[at:] - _predicted(beta, z[at:])
-        rows = slice(place, place + n)
-        trace.sse[rows], trace.sum_y[rows], trace.sum_yy[rows] = (
-            pooled(v[:, :, None])[:, 0] for v in (e**2, u[at:], u[at:] ** 2)
-        )
+        _fit(z[at:], u[at:], beta, trace, slice(place, place + n))
 
 
-def _predicted(beta: Array, z: Array) -> Array:
-    """z (n, k, m) times beta (n, m), added in a fixed order: (n, k)."""
-    total = z[:, :, 0] * beta[:, 0, None]
+def _fit(z: Array, u: Array, beta: Array, trace: Trace, rows: slice) -> None:
+    """How the models fit the rounds they end with: z (n, k, m), u (n, k), beta (n, m)."""
+    predicted = z[:, :, 0] * beta[:, 0, None]
     for i in range(1, z.shape[2]):
-        total += z[:, :, i] * beta[:, i, None]
-    return total
+        predicted += z[:, :, i] * beta[:, i, None]
+    squares = ((u - predicted) ** 2, u, u**2)
+    trace.sse[rows], trace.sum_y[rows], trace.sum_yy[rows] = (pooled(v[:, :, None])[:, 0] for v in squares)

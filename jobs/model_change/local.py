@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jobs.model_change.constraints import Reference, clear_cut, violates
+from jobs.model_change.constraints import TIE, Reference, clear_cut, violates
 from jobs.model_change.records import Event, State, Trace
 from jobs.model_change.statistics import Array, norm
 
@@ -90,15 +90,18 @@ def _first_violation(
     d_a, d_c = (a - st.ref_a).reshape(-1, m, m), (c - st.ref_c).reshape(-1, m)
     fine, bad = clear_cut(kernel.bounds, ref, d_a, d_c, st.eps)
     open_ = np.flatnonzero(~fine & ~bad)
+    near = np.zeros(n * k, dtype=bool)
     if len(open_):
-        bad[open_] = violates(*kernel.evaluator(ref, d_a[open_], d_c[open_], st.eps), st.eps)
+        value, size = kernel.evaluator(ref, d_a[open_], d_c[open_], st.eps)
+        bad[open_] = violates(value, size, st.eps)
+        near[open_] = np.abs(value - st.eps) <= TIE * st.eps
     rows = np.flatnonzero(bad.reshape(n, k).any(axis=1))
     last = int(rows[0]) if len(rows) else n
+    upto = min(last + 1, n)
+    trace.near_tie[place : place + upto] = near.reshape(n, k)[:upto].any(axis=1)
     if trace.values is not None:
-        upto = min(last + 1, n) * k
-        trace.values[place : place + upto // k] = kernel.evaluator(ref, d_a[:upto], d_c[:upto], st.eps)[0].reshape(
-            -1, k
-        )
+        value = kernel.evaluator(ref, d_a[: upto * k], d_c[: upto * k], st.eps)[0]
+        trace.values[place : place + upto] = value.reshape(-1, k)
     if not len(rows):
         return n, (), None
     node = slice(last * k, last * k + k)

@@ -12,7 +12,10 @@ from jobs.model_change.statistics import Array
 
 @dataclass(frozen=True)
 class Settings:
-    """What the kernel needs of a model: k nodes, m coefficients, W rounds; see `config.ModelConfig` for meanings."""
+    """What the kernel needs of a model: k nodes, m coefficients, W rounds; see `config.ModelConfig` for meanings.
+
+    ``nodes_change`` keeps the sums of every node also where only their total is tested.
+    """
 
     k: int
     m: int
@@ -27,6 +30,12 @@ class Settings:
     intercept: int | None = None
     ridge: tuple[tuple[float, ...], ...] | None = None
     phi: float | str | None = None
+    nodes_change: bool = False
+
+    @property
+    def by_node(self) -> bool:
+        """Whether sums are kept per node; the exact detector alone needs only their total."""
+        return self.local or (self.infinite and self.nodes_change)
 
     @property
     def ridge_matrix(self) -> Array | None:
@@ -40,7 +49,7 @@ class State:
     Args:
         fed: complete rounds fed so far.
         x, y, gap: raw rows kept (the last W of a sliding window).
-        base_a, base_c: window sums at the last anchor, (k, m, m) and (k, m); k is 1 if only the exact detector runs.
+        base_a, base_c: window sums at the last anchor, (k, m, m) and (k, m); k is 1 if only the total is kept.
         run_a, run_c: their changes since.
         frozen: basis, eps and phi of the first window; they outlive a reset.
         reference: of the local detector; None while unidentifiable.
@@ -91,9 +100,10 @@ class Trace:
     """What a chunk of n rounds gave, one entry per round.
 
     ``counted`` is False up to the first window; ``error_local`` and ``error_exact`` are errors after resolution (NaN
-    where undefined); ``reports`` counts violating nodes, ``synced`` marks synchronisations and attempts; ``beta`` holds
-    the exact monitored models; ``sse``, ``sum_y``, ``sum_yy`` (over nodes) describe the exact models' fit to their
-    own round.
+    where undefined); ``reports`` counts violating nodes, ``synced`` marks synchronisations and attempts; ``near_tie``
+    marks rounds in which a node's value lies within 1e-9 of eps, so that another machine's last bit could decide
+    otherwise (spec 6.7); ``beta`` holds the exact monitored models; ``sse``, ``sum_y``, ``sum_yy`` (over nodes)
+    describe the exact models' fit to their own round.
     """
 
     counted: Array
@@ -102,6 +112,7 @@ class Trace:
     error_exact: Array
     reports: Array
     synced: Array
+    near_tie: Array
     sse: Array
     sum_y: Array
     sum_yy: Array
@@ -117,6 +128,7 @@ class Trace:
             nan.copy(),
             nan.copy(),
             np.zeros(n, np.int64),
+            np.zeros(n, bool),
             np.zeros(n, bool),
             nan.copy(),
             nan.copy(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,15 +13,21 @@ import pyarrow.compute as pc
 from jobs.model_change.carry import fill_forward
 from jobs.model_change.config import ModelConfig
 from jobs.model_change.features import Feature, values_of
+from jobs.model_change.membership import Membership, Switch
 from jobs.model_change.statistics import Array
+
+#: How the keys of a node come together: as the events of a round do, and else by their mean.
+_TOGETHER: dict[str, Callable[..., Array]] = {"sum": np.sum, "min": np.min, "max": np.max}
 
 
 @dataclass
 class Chunk:
-    """Consecutive complete rounds without a reset between them.
+    """Consecutive complete rounds of one node set without a reset between them.
 
-    ``reset`` says that the window starts anew at the first of them; ``number`` counts the group's existing rounds from
-    0 at the model's first; ``carried`` counts the nodes of a round with a value that was carried forward.
+    ``reset`` says that the window starts anew at the first of them, ``switch`` that the node set changes there (such a
+    chunk is one round long); ``nodes`` are the places of the nodes among all of the group; ``number`` counts the
+    group's existing rounds from 0 at the model's first; ``gap`` is the rounds since the one before; ``carried`` counts
+    the nodes of a round with a value that was carried forward.
     """
 
     reset: bool
@@ -30,20 +37,23 @@ class Chunk:
     y: Array
     gap: Array
     carried: Array
+    nodes: Array
+    switch: Switch | None
 
 
 @dataclass
 class Carry:
-    """What rounds hand on: last values (keys, columns), their ages in rounds, and the history that transforms need."""
+    """What rounds hand on: last values (keys, columns), their ages in rounds, the history that transforms need, and
+    who takes part."""
 
     last: Array
     age: Array
     history: Array
     seen: int = 0
     last_ts: int | None = None
-    last_used: int | None = None
     reset_due: bool = False
     spans: dict[str, Array] = field(default_factory=dict)
+    members: dict[str, Any] = field(default_factory=dict)
 
 
 class Rounds:
@@ -52,20 +62,37 @@ class Rounds:
     Args:
         config: the model.
         group: its group.
-        carry: where earlier rows stopped, from `carry.__dict__`; None for the model's start.
+        carry: where earlier rows stopped, from `carried`; None for the model's start.
     """
 
     def __init__(self, config: ModelConfig, group: str, carry: dict[str, Any] | None = None):
         self.config = config
+        self.nodes = config.groups[group]
         self.keys = config.keys(group)
-        self.k = len(config.groups[group])
+        self.k = len(self.nodes)
+        self._places = [np.array([self.keys.index(key) for key in node.keys]) for node in self.nodes]
+        self._spans = np.array([node.span_us for node in self.nodes])
         shape = (len(self.keys), len(config.columns))
         self.carry = (
             Carry(**carry) if carry else Carry(np.full(shape, np.nan), np.zeros(shape, np.int64), self._no_history())
         )
+        self.members = (
+            Membership(**self.carry.members)
+            if self.carry.members
+            else Membership.start(self.k, len(config.feature_names))
+        )
+
+    @property
+    def carried(self) -> dict[str, Any]:
+        """What the next day goes on from."""
+        return {**vars(self.carry), "members": vars(self.members)}
 
     def _no_history(self) -> Array:
         return np.zeros((0, len(self.keys), len(self.config.columns)))
+
+    def _declared(self, ts: Array) -> Array:
+        """(n, K) whether the model names a node at the time."""
+        return (self._spans[:, 0] <= ts[:, None]) & (ts[:, None] < self._spans[:, 1])
 
     def chunks(self, reduced: pa.Table) -> list[Chunk]:
         """The complete rounds of a day.
@@ -87,13 +114,14 @@ class Rounds:
             if lo:
                 self._forget()
             if hi > lo:
-                found.append(self._complete(ts[lo:hi], values[lo:hi]))
-        return [chunk for chunk in found if len(chunk.ts)]
+                found += self._complete(ts[lo:hi], values[lo:hi])
+        return found
 
     def _forget(self) -> None:
         c = self.carry
         c.last, c.age = np.full_like(c.last, np.nan), np.zeros_like(c.age)
         c.history, c.reset_due = self._no_history(), True
+        self.members.forget()
 
     def _pivot(self, reduced: pa.Table) -> tuple[Array, Array]:
         """Existing rounds in order, and (rounds, keys, columns) values with NaN where nothing was reported."""
@@ -107,52 +135,69 @@ class Rounds:
         for i, name in enumerate(config.columns):
             column = pc.cast(reduced[name], pa.float64()).to_numpy(zero_copy_only=False)[mine]
             values[row, key, i] = np.where(np.isfinite(column), column, np.nan)
-        reported = np.zeros((len(ts), self.k), dtype=bool)
-        reported[row[key < self.k], key[key < self.k]] = True
-        exists = reported.sum(axis=1) >= config.min_nodes
+        reported = np.zeros((len(ts), len(self.keys)), dtype=bool)
+        reported[row, key] = True
+        nodes = np.stack([reported[:, places].any(axis=1) for places in self._places], axis=1) & self._declared(ts)
+        exists = nodes.sum(axis=1) >= config.min_nodes
         return ts[exists], values[exists]
 
-    def _complete(self, ts: Array, values: Array) -> Chunk:
+    def _complete(self, ts: Array, values: Array) -> list[Chunk]:
         config, c = self.config, self.carry
         filled, age, c.last, c.age = fill_forward(values, c.last, c.age)
         h = len(c.history)
         with_history = np.concatenate([c.history, filled])
-        reach = max(f.reach for f in (config.response, *config.features))
+        declared = self._declared(ts)
+        entries = (config.response, *config.features)
+        reach = max(f.reach for f in entries)
         c.history = with_history[len(with_history) - min(reach, len(with_history)) :].copy()
-        x = np.concatenate([self._values(i, f, with_history) for i, f in enumerate(config.features)], axis=2)[h:]
-        y = self._values(-1, config.response, with_history)[h:, :, 0]
-        used = sorted({config.columns.index(f.of) for f in (config.response, *config.features) if f.of is not None})
-        oldest = age[:, : self.k][:, :, used].max(axis=2) if used else np.zeros((len(ts), self.k), np.int64)
-        good = ~(np.isnan(x).any(axis=(1, 2)) | np.isnan(y).any(axis=1)) & (age.max(axis=(1, 2)) <= config.max_carry)
+        y, *columns = (self._values(i - 1, f, with_history, declared)[h:] for i, f in enumerate(entries))
+        x, y = np.concatenate(columns, axis=2), y[:, :, 0]
+        ages = [(self._age(f, age), f.key is None) for f in entries if f.of is not None]
+        oldest = np.max([found for found, _ in ages], axis=0)
+        own = np.max([found if mine else np.zeros_like(found) for found, mine in ages], axis=0)
+        ok = ~(np.isnan(x).any(axis=2) | np.isnan(y)) & (oldest <= config.max_carry)
         number = c.seen + np.arange(len(ts))
         c.seen += len(ts)
         c.last_ts = int(ts[-1])
-        times = ts[good]
-        reset = c.reset_due and len(times) > 0
-        before = (
-            np.concatenate([[times[0] - config.round_us if c.last_used is None else c.last_used], times[:-1]])
-            if len(times)
-            else times
-        )
-        if len(times):
-            c.last_used, c.reset_due = int(times[-1]), False
-        return Chunk(
-            reset,
-            times,
-            number[good],
-            x[good],
-            y[good],
-            (times - before) // config.round_us,
-            (oldest[good] > 0).sum(axis=1),
-        )
+        stretches = self.members.split(ts, x, y, ok, declared, window=config.window, round_us=config.round_us)
+        found = []
+        for s in stretches:
+            grid = np.ix_(s.rounds, s.nodes)
+            carried = (own[grid] > 0).sum(axis=1)
+            reset, c.reset_due = c.reset_due or s.anew, False
+            found.append(
+                Chunk(reset, ts[s.rounds], number[s.rounds], x[grid], y[grid], s.gap, carried, s.nodes, s.switch)
+            )
+        return found
 
-    def _values(self, index: int, feature: Feature, values: Array) -> Array:
+    def _values(self, index: int, feature: Feature, values: Array, declared: Array) -> Array:
         if feature.of is None:
             return np.ones((len(values), self.k, 1))
-        column = values[:, :, self.config.columns.index(feature.of)]
-        return values_of(feature, column, self.keys, self.k, self._span(index, feature, column))
+        own = self._own(feature, values)
+        return values_of(feature, own, self._span(index, feature, own, declared))
 
-    def _span(self, index: int, feature: Feature, column: Array) -> tuple[float, float] | None:
+    def _own(self, feature: Feature, values: Array) -> Array:
+        """(rounds, K) value of the feature's column at every node, before transforms."""
+        assert feature.of is not None
+        column = values[:, :, self.config.columns.index(feature.of)]
+        if feature.key is not None:
+            return np.repeat(column[:, [self.keys.index(feature.key)]], self.k, axis=1)
+        if feature.member is not None:
+            return column[:, [places[feature.member - 1] for places in self._places]]
+        together = _TOGETHER.get(self.config.aggregate, np.mean)
+        return np.stack(
+            [column[:, p[0]] if len(p) == 1 else together(column[:, p], axis=1) for p in self._places], axis=1
+        )
+
+    def _age(self, feature: Feature, age: Array) -> Array:
+        """(rounds, K) rounds since the oldest of the values behind `_own` was reported."""
+        column = age[:, :, self.config.columns.index(str(feature.of))]
+        if feature.key is not None:
+            return np.repeat(column[:, [self.keys.index(feature.key)]], self.k, axis=1)
+        places = [p if feature.member is None else p[[feature.member - 1]] for p in self._places]
+        return np.stack([column[:, p].max(axis=1) for p in places], axis=1)
+
+    def _span(self, index: int, feature: Feature, own: Array, declared: Array) -> tuple[float, float] | None:
         """Raw values at the ends of a polynomial's scale: as given, or those of the first round where all are known."""
         if feature.scale is None:
             return None
@@ -160,9 +205,10 @@ class Rounds:
             return feature.low, feature.high
         frozen = self.carry.spans.get(str(index))
         if frozen is None:
-            full = np.flatnonzero(~np.isnan(column[:, : self.k]).any(axis=1))
+            now = own[len(own) - len(declared) :]
+            full = np.flatnonzero((~np.isnan(now) | ~declared).all(axis=1) & declared.any(axis=1))
             if not len(full):
                 return 0.0, 1.0
-            first = column[full[0], : self.k]
+            first = now[full[0]][declared[full[0]]]
             frozen = self.carry.spans[str(index)] = np.array([first.min(), first.max()])
         return float(frozen[0]), float(frozen[1])

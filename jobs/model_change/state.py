@@ -16,7 +16,7 @@ import numpy as np
 from jobs.model_change.basis import Basis
 from jobs.model_change.records import State
 
-VERSION = 1
+VERSION = 2
 
 
 def dumps(values: dict[str, Any]) -> str:

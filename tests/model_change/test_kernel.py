@@ -52,7 +52,7 @@ def feed(config, x, y, sizes=None, *, starts=(), through_json=False):
 
 @settings(max_examples=60, deadline=None)
 @given(
-    seed=st.integers(0, 10**6), k=st.integers(1, 4), m=st.integers(1, 4), window=st.integers(4, 20),
+    seed=st.integers(0, 10**6), k=st.integers(1, 4), m=st.integers(1, 4), window=st.integers(8, 20),
     eps=st.floats(0.1, 2), constraint=st.sampled_from(ALL), infinite=st.booleans(), data=st.data(),
 )  # fmt: skip
 def test_equals_the_plain_loop_in_any_chunks(seed, k, m, window, eps, constraint, infinite, data):
