@@ -78,7 +78,13 @@ def _compile(
             hint=f"Sources are {', '.join(sorted(sources)) or 'none yet'}; see dags/config/sources.",
         )
     source = sources[source_name] if source_name is not None else None
-    pattern = compile_pattern(text, name=file.stem, file=str(file), columns=source.event_columns() if source else None)
+    pattern = compile_pattern(
+        text,
+        name=file.stem,
+        file=str(file),
+        columns=source.pattern_columns() if source else None,
+        histories=source.derived if source else (),
+    )
     if source is None:
         raise DefinitionError(
             "the front matter names no source",
@@ -94,7 +100,7 @@ def _compile(
         engine_version=ENGINE_VERSION,
         table_name=table.path_name,
         window_us=pattern.window_us,
-        read_range=lambda day: pattern.read_range(*Days.one(day).micros()),
+        read_range=lambda day: pattern.source_range(*Days.one(day).micros()),
     )
     return CompiledPattern(pattern, table, definition)
 

@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from jobs.errors import DefinitionError
+from jobs.history import History, parse_duration, parse_history
 from jobs.ingest.formats import DATE_FIELD, Format, Mapping, check_zone, read_format
 from jobs.paths import Home
 from jobs.yaml_lines import Section, load_section
@@ -34,9 +35,6 @@ FIXED = (
 NOT_HASHED = ("description", "expect", "lag", "settle", "derived")
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*\Z")
-_DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(s|m|min|h|d)\s*\Z")
-_SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
-_HISTORY = re.compile(r"\s*history\(\s*(\w+)\s*,\s*(\d+)\s*,\s*(\d+(?:\.\d+)?\s*(?:s|m|min|h|d))\s*\)\s*\Z")
 _KEYS = (
     "description", "key", "type", "zone", "attributes", "identity", "delivery", "on_conflict", "replaces", "path",
     "file_date_zone", "expect", "lag", "settle", "derived", "formats",
@@ -87,16 +85,6 @@ class PathRule:
 
 
 @dataclass(frozen=True)
-class History:
-    """A derived column: the ``count`` last values of ``of``, null if fewer or if a gap exceeds ``max_gap_us``."""
-
-    name: str
-    of: str
-    count: int
-    max_gap_us: int
-
-
-@dataclass(frozen=True)
 class Source:
     """One source (design §3); fields as the keys of its YAML file, durations as ``timedelta``."""
 
@@ -128,7 +116,7 @@ class Source:
         return tuple(sorted(set(self.type.map.values()))) if self.type.map is not None else None
 
     def event_columns(self) -> dict[str, pa.DataType]:
-        """What patterns and models may reference, with its type."""
+        """The columns of events that patterns and models may reference, with their types."""
         return {
             "type": pa.string(),
             self.key: pa.string(),
@@ -137,15 +125,13 @@ class Source:
             **{a.name: a.arrow_type for a in self.attributes},
         }
 
+    def pattern_columns(self) -> dict[str, pa.DataType]:
+        """What patterns may reference: the events' columns, and histories, which are computed when events are read."""
+        return {**self.event_columns(), **{one.name: pa.list_(pa.float64()) for one in self.derived}}
+
     def attribute(self, name: str) -> Attribute:
         """The attribute called ``name``."""
         return next(a for a in self.attributes if a.name == name)
-
-
-def parse_duration(text: str) -> timedelta | None:
-    """``90 s``, ``15 min``, ``6h`` or ``2 d``; ``None`` if it is nothing of the kind."""
-    found = _DURATION.match(text)
-    return timedelta(seconds=float(found[1]) * _SECONDS[found[2]]) if found else None
 
 
 def load_sources(home: Home) -> dict[str, Source]:
@@ -208,7 +194,7 @@ def load_source(path: Path) -> Source:
         expect=_expect(section),
         lag=_duration(section, "lag", "0 s"),
         settle=_duration(section, "settle", "0 s"),
-        derived=_derived(section, {a.name: a for a in attributes}),
+        derived=_derived(section, key, {a.name: a for a in attributes}),
         formats=formats,
         definition_hash=_hash(section.data),
     )
@@ -324,17 +310,24 @@ def _duration(section: Section, key: str, default: str) -> timedelta:
     return value
 
 
-def _derived(section: Section, attributes: MappingType[str, Attribute]) -> tuple[History, ...]:
+def _derived(section: Section, key: str, attributes: MappingType[str, Attribute]) -> tuple[History, ...]:
     given = section.section("derived")
+    taken = {name.lower() for name in (*FIXED, key, *attributes)}
     found = []
     for name in given.data:
-        parts = _HISTORY.match(given.get(name, str, required=True))
-        if parts is None or parts[1] not in attributes or name in attributes or name in FIXED:
+        one = parse_history(name, given.get(name, str, required=True))
+        if one is None or one.of not in attributes:
             raise given.error(
-                f"derived column '{name}' is not understood", name, hint="E.g. last_prices: history(price, 5, 10 min)."
+                f"derived column '{name}' is not understood",
+                name,
+                hint="E.g. last_prices: history(price, 5, 10 min): an attribute, how many values, the longest gap.",
             )
-        gap = parse_duration(parts[3]) or timedelta()
-        found.append(History(name, parts[1], int(parts[2]), gap // timedelta(microseconds=1)))
+        if attributes[one.of].type not in ("double", "long"):
+            raise given.error(f"a history is of numbers, and {one.of} is a {attributes[one.of].type}", name)
+        if not _NAME.match(name) or name.lower() in taken:
+            raise given.error(f"'{name}' cannot be the name of a derived column", name, hint=_fixed_hint())
+        taken.add(name.lower())
+        found.append(one)
     return tuple(found)
 
 

@@ -1,71 +1,35 @@
 """Patterns on Spark: the one file of the matching engine that knows DataFrames (design §5, Distribution).
 
 Candidates are filtered in Spark, cut into slices of decision time (and by key where equality clauses link all names),
-and each group is matched by the kernel in a Python worker that streams Arrow batches out. Slices own matches by
-decision time and read only what their read range says, so their number and bounds never show in the result.
+put on the partitions that balance the work, and matched by Python workers that stream Arrow batches in and out.
+Slices own matches by decision time and read only what their read range says, so neither they nor partitions, row order
+or file layout ever show in the result.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import date
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import DoubleType, FloatType
 
 import jobs.errors
-from jobs.cep.kernel import find
-from jobs.cep.output import match_rows
 from jobs.cep.pattern import Pattern
-from jobs.cep.search import Statistics
-from jobs.days import US_PER_DAY, day_start_us
-from jobs.errors import ChainlakeError, InfrastructureError
+from jobs.cep.slices import Layout, Slice
+from jobs.cep.worker import COUNTS, REPORT, SLICE, Matcher
+from jobs.errors import InfrastructureError
 from jobs.lake.types import spark_schema
 from schemas.table import Table
-
-#: Events of one slice; more make a group's arrays large, fewer cost a group each (about 5 ms).
-TARGET_ROWS = 400_000
-
-_COUNTS = ("evaluations", "evaluations_neg", "evaluations_pre")
-#: The column beside the table's that carries what a group has to say.
-REPORT = pa.schema([pa.field("_report", pa.string())])
-
-
-@dataclass(frozen=True)
-class Slice:
-    """A stretch of decision time and the events needed for it, both half-open, in microseconds."""
-
-    number: int
-    own: tuple[int, int]
-    read: tuple[int, int]
-
-
-def slices(pattern: Pattern, days: Iterable[date], rows: Mapping[date, int]) -> list[Slice]:
-    """Cut ``days`` into slices of about ``TARGET_ROWS`` events.
-
-    Args:
-        pattern: says how far before its own stretch a slice must read.
-        days: the days whose matches are wanted; need not be contiguous.
-        rows: events per day, as ingest counted them; a day without an entry counts as small.
-    """
-    cut: list[Slice] = []
-    for day in sorted(days):
-        pieces = max(1, -(-rows.get(day, 0) // TARGET_ROWS))
-        bounds = [day_start_us(day) + US_PER_DAY * i // pieces for i in range(pieces + 1)]
-        for lo, hi in zip(bounds, bounds[1:], strict=False):
-            cut.append(Slice(len(cut), (lo, hi), pattern.read_range(lo, hi)))
-    return cut
 
 
 def detect_matches(
     events: DataFrame,
     pattern: Pattern,
     table: Table,
-    cut: Sequence[Slice],
+    layout: Layout,
     orders: Sequence[Sequence[str]] | None = None,
 ) -> DataFrame:
     """The matches of ``pattern`` that the slices own.
@@ -74,89 +38,107 @@ def detect_matches(
         events: event_id, type, key, ts and the attributes the pattern needs; any order and layout.
         pattern: the compiled pattern.
         table: the match table; its columns are the result's.
-        cut: slices that together own the wanted days.
-        orders: binding order of each branch; if not given, every group chooses its own.
+        layout: slices that together own the wanted days.
+        orders: binding order of each branch; if not given, every worker chooses its own.
 
     Returns:
-        The table's columns and ``_report``, a JSON text that is set on one extra row per group (all else null there):
-        evaluation counts, or the error that stopped the group; see :func:`count_reports`.
+        The table's columns and ``#report``, a JSON text that is set on one extra row per partition (all else null
+        there): evaluation counts, or the error that stopped it; see :func:`count_reports`.
     """
-    sliced = candidates(events, pattern, cut).withColumn("_slice", F.explode(_slices_of(cut)))
-    by = ["_slice"] + ([pattern.partition_key] if pattern.partition_key else [])
-    schema = spark_schema(pa.unify_schemas([_nullable(table.arrow()), REPORT]))
-    return sliced.groupBy(*by).applyInArrow(_matcher(pattern, table, cut, orders), schema)
+    found = candidates(events, pattern, layout.read)
+    sliced = found.select(*_columns(found, pattern, table)).withColumn(SLICE, F.explode(_slices_of(pattern, layout)))
+    placed = sliced.repartitionById(layout.partitions, _place_of(pattern, layout))
+    key = [] if pattern.partition_key is None else [pattern.partition_key]
+    ordered = placed.sortWithinPartitions(SLICE, *key, "ts", "event_id")
+    matcher = Matcher(pattern, table.arrow(), {s.number: s.own for s in layout.slices}, orders)
+
+    def match_partition(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
+        return matcher.run(batches)
+
+    return ordered.mapInArrow(match_partition, spark_schema(matcher.schema))
 
 
-def candidates(events: DataFrame, pattern: Pattern, cut: Sequence[Slice]) -> DataFrame:
-    """The events in the read range of the slices that can be an event of some name, as far as SQL can tell."""
-    lo, hi = min(s.read[0] for s in cut), max(s.read[1] for s in cut)
-    found = events.where((F.unix_micros("ts") >= lo) & (F.unix_micros("ts") < hi))
+def candidates(events: DataFrame, pattern: Pattern, read: tuple[int, int]) -> DataFrame:
+    """The events with ts in ``read`` that can be an event of some name, as far as SQL can tell."""
+    ticks = ticks_column(pattern)
+    found = events.where((ticks >= read[0]) & (ticks < read[1]))
     wanted = pattern.candidate_sql()
-    return found if wanted is None else found.where(F.expr(wanted))
+    if wanted is not None:
+        found = found.where(F.expr(wanted))
+    key = pattern.partition_key
+    if key is not None:
+        # An equality with an unknown value is never true, so such an event is in no match and rejects none.
+        found = found.where(F.col(key).isNotNull())
+        if isinstance(found.schema[key].dataType, DoubleType | FloatType):
+            # The two zeros are equal, and hashed as different.
+            found = found.where(~F.isnan(key)).withColumn(key, F.col(key) + F.lit(0.0))
+    return found
+
+
+def ticks_column(pattern: Pattern) -> Column:
+    """The time of an event, in the pattern's ticks."""
+    return F.unix_micros("ts") if pattern.strict else F.col("ts")
 
 
 def count_reports(reports: Iterable[str]) -> dict[str, int]:
-    """Evaluations summed over the reports of all groups.
+    """Evaluations summed over the reports of all workers.
 
     Raises:
-        ChainlakeError: the error that stopped a group, as the kernel raised it.
+        ChainlakeError: the error that stopped one, as the kernel raised it.
     """
-    counts = dict.fromkeys(_COUNTS, 0)
+    counts = dict.fromkeys(COUNTS, 0)
     for text in reports:
         report = json.loads(text)
         if "error" in report:
             kind = getattr(jobs.errors, report["error"], InfrastructureError)
             raise kind(report["what"], **report["details"])
-        for name in _COUNTS:
+        for name in COUNTS:
             counts[name] += report[name]
     return counts
 
 
-def _slices_of(cut: Sequence[Slice]) -> Column:
-    """The numbers of the slices that read a row, as an array column.
+def report_of(frame: DataFrame) -> Column:
+    """The column of the reports."""
+    return frame[f"`{REPORT.names[0]}`"]
 
-    Read ranges overlap by the window only, so a row is in few slices; bounds ascend with the number, so the slices of
-    a row are one run of numbers, found by counting the bounds below it.
-    """
-    ts = F.unix_micros("ts")
+
+def _columns(events: DataFrame, pattern: Pattern, table: Table) -> list[str]:
+    """What the kernel and the table's rows need; an attribute that the events lack is null in both."""
+    wanted = {"event_id", "type", "ts"} | pattern.columns_needed
+    wanted |= set() if pattern.partition_key is None else {pattern.partition_key}
+    for column in table.columns:
+        kind = column.type.value_type if pa.types.is_list(column.type) else column.type
+        if pa.types.is_struct(kind):
+            wanted |= {kind.field(i).name for i in range(kind.num_fields)}
+    return [name for name in events.columns if name in wanted]
+
+
+def _slices_of(pattern: Pattern, layout: Layout) -> Column:
+    """The numbers of the slices that read a row, as an array column."""
+    numbers = _numbers(pattern, layout.base)
+    for key, own in layout.hot.items():
+        numbers = F.when(F.col(str(pattern.partition_key)) == F.lit(key), _numbers(pattern, own)).otherwise(numbers)
+    return numbers
+
+
+def _numbers(pattern: Pattern, cut: Sequence[Slice]) -> Column:
+    """Read ranges overlap by the window only, so a row is in few slices; bounds ascend with the number, so the slices
+    of a row are one run of numbers, found by counting the bounds below it."""
+    ticks = ticks_column(pattern)
     starts = F.array(*[F.lit(s.read[0]) for s in cut])
     ends = F.array(*[F.lit(s.read[1]) for s in cut])
-    first = F.size(F.filter(ends, lambda end: end <= ts))
-    last = F.size(F.filter(starts, lambda start: start <= ts)) - 1
+    first = F.size(F.filter(ends, lambda end: end <= ticks)) + cut[0].number
+    last = F.size(F.filter(starts, lambda start: start <= ticks)) - 1 + cut[0].number
     return F.when(first <= last, F.sequence(first, last)).otherwise(F.array().cast("array<int>"))
 
 
-def _nullable(schema: pa.Schema) -> pa.Schema:
-    return pa.schema([pa.field(field.name, field.type) for field in schema])
-
-
-def _matcher(
-    pattern: Pattern, table: Table, cut: Sequence[Slice], orders: Sequence[Sequence[str]] | None
-) -> Callable[[tuple[pa.Scalar, ...], Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    own = {s.number: s.own for s in cut}
-    shape = _nullable(table.arrow())
-    schema = pa.unify_schemas([shape, REPORT])
-
-    def match_group(key: tuple[pa.Scalar, ...], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        statistics = Statistics()
-        try:
-            events = pa.Table.from_batches(list(batches)).drop_columns(["_slice"])
-            found = find(pattern, events, orders=orders, own=own[key[0].as_py()], statistics=statistics)
-            for matches in found:
-                rows = match_rows(pattern, events, matches, table.arrow())
-                for batch in rows.to_batches():
-                    yield pa.RecordBatch.from_arrays([*batch.columns, pa.nulls(len(batch), pa.string())], schema=schema)
-            report: dict[str, Any] = {name: int(getattr(statistics, name)) for name in _COUNTS}
-        except ChainlakeError as error:
-            # An exception would reach the driver as text inside a Spark stack; a row keeps its type and place.
-            report = {"error": type(error).__name__, "what": error.what, "details": error.details()}
-        nothing = [pa.nulls(1, schema.field(name).type) for name in table.column_names]
-        yield pa.RecordBatch.from_arrays([*nothing, pa.array([json.dumps(report)])], schema=schema)
-
-    # Spark reads the annotations to choose the streaming form; they must be types, not the names of types.
-    match_group.__annotations__ = {
-        "key": tuple[pa.Scalar, ...],
-        "batches": Iterator[pa.RecordBatch],
-        "return": Iterator[pa.RecordBatch],
-    }
-    return match_group
+def _place_of(pattern: Pattern, layout: Layout) -> Column:
+    """The partition of a row: that of its slice, or of its key if the slice is of many keys."""
+    if layout.partitions == 1:
+        return F.lit(0)
+    places = F.array(*[F.lit(layout.place.get(s.number, -1)) for s in layout.slices])
+    place = F.get(places, F.col(SLICE))
+    if pattern.partition_key is None:
+        return place
+    spread = F.pmod(F.xxhash64(pattern.partition_key), F.lit(layout.partitions)).cast("int")
+    return F.when(place >= 0, place).otherwise(spread)

@@ -30,6 +30,7 @@ from jobs.cep.pattern import (
 from jobs.cep.resolve import Resolver
 from jobs.cep.source_text import SourceText
 from jobs.errors import DefinitionError
+from jobs.history import History
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -45,10 +46,12 @@ class Schema:
     Args:
         columns: what patterns may refer to, with Arrow types.
         types: the types that its events can have, or None if any.
+        histories: those of the columns that are derived.
     """
 
     columns: Mapping[str, pa.DataType]
     types: tuple[str, ...] | None
+    histories: tuple[History, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -196,7 +199,8 @@ class _Lint:
                 lone = ast.Query(tuple(bare), resolved, query.within)
                 self.tried(normal_form, self.source, lone)
         if None not in structures:
-            self.front(front, tuple(branch for those in structures for branch in those), kinds)
+            derived = frozenset() if schema is None else frozenset(one.name for one in schema.histories)
+            self.front(front, tuple(branch for those in structures for branch in those), kinds, derived)
 
     def condition(
         self, node: ast.Node, names: frozenset[str], resolver: Resolver, checker: Checker
@@ -223,12 +227,18 @@ class _Lint:
             if len(self.errors) == before:
                 seen.append(event)
 
-    def front(self, front: FrontMatter, branches: tuple[Branch, ...], kinds: Mapping[str, str] | None) -> None:
+    def front(
+        self,
+        front: FrontMatter,
+        branches: tuple[Branch, ...],
+        kinds: Mapping[str, str] | None,
+        derived: frozenset[str],
+    ) -> None:
         plain = replace(front, output=(), rates={})
         found = positive_names(self.source, branches, plain, kinds)
         for item in front.output:
             one = replace(plain, output=(item,))
-            self.tried(positive_names, self.source, branches, one, kinds)
+            self.tried(positive_names, self.source, branches, one, kinds, derived)
         for name, rate in front.rates.items():
             one = replace(plain, rates={name: rate})
             self.tried(check_rates, self.source, one, found)
@@ -238,7 +248,13 @@ class _Lint:
         before = self.params_lost
         self.params_lost = False
         try:
-            return compile_pattern(self.source.text, name=self.name, file=self.source.file, columns=columns)
+            return compile_pattern(
+                self.source.text,
+                name=self.name,
+                file=self.source.file,
+                columns=columns,
+                histories=() if schema is None else schema.histories,
+            )
         except DefinitionError as error:
             # It is one of those found, unless it needs more than one condition or name to show.
             self.add(error)

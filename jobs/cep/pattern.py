@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple, dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from jobs.cep.order import choose_order
 from jobs.cep.parser import parse
 from jobs.cep.resolve import Resolver
 from jobs.cep.source_text import SourceText, nearest
+from jobs.history import History
 from schemas.matches import FIXED_COLUMNS as MATCH_COLUMNS
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ class Pattern:
         text: for errors.
         kinds: column name to kind, or None if compiled without columns.
         types: column name to Arrow type, or None.
+        histories: the derived columns that conditions mention.
     """
 
     name: str
@@ -72,6 +74,7 @@ class Pattern:
     text: SourceText = field(repr=False)
     kinds: Mapping[str, str] | None = field(repr=False, default=None)
     types: Mapping[str, pa.DataType] | None = field(repr=False, default=None)
+    histories: tuple[History, ...] = ()
 
     @property
     def source(self) -> str | None:
@@ -113,6 +116,11 @@ class Pattern:
         windows = 2 if self.open_right and self.open_left else 1
         return lo_us - windows * self.window_us, hi_us
 
+    def source_range(self, lo_us: int, hi_us: int) -> tuple[int, int]:
+        """The events of the source that these events and their histories need (design §5)."""
+        lo, hi = self.read_range(lo_us, hi_us)
+        return lo - max((one.reach_us for one in self.histories), default=0), hi
+
     def declared_order(self) -> tuple[str, ...] | None:
         """The binding order of all positive names that the front matter's rates give, or None if they do not."""
         rates = self.front.rates
@@ -130,14 +138,7 @@ class Pattern:
     @cached_property
     def mentioned(self) -> frozenset[str]:
         """All attributes in conditions, pseudo-attributes included."""
-        return frozenset(
-            node.attr
-            for b in self.branches
-            for c in b.clauses
-            for literal in c.literals
-            for node in literal.walk()
-            if isinstance(node, ast.Ref | ast.Aggregate) and node.attr is not None
-        )
+        return _mentioned(self.branches)
 
     @cached_property
     def words(self) -> frozenset[str]:
@@ -151,7 +152,7 @@ class Pattern:
 
     @cached_property
     def columns_needed(self) -> set[str]:
-        """Columns of the events table that detection and output need (the source's key not included)."""
+        """Columns, histories included, that detection and output need (the source's key not included)."""
         attributes = {a for name in self.names for a in name.attributes}
         return {"event_id", "type", "ts"} | attributes | (self.mentioned - {"id"})
 
@@ -185,6 +186,7 @@ def compile_pattern(
     columns: Mapping[str, pa.DataType] | None = None,
     params: Mapping[str, Any] | None = None,
     strict_units: bool = True,
+    histories: Sequence[History] = (),
 ) -> Pattern:
     """Compile a pattern file (front matter optional).
 
@@ -196,6 +198,7 @@ def compile_pattern(
         params: values for parameters and sets; they win over the front matter's.
         strict_units: durations carry units and ``ts`` is a time in µs; else ``ts`` is a plain number and a bare
             duration counts its unit, a second.
+        histories: those of the ``columns`` that are derived; they are computed when events are read and never stored.
 
     Raises:
         DefinitionError: with file, line, column, excerpt and hint (spec 1.3, design §5).
@@ -219,17 +222,34 @@ def compile_pattern(
         checker.condition(literal)
     if strict_units:
         check_event_names(source, name, query)
-    names = positive_names(source, branches, front, kinds)
+    derived = {one.name: one for one in histories}
+    names = positive_names(source, branches, front, kinds, frozenset(derived))
+    mentioned = sorted(_mentioned(branches) & derived.keys())
     check_rates(source, front, names)
-    identity = {
+    identity: dict[str, Any] = {
         "query": format_query(query),
         "params": {key: list(v) if isinstance(v, tuple) else v for key, v in every.items()},
         "output": sorted(front.output),
         "source": front.source,
         "strict": strict_units,
     }
+    if mentioned:
+        identity["derived"] = [astuple(derived[column]) for column in mentioned]
     digest = hashlib.blake2b(json.dumps(identity, sort_keys=True).encode(), digest_size=16).hexdigest()
-    return Pattern(name, branches, window, strict_units, front, names, digest, source, kinds, columns)
+    used = tuple(derived[column] for column in mentioned)
+    return Pattern(name, branches, window, strict_units, front, names, digest, source, kinds, columns, used)
+
+
+def _mentioned(branches: tuple[Branch, ...]) -> frozenset[str]:
+    """All attributes in conditions, pseudo-attributes included."""
+    return frozenset(
+        node.attr
+        for b in branches
+        for c in b.clauses
+        for literal in c.literals
+        for node in literal.walk()
+        if isinstance(node, ast.Ref | ast.Aggregate) and node.attr is not None
+    )
 
 
 def kinds_of(columns: Mapping[str, pa.DataType]) -> dict[str, str]:
@@ -259,7 +279,11 @@ def check_event_names(source: SourceText, pattern: str, query: ast.Query) -> Non
 
 
 def positive_names(
-    source: SourceText, branches: tuple[Branch, ...], front: FrontMatter, kinds: Mapping[str, str] | None
+    source: SourceText,
+    branches: tuple[Branch, ...],
+    front: FrontMatter,
+    kinds: Mapping[str, str] | None,
+    derived: frozenset[str] = frozenset(),
 ) -> tuple[PositiveName, ...]:
     """The positive names of all branches with their attributes; DefinitionError for an ``output`` that does not fit."""
     used: dict[str, set[str]] = {}
@@ -278,6 +302,9 @@ def positive_names(
             raise source.error(
                 f"output: the events have no attribute {attr}", at, key="output", hint=nearest(attr, kinds or ())
             )
+        if attr in derived:
+            hint = "List the attribute it is a history of."
+            raise source.error(f"output: {attr} is derived and never stored", at, key="output", hint=hint)
         for one in [name] if name else every:
             used.setdefault(one, set()).add(attr)
     return tuple(
@@ -285,7 +312,7 @@ def positive_names(
             name,
             positive[name],
             any(name in b.kleene for b in branches),
-            tuple(sorted(used.get(name, set()) - PSEUDO)),
+            tuple(sorted(used.get(name, set()) - PSEUDO - derived)),
         )
         for name in every
     )

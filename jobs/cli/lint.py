@@ -99,7 +99,7 @@ def _schema(home: Home, name: str, known: dict[str, Schema | DefinitionError]) -
     if name not in known:
         try:
             source = find_source(home, name)
-            known[name] = Schema(source.event_columns(), source.types)
+            known[name] = Schema(source.pattern_columns(), source.types, source.derived)
         except DefinitionError as error:
             known[name] = error
     found = known[name]

@@ -11,9 +11,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from jobs.catalog import load_patterns
-from jobs.cep.detect import detect_matches, slices
+from jobs.cep.detect import detect_matches
+from jobs.cep.limits import check_day
+from jobs.cep.slices import lay_out, runs
 from jobs.days import Days
-from jobs.errors import AuditFailed, DefinitionError
+from jobs.errors import AuditFailed
 from jobs.lake import ops, tables
 from jobs.lake.event_days import EventDays, Pinned
 from jobs.lake.publish import publish_matches
@@ -26,6 +28,7 @@ from jobs.quality import Audit, audit_matches, warm_up
 from jobs.sources import Source
 from jobs.steps.common import discard, record_failure, staging_folder
 from jobs.steps.detect import STEP, Work
+from jobs.steps.detect_history import with_histories
 from jobs.steps.order_choice import choose_plan, record_plan
 from jobs.steps.staged import read_staged
 from schemas.events import events_table
@@ -46,10 +49,12 @@ def run_work(
     spark = spark_session(home, f"detect {source.name} {days}")
     audit = Audit(home)
     events = _scan(spark, home, source, pinned, work)
+    derived = _derived(source, events, work)
     for item in work:
         name = item.compiled.definition.name
+        found = events if derived is None or not item.compiled.pattern.histories else derived
         try:
-            _run_pattern(spark, home, source, events, pinned, item, audit, run_id, result)
+            _run_pattern(spark, home, source, found, pinned, item, audit, run_id, result)
             result["patterns"] += 1
         except Exception as error:
             # Whatever stops one pattern must not stop the others; the step raises it once they have published.
@@ -57,6 +62,8 @@ def run_work(
             if not isinstance(error, AuditFailed):
                 record_failure(home, item.compiled.definition, item.fingerprints, error, run_id)
             print(f"{name} failed: {one_line(error)}", flush=True)
+    if derived is not None:
+        derived.unpersist()
     events.unpersist()
     print(f"Data Docs: {audit.build_docs()}", flush=True)
 
@@ -65,8 +72,12 @@ def _scan(spark: SparkSession, home: Home, source: Source, pinned: Pinned, work:
     """The columns and days that the patterns need, read once at the pinned version."""
     reads = [item.read_days for item in work]
     lo, hi = min(r.start for r in reads), max(r.end for r in reads)
-    needed = [item.compiled.pattern.columns_needed for item in work]
-    columns = sorted({"event_id", "type", "ts", source.key}.union(*needed))
+    needed = {"event_id", "type", "ts", source.key}
+    for item in work:
+        histories = item.compiled.pattern.histories
+        needed |= item.compiled.pattern.columns_needed - {one.name for one in histories}
+        needed |= {one.of for one in histories} | ({"seq"} if histories else set())
+    columns = sorted(needed)
     if pinned.version is None:
         # Days can be complete before the first event ever came; they are published empty.
         events = spark.createDataFrame([], spark_schema(events_table(source).arrow()))
@@ -74,6 +85,15 @@ def _scan(spark: SparkSession, home: Home, source: Source, pinned: Pinned, work:
         events = tables.read(spark, home, "events", source.name, version=pinned.version)
     scanned = events.where((F.col("event_date") >= F.lit(lo)) & (F.col("event_date") < F.lit(hi))).select(*columns)
     return scanned.persist()
+
+
+def _derived(source: Source, events: DataFrame, work: Sequence[Work]) -> DataFrame | None:
+    """The events with all histories that patterns ask for, computed once; None if there are none.
+
+    A frame of its own, so that what goes wrong with it stops no pattern without histories.
+    """
+    histories = {one.name: one for item in work for one in item.compiled.pattern.histories}
+    return with_histories(events, source.key, list(histories.values())).persist() if histories else None
 
 
 def _run_pattern(
@@ -98,14 +118,18 @@ def _run_pattern(
 
     with logged("detect") as row:
         rows = {day: int(found["rows"] or 0) for day, found in pinned.event_days.rows.items()}
-        cut = slices(pattern, days, rows)
+        base = runs(pattern, days)
         ingested = [row for row in ops.current(home, "rates", source=source.name) if row["day"] in item.read_days]
-        plan = choose_plan(events, pattern, source.key, cut, sum(rows.get(day, 0) for day in item.read_days), ingested)
-        detect_matches(events, pattern, table, cut, plan.orders).write.parquet(path)
+        read = sum(rows.get(day, 0) for day in item.read_days)
+        plan = choose_plan(events, pattern, source.key, base, read, ingested)
+        layout = lay_out(base, plan.work, plan.counts, spark.sparkContext.defaultParallelism)
+        detect_matches(events, pattern, table, layout, plan.orders).write.parquet(path)
         staged = read_staged(spark, path, table)
         per_day = staged.per_day
         row.rows_out = sum(per_day.values())
-        _check_limit(item, per_day)
+        for day, count in sorted(per_day.items()):
+            # Workers stop at the limit, each of what it finds; the limit holds for what they find together.
+            check_day(pattern, day, count)
         record_plan(home, item, per_day, staged.counts, plan, run_id)
 
     with logged("audit") as row:
@@ -140,19 +164,6 @@ def _run_pattern(
             hint=f"Nothing of these days was published; the staged rows are kept in {path}.",
         )
     discard(path)
-
-
-def _check_limit(item: Work, per_day: dict[date, int]) -> None:
-    """The limit holds for a pattern and day, a fact that slicing does not change."""
-    limit = item.compiled.pattern.limits["matches_per_day"]
-    for day, count in sorted(per_day.items()):
-        if count > limit:
-            raise DefinitionError(
-                f"{item.compiled.definition.name} has {count} matches on {day}, above its limit of {limit}",
-                file=item.compiled.pattern.file,
-                key="limits.matches_per_day",
-                hint="Narrow WHERE or WITHIN, or raise the limit in the pattern's front matter.",
-            )
 
 
 def _fingerprints_now(home: Home, source: Source, item: Work) -> dict[date, str]:

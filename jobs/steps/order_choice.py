@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
 
@@ -19,16 +19,18 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from jobs.cep.cost import Density, Model
-from jobs.cep.detect import Slice, candidates
+from jobs.cep.detect import candidates
 from jobs.cep.hindsight import Sample, sample_of
 from jobs.cep.order import choose_order
 from jobs.cep.partition import name_sql
 from jobs.cep.pattern import Pattern
 from jobs.cep.rates import stated_rates
 from jobs.cep.selectivity import pass_rates
+from jobs.cep.slices import Counts, Estimate, Slice
 from jobs.lake import ops
 from jobs.paths import Home
 from jobs.steps.detect import Work
+from jobs.steps.detect_counts import SampleCounts, SparkCounts
 
 #: Inputs of up to so many events are looked at whole.
 WHOLE = 20_000
@@ -49,6 +51,8 @@ class Plan:
         stated: what the order was chosen from: rates per name, pass rates per pair.
         estimated: per branch, order (names joined by blanks) to estimated evaluations.
         regret: share of evaluations over the best orders in hindsight, on the sample; None if not sampled.
+        work: estimate of the work by time and key.
+        counts: where the events are.
     """
 
     how: str
@@ -56,6 +60,8 @@ class Plan:
     stated: dict[str, Any]
     estimated: list[dict[str, float]]
     regret: float | None
+    work: Estimate = field(repr=False, compare=False)
+    counts: Counts = field(repr=False, compare=False)
 
 
 def choose_plan(
@@ -76,13 +82,19 @@ def choose_plan(
         rows: events on the days read, as ingest counted them.
         ingested: rows of ``ops.rates`` of these days.
     """
-    found = candidates(events, pattern, cut)
+    found = candidates(events, pattern, (min(s.read[0] for s in cut), max(s.read[1] for s in cut)))
     columns = sorted(pattern.columns_needed | {key})
+    counts: Counts
+    scale: tuple[dict[str, float], ...]
     if rows <= WHOLE:
-        sample = sample_of(pattern, found.select(*columns).toArrow())
-        models, whole = sample.models, True
+        # In the order that the sample has, too, so that its rows are the table's.
+        table = found.select(*columns).toArrow().sort_by([("ts", "ascending"), ("event_id", "ascending")])
+        sample = sample_of(pattern, table)
+        models, scale, whole = sample.models, ({},) * len(pattern.branches), True
+        counts = SampleCounts(sample, None if pattern.partition_key is None else table[pattern.partition_key])
     else:
-        sample, models, whole = _sampled(found, pattern, columns, cut)
+        sample, models, scale, whole = _sampled(found, pattern, columns, cut)
+        counts = SparkCounts(found, pattern)
     counted = {name: max(m.totals.get(name, 0.0) for m in models) for m in models for name in m.totals}
     stated: dict[str, Any] = {
         "ingested": stated_rates(pattern, key, ingested),
@@ -106,6 +118,8 @@ def choose_plan(
         [_rounded(model.estimates([order, choose_order(model.branch, model.totals)]))
          for model, order in zip(models, orders, strict=True)],
         sample.regret(orders) if whole else None,
+        Estimate(pattern, models, orders, scale),
+        counts,
     )  # fmt: skip
 
 
@@ -115,8 +129,11 @@ def _rounded(estimates: Mapping[str, float]) -> dict[str, float]:
 
 def _sampled(
     found: DataFrame, pattern: Pattern, columns: Sequence[str], cut: Sequence[Slice]
-) -> tuple[Sample, tuple[Model, ...], bool]:
-    """The sample of a large input, the models of the whole of it, and whether the sample's stretches are whole."""
+) -> tuple[Sample, tuple[Model, ...], tuple[dict[str, float], ...], bool]:
+    """The sample of a large input, the models of the whole of it, and whether the sample's stretches are whole.
+
+    The third value is, per branch and name, the share of the events SQL lets through that the name really accepts.
+    """
     span = max(s.read[1] for s in cut) - min(s.read[0] for s in cut)
     length = max(WINDOWS * (pattern.window_us + 1), -(-span // COUNTED_STRETCHES))
     tests = [(number, name, sql) for number, branch in enumerate(pattern.branches)
@@ -143,7 +160,8 @@ def _sampled(
     )
     sample = sample_of(pattern, rows.select(list(columns)))
     share = min(1.0, pattern.window_us / length) if pattern.window_us else 1.0
-    return sample, _models(pattern, sample, rows, tests, counts, share), max(thinning, default=1) == 1
+    models, scale = _models(pattern, sample, rows, tests, counts, share)
+    return sample, models, scale, max(thinning, default=1) == 1
 
 
 def _models(
@@ -153,20 +171,23 @@ def _models(
     tests: Sequence[tuple[int, str, str]],
     counts: np.ndarray,
     share: float,
-) -> tuple[Model, ...]:
+) -> tuple[tuple[Model, ...], tuple[dict[str, float], ...]]:
     """The models of the whole input: SQL's counts, times the share that passes what SQL cannot test, in the sample."""
-    models = []
+    models, scale = [], []
     for number, branch in enumerate(pattern.branches):
         density: dict[str, np.ndarray] = {}
+        shares: dict[str, float] = {}
         for i, (of, name, _) in enumerate(tests):
             if of == number and name in branch.positive:
                 flagged = rows[f"_is{i}"].to_numpy()
                 passed = sample.data.rows[sample.candidates[number][name].rows]
-                density[name] = counts[i] * (flagged[passed].sum() + 0.5) / (flagged.sum() + 0.5)
+                shares[name] = float((flagged[passed].sum() + 0.5) / (flagged.sum() + 0.5))
+                density[name] = counts[i] * shares[name]
         totals = {name: float(stretches.sum()) for name, stretches in density.items()}
         rates = pass_rates(branch, sample.data, sample.candidates[number], pattern.window_us)
         models.append(Model(branch, totals, Density(density, np.ones(counts.shape[1]), share), rates))
-    return tuple(models)
+        scale.append(shares)
+    return tuple(models), tuple(scale)
 
 
 def draw_stretches(counts: np.ndarray) -> tuple[list[int], list[int]]:

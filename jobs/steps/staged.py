@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.cep.detect import REPORT, count_reports
+from jobs.cep.detect import count_reports, report_of
+from jobs.cep.worker import REPORT
 from jobs.lake.rows import SMALL_ROWS
 from jobs.lake.types import spark_schema
 from schemas.table import Table
@@ -54,15 +55,17 @@ def read_staged(spark: SparkSession, path: str, table: Table) -> Staged:
 
     plain = pa.schema([pa.field(field.name, field.type) for field in table.arrow()])
     written = spark.read.schema(spark_schema(pa.unify_schemas([plain, REPORT]))).parquet(path)
-    frame = written.where(F.col("_report").isNull()).drop("_report")
+    report = report_of(written)
+    frame = written.where(report.isNull()).drop(report)
     rows = None if "://" in path else _in_memory(path, pa.unify_schemas([plain, REPORT]))
     if rows is None:
-        reports = [row[0] for row in written.where(F.col("_report").isNotNull()).select("_report").collect()]
+        reports = [row[0] for row in written.where(report.isNotNull()).select(report).collect()]
         counts = count_reports(reports)
         found = frame.groupBy(F.to_date("decision_ts").alias("day")).count().collect()
         return Staged(frame, None, {row["day"]: int(row["count"]) for row in found}, counts)
-    counts = count_reports(pc.drop_null(rows["_report"]).to_pylist())
-    rows = rows.filter(pc.is_null(rows["_report"])).drop_columns(["_report"])
+    name = REPORT.names[0]
+    counts = count_reports(pc.drop_null(rows[name]).to_pylist())
+    rows = rows.filter(pc.is_null(rows[name])).drop_columns([name])
     days = pc.cast(rows["decision_ts"], pa.date32(), safe=False)
     return Staged(frame, rows, dict(Counter(days.to_pylist())), counts)
 

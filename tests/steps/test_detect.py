@@ -14,7 +14,7 @@ import pytest
 import jobs.steps.detect_run as detect_run
 import jobs.steps.order_choice as order_choice
 from jobs.cep import compile_pattern
-from jobs.cep.detect import slices
+from jobs.cep.slices import runs
 from jobs.days import Days
 from jobs.errors import AuditFailed, DefinitionError, LimitExceeded, UsageError
 from jobs.lake import ops, tables
@@ -179,7 +179,7 @@ def test_a_large_input_is_sampled_in_whole_stretches(
     pattern = compile_pattern(text, columns=find_source(stock_home, "stock").event_columns())
     spark = detect_run.spark_session(stock_home, "test")
     events = tables.read(spark, stock_home, "events", "stock")
-    cut = slices(pattern, [date(2013, 10, 7)], {})
+    cut = runs(pattern, [date(2013, 10, 7)])
     exact = order_choice.choose_plan(events, pattern, "ticker", cut, 2_309, [])
     monkeypatch.setattr(order_choice, "WHOLE", 0)
     monkeypatch.setattr(order_choice, "SAMPLE", sample)

@@ -1,0 +1,54 @@
+"""History columns: ``history(price, 5, 10 min)`` in a source file (design §5); their form, without their values."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import timedelta
+
+_DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(s|m|min|h|d)\s*\Z")
+_SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
+_HISTORY = re.compile(r"\s*history\(\s*(\w+)\s*,\s*(\d+)\s*,\s*(\d+(?:\.\d+)?\s*(?:s|m|min|h|d))\s*\)\s*\Z")
+#: Values of a history at most.
+LONGEST = 10_000
+
+
+@dataclass(frozen=True)
+class History:
+    """A derived column: the ``count`` last values of ``of`` of an event's key, up to and with the event's own.
+
+    Null if there are fewer, or if two of them that follow each other, or the last one and the event, lie more than
+    ``max_gap_us`` apart.
+
+    Args:
+        name: of the column.
+        of: a numeric attribute.
+        count: how many values, at least 1.
+        max_gap_us: microseconds.
+    """
+
+    name: str
+    of: str
+    count: int
+    max_gap_us: int
+
+    @property
+    def reach_us(self) -> int:
+        """How far before an event its values can lie, in microseconds."""
+        return self.count * self.max_gap_us
+
+
+def parse_duration(text: str) -> timedelta | None:
+    """``90 s``, ``15 min``, ``6h`` or ``2 d``; ``None`` if it is nothing of the kind."""
+    found = _DURATION.match(text)
+    return timedelta(seconds=float(found[1]) * _SECONDS[found[2]]) if found else None
+
+
+def parse_history(name: str, text: str) -> History | None:
+    """``history(ATTRIBUTE, COUNT, LONGEST GAP)`` as the column ``name``; ``None`` if it is nothing of the kind."""
+    parts = _HISTORY.match(text)
+    if parts is None or not 1 <= int(parts[2]) <= LONGEST:
+        return None
+    gap = parse_duration(parts[3])
+    assert gap is not None, "the expression takes only durations"
+    return History(name, parts[1], int(parts[2]), gap // timedelta(microseconds=1))

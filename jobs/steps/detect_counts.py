@@ -1,0 +1,111 @@
+"""Where the events of a pattern lie, by name, time and key: counted by Spark, or on rows that are in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from jobs.cep.detect import ticks_column
+from jobs.cep.hindsight import Sample
+from jobs.cep.partition import name_sql
+from jobs.cep.pattern import Pattern
+from jobs.cep.slices import part_length
+
+#: Keys that are looked at one by one; none of the others has more events than any of these.
+KEYS = 10_000
+
+
+@dataclass(frozen=True)
+class SparkCounts:
+    """Counts of the events that SQL lets through.
+
+    Args:
+        found: the candidates.
+        pattern: the pattern.
+    """
+
+    found: DataFrame
+    pattern: Pattern
+
+    def _tests(self) -> list[str]:
+        return [sql for branch in self.pattern.branches for sql in name_sql(branch, self.pattern.kinds).values()]
+
+    def by_cell(self, cells: Sequence[tuple[int, int]], parts: int, key: Any = None) -> np.ndarray:
+        """As ``jobs.cep.slices.Counts``; one job."""
+        ticks = ticks_column(self.pattern)
+        part = F.lit(None).cast("long")
+        for number, (lo, hi) in reversed(list(enumerate(cells))):
+            inside = F.floor((ticks - lo) / part_length(lo, hi, parts)) + number * parts
+            part = F.when((ticks >= lo) & (ticks < hi), inside).otherwise(part)
+        found = self.found if key is None else self.found.where(F.col(str(self.pattern.partition_key)) == F.lit(key))
+        return self._counted(found.select(part.alias("_part"), "*").where("_part IS NOT NULL"), len(cells) * parts)
+
+    def _counted(self, found: DataFrame, parts: int) -> np.ndarray:
+        tests = self._tests()
+        sums = [F.count_if(F.expr(sql)).alias(f"c{i}") for i, sql in enumerate(tests)]
+        table = found.groupBy("_part").agg(*sums).toArrow()
+        counts = np.zeros((len(tests), parts))
+        for i in range(len(tests)):
+            counts[i, table["_part"].to_numpy()] = table[f"c{i}"].to_numpy()
+        return counts
+
+    def by_key(self) -> tuple[list[Any], np.ndarray]:
+        """As ``jobs.cep.slices.Counts``; one job."""
+        tests = self._tests()
+        sums = [F.count_if(F.expr(sql)).alias(f"c{i}") for i, sql in enumerate(tests)]
+        key = F.col(str(self.pattern.partition_key)).alias("_key")
+        counted = self.found.groupBy(key).agg(F.count("*").alias("_rows"), *sums)
+        table = counted.orderBy(F.desc("_rows"), "_key").limit(KEYS).toArrow()
+        return table["_key"].to_pylist(), np.array([table[f"c{i}"].to_numpy() for i in range(len(tests))], np.float64)
+
+
+@dataclass(frozen=True)
+class SampleCounts:
+    """Counts of events that are all in memory.
+
+    Args:
+        sample: the pattern's events.
+        keys: the partition key of each row of the table that the sample was made of; None without a partition key.
+    """
+
+    sample: Sample
+    keys: pa.ChunkedArray | None
+
+    def by_cell(self, cells: Sequence[tuple[int, int]], parts: int, key: Any = None) -> np.ndarray:
+        """As ``jobs.cep.slices.Counts``."""
+        found = []
+        for ts, keys in self._events():
+            ts = ts if key is None else ts[keys == self._code(key)]
+            rows = []
+            for lo, hi in cells:
+                inside = ts[(ts >= lo) & (ts < hi)]
+                rows.append(np.bincount((inside - lo) // part_length(lo, hi, parts), minlength=parts))
+            found.append(np.concatenate(rows))
+        return np.array(found, np.float64)
+
+    def by_key(self) -> tuple[list[Any], np.ndarray]:
+        """As ``jobs.cep.slices.Counts``."""
+        names = self._encoded().dictionary.to_pylist()
+        return names, np.array([np.bincount(keys, minlength=len(names)) for _, keys in self._events()], np.float64)
+
+    def _encoded(self) -> pa.DictionaryArray:
+        assert self.keys is not None
+        return self.keys.combine_chunks().dictionary_encode()
+
+    def _code(self, key: Any) -> int:
+        return self._encoded().dictionary.to_pylist().index(key)
+
+    def _events(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Per name, the times and the codes of the keys of its events."""
+        data = self.sample.data
+        codes = np.zeros(len(data.rows), np.int64)
+        if self.keys is not None:
+            codes = self._encoded().indices.to_numpy()[data.rows]
+        every = [those[name] for those in self.sample.candidates for name in those]
+        return [(one.ts, codes[one.rows]) for one in every]
