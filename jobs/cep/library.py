@@ -14,7 +14,7 @@ from jobs.cep.pattern import Pattern, compile_pattern
 from jobs.cep.search import Statistics
 from jobs.errors import InputError
 
-_CONFLICT = "An id may stand for one event only, in all files together; of conflicting landed rows ingest keeps one."
+_CONFLICT = "An id may stand for one event only, in all files together."
 
 #: One match: name -> event id, or name -> list of ids (by ts, then id) for a repeated name.
 Match = dict[str, Any]

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,9 +13,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from jobs.cep import Pattern
-
-#: Reasons of quarantine that concern a file as a whole and leave no row of it; an empty file is none.
-WHOLE = frozenset({"no_format", "damaged_archive", "unreadable", "bad_path_date"})
 
 
 def add_column_arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,7 +43,9 @@ def read(args: argparse.Namespace, files: Sequence[Path]) -> pa.Table:
     if args.source is not None:
         if args.id or args.type or args.ts:
             raise UsageError("--source says how the columns are called", hint="Leave out --id, --type and --ts.")
-        return _landed(args.source, files)
+        from jobs.cli.landed_files import read_landed
+
+        return read_landed(args.source, files)
     from jobs.cep.files import read_events
 
     return read_events(files, id_column=args.id, type_column=args.type, ts_column=args.ts)
@@ -78,49 +75,3 @@ def with_type(events: pa.Table, pattern: Pattern) -> pa.Table:
             hint="Name the column with --type.",
         )
     return events.append_column("type", text_array(list(pattern.event_types) * len(events)))
-
-
-def _landed(source_name: str, files: Sequence[Path]) -> pa.Table:
-    """The rows of landed files, as ingest parses them; rows that it would put into quarantine are counted and said."""
-    import pyarrow as pa
-
-    from jobs.cep.files import regular_file
-    from jobs.ingest.discovery import path_fields
-    from jobs.ingest.identity import event_id
-    from jobs.ingest.parse import BAD, ROW, Task, parse_file
-    from jobs.paths import Home
-    from jobs.sources import find_source
-
-    source = find_source(Home.from_env(), source_name)
-    kept = ["type", source.key, "ts", *(attribute.name for attribute in source.attributes)]
-    tables = []
-    bad: Counter[str] = Counter()
-    for file in files:
-        regular_file(file)
-        fields, file_date, _, problem = path_fields(source, file.name)
-        task = Task(file.name, str(file), None, file.name, file.name, fields, file_date, problem)
-        for batch in parse_file(source, task):
-            kinds = batch.column("_kind").to_numpy()
-            refused = batch.filter(pa.array(kinds == BAD))
-            bad.update(refused.column("_reason").to_pylist())
-            if WHOLE & set(refused.column("_reason").to_pylist()):
-                reason = refused.column("_reason")[0].as_py()
-                raise InputError(
-                    f"the file cannot be read as {source_name}: {reason}",
-                    file=file,
-                    hint=f"{source.file} says which files and columns the source has.",
-                )
-            rows = pa.Table.from_batches([batch]).filter(pa.array(kinds == ROW))
-            lines = rows["line"].to_pylist()
-            rows = rows.select(kept)
-            if source.identity == "unique":
-                ts = rows["ts"].cast(pa.int64()).to_pylist()
-                parts = zip(rows["type"].to_pylist(), rows[source.key].to_pylist(), ts, strict=True)
-                ids = [event_id(source.name, *part) for part in parts]
-            else:
-                ids = [f"{file.name}:{line}" for line in lines]
-            tables.append(rows.add_column(0, "event_id", pa.array(ids, pa.string())))
-    if bad:
-        reasons = ", ".join(f"{count} {reason}" for reason, count in sorted(bad.items()))
-        print(f"{bad.total()} rows cannot be read as {source_name} and are left out: {reasons}", file=sys.stderr)
-    return pa.concat_tables(tables)

@@ -12,8 +12,9 @@ from jobs.cli.event_files import add_column_arguments, compiled, pattern_text, r
 HELP = (
     "Find a pattern in files of events and print each match as one JSON line (name: event id, or a list of ids for a "
     "repeated name). PATTERN is a file or the query itself; its front matter may be left out. FILEs are JSON lines, "
-    "CSV or Parquet, plain or gzipped; with --source NAME they are files as they are landed for that source. Events "
-    "without an id are called FILE:ROW, or FILE:LINE with --source."
+    "CSV or Parquet, plain or gzipped; with --source NAME they are files as they are landed for that source, and its "
+    "rules for bad rows, duplicates, conflicts and revisions are applied. Events without an id are called FILE:ROW; "
+    "with --source all are called FILE:LINE, after the row that they are taken from."
 )
 EXAMPLE = (
     "  python -m jobs match dags/config/patterns/NAME.sase readings.csv --id reading --ts time\n"

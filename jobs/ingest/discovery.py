@@ -158,6 +158,15 @@ def discover(home: Home, source: Source, now: datetime) -> Landing:
     return Landing(files, tuple(sorted(waiting)))
 
 
+def look_into(source: Source, file: Path, relative: str) -> list[Landed]:
+    """One file, or each member of an archive, as if it lay at ``relative`` in the landing folder of ``source``."""
+    size = file.stat().st_size
+    return [
+        _landed(source, file, relative, member, size, checksum, problem)
+        for member, checksum, problem in _contents(source, file)
+    ]
+
+
 def _walk(folder: Path) -> list[Path]:
     found = []
     for at, folders, names in os.walk(folder):
