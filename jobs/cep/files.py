@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,14 +10,35 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs.cep.arrow import NO_TEXT, text_array
+from jobs.cep.places import (
+    JSON,
+    NUMBER,
+    TEXT,
+    cell_error,
+    csv_error,
+    delimiter_of,
+    json_error,
+    row_place,
+    shown,
+    suffix_of,
+)
 from jobs.errors import InputError, UsageError
+from jobs.words import counted
 
-_JSON = (".jsonl", ".ndjson", ".json")
-_TABLES = (".csv", ".tsv", ".txt")
+#: Seconds at the beginning of 1900 and of 2200: what is not between them counts something else.
+_FIRST_S, _END_S = -2_208_988_800, 7_258_118_400
+UNITS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+#: Digits of a second beyond the sixth; they are cut off, as everywhere (docs/sources.md).
+_FINER = r"(\.\d{6})\d+"
 
 
 def read_events(
-    files: Sequence[Path], *, id_column: str | None = None, type_column: str | None = None, ts_column: str | None = None
+    files: Sequence[Path],
+    *,
+    id_column: str | None = None,
+    type_column: str | None = None,
+    ts_column: str | None = None,
+    ts_unit: str | None = None,
 ) -> pa.Table:
     """All events of the files, in the columns ``event_id``, ``type`` (if there is one), ``ts`` and attributes.
 
@@ -24,18 +46,54 @@ def read_events(
         files: JSON lines (flat objects, or ``{id, type, ts, attrs: {…}}``), CSV with a header, or Parquet, by suffix.
         id_column: default ``event_id`` or ``id``; events without an id are called ``FILE:ROW``.
         type_column: default ``type``; a table without it has no column ``type``.
-        ts_column: default ``ts``; timestamps, texts in ISO 8601 (UTC if they name no zone), or whole seconds.
+        ts_column: default ``ts``; timestamps, texts in ISO 8601 (UTC if they name no zone), or whole seconds. Digits
+            finer than a microsecond are cut off.
+        ts_unit: a key of ``UNITS``: times are numbers that count these since 1970 UTC.
 
     Raises:
         InputError: a file that cannot be read, files that do not fit together, a column that is not there.
         UsageError: a suffix that says nothing.
     """
     texts = ("event_id", "id", "type", *filter(None, (id_column, type_column)))
-    tables = [_events(file, _read(file, texts), id_column, type_column, ts_column) for file in files]
+    tables = [_events(file, _read(file, texts), id_column, type_column, ts_column, ts_unit) for file in files]
     try:
         return pa.concat_tables(tables, promote_options="permissive")
-    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-        raise InputError(f"the files do not fit together: {error}") from None
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        raise _misfit(files, tables) from None
+
+
+def _misfit(files: Sequence[Path], tables: Sequence[pa.Table]) -> InputError:
+    """Which column of which two files cannot be put under one type."""
+    first: dict[str, tuple[Path, pa.DataType]] = {}
+    for file, table in zip(files, tables, strict=True):
+        for field in table.schema:
+            other, kind = first.setdefault(field.name, (file, field.type))
+            if _kind(kind) != _kind(field.type) and not {kind, field.type} & {pa.null()}:
+                words = {_kind(field.type): file, _kind(kind): other}
+                found = not_a_number(words["texts"], field.name) if words.keys() == {"numbers", "texts"} else None
+                return found or InputError(
+                    f"{field.name} holds {_kind(field.type)}, and {_kind(kind)} in {other}", file=file, key=field.name
+                )
+    return InputError("the files do not fit together", file=files[-1])
+
+
+def not_a_number(file: Path, column: str) -> InputError | None:
+    """An error at the first cell of a column of a CSV file that is no number, if there is one."""
+    import pyarrow.csv
+
+    nothing = frozenset(pyarrow.csv.ConvertOptions().null_values)
+    return cell_error(file, column, lambda text: text not in nothing and not NUMBER.match(text), "is no number")
+
+
+def _kind(kind: pa.DataType) -> str:
+    """What a column of this type holds, in words."""
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return "numbers"
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return "texts"
+    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+        return "times"
+    return "true and false" if pa.types.is_boolean(kind) else str(kind)
 
 
 def regular_file(file: Path) -> None:
@@ -54,35 +112,54 @@ def regular_file(file: Path) -> None:
 
 def _read(file: Path, texts: Sequence[str]) -> pa.Table:
     """The file's rows; in the columns ``texts`` of a CSV file 007 is not 7."""
-    suffix = Path(file.stem).suffix if file.suffix == ".gz" else file.suffix
+    suffix = suffix_of(file)
     regular_file(file)
-    if file.stat().st_size == 0:
-        return pa.table({})
     try:
-        if suffix in _JSON:
-            import pyarrow.json
-
-            return _flat(pyarrow.json.read_json(str(file)))
-        if suffix in _TABLES:
-            import pyarrow.csv
-
-            form = pyarrow.csv.ParseOptions(delimiter="\t" if suffix == ".tsv" else ",")
-            kinds = pyarrow.csv.ConvertOptions(column_types=dict.fromkeys(texts, pa.string()))
-            table = pyarrow.csv.read_csv(str(file), parse_options=form, convert_options=kinds)
-            return _texts(table, texts)
+        if file.stat().st_size == 0:
+            return pa.table({})
+        if suffix in JSON:
+            return _json(file)
+        if suffix in TEXT:
+            return _csv(file, texts)
         if suffix in (".parquet", ".pq"):
             import pyarrow.parquet
 
             return pyarrow.parquet.ParquetFile(file).read()
-    except (pa.ArrowException, OSError) as error:
-        # The message may quote the file, which may be anything.
-        reason = "".join(letter if letter.isprintable() else "?" for letter in str(error)[:200])
-        raise InputError(f"the file cannot be read: {reason}", file=file) from None
+    except PermissionError:
+        raise InputError("the file cannot be read: permission denied", file=file) from None
+    except (pa.ArrowException, OSError, EOFError, zlib.error):
+        if suffix in (".parquet", ".pq"):
+            raise InputError("the file is no Parquet file, or a damaged one", file=file) from None
+        raise InputError("the file is cut off or damaged", file=file) from None
     raise UsageError(
-        f"'{suffix}' does not say what the file holds",
+        f"'{suffix}' does not say what the file holds" if suffix else "the file's name does not say what it holds",
         file=file,
-        hint=f"Suffixes are {', '.join((*_JSON, *_TABLES, '.parquet'))}, with or without .gz.",
+        hint=f"Suffixes are {', '.join((*JSON, *TEXT, '.parquet'))}, with or without .gz.",
     )
+
+
+def _json(file: Path) -> pa.Table:
+    import pyarrow.json
+
+    try:
+        return _flat(pyarrow.json.read_json(str(file)))
+    except pa.ArrowInvalid:
+        # Reads the file again; one that ends too early says so itself.
+        raise json_error(file) from None
+
+
+def _csv(file: Path, texts: Sequence[str]) -> pa.Table:
+    import pyarrow.csv
+
+    form = pyarrow.csv.ParseOptions(delimiter=delimiter_of(file))
+    kinds = pyarrow.csv.ConvertOptions(column_types=dict.fromkeys(texts, pa.string()))
+    try:
+        table = pyarrow.csv.read_csv(str(file), parse_options=form, convert_options=kinds)
+    except pa.ArrowInvalid:
+        raise csv_error(file) from None
+    if any(pa.types.is_binary(field.type) for field in table.schema):
+        raise csv_error(file)
+    return _texts(table, texts)
 
 
 def _texts(table: pa.Table, names: Sequence[str]) -> pa.Table:
@@ -120,7 +197,12 @@ def _flat(table: pa.Table) -> pa.Table:
 
 
 def _events(
-    file: Path, table: pa.Table, id_column: str | None, type_column: str | None, ts_column: str | None
+    file: Path,
+    table: pa.Table,
+    id_column: str | None,
+    type_column: str | None,
+    ts_column: str | None,
+    ts_unit: str | None,
 ) -> pa.Table:
     if len(table) == 0:
         return pa.table({})
@@ -141,7 +223,7 @@ def _events(
     if type_column is not None:
         _complete(file, table[type_column], type_column)
         columns["type"] = table[type_column].cast(pa.string())
-    columns["ts"] = _times(file, table[ts_column], ts_column)
+    columns["ts"] = _times(file, table[ts_column], ts_column, ts_unit)
     taken = {id_column, type_column, ts_column}
     columns |= {name: table[name] for name in names if name not in taken and name not in columns}
     return pa.table(columns)
@@ -161,7 +243,8 @@ def _ids(file: Path, table: pa.Table, id_column: str | None) -> pa.Array | pa.Ch
 def _complete(file: Path, column: pa.ChunkedArray, name: str) -> None:
     if column.null_count:
         row = pc.index(pc.is_null(column), True).as_py() + 1
-        raise InputError(f"{column.null_count} rows have no {name}, first row {row}", file=file, key=name)
+        others = f" and in {counted(column.null_count - 1, 'other row')}" if column.null_count > 1 else ""
+        raise InputError(f"there is no {name} here{others}", **row_place(file, row), key=name)
 
 
 def _absent(file: Path, name: str, names: list[str]) -> InputError:
@@ -173,25 +256,76 @@ def _absent(file: Path, name: str, names: list[str]) -> InputError:
     )
 
 
-def _times(file: Path, column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
+def _times(file: Path, column: pa.ChunkedArray, name: str, unit: str | None) -> pa.ChunkedArray:
     _complete(file, column, name)
-    if pa.types.is_integer(column.type):
-        return column.cast(pa.int64())
-    try:
-        if pa.types.is_string(column.type):
-            # Arrow takes texts with an offset or texts without one, but not both in a column.
-            zoned = pc.match_substring_regex(column, r":.*([Zz]|[+-]\d\d(:?\d\d)?)$")
-            utc = pa.timestamp("us", tz="UTC")
-            local = pc.cast(pc.if_else(zoned, NO_TEXT, column), pa.timestamp("us")).cast(utc)
-            column = pc.coalesce(pc.cast(pc.if_else(zoned, column, NO_TEXT), utc), local)
-        if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
-            zone = getattr(column.type, "tz", None)
-            return column.cast(pa.timestamp("us", tz=zone), safe=False).cast(pa.timestamp("us", tz="UTC"))
-    except pa.ArrowInvalid as error:
-        raise InputError(f"{name} cannot be read as a time: {error}", file=file, key=name) from None
+    number = pa.types.is_integer(column.type) or (unit is not None and pa.types.is_floating(column.type))
+    if number:
+        return _counted_times(file, column, name, unit)
+    if unit is not None:
+        raise InputError(
+            f"{name} holds {_kind(column.type)}, no numbers", file=file, key=name, hint="Leave out --ts-unit."
+        )
+    if pa.types.is_string(column.type):
+        return _text_times(file, pc.replace_substring_regex(column, _FINER, r"\1"), name)
+    if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
+        zone = getattr(column.type, "tz", None)
+        return column.cast(pa.timestamp("us", tz=zone), safe=False).cast(_UTC)
     raise InputError(
-        f"{name} holds {column.type}, which is no time",
+        f"{name} holds {_kind(column.type)}, no times",
         file=file,
         key=name,
-        hint="Times are ISO 8601 texts, timestamps, or whole seconds.",
+        hint="Times are ISO 8601 texts, timestamps, or whole seconds; --ts-unit takes other counts.",
     )
+
+
+_UTC = pa.timestamp("us", tz="UTC")
+
+
+def _counted_times(file: Path, column: pa.ChunkedArray, name: str, unit: str | None) -> pa.ChunkedArray:
+    """Numbers as they are if no unit is named, else as timestamps."""
+    scale = UNITS[unit or "s"]
+    low, high = (value.as_py() for value in pc.min_max(column).values())
+    if not _FIRST_S * scale <= low <= high < _END_S * scale:
+        wrong = pc.or_(pc.less(column, _FIRST_S * scale), pc.greater_equal(column, _END_S * scale))
+        row = pc.index(wrong, True).as_py()
+        value = column[row].as_py()
+        fits = [name for name, of in UNITS.items() if 10**8 * of <= value < _END_S * of]
+        raise InputError(
+            f"{name} is {value} here, which is outside the years 1900 to 2199 if it counts {unit or 's'}",
+            **row_place(file, row + 1),
+            key=name,
+            hint=f"Name what it counts: --ts-unit {' or '.join(fits)}." if fits else None,
+        )
+    if unit is None:
+        return column.cast(pa.int64())
+    if pa.types.is_floating(column.type):
+        return pc.round(pc.multiply(column, 1_000_000 / scale)).cast(pa.int64()).cast(pa.timestamp("us")).cast(_UTC)
+    return column.cast(pa.int64()).cast(pa.timestamp(unit)).cast(pa.timestamp("us"), safe=False).cast(_UTC)
+
+
+def _text_times(file: Path, column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
+    try:
+        return _iso(column)
+    except pa.ArrowInvalid:
+        low, high = 0, len(column)
+        # The first half that fails holds the first text that fails.
+        while high - low > 1:
+            middle = (low + high) // 2
+            try:
+                _iso(column.slice(low, middle - low))
+                low = middle
+            except pa.ArrowInvalid:
+                high = middle
+    raise InputError(
+        f"'{shown(column[low].as_py())}' cannot be read as a time",
+        **row_place(file, low + 1),
+        key=name,
+        hint="Times are ISO 8601 texts, such as 2025-01-01T09:30:00+01:00, or whole seconds.",
+    )
+
+
+def _iso(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    # Arrow takes texts with an offset or texts without one, but not both in a column.
+    zoned = pc.match_substring_regex(column, r":.*([Zz]|[+-]\d\d(:?\d\d)?)$")
+    local = pc.cast(pc.if_else(zoned, NO_TEXT, column), pa.timestamp("us")).cast(_UTC)
+    return pc.coalesce(pc.cast(pc.if_else(zoned, column, NO_TEXT), _UTC), local)

@@ -41,12 +41,13 @@ def run(args: argparse.Namespace) -> int:
     text = pattern_text(args.pattern)
     events = None
     if args.simulate is None:
-        if args.source or args.id or args.type or args.ts:
-            raise UsageError("--source, --id, --type and --ts are for files", hint="Give files with --simulate.")
+        if args.source or args.id or args.type or args.ts or args.ts_unit:
+            hint = "Give files with --simulate."
+            raise UsageError("--source, --id, --type, --ts and --ts-unit are for files", hint=hint)
         pattern = compiled(*text, pa.table({}))
     else:
         events = read(args, args.simulate)
-        pattern = compiled(*text, events)
+        pattern = compiled(*text, events, args.simulate)
         events = from_table(with_type(events, pattern))[0] if len(events) else None
     choices = choose(pattern, order, events)
     print("\n".join(explain(pattern, choices)))

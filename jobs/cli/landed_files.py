@@ -91,9 +91,7 @@ def _rows(source: Source, file: Landed, bad: Counter[str]) -> pa.Table:
 
     from jobs.ingest.parse import BAD, ROW, Task, parse_file
 
-    task = Task(
-        file.path, file.file, file.member, file.file_id, file.path, file.fields, file.file_date, file.problem
-    )
+    task = Task(file.path, file.file, file.member, file.file_id, file.path, file.fields, file.file_date, file.problem)
     parts = []
     for batch in parse_file(source, task):
         kinds = batch.column("_kind").to_numpy()

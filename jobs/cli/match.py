@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
 
     text = pattern_text(args.pattern)
     events = read(args, args.files)
-    pattern = compiled(*text, events)
+    pattern = compiled(*text, events, args.files)
     if not len(events):
         return 0
     table, ids = from_table(with_type(events, pattern))

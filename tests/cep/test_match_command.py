@@ -89,20 +89,38 @@ def test_mistakes(
         ("x.csv", None, "there is no such file"),
         ("x.pdf", "a", "does not say what the file holds"),
         ("x.csv", "id,type\n1,A\n", "there is no column ts"),
-        ("x.csv", "id,type,ts\n1,A,soon\n", "cannot be read as a time"),
-        ("x.jsonl", "{", "the file cannot be read"),
+        ("x.csv", "id,type,ts\n1,A,soon\n", "x.csv:2: 'soon' cannot be read as a time (key ts)"),
+        ("x.jsonl", "{", "x.jsonl:1: this line is no JSON"),
+        ("x.jsonl", '{"a": 1}\n\n[1]\n', "x.jsonl:3: this line holds a list, no object"),
+        ("x.jsonl", '{"ts": 1, "a": 1}\n{"ts": 2, "a": "x"}\n', "x.jsonl:2: a is a text here, and a number before"),
+        (
+            "x.csv",
+            "id,type,ts\n1,A,1\n\n2,B\n",
+            "x.csv:4: this row has another number of cells (2) than the header (3)",
+        ),
+        ("x.csv", "id,type,ts\n1,A,1\n2,B,\xe9\n", "x.csv:3: this line is not UTF-8 text"),
+        ("x.parquet", "PAR1", "the file is no Parquet file"),
+        ("x.csv.gz", "\x1f\x8b", "the file is cut off or damaged"),
+        ("x.csv", "id,type,ts\n1,A,\n2,A,\n3,A,1\n", "x.csv:2: there is no ts here and in 1 other row"),
+        ("x.csv", "id,type,ts\n1,A,1.5\n", "ts holds numbers, no times"),
+        (
+            "x.csv",
+            "id,type,ts\n1,A,1700000000\n2,A,1700000000123\n",
+            "x.csv:3: ts is 1700000000123 here, which is outside the years 1900 to 2199 if it counts s (key ts)\n"
+            "hint: Name what it counts: --ts-unit ms.",
+        ),
         ("x.csv", "id,ts\n1,1\n", "the events have no type"),
         ("x.csv", "id,type,ts,x\n1,A,1,1\n1,A,1,2\n", "two different events have the id 1"),
         ("x.csv", "id,type,ts,k,k\n1,A,1,1,1\n", "the column k stands twice"),
-        ("x.csv", "id,type,ts\n1,A,2025-01-01T00:00:00\n2,A,\n", "x.csv: 1 rows have no ts, first row 2"),
-        ("x.csv", "id,type,ts\n1,A,1\n2,,2\n", "x.csv: 1 rows have no type, first row 2"),
+        ("x.csv", "id,type,ts\n1,A,2025-01-01T00:00:00\n2,A,\n", "x.csv:3: there is no ts here (key ts)"),
+        ("x.csv", "id,type,ts\n1,A,1\n2,,2\n", "x.csv:3: there is no type here (key type)"),
     ],
 )
 def test_files_that_cannot_be_used(
     tmp_path: Path, capsys: pytest.CaptureFixture, name: str, content: str | None, message: str
 ) -> None:
     if content is not None:
-        (tmp_path / name).write_text(content)
+        (tmp_path / name).write_text(content, encoding="latin-1")
     code, found, err = run(capsys, "PATTERN SEQ(A a, B b) WITHIN 5 s", tmp_path / name)
     assert code in (2, 4) and found == [] and message in err
 
@@ -213,3 +231,46 @@ def test_a_source_replaces_a_file_by_its_revision(tmp_path: Path, capsys: pytest
     code, found, err = run(capsys, RISE, first, second, "--source", "stock")
     assert (code, found) == (0, [{"a": f"{second.name}:2", "b": f"{second.name}:3"}])
     assert err == "left out by the rules of stock: 2 superseded rows\n"
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_times_that_count_another_unit(tmp_path: Path, capsys: pytest.CaptureFixture, unit: str) -> None:
+    scale = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[unit]
+    file = tmp_path / "x.csv"
+    file.write_text(
+        f"id,type,ts\na,A,{1_700_000_000 * scale}\nb,B,{1_700_000_005 * scale}\nc,B,{1_700_000_007 * scale}\n"
+    )
+    query = "PATTERN SEQ(A a, B b) WITHIN 6 s"
+    assert run(capsys, query, file, "--ts-unit", unit) == (0, [{"a": "a", "b": "b"}], "")
+    if unit == "s":
+        file.write_text("id,type,ts\na,A,1700000000.25\nb,B,1700000006.25\nc,B,1700000006.250001\n")
+        assert run(capsys, query, file, "--ts-unit", unit) == (0, [{"a": "a", "b": "b"}], "")
+    file.write_text("id,type,ts\na,A,2024-01-01\n")
+    assert "hint: Leave out --ts-unit." in run(capsys, query, file, "--ts-unit", unit)[2]
+
+
+def test_digits_finer_than_a_microsecond_are_cut(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    file = tmp_path / "x.csv"
+    file.write_text("id,type,ts\na,A,2025-01-01 00:00:00.000000999\nb,B,2025-01-01T00:00:01.0000009Z\n")
+    assert run(capsys, "PATTERN SEQ(A a, B b) WITHIN 1 s", file) == (0, [{"a": "a", "b": "b"}], "")
+
+
+def test_a_cell_that_is_no_number_is_blamed_and_not_the_pattern(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    good, bad = tmp_path / "a.csv", tmp_path / "b.csv"
+    good.write_text("id,type,ts,x\n1,A,1,1\n2,B,2,5\n")
+    bad.write_text("id,type,ts,x\n3,A,1,1\n\n4,A,1,NaN\n5,B,2,5.5.5\n6,B,3,7\n")
+    query = "PATTERN SEQ(A a, B b) WHERE a.x * 2 < b.x WITHIN 5 s"
+    error = f"error: {bad}:5: '5.5.5' is no number (key x)\n"
+    assert run(capsys, query, bad) == (4, [], error)
+    assert run(capsys, query, good, bad) == (4, [], error)
+    assert run(capsys, query, bad, good) == (4, [], error)
+    # Where the query makes sense of texts, it is followed, and said.
+    code, found, err = run(capsys, "PATTERN SEQ(A a, B b) WHERE a.x < b.x WITHIN 5 s", bad)
+    assert (code, len(found)) == (0, 2) and err == f"x is compared as text: {error.removeprefix('error: ')}"
+
+
+def test_empty_texts_are_no_names(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    file = write(tmp_path, "csv")
+    for option in ("--id", "--type", "--ts"):
+        assert run(capsys, QUERY, file, option, "")[0] == 2
+    assert run(capsys, "", file) == (2, [], "error: the pattern is empty\nhint: Give a file or a query in quotes.\n")
