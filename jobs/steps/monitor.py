@@ -159,7 +159,7 @@ def plan_model(
     start = min(wrong, fresh)
     snapshots: dict[str, str] = {}
     if wrong > fresh:
-        start, snapshots = _snapshot(home, model, fresh, wrong, event_days)
+        start, snapshots = last_state(home, model, fresh, wrong, event_days)
     # Days before the model's start, and before the first event, are published empty and cost nothing.
     counted = max(start, fresh)
     if (days.start - counted).days > config.max_replay:
@@ -189,7 +189,7 @@ def _ready(event_days: EventDays, day: date) -> bool:
     return event_days.status(day) in COMPUTABLE or (before and event_days.status(day) is None)
 
 
-def _snapshot(
+def last_state(
     home: Home, model: LoadedModel, fresh: date, wrong: date, event_days: EventDays
 ) -> tuple[date, dict[str, str]]:
     """The day after the last good state before ``wrong``, and that state per group; or ``fresh`` and none."""
