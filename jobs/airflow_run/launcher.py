@@ -20,6 +20,7 @@ from jobs.__main__ import unexpected
 from jobs.airflow_run import guard, settings
 from jobs.airflow_run.api import Api, ApiUnreachable
 from jobs.airflow_run.components import COMPONENTS, Components, last_line
+from jobs.airflow_run.drivers import ADDRESS, start_keeper
 from jobs.airflow_run.names import dag_ids
 from jobs.airflow_run.ports import HOST, free_port
 from jobs.airflow_run.postgres import Postgres, connection
@@ -51,6 +52,7 @@ class Airflow:
         self._env: dict[str, str] = {}
         self._postgres: Postgres | None = None
         self._guard: subprocess.Popen[bytes] | None = None
+        self._keeper: subprocess.Popen[bytes] | None = None
         self._lock: IO[str] | None = None
 
     @property
@@ -98,6 +100,12 @@ class Airflow:
         if self._components is not None:
             self._components.stop()
             self._components = None
+        if self._keeper is not None:
+            assert self._keeper.stdin is not None and self._keeper.stdout is not None
+            self._keeper.stdin.close()
+            self._keeper.wait()
+            self._keeper.stdout.close()
+            self._keeper = None
         if self._guard is not None:
             # Tasks and their Spark applications have process groups of their own.
             guard.sweep(str(self.home.root))
@@ -131,7 +139,8 @@ class Airflow:
         if api_port != FIRST_API_PORT:
             self.say(f"port {FIRST_API_PORT} is taken: the Airflow page is at {self.page}")
         self.api = Api(self.page)
-        self._env = settings.airflow_environment(self.home, database, api_port)
+        self._keeper, drivers = start_keeper(settings.base_environment(self.home))
+        self._env = settings.airflow_environment(self.home, database, api_port) | {ADDRESS: drivers}
         self._components = Components(self._env, self.home.airflow / "logs" / "components", self.say)
         self._migrate(database, self._components)
         for name in COMPONENTS:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from jobs.airflow_run.child import run_child
+from jobs.airflow_run.drivers import ADDRESS, run_in_driver
 from jobs.airflow_run.names import first_start
 from jobs.days import Days
 from jobs.env.java import java_home
@@ -99,7 +100,7 @@ def _ingested_past(home: Home, source: str, day: date) -> bool:
 def run_step(
     verb: str, source: str, days: Days, *, run_id: str, definitions: Sequence[str] = (), options: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """Run ``python -m jobs VERB SOURCE FROM TO`` as a supervised child with its output in the task log.
+    """Run ``python -m jobs VERB SOURCE FROM TO`` under this task's supervision, with its output in the task log.
 
     Args:
         verb: ``ingest``, ``detect`` or ``monitor``.
@@ -121,12 +122,12 @@ def run_step(
     option = {"detect": "--pattern", "monitor": "--model"}.get(verb)
     with tempfile.TemporaryDirectory(prefix="result-", dir=home.airflow) as folder:
         result_file = Path(folder) / "result.json"
-        command = [sys.executable, "-m", "jobs", verb, source, str(days.start), str(days.end)]
-        command += ["--run-id", run_id, "--result", str(result_file), *options]
+        call = [verb, source, str(days.start), str(days.end), "--run-id", run_id, "--result", str(result_file)]
+        call += options
         if definitions and option:
-            command += [option, *definitions]
+            call += [option, *definitions]
         lines = _Lines(log.info)
-        code = run_child(command, env=_environment(), cwd=PROJECT, on_line=lines)
+        code = _run(call, lines)
         result: dict[str, Any] = json.loads(result_file.read_text()) if result_file.exists() else {}
     if code == 0:
         return result
@@ -139,6 +140,15 @@ def run_step(
 
         raise AirflowFailException(reason)
     raise InfrastructureError(reason)
+
+
+def _run(call: list[str], on_line: Callable[[str], None]) -> int:
+    """``python -m jobs CALL…`` in a warm driver if the launcher keeps some, else as a child; its exit code."""
+    address = os.environ.get(ADDRESS)
+    code = run_in_driver(address, call, on_line) if address else None
+    if code is not None:
+        return code
+    return run_child([sys.executable, "-m", "jobs", *call], env=_environment(), cwd=PROJECT, on_line=on_line)
 
 
 class _Lines:

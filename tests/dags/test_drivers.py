@@ -1,0 +1,134 @@
+"""Warm drivers: reused while steps succeed, ended with the task, with the keeper, after a failure, by new code."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+
+import psutil
+import pytest
+
+from jobs.airflow_run import drivers
+from jobs.airflow_run.child import wait_until
+from jobs.airflow_run.drivers import run_in_driver, start_keeper
+from jobs.errors import InfrastructureError
+from jobs.paths import PROJECT, Home
+
+LIST = ["sql", "SELECT 41 + 1 AS answer", "--format", "csv"]
+
+
+@pytest.fixture
+def keeper(home: Home) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
+    process, address = start_keeper({**os.environ, "PYTHONPATH": str(PROJECT)})
+    yield process, address
+    assert process.stdin is not None
+    process.stdin.close()
+    process.wait(10)
+
+
+def processes(keeper: subprocess.Popen[bytes]) -> list[psutil.Process]:
+    return psutil.Process(keeper.pid).children()
+
+
+def test_a_driver_runs_the_next_step_too_and_its_lines_come_in_order(keeper):
+    process, address = keeper
+    seen = []
+    for _ in range(2):
+        lines: list[str] = []
+        assert run_in_driver(address, LIST, lines.append) == 0
+        assert lines == ["answer", "42"]
+        seen += processes(process)
+    assert len(seen) == 2 and seen[0].pid == seen[1].pid
+
+
+def test_a_failed_step_ends_its_driver_and_its_code_comes_back(keeper):
+    process, address = keeper
+    lines: list[str] = []
+    assert run_in_driver(address, ["sql", "SELECT nonsense"], lines.append) != 0
+    assert any("nonsense" in line for line in lines)
+    assert run_in_driver(address, ["no-such-verb"], lines.append) == 2
+    assert wait_until(lambda: not processes(process), 5)
+
+
+def test_two_steps_at_a_time_have_two_drivers(keeper):
+    process, address = keeper
+    codes: list[int | None] = []
+    threads = [threading.Thread(target=lambda: codes.append(run_in_driver(address, LIST, str))) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert codes == [0, 0] and len(processes(process)) == 2
+
+
+def test_a_killed_driver_is_told_and_replaced(keeper):
+    process, address = keeper
+    assert run_in_driver(address, LIST, str) == 0
+    (driver,) = processes(process)
+    driver.suspend()
+    codes: list[int | None] = []
+    thread = threading.Thread(target=lambda: codes.append(run_in_driver(address, LIST, str)))
+    thread.start()
+    driver.kill()
+    thread.join()
+    # Killed before the keeper saw it, a new one did the step; after, the signal is the code.
+    assert codes in ([0], [-signal.SIGKILL])
+    assert run_in_driver(address, LIST, str) == 0
+    assert driver.pid not in [p.pid for p in processes(process)]
+
+
+def test_a_task_that_goes_takes_its_driver_with_it(keeper):
+    process, address = keeper
+    program = (
+        "import sys\n"
+        "from jobs.airflow_run.drivers import run_in_driver\n"
+        "run_in_driver(sys.argv[1], ['sql', sys.argv[2]], print)"
+    )
+    forever = "SELECT count(*) FROM range(1000000000) a, range(1000000000) b WHERE a.range + b.range = -1"
+    task = subprocess.Popen([sys.executable, "-c", program, address, forever], cwd=PROJECT)
+    assert wait_until(lambda: bool(processes(process)), 20)
+    (driver,) = processes(process)
+    assert wait_until(lambda: driver.cpu_times().user > 0.3, 20)
+    task.kill()
+    task.wait()
+    assert wait_until(lambda: not driver.is_running() or driver.status() == psutil.STATUS_ZOMBIE, 10)
+
+
+def test_the_end_of_the_keeper_is_the_end_of_its_drivers_and_an_error_for_its_steps(keeper):
+    process, address = keeper
+    assert run_in_driver(address, LIST, str) == 0
+    (driver,) = processes(process)
+    process.kill()
+    process.wait()
+    assert wait_until(lambda: not driver.is_running() or driver.status() == psutil.STATUS_ZOMBIE, 10)
+    assert run_in_driver(address, LIST, str) is None
+
+
+def test_a_keeper_that_answers_nothing_is_an_infrastructure_error():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=lambda: server.accept()[0].close(), daemon=True).start()
+        with pytest.raises(InfrastructureError, match="keeper"):
+            run_in_driver(f"{server.getsockname()[1]}:token", LIST, str)
+
+
+def test_a_wrong_token_runs_nothing(keeper):
+    process, address = keeper
+    with pytest.raises(InfrastructureError):
+        run_in_driver(address.partition(":")[0] + ":wrong", LIST, str)
+    assert not processes(process)
+
+
+def test_an_edited_file_changes_the_state_of_the_code(tmp_path, monkeypatch):
+    (tmp_path / "jobs").mkdir()
+    file = tmp_path / "jobs" / "thing.py"
+    file.write_text("x = 1\n")
+    monkeypatch.setattr(drivers, "PROJECT", tmp_path)
+    before = drivers.code_state()
+    assert drivers.code_state() == before
+    os.utime(file, (1, 1))
+    assert drivers.code_state() != before
