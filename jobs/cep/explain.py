@@ -89,6 +89,9 @@ def explain(pattern: Pattern, choices: Sequence[Choice]) -> Iterator[str]:
     windows = -pattern.read_range(0, 0)[0] // pattern.window_us if pattern.window_us else 0
     back = duration(pattern, windows * pattern.window_us)
     yield f"reads     for matches decided in [s, e): events with ts in [s - {back}, e)"
+    for one in pattern.histories:
+        reach = _in_units(Fraction(one.reach_us, 1_000_000))
+        yield f"          and for {one.name} the values of {one.of} up to {reach} before them"
     key = pattern.partition_key
     yield f"parallel  {f'by {key}: equality links all names' if key else 'by time only: no column links all names'}"
     for number, (branch, choice) in enumerate(zip(pattern.branches, choices, strict=True), 1):
@@ -110,9 +113,9 @@ def _normal_form(branch: Branch, plan: Plan) -> Iterator[str]:
     yield f"  sequence  {', '.join(_pairs(branch)) or 'none: any order'}"
     for name, clauses in plan.routing.items():
         if clauses:
-            yield f"  accepts   {name}: {_conjunction(clauses)}"
+            yield f"  accepts   {name}: {conjunction(clauses)}"
     if plan.constant:
-        yield f"  constant  {_conjunction(plan.constant)}"
+        yield f"  constant  {conjunction(plan.constant)}"
 
 
 def _pairs(branch: Branch) -> Iterator[str]:
@@ -129,9 +132,9 @@ def _state(state: State, states: int) -> Iterator[str]:
     places = "buffer and stream" if state.from_stream else "buffer"
     yield f"  q{state.number}  {verb} {state.name} -> {target}, from {places}, scope {_scope(state)}"
     if state.member_clauses:
-        yield f"        each where {_conjunction(state.member_clauses)}"
+        yield f"        each where {conjunction(state.member_clauses)}"
     if state.clauses:
-        yield f"        where {_conjunction(state.clauses)}"
+        yield f"        where {conjunction(state.clauses)}"
     for test in state.tests:
         yield f"        forbids {test.name} in {_interval(test)}{_where(test.clauses)} -> R"
         if test.waits:
@@ -150,14 +153,15 @@ def _interval(test: Test) -> str:
 
 
 def _where(clauses: Sequence[Clause]) -> str:
-    return f" where {_conjunction(clauses)}" if clauses else ""
+    return f" where {conjunction(clauses)}" if clauses else ""
 
 
 def _among(which: str, names: tuple[str, ...]) -> str:
     return names[0] if len(names) == 1 else f"{which} of {', '.join(names)}" if names else ""
 
 
-def _conjunction(clauses: Iterable[Clause]) -> str:
+def conjunction(clauses: Iterable[Clause]) -> str:
+    """Clauses as one condition, in the words of the language."""
     parts = [" OR ".join(format_node(_readable(literal)) for literal in clause.literals) for clause in clauses]
     return " AND ".join(f"({part})" if " OR " in part and len(parts) > 1 else part for part in parts)
 

@@ -20,12 +20,12 @@ LIST = pa.list_(pa.float64())
 def add_histories(events: pa.Table, by: Sequence[str], histories: Sequence[History]) -> pa.Table:
     """``events`` with a column per history.
 
-    "Last" is in the order of (ts, seq, event_id), whatever the order of the rows; ``seq``, the position among events
-    of equal type, key and ts, may be missing. A value that is null or NaN is no value. An event without a key has no
-    history.
+    "Last" is in the order of (ts, type, seq, event_id), whatever the order of the rows; ``seq``, the position among
+    events of equal type, key and ts, may be missing. A value that is null or NaN is no value, and an event without a
+    key has no history.
 
     Args:
-        events: columns ``event_id``, ``ts`` (timestamp; or whole seconds), those of ``by``, and the attributes.
+        events: columns ``event_id``, ``type``, ``ts`` (timestamp; or whole seconds), those of ``by``, and attributes.
         by: columns that together say which events have a history in common: the key.
         histories: the columns to add.
 
@@ -92,11 +92,11 @@ def _groups(events: pa.Table, by: Sequence[str]) -> tuple[np.ndarray, np.ndarray
 
 
 def _order(events: pa.Table, group: np.ndarray, ts: np.ndarray) -> np.ndarray:
-    """The rows by (group, ts, seq, event_id)."""
+    """The rows by (group, ts, type, seq, event_id)."""
     order = np.lexsort((ts, group))
     if np.any((group[order][1:] == group[order][:-1]) & (ts[order][1:] == ts[order][:-1])):
         keys = {"group": int64_array(group), "ts": int64_array(ts)}
-        keys |= {name: events[name] for name in ("seq", "event_id") if name in events.column_names}
+        keys |= {name: events[name] for name in ("type", "seq", "event_id") if name in events.column_names}
         order = numpy_of(pc.sort_indices(pa.table(keys), [(name, "ascending") for name in keys])).astype(np.int64)
     return order
 

@@ -9,10 +9,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from jobs.cep.history import add_histories
 from jobs.cep.kernel import MatchBatch, find
 from jobs.cep.pattern import Pattern, compile_pattern
 from jobs.cep.search import Statistics
-from jobs.errors import InputError
+from jobs.errors import InputError, UsageError
+from jobs.history import parse_history
 
 _CONFLICT = "An id may stand for one event only, in all files together."
 
@@ -27,6 +29,8 @@ def match(
     order: Sequence[str] | None = None,
     *,
     statistics: Statistics | None = None,
+    key: str | None = None,
+    derived: Mapping[str, str] | None = None,
 ) -> Iterator[Match]:
     """All matches of a pattern, each once (spec 1.5, 1.8).
 
@@ -40,6 +44,9 @@ def match(
         params: values for parameters and named sets.
         order: binding order of the positive names; it never changes the result.
         statistics: filled while matches are drawn.
+        key: the attribute that says whose histories are meant, if there are any.
+        derived: history columns to add to the events: name to ``history(ATTRIBUTE, COUNT, LONGEST GAP)``, as in a
+            source file (design §5).
 
     Raises:
         DefinitionError: the pattern is wrong.
@@ -53,9 +60,24 @@ def match(
     else:
         table, ids = from_dicts(events)
         columns = None
+    if derived:
+        table = _with_histories(table, key, derived)
+        if columns is not None:
+            columns |= {name: table.schema.field(name).type for name in derived}
     strict = not pa.types.is_integer(table.schema.field("ts").type)
     pattern = compile_pattern(pattern_text, columns=columns, params=params, strict_units=strict)
     return _matches(pattern, table, ids, order, statistics)
+
+
+def _with_histories(table: pa.Table, key: str | None, derived: Mapping[str, str]) -> pa.Table:
+    if key is None:
+        raise UsageError("histories need a key", key="key", hint="Name the attribute that says whose values they are.")
+    histories = [parse_history(name, text) for name, text in derived.items()]
+    for name, one in zip(derived, histories, strict=True):
+        if one is None or name in table.column_names:
+            hint = "E.g. {'last5': 'history(price, 5, 10 min)'}, under a name that the events do not have."
+            raise UsageError(f"the derived column {name} is not understood", key="derived", hint=hint)
+    return add_histories(table, [key], [one for one in histories if one is not None])
 
 
 def _matches(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -48,8 +49,8 @@ def pattern_text(given: str) -> tuple[str, str, str | None]:
         raise InputError("the pattern is not UTF-8 text", file=given) from None
 
 
-def read(args: argparse.Namespace, files: Sequence[Path]) -> pa.Table:
-    """The events of the files, as the column arguments say."""
+def read(args: argparse.Namespace, files: Sequence[Path], text: str = "") -> pa.Table:
+    """The events of the files, as the column arguments say; with those histories of the source that ``text`` names."""
     if args.source is not None:
         if args.id or args.type or args.ts or args.ts_unit:
             raise UsageError(
@@ -57,13 +58,31 @@ def read(args: argparse.Namespace, files: Sequence[Path]) -> pa.Table:
             )
         from jobs.cli.landed_files import read_landed
 
-        return read_landed(args.source, files)
+        return _derived(args.source, read_landed(args.source, files), text)
     from jobs.cep.files import read_events
 
     for option, column in (("--id", args.id), ("--type", args.type), ("--ts", args.ts)):
         if column == "":
             raise UsageError(f"{option} needs the name of a column")
     return read_events(files, id_column=args.id, type_column=args.type, ts_column=args.ts, ts_unit=args.ts_unit)
+
+
+def _derived(source_name: str, events: pa.Table, text: str) -> pa.Table:
+    """The events of a source with the histories that the text of a pattern names."""
+    import numpy as np
+
+    from jobs.cep.arrow import int64_array
+    from jobs.cep.history import add_histories
+    from jobs.paths import Home
+    from jobs.sources import find_source
+
+    source = find_source(Home.from_env(), source_name)
+    wanted = [one for one in source.derived if re.search(rf"\.{one.name}\b", text)]
+    if not wanted or not len(events):
+        return events
+    # Equal events of one key and time stand in the order of the files, as ``seq`` has it in the events table.
+    ordered = events.append_column("seq", int64_array(np.arange(len(events))))
+    return add_histories(ordered, [source.key], wanted).drop_columns(["seq"])
 
 
 def compiled(text: str, name: str, file: str | None, events: pa.Table, files: Sequence[Path] = ()) -> Pattern:

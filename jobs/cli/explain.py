@@ -6,6 +6,8 @@ import argparse
 from pathlib import Path
 
 from jobs.cli.event_files import add_column_arguments, compiled, pattern_text, read, with_type
+from jobs.cli.source_events import ingested, of_source
+from jobs.days import Days
 from jobs.errors import UsageError
 
 HELP = (
@@ -14,11 +16,13 @@ HELP = (
     "--simulate also the estimated cost of each order on the events of these files, and what a run in the order of "
     "time costs: evaluations of events and sets (E), of forbidden events (E_neg), of single members of sets (E_pre); "
     "peaks of instances (waiting: I_rest, at any moment: I_dfs), of buffered events (B_in), of events in buffers or "
-    "instances (B_all), of a tree's states."
+    "instances (B_all), of a tree's states. With --near-misses FROM TO the days from FROM to before TO of the source's "
+    "events are searched, and each step says how many candidates which condition ended, with examples."
 )
 EXAMPLE = (
     "  python -m jobs explain dags/config/patterns/NAME.sase\n"
-    "  python -m jobs explain dags/config/patterns/NAME.sase --simulate readings.csv --id reading --ts time"
+    "  python -m jobs explain dags/config/patterns/NAME.sase --simulate readings.csv --id reading --ts time\n"
+    "  python -m jobs explain dags/config/patterns/NAME.sase --near-misses 2025-10-01 2025-10-02"
 )
 
 
@@ -27,26 +31,37 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("pattern", metavar="PATTERN", help="a pattern file, or a query that begins with PATTERN")
     parser.add_argument("--order", metavar="NAMES", help="binding order to show, such as c,a,b (default: the run's)")
     parser.add_argument("--simulate", metavar="FILE", nargs="+", type=Path, help="files of events, as match reads them")
+    parser.add_argument(
+        "--near-misses",
+        metavar=("FROM", "TO"),
+        nargs=2,
+        help="search these days of the source's ingested events (TO is not included) and say what nearly was a match",
+    )
     add_column_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the explanation."""
-    import pyarrow as pa
-
     from jobs.cep.explain import choose, costs, explain, mermaid
     from jobs.cep.library import from_table
 
     order = None if args.order is None else [name.strip() for name in args.order.split(",")]
     text = pattern_text(args.pattern)
     events = None
+    days = None if args.near_misses is None else Days.parse(*args.near_misses)
     if args.simulate is None:
         if args.source or args.id or args.type or args.ts or args.ts_unit:
             hint = "Give files with --simulate."
             raise UsageError("--source, --id, --type, --ts and --ts-unit are for files", hint=hint)
-        pattern = compiled(*text, pa.table({}))
+        pattern, source = of_source(*text)
+        if days is not None:
+            if source is None:
+                raise UsageError("the pattern names no source whose days could be searched", key="source")
+            events = ingested(source, pattern, days)
     else:
-        events = read(args, args.simulate)
+        if days is not None:
+            raise UsageError("--near-misses searches the days of a source, --simulate files", hint="Give one of them.")
+        events = read(args, args.simulate, text[0])
         pattern = compiled(*text, events, args.simulate)
         events = from_table(with_type(events, pattern))[0] if len(events) else None
     choices = choose(pattern, order, events)
@@ -58,4 +73,10 @@ def run(args: argparse.Namespace) -> int:
             print("the files hold no events")
         else:
             print("\n".join(costs(pattern, events, order)))
+    if days is not None and source is not None and events is not None:
+        from jobs.cep.near_misses import describe, near_misses
+
+        print(f"\nnear misses of {days}, {len(events):,} events read")
+        reports = near_misses(pattern, events, [choice.plan for choice in choices], days.micros())
+        print("\n".join(describe(pattern, events, reports, source.key)))
     return 0

@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
     from jobs.cep.library import as_dicts, from_table
 
     text = pattern_text(args.pattern)
-    events = read(args, args.files)
+    events = read(args, args.files, text[0])
     pattern = compiled(*text, events, args.files)
     if not len(events):
         return 0

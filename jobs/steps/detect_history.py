@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DoubleType, StructField, StructType
@@ -29,7 +30,7 @@ def with_histories(events: DataFrame, key: str, histories: Sequence[History]) ->
     """``events`` with a column per history.
 
     Args:
-        events: event_id, ts, seq, the key and the attributes; from as far back as histories reach.
+        events: event_id, type, ts, seq, the key and the attributes; from as far back as histories reach.
         key: the source's key column.
         histories: the columns to add.
     """
@@ -39,7 +40,7 @@ def with_histories(events: DataFrame, key: str, histories: Sequence[History]) ->
     own, last = (F.floor(t / F.lit(length)) for t in (ticks, ticks + reach))
     copied = events.withColumn("_stretch", F.explode(F.sequence(own, last)))
     copied = copied.withColumn("_own", F.col("_stretch") == own)
-    sent = copied.repartition("_stretch", key).sortWithinPartitions("_stretch", key, "ts", "seq", "event_id")
+    sent = copied.repartition("_stretch", key).sortWithinPartitions("_stretch", key, "ts", "type", "seq", "event_id")
     schema = StructType([*events.schema.fields, *(StructField(h.name, ArrayType(DoubleType())) for h in histories)])
 
     def compute(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
@@ -51,7 +52,7 @@ def with_histories(events: DataFrame, key: str, histories: Sequence[History]) ->
 def stream(
     batches: Iterable[pa.RecordBatch], key: str, histories: Sequence[History], reach: int, rows: int = ROWS
 ) -> Iterator[pa.RecordBatch]:
-    """Batches sorted by (``_stretch``, key, ts, seq, event_id), with histories, without the copies.
+    """Batches sorted by (``_stretch``, key, ts, type, seq, event_id), with histories, without the copies.
 
     Args:
         batches: the events, ``_stretch``, and ``_own``, false for copies that are there for others' histories.
@@ -85,8 +86,8 @@ def _tail(table: pa.Table, key: str, reach: int) -> pa.Table:
     ts = ticks_of(table["ts"], "ts")
     keep = ts >= ts[-1] - reach
     for name in ("_stretch", key):
-        same = table[name].combine_chunks().dictionary_encode().indices.to_numpy()
-        keep &= same == same[-1]
+        # An event without a key has no history, and none of it is needed.
+        keep &= pc.fill_null(pc.equal(table[name], table[name][-1]), False).to_numpy()
     found = table.filter(pa.array(keep))
     copies = pa.array(np.zeros(len(found), bool))
     return found.set_column(found.column_names.index("_own"), "_own", copies)

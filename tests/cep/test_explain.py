@@ -133,9 +133,9 @@ def test_shipped_patterns(pattern: Path, capsys: pytest.CaptureFixture) -> None:
 
 def test_stated_rates_give_the_order(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     file = tmp_path / "some.sase"
-    file.write_text("---\nsource: any\nrates: {a: 5, b: 1}\n---\nPATTERN SEQ(A a, B b) WITHIN 1 s")
+    file.write_text("---\nsource: stock\nrates: {a: 5, b: 1}\n---\nPATTERN SEQ(A a, B b) WITHIN 1 s")
     _, out, _ = run(capsys, file)
-    assert "  order     b, a (from the stated rates)" in out and out[1] == "source    any"
+    assert "  order     b, a (from the stated rates)" in out and out[1] == "source    stock"
 
 
 @pytest.mark.parametrize(
