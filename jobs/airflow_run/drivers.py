@@ -160,6 +160,8 @@ async def keep() -> None:
     await asyncio.to_thread(sys.stdin.buffer.read)
     resting.cancel()
     server.close()
+    # At once, whatever is going on: steps that still run end with their drivers, and the drivers with this process.
+    os._exit(0)
 
 
 def start_keeper(env: Mapping[str, str]) -> tuple[subprocess.Popen[bytes], str]:
@@ -210,7 +212,11 @@ def run_in_driver(address: str, arguments: Sequence[str], on_line: Callable[[str
     except OSError:
         return None
     with connection:
-        connection.sendall(json.dumps({"token": token, "arguments": list(arguments)}).encode() + b"\n")
+        request = json.dumps({"token": token, "arguments": list(arguments)}).encode() + b"\n"
+        try:
+            connection.sendall(request)
+        except ConnectionError:
+            return None
         connection.settimeout(1.0)
         rest = b""
         while True:
@@ -221,6 +227,8 @@ def run_in_driver(address: str, arguments: Sequence[str], on_line: Callable[[str
                 block = connection.recv(65536)
             except TimeoutError:
                 continue
+            except ConnectionError:
+                block = b""
             if not block:
                 raise InfrastructureError("the keeper of the Spark drivers is gone", hint="Run this again.")
             *lines, rest = (rest + block).split(b"\n")
@@ -233,5 +241,3 @@ def run_in_driver(address: str, arguments: Sequence[str], on_line: Callable[[str
 
 if __name__ == "__main__":
     asyncio.run(keep())
-    # A thread of a library must not delay the end: the drivers end with this process.
-    os._exit(0)

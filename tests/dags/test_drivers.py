@@ -20,6 +20,7 @@ from jobs.errors import InfrastructureError
 from jobs.paths import PROJECT, Home
 
 LIST = ["sql", "SELECT 41 + 1 AS answer", "--format", "csv"]
+FOREVER = "SELECT count(*) FROM range(1000000000) a, range(1000000000) b WHERE a.range + b.range = -1"
 
 
 @pytest.fixture
@@ -89,8 +90,7 @@ def test_a_task_that_goes_takes_its_driver_with_it(keeper):
         "from jobs.airflow_run.drivers import run_in_driver\n"
         "run_in_driver(sys.argv[1], ['sql', sys.argv[2]], print)"
     )
-    forever = "SELECT count(*) FROM range(1000000000) a, range(1000000000) b WHERE a.range + b.range = -1"
-    task = subprocess.Popen([sys.executable, "-c", program, address, forever], cwd=PROJECT)
+    task = subprocess.Popen([sys.executable, "-c", program, address, FOREVER], cwd=PROJECT)
     assert wait_until(lambda: bool(processes(process)), 20)
     (driver,) = processes(process)
     assert wait_until(lambda: driver.cpu_times().user > 0.3, 20)
@@ -107,6 +107,28 @@ def test_the_end_of_the_keeper_is_the_end_of_its_drivers_and_an_error_for_its_st
     process.wait()
     assert wait_until(lambda: not driver.is_running() or driver.status() == psutil.STATUS_ZOMBIE, 10)
     assert run_in_driver(address, LIST, str) is None
+
+
+def test_a_keeper_that_is_told_to_end_ends_in_the_middle_of_a_step_and_says_nothing(home):
+    process, address = start_keeper({**os.environ, "PYTHONPATH": str(PROJECT)})
+    errors: list[BaseException] = []
+
+    def step() -> None:
+        try:
+            run_in_driver(address, ["sql", FOREVER], str)
+        except InfrastructureError as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=step)
+    thread.start()
+    assert wait_until(lambda: bool(processes(process)), 20)
+    (driver,) = processes(process)
+    assert process.stdin is not None and process.stdout is not None
+    process.stdin.close()
+    assert process.wait(10) == 0
+    thread.join()
+    assert errors and process.stdout.read() == b""
+    assert wait_until(lambda: not driver.is_running() or driver.status() == psutil.STATUS_ZOMBIE, 10)
 
 
 def test_a_keeper_that_answers_nothing_is_an_infrastructure_error():
