@@ -33,7 +33,8 @@ ADDRESS = "CHAINLAKE_DRIVERS"
 KEPT = 2
 IDLE_S = 120.0
 STEPS = 40
-_LINE_BYTES = 1 << 20
+#: Longest line of a step's output.
+_LINE_BYTES = 1 << 24
 
 
 def code_state() -> int:
@@ -107,19 +108,21 @@ class Keeper:
         work = asyncio.ensure_future(driver.run(arguments, tell))
         # The task says nothing more: its stream ends when the task does.
         gone = asyncio.ensure_future(reader.read())
-        await asyncio.wait({work, gone}, return_when=asyncio.FIRST_COMPLETED)
-        gone.cancel()
-        if not work.done():
+        kept = False
+        try:
+            await asyncio.wait({work, gone}, return_when=asyncio.FIRST_COMPLETED)
+            if work.done():
+                code = work.result()
+                tell({"code": code, "driver": driver.process.pid})
+                kept = code == 0 and driver.steps < STEPS and len(self._idle) < KEPT
+        finally:
+            gone.cancel()
             work.cancel()
-            await driver.end()
-            return
-        code = work.result()
-        tell({"code": code, "driver": driver.process.pid})
-        if code == 0 and driver.steps < STEPS and len(self._idle) < KEPT:
+            if not kept:
+                await driver.end()
+        if kept:
             driver.idle_since = time.monotonic()
             self._idle.append(driver)
-        else:
-            await driver.end()
 
     async def _take(self) -> Driver:
         code = code_state()
