@@ -99,7 +99,7 @@ def _compile(
         definition_hash=pattern.definition_hash,
         engine_version=ENGINE_VERSION,
         table_name=table.path_name,
-        window_us=pattern.window_us,
+        late_us=pattern.window_us if pattern.open_right else 0,
         read_range=lambda day: pattern.source_range(*Days.one(day).micros()),
     )
     return CompiledPattern(pattern, table, definition)

@@ -73,7 +73,7 @@ def _load(file: Path, sources: Mapping[str, Source]) -> LoadedModel:
         definition_hash=config.definition_hash,
         engine_version=ENGINE_VERSION,
         table_name=CHANGES.path_name,
-        window_us=0,
+        late_us=0,
         read_range=lambda day: (Days.one(min(config.start, day)).micros()[0], Days.one(day).micros()[1]),
         start=config.start,
     )

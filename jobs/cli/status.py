@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from typing import Any
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from jobs.lake.staleness import Judged, judge
 from jobs.model_catalog import load_models
 from jobs.paths import Home
 from jobs.sources import load_sources
+from jobs.words import counted
 
 HELP = (
     "Show for every pattern and model which days are done, missing (never computed), stale (with what changed), "
@@ -74,13 +74,14 @@ def run(args: argparse.Namespace) -> int:
         unknown = sorted(set(args.definition) - known)
         if unknown:
             there = ", ".join(sorted(known)) or "none"
-            raise UsageError(f"there is no {', '.join(unknown)}", hint=f"There are {there}.")
+            names = ", ".join(f"'{name}'" for name in unknown)
+            raise UsageError(f"there is no definition {names}", hint=f"There are {there}.")
         definitions = [definition for definition in definitions if definition.name in args.definition]
     states = tuple(args.state or STATES)
     judged = list(judge(home, definitions, days))
     notes += _early_files(home)
     if args.json:
-        print(json.dumps(_as_json(judged, states, notes), indent=1))
+        _print_json(judged, states, notes)
     else:
         _print(judged, states, notes)
     return 0
@@ -135,25 +136,33 @@ def _print(judged: Sequence[Judged], states: Sequence[str], notes: Sequence[str]
         for span in spans(item, states):
             why = ", ".join(filter(None, (span.why, "provisional input" if span.provisional else "")))
             count = str((span.end - span.start).days)
-            lines.append(
-                (span.definition, str(span.start), str(span.end), count, span.state, str(span.rows), why)
-            )
+            lines.append((span.definition, str(span.start), str(span.end), count, span.state, str(span.rows), why))
     if lines:
         widths = [max(map(len, column)) for column in zip(header, *lines, strict=True)]
         for line in (header, *lines):
             print("  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip())
-    counts: Counter[str] = Counter(state for item in judged for state in item.state.tolist())
+    counts: Counter[str] = Counter()
+    for item in judged:
+        found, numbers = np.unique(item.state, return_counts=True)
+        counts.update(dict(zip(found.tolist(), numbers.tolist(), strict=True)))
     summary = ", ".join(f"{counts[state]} {state}" for state in STATES if counts[state]) or "no days yet"
-    print(f"{len(judged)} definitions: {summary}")
+    print(f"{counted(len(judged), 'definition')}: {summary}")
     for note in notes:
         print(note)
 
 
-def _as_json(judged: Sequence[Judged], states: Sequence[str], notes: Sequence[str]) -> dict[str, Any]:
-    days = []
+def _print_json(judged: Sequence[Judged], states: Sequence[str], notes: Sequence[str]) -> None:
+    """One object, a line per day, written definition by definition: there can be hundreds of thousands of days."""
+    import duckdb
+
+    texts = duckdb.connect(":memory:", config={"autoinstall_known_extensions": "false"})
+    print('{"days": [', end="")
+    before = "\n"
     for item in judged:
-        for at in range(len(item.numbers)):
-            if item.state[at] in states:
-                row = item.row(at)
-                days.append({**vars(row), "day": str(row.day)})
-    return {"days": days, "notes": list(notes)}
+        texts.register("status", item.table(np.flatnonzero(np.isin(item.state, states))))
+        found = texts.execute("SELECT string_agg(to_json(status)::VARCHAR, E',\\n' ORDER BY day) FROM status")
+        text = found.fetchall()[0][0]
+        if text:
+            print(before + text, end="")
+            before = ",\n"
+    print(f'\n], "notes": {json.dumps(list(notes))}}}')

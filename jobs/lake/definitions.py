@@ -17,7 +17,7 @@ class Definition:
         definition_hash: changes whenever its results could (design §4).
         engine_version: number bumped by hand when the engine's results can change.
         table_name: ``schema.name`` of the table it publishes to.
-        window_us: W of a pattern, µs; 0 for a model.
+        late_us: how long after its last event a match can decide, µs: W of a pattern with an open-right name, else 0.
         read_range: UTC day → events it reads for that day, ``(lo, hi)`` in µs, half-open.
         start: first day of a model, whose state is carried from day to day from there on; ``None`` for a pattern.
     """
@@ -27,6 +27,6 @@ class Definition:
     definition_hash: str
     engine_version: int
     table_name: str
-    window_us: int
+    late_us: int
     read_range: Callable[[date], tuple[int, int]]
     start: date | None = None

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from jobs.days import Days, day_of_us
 from jobs.errors import InfrastructureError
@@ -30,6 +33,7 @@ class EventDays:
         rows: day → row of ``ops.event_days``.
         first: first day with events, ``None`` if there is none.
         last: last day with events.
+        last_us: time of the last event, µs, as ``ops.rates`` has it; ``None`` if it has nothing of the last day.
         memo: fingerprints that were computed from these rows, kept by ``jobs.lake.staleness``.
     """
 
@@ -37,12 +41,19 @@ class EventDays:
     rows: dict[date, dict[str, Any]]
     first: date | None
     last: date | None
+    last_us: int | None = None
     memo: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def load(cls, home: Home, source: str) -> EventDays:
         """Read them, without a JVM."""
-        return cls.of(source, ops.current(home, "event_days", source=source))
+        found = cls.of(source, ops.current(home, "event_days", source=source))
+        if found.last is None:
+            return found
+        times = ops.current_table(
+            home, "rates", columns=["last_ts"], filters=[("source", "=", source), ("day", "=", found.last)]
+        )["last_ts"]
+        return replace(found, last_us=pc.max(times.cast(pa.int64())).as_py())
 
     @classmethod
     def of(cls, source: str, rows: list[dict[str, Any]]) -> EventDays:

@@ -6,10 +6,13 @@ when the row is written. One call of :func:`append` is one commit (10 ms; a Spar
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from jobs.lake.locks import file_lock
 from jobs.lake.tables import exists
@@ -61,7 +64,13 @@ def append(home: Home, table: str, rows: list[dict[str, Any]], run_id: str) -> N
 
 
 def current_table(
-    home: Home, table: str, *, columns: list[str] | None = None, filters: Any = None, as_log: bool = False
+    home: Home,
+    table: str,
+    *,
+    columns: list[str] | None = None,
+    filters: Any = None,
+    as_log: bool = False,
+    encoded: bool = False,
 ) -> pa.Table:
     """The current row of each key, as Arrow; an empty table if nothing was ever written.
 
@@ -71,6 +80,7 @@ def current_table(
         columns: only these columns, all if not given.
         filters: pyarrow's disjunctive normal form over key columns (over others it would hide newer rows).
         as_log: all rows, not just the current ones.
+        encoded: texts as dictionaries; of hundreds of thousands of rows they cost a fraction of the time and memory.
     """
     from deltalake import DeltaTable
 
@@ -83,10 +93,31 @@ def current_table(
     rows = DeltaTable(home.table("ops", table)).to_pyarrow_table(columns=needed, filters=filters)
     if as_log:
         return rows.select(wanted)
-    rows = rows.sort_by([("seq", "descending")])
-    keys = rows.select(list(definition.key)).append_column("__row", pa.array(range(len(rows)), pa.int64()))
-    firsts = keys.group_by(list(definition.key)).aggregate([("__row", "min")])["__row_min"]
-    return rows.take(firsts).sort_by([(name, "ascending") for name in definition.key]).select(wanted)
+    newest = pa.array(_newest(rows, definition.key))
+    texts = {name for name in wanted if encoded and pa.types.is_string(rows[name].type)}
+    found = {name: rows[name].dictionary_encode() if name in texts else rows[name] for name in wanted}
+    return pa.table({name: column.combine_chunks().take(newest) for name, column in found.items()})
+
+
+def _newest(rows: pa.Table, key: Sequence[str]) -> np.ndarray:
+    """Positions of the rows with the highest seq of their key, in the order of the keys."""
+    parts = [-rows["seq"].to_numpy(), *(_ranks(rows[name]) for name in reversed(key))]
+    order = np.lexsort(parts)
+    first = np.zeros(len(order), dtype=bool)
+    first[:1] = True
+    for part in parts[1:]:
+        sorted_part = part[order]
+        first[1:] |= sorted_part[1:] != sorted_part[:-1]
+    return order[first]
+
+
+def _ranks(column: pa.ChunkedArray) -> np.ndarray:
+    """A whole number per value that sorts and compares as the value does; nulls last."""
+    encoded = column.combine_chunks().dictionary_encode()
+    ranks = np.empty(len(encoded.dictionary) + 1, dtype=np.int64)
+    ranks[pc.sort_indices(encoded.dictionary).to_numpy()] = np.arange(len(encoded.dictionary))
+    ranks[-1] = len(encoded.dictionary)
+    return ranks[encoded.indices.fill_null(len(encoded.dictionary)).to_numpy(zero_copy_only=False)]
 
 
 def current(home: Home, table: str, **equals: Any) -> list[dict[str, Any]]:

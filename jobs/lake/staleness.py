@@ -10,12 +10,13 @@ import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from jobs.days import US_PER_DAY, Days, day_of_us
+from jobs.days import Days, day_of_us
 from jobs.lake import ops
 from jobs.lake.definitions import Definition
 from jobs.lake.event_days import COMPUTABLE, EventDays
@@ -24,6 +25,7 @@ from jobs.paths import Home
 #: States that ask for a computation, if the day's events are complete or provisional.
 TO_DO = ("missing", "stale", "failed")
 
+_FEW = 20
 _COLUMNS = (
     "table_name", "definition_hash", "engine_version", "input_fingerprint", "status", "rows", "published_version",
     "reason",
@@ -129,7 +131,11 @@ class Judged:
         self.ready = np.isin(self._event_status, COMPUTABLE)
         self.provisional = self._event_status == "provisional"
         wanted = (
-            ("its events changed", "input_fingerprint", fingerprints(definition, events, numbers)),
+            (
+                "its events changed (late or corrected files)",
+                "input_fingerprint",
+                fingerprints(definition, events, numbers),
+            ),
             ("its definition changed", "definition_hash", definition.definition_hash),
             ("the engine changed", "engine_version", definition.engine_version),
             (f"migrating to {definition.table_name}", "table_name", definition.table_name),
@@ -198,6 +204,33 @@ class Judged:
             version,
         )
 
+    def table(self, positions: np.ndarray) -> pa.Table:
+        """:class:`StatusRow` of every position as columns, see :data:`STATUS`."""
+        at = self._at[positions]
+        whys = np.full(len(positions), "", dtype=object)
+        for n in np.flatnonzero(self.state[positions] != "done").tolist():
+            whys[n] = self.why(int(positions[n]))
+        values = {
+            "definition": pa.array([self.definition.name] * len(positions), pa.string()),
+            "day": pa.array(self.numbers[positions].astype(np.int32)).cast(pa.date32()),
+            "state": pa.array(self.state[positions].tolist(), pa.string()),
+            "why": pa.array(whys, pa.string()),
+            "provisional": pa.array(self.provisional[positions]),
+            "ready": pa.array(self.ready[positions]),
+            "rows": pa.array(self._intervals.columns["rows"][at], pa.int64()),
+            "version": pa.array(self._intervals.columns["published_version"][at], pa.int64()),
+        }
+        return pa.table(values, schema=STATUS)
+
+
+#: The columns of ``ops.status``: :class:`StatusRow`, one row per definition and day.
+STATUS = pa.schema(
+    [
+        ("definition", pa.string()), ("day", pa.date32()), ("state", pa.string()), ("why", pa.string()),
+        ("provisional", pa.bool_()), ("ready", pa.bool_()), ("rows", pa.int64()), ("version", pa.int64()),
+    ]
+)  # fmt: skip
+
 
 def _chained(definition: Definition, day: date, event_days: EventDays) -> str:
     start = definition.start
@@ -217,15 +250,14 @@ class Intervals:
 
     def __init__(self, home: Home, definitions: Sequence[Definition]) -> None:
         names = sorted({definition.name for definition in definitions})
-        table = ops.current_table(
-            home, "intervals", columns=["definition", "day", *_COLUMNS], filters=[("definition", "in", names)]
-        )
-        encoded = table["definition"].combine_chunks().dictionary_encode()
-        codes = encoded.indices.to_numpy()
-        self._span = {
-            name: (int(np.searchsorted(codes, code)), int(np.searchsorted(codes, code, side="right")))
-            for code, name in enumerate(encoded.dictionary.to_pylist())
-        }
+        # Looking for many names costs more than reading the rest of the rows with them.
+        only = [("definition", "in", names)] if len(names) <= _FEW else None
+        columns = ["definition", "day", *_COLUMNS]
+        table = ops.current_table(home, "intervals", columns=columns, filters=only, encoded=True)
+        codes = table["definition"].combine_chunks().dictionary_encode().indices.to_numpy()
+        starts = np.flatnonzero(np.diff(codes, prepend=-1)).tolist()
+        found = table["definition"].take(pa.array(starts, pa.int64())).to_pylist()
+        self._span = dict(zip(found, pairwise([*starts, len(codes)]), strict=True))
         self.numbers = table["day"].cast("int32").to_numpy()
         self.columns = {name: _objects(table[name].combine_chunks()) for name in _COLUMNS}
 
@@ -295,14 +327,29 @@ def _number(day: date) -> int:
 
 
 def _wanted(definition: Definition, events: EventDays, asked: Days | None) -> np.ndarray:
-    """Days that should have a row: from the first event day to the last plus W, and those asked for."""
+    """Days that should have a row: from the first event day to the last on which a match can decide, and those asked
+    for."""
     parts = [np.empty(0, dtype=np.int64)]
-    if events.first is not None and events.last is not None:
-        beyond = -(-definition.window_us // US_PER_DAY)
-        parts.append(np.arange(_number(events.first), _number(events.last) + 1 + beyond))
+    last = last_day(definition, events)
+    if events.first is not None and last is not None:
+        parts.append(np.arange(_number(events.first), _number(last) + 1))
     if asked is not None:
         parts.append(np.arange(_number(asked.start), _number(asked.end)))
     return np.unique(np.concatenate(parts))
+
+
+def last_day(definition: Definition, events: EventDays) -> date | None:
+    """The last UTC day that can own a match, or that a model has events on; ``None`` without events.
+
+    A day later than the last event is one of them only if a window that is open at the last event reaches it: a
+    finished history must not list a day that nobody will ever compute, nor miss one that can hold a match.
+    """
+    if events.last is None:
+        return None
+    last_us = events.last_us
+    if last_us is None or day_of_us(last_us) != events.last:
+        last_us = Days.one(events.last).micros()[1] - 1
+    return day_of_us(last_us + definition.late_us)
 
 
 def _waiting(status: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -35,7 +35,7 @@ def pattern(name: str = "p", window: int = HOUR, back: int | None = None, **more
         "definition_hash": "h1",
         "engine_version": 1,
         "table_name": f"matches.{name}",
-        "window_us": window,
+        "late_us": window,
         "read_range": lambda d: (day_start_us(d) - reach, day_start_us(d) + US_PER_DAY),
     }
     return Definition(**{**fields, **more})
@@ -139,8 +139,8 @@ def test_what_makes_a_day_stale(home: Home) -> None:
     assert to_do(home, [p], Days(day(0), day(4))) == []
     ops.append(home, "event_days", [event_day(1, "other")], "r")
     assert [(item.day, item.why) for item in to_do(home, [p], Days(day(0), day(4)))] == [
-        (day(1), "its events changed"),
-        (day(2), "its events changed"),
+        (day(1), "its events changed (late or corrected files)"),
+        (day(2), "its events changed (late or corrected files)"),
     ]
     edited = pattern(definition_hash="h2", engine_version=2, table_name="matches.p/v2")
     (why,) = {item.why for item in to_do(home, [edited], Days(day(3), day(4)))}
@@ -165,6 +165,17 @@ def test_days_asked_for_are_to_do_without_events(home: Home) -> None:
 def test_days_after_the_last_event_are_wanted_as_far_as_the_window_reaches(home: Home) -> None:
     ops.append(home, "event_days", [event_day(0), *(event_day(n, rows=0) for n in (1, 2, 3))], "r")
     assert [item.day for item in to_do(home, [pattern(window=US_PER_DAY + 1)])] == [day(0), day(1), day(2)]
+
+
+def test_a_day_after_the_last_event_is_wanted_only_if_a_window_reaches_it(home: Home) -> None:
+    ops.append(home, "event_days", [event_day(0), *(event_day(n, rows=0) for n in (1, 2))], "r")
+    late = datetime(2025, 10, 1, 22, 30, tzinfo=UTC)
+    rates = {"source": "s", "type": "T", "first_ts": late, "events": 5}
+    ops.append(home, "rates", [rates | {"day": day(0), "key": key, "last_ts": late - timedelta(hours=at)}
+                               for at, key in enumerate("ab")], "r")  # fmt: skip
+    assert EventDays.load(home, "s").last_us == int(late.timestamp()) * 1_000_000
+    for window, wanted in ((0, [0]), (HOUR, [0]), (2 * HOUR, [0, 1]), (26 * HOUR, [0, 1, 2])):
+        assert [item.day for item in to_do(home, [pattern(window=window)])] == [day(n) for n in wanted]
 
 
 def test_pinning_waits_for_days_that_change_and_then_says_what_to_repeat(home: Home) -> None:

@@ -69,7 +69,7 @@ def test_states_and_definitions_select(shown: Home, capsys: pytest.CaptureFixtur
 
 def test_what_is_wrong_on_the_command_line_is_said(shown: Home, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["status", "--definition", "pattern/none"]) == 2
-    assert "there is no pattern/none" in capsys.readouterr().err
+    assert "there is no definition 'pattern/none'" in capsys.readouterr().err
     assert main(["status", "2025-10-01"]) == 2
     assert "FROM needs TO" in capsys.readouterr().err
 
