@@ -179,10 +179,25 @@ def _note_failed_audits(
 
 
 def _interrupted(home: Home, definition: Definition, days: Iterable[date]) -> bool:
-    """Whether another attempt noted ``publishing`` on one of the days and never came to its end."""
+    """Whether an attempt noted ``publishing`` for one of the days and this table, and none has come to its end since.
+
+    The current row does not tell: an attempt that failed later has put ``failed`` over it, and the definition may have
+    moved to another table and back, while the commit of the first one is still on its way.
+    """
     wanted = set(days)
-    rows = ops.current(home, "intervals", definition=definition.name)
-    return any(row["status"] == "publishing" and row["day"] in wanted for row in rows)
+    log = ops.current_table(
+        home,
+        "intervals",
+        columns=["day", "table_name", "status", "seq"],
+        filters=[("definition", "=", definition.name)],
+        as_log=True,
+    )
+    begun: dict[tuple[str, date], int] = {}
+    for row in log.to_pylist():
+        if row["table_name"] == definition.table_name and row["status"] in ("publishing", "done"):
+            key = (row["status"], row["day"])
+            begun[key] = max(row["seq"], begun.get(key, 0))
+    return any(begun.get(("publishing", day), 0) > begun.get(("done", day), 0) for day in wanted)
 
 
 def _note(

@@ -19,21 +19,27 @@ def choose(pattern: str, versions: Iterable[int], rows: Iterable[dict[str, Any]]
     Args:
         pattern: name of the pattern.
         versions: the versions whose tables exist.
-        rows: ``ops.intervals`` rows of the pattern: day, table_name, status, seq. A day counts for a table by the
-            newest row that names this table.
+        rows: all ``ops.intervals`` rows of the pattern, in the order in which they were written: day, table_name,
+            status. An edit can be taken back, so a table's days count only as they were done since the name left it.
     """
-    newest: dict[tuple[str, date], tuple[int, str]] = {}
-    for row in rows:
-        key = (row["table_name"].removeprefix("matches."), row["day"])
-        newest[key] = max(newest.get(key, (0, "")), (row["seq"], row["status"]))
-    done: dict[str, set[date]] = {}
-    for (table, day), (_, status) in newest.items():
-        if status == "done":
-            done.setdefault(table, set()).add(day)
     tables = [pattern if version == 1 else f"{pattern}/v{version}" for version in sorted(versions)]
-    registered = tables[0]
-    for table in tables[1:]:
-        if done.get(registered, set()) <= done.get(table, set()):
+    registered = tables[0] if tables else pattern
+    done: dict[str, set[date]] = {table: set() for table in tables}
+    for row in rows:
+        table, day = row["table_name"].removeprefix("matches."), row["day"]
+        if table not in done:
+            continue
+        if row["status"] != "done":
+            # The name's own table keeps the rows of a day that is being published or has failed.
+            if table != registered:
+                done[table].discard(day)
+            continue
+        for other in tables:
+            if other not in (table, registered):
+                done[other].discard(day)
+        done[table].add(day)
+        if table != registered and done[registered] <= done[table]:
+            done[registered].clear()
             registered = table
     return registered
 
@@ -53,12 +59,13 @@ def registered_table(home: Home, pattern: str) -> str:
         versions.append(number)
         number += 1
     if len(versions) < 2 or not exists(home, "ops", "intervals"):
-        return pattern
+        return choose(pattern, versions, [])
     rows = arrow(
         home,
         "ops",
         "intervals",
-        columns=["day", "table_name", "status", "seq"],
+        columns=["day", "table_name", "status", "seq", "written_at"],
         filters=[("definition", "=", f"pattern/{pattern}")],
     )
+    rows = rows.sort_by([("written_at", "ascending"), ("seq", "ascending")])
     return choose(pattern, versions, rows.to_pylist())

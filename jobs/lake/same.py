@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from jobs.lake import ops, tables
+from jobs.lake.registered import registered_table
 from jobs.paths import Home
 
 RELATIVE = 1e-9
@@ -41,21 +42,28 @@ def same_tables(home_a: Home, home_b: Home) -> list[str]:
     for schema, name in names:
         key, volatile = COMPARED.get(schema, ((), ()))
         key = key or MODELS[name]
-        sides = [_rows(home, schema, name, key, volatile) for home in (home_a, home_b)]
+        sides = [_rows(home, schema, _folder(home, schema, name), key, volatile) for home in (home_a, home_b)]
         found += [f"{schema}.{name}: {line}" for line in _compare(sides[0], sides[1], list(key))]
     return found + [f"intervals: {line}" for line in _compare_intervals(home_a, home_b)]
 
 
 def published_tables(home: Home) -> list[tuple[str, str]]:
-    """``(schema, name)`` of the tables that are compared and exist on local disk."""
+    """``(schema, name)`` of the tables that are compared and exist on local disk; all of a pattern's are its name."""
     found = []
     for schema in (*COMPARED, "models"):
         root = Path(home.table(schema, ""))
         for log in root.glob("**/_delta_log"):
             name = log.parent.relative_to(root).as_posix()
+            if schema == "matches":
+                name = name.partition("/")[0]
             if schema != "models" or name in MODELS:
                 found.append((schema, name))
-    return sorted(found)
+    return sorted(set(found))
+
+
+def _folder(home: Home, schema: str, name: str) -> str:
+    """A pattern's name stands for one table: how many others edits have opened, and what is left there, is history."""
+    return registered_table(home, name) if schema == "matches" else name
 
 
 def _rows(home: Home, schema: str, name: str, key: tuple[str, ...], volatile: tuple[str, ...]) -> pa.Table | None:

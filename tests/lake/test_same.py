@@ -71,7 +71,7 @@ def test_the_same_rows_in_another_order_with_other_volatile_columns_are_the_same
         ("events", "s", [event("e1")], "events.s: 1 rows only in the first, such as ('e2',)"),
         ("events", "s", [event("e1"), event("e2"), event("e2")], "events.s: keys repeat: 2 rows against 3"),
         ("events", "s", [event("e1"), event("e2", 1.5000001)], "price differs in 1 rows: ('e2',): 1.5 against"),
-        ("matches", "p/v2", [{"match_id": "m", "decision_ts": TS, "a": {"price": 2.0}}], "matches.p/v2: a differs"),
+        ("matches", "p/v2", [{"match_id": "m", "decision_ts": TS, "a": {"price": 2.0}}], "matches.p: a differs"),
         ("models", "changes", changes(1.00001), "models.changes: beta differs"),
         ("matches", "other", [{"match_id": "m", "decision_ts": TS}], "matches.other: only one side has it"),
     ],

@@ -185,6 +185,23 @@ def test_registered_version() -> None:
     assert choose("p", [1, 2], [*old, row("matches.p/v2", 7, "done", 2), row("p/v2", 8, "done", 2)]) == "p/v2"
 
 
+def test_a_name_comes_back_to_a_table_only_when_its_days_are_done_anew() -> None:
+    def row(table: str, day: int, status: str = "done") -> dict[str, Any]:
+        return {"table_name": table, "day": date(2013, 10, day), "status": status}
+
+    edited = [row("p", 7), row("p", 8), row("p/v2", 7), row("p/v2", 8)]
+    assert choose("p", [1, 2], edited) == "p/v2"
+    # The edit is taken back: what p held of day 8 before the edit does not count.
+    assert choose("p", [1, 2], [*edited, row("p", 7)]) == "p/v2"
+    assert choose("p", [1, 2], [*edited, row("p", 7), row("p", 8, "publishing")]) == "p/v2"
+    assert choose("p", [1, 2], [*edited, row("p", 7), row("p", 8)]) == "p"
+    # Half an edit, taken back, and made again: the first half is to be done again.
+    half = [row("p", 7), row("p", 8), row("p/v2", 7), row("p", 7), row("p/v2", 8)]
+    assert choose("p", [1, 2], half) == "p"
+    assert choose("p", [1, 2], [*half, row("p/v2", 7)]) == "p/v2"
+    assert choose("p", [2], []) == "p/v2" and choose("p", [], []) == "p"
+
+
 @pytest.mark.parametrize(
     ("sql", "says"),
     [

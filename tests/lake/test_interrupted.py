@@ -1,0 +1,49 @@
+"""Whether a commit of a dead attempt may still be on its way, told from the log of ``ops.intervals``."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date
+
+import pytest
+
+from jobs.lake import ops
+from jobs.lake.definitions import Definition
+from jobs.lake.publish import _interrupted
+from jobs.paths import Home
+
+DAY, OTHER = date(2025, 10, 1), date(2025, 10, 2)
+P = Definition("pattern/p", "s", "h", 1, "matches.p", 0, lambda day: (0, 1))
+
+
+@pytest.mark.parametrize(
+    ("log", "wanted"),
+    [
+        (["publishing"], True),
+        (["publishing", "done"], False),
+        (["done", "publishing", "failed"], True),
+        (["publishing", "audit_failed", "failed"], True),
+        (["publishing", "failed", "publishing", "done", "failed"], False),
+        (["failed"], False),
+        ([], False),
+    ],
+)
+def test_what_failed_later_hides_no_commit_on_its_way(home: Home, log: list[str], wanted: bool) -> None:
+    for status in log:
+        note(home, status)
+    assert _interrupted(home, P, [DAY]) is wanted
+    assert not _interrupted(home, P, [OTHER])
+
+
+def test_a_day_done_in_another_table_ends_nothing_in_this_one(home: Home) -> None:
+    note(home, "publishing")
+    note(home, "publishing", "matches.p/v2")
+    note(home, "done", "matches.p/v2")
+    assert _interrupted(home, P, [DAY])
+    assert not _interrupted(home, replace(P, table_name="matches.p/v2"), [DAY])
+
+
+def note(home: Home, status: str, table: str = "matches.p") -> None:
+    row = {"definition": "pattern/p", "day": DAY, "table_name": table, "definition_hash": "h", "engine_version": 1,
+           "input_fingerprint": "f", "status": status}  # fmt: skip
+    ops.append(home, "intervals", [row], "r")
