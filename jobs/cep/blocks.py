@@ -68,6 +68,10 @@ class Bindings:
             self.end[rows],
         )
 
+    def only(self, kept: np.ndarray) -> Bindings:
+        """The bindings where ``kept`` is true."""
+        return self if kept.all() else self.at(np.flatnonzero(kept))
+
     def view(self, data: Dataset, candidates: dict[str, Candidates]) -> View:
         """Rows of values over these bindings."""
         return View(

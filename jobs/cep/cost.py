@@ -21,6 +21,8 @@ from jobs.cep.normal_form import Branch
 EXACT_NAMES = 8
 #: Up to so many single names the estimates of all orders are listed.
 LISTED_NAMES = 4
+#: More usable events than these make so many sets that the guess need not be right.
+MOST_MEMBERS = 16
 
 
 @dataclass(frozen=True)
@@ -57,12 +59,14 @@ class Model:
         density: where they lie.
         pass_rates: set of names to the share of their combinations in scope that pass all conditions between exactly
             these names.
+        crowds: name bound to sets to how many of its events follow one of them within a window.
     """
 
     branch: Branch
     totals: Mapping[str, float]
     density: Density
     pass_rates: Mapping[frozenset[str], float]
+    crowds: Mapping[str, float] = field(default_factory=dict)
     _tuples: dict[frozenset[str], float] = field(default_factory=dict, repr=False, compare=False)
 
     @property
@@ -108,6 +112,19 @@ class Model:
                 total += self.step(bound, name)
                 bound |= {name}
         return total
+
+    def evaluations(self, order: Sequence[str]) -> float:
+        """Evaluations of ``order``, a guess at the sets included, which only the choice of a backend needs."""
+        found = self.cost(order)
+        singles = self.singles
+        left = self.left(frozenset(singles)) if len(singles) > 1 else self.totals[singles[0]] if singles else 1.0
+        for name in self.sets:
+            # Events on one side of a bound one; without bound ones, those that a first member can take along.
+            first = not singles and name == self.sets[0]
+            usable = self.crowds.get(name, 0.0) / (1.0 if first else 2.0)
+            left *= 2.0 ** min(usable, MOST_MEMBERS) * (self.totals[name] if first else 1.0)
+            found += left
+        return found
 
     def best(self) -> tuple[str, ...]:
         """The cheapest order of all positive names; of equally cheap ones the one nearest to the order written."""

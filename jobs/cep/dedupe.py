@@ -16,6 +16,13 @@ from jobs.cep.normal_form import Branch
 from jobs.cep.plan import Forbidden, routing, scope_of
 
 
+def same_names(earlier: Branch, branch: Branch) -> bool:
+    """Whether the two can have a match in common: the same positive names, of the same types."""
+    return set(earlier.positive) == set(branch.positive) and all(
+        earlier.types[name] == branch.types[name] for name in branch.positive
+    )
+
+
 def also_matches(
     earlier: Branch,
     branch: Branch,
@@ -29,7 +36,7 @@ def also_matches(
     """Which matches of ``branch`` are matches of the branch ``earlier`` as well.
 
     Args:
-        earlier: the branch that comes first.
+        earlier: the branch that comes first; of the ``same_names``.
         branch: the branch that found the matches.
         found: its matches.
         candidates: its candidates.
@@ -38,10 +45,6 @@ def also_matches(
         window: in ticks.
         block_rows: bounds the memory.
     """
-    if set(earlier.positive) != set(branch.positive) or any(
-        earlier.types[name] != branch.types[name] for name in branch.positive
-    ):
-        return np.zeros(found.n, bool)
     same = np.ones(found.n, bool)
     for name in branch.kleene - earlier.kleene:
         same &= np.diff(found.groups[name][0]) == 1

@@ -11,7 +11,10 @@ import pyarrow as pa
 from jobs.cep.blocks import Bindings
 from jobs.cep.check import Checker
 from jobs.cep.columns import Dataset, kind_of
-from jobs.cep.dedupe import also_matches
+from jobs.cep.compiled.choose import BACKENDS, decide
+from jobs.cep.compiled.run import Compiled
+from jobs.cep.cost import Model
+from jobs.cep.dedupe import also_matches, same_names
 from jobs.cep.evaluate import Candidates, View
 from jobs.cep.kleene import SetLimit
 from jobs.cep.normal_form import Branch
@@ -19,11 +22,13 @@ from jobs.cep.order import choose_order, given_order
 from jobs.cep.pattern import Pattern
 from jobs.cep.plan import make_plan, routing
 from jobs.cep.search import Search, Statistics
-from jobs.cep.selectivity import measure
+from jobs.cep.selectivity import measure, upper_bound
 from jobs.errors import LimitExceeded, UsageError
 
 #: Candidate bindings in memory at a time and level.
 BLOCK_ROWS = 1 << 17
+#: Evaluations, by their upper bound, from which a run with a given order looks what they really are.
+WORTH_MEASURING = 2_000_000
 
 
 @dataclass(frozen=True)
@@ -57,6 +62,7 @@ def find(
     orders: Sequence[Sequence[str]] | None = None,
     rates: Mapping[str, float] | None = None,
     by: str = "cost",
+    backend: str = "auto",
     own: tuple[int, int] | None = None,
     block_rows: int = BLOCK_ROWS,
     statistics: Statistics | None = None,
@@ -72,6 +78,9 @@ def find(
         rates: events per name in any common unit; default: the front matter's.
         by: without order and rates: ``cost`` takes the order of the lowest estimated cost (jobs.cep.cost),
             ``frequency`` the rarest name first.
+        backend: ``numpy``; ``compiled``, which falls back on NumPy where there is no code for a condition; or ``auto``,
+            the one that is estimated to be done first. Both give the same matches and counts; ``statistics`` says
+            which it was.
         own: ``[lo, hi)`` in µs; only matches decided in it are given. ``events`` must hold ``pattern.read_range(own)``.
         block_rows: bounds the memory.
         statistics: filled while matches are drawn.
@@ -86,6 +95,8 @@ def find(
         raise UsageError("block_rows is at least 1")
     if by not in ("cost", "frequency"):
         raise UsageError(f"an order is chosen by cost or by frequency, not by {by}")
+    if backend not in BACKENDS:
+        raise UsageError(f"the backend is one of {', '.join(BACKENDS)}, not {backend}")
     strange = sorted(set(order or ()) - {name.name for name in pattern.names})
     if strange:
         raise UsageError(f"the order names {', '.join(strange)}, which is no positive name of {pattern.name}")
@@ -98,30 +109,37 @@ def find(
         candidates = candidates_of(pattern, branch, data, own)
         all_candidates.append(candidates)
         given = order if orders is None else orders[number]
-        chosen = order_of(pattern, branch, data, candidates, given, rates, by, statistics)
+        chosen, model = _order_and_model(pattern, branch, data, candidates, given, rates, by, statistics)
         statistics.order.append(chosen)
+        if model is None and backend == "auto":
+            model = upper_bound(branch, candidates, pattern.window_us)
+            if model.evaluations(chosen) > WORTH_MEASURING:
+                model = measure(branch, data, candidates, pattern.window_us)
         by_start = pattern.open_right
-        search = Search(
-            data,
-            make_plan(branch, chosen),
-            candidates,
-            pattern.window_us,
-            SetLimit(pattern.limits["kleene_members"], by_start, own, pattern.window_us),
-            block_rows,
-            statistics,
-        )
-        for found in search.run():
-            decision = found.start + pattern.window_us if by_start else found.end
-            kept = np.ones(found.n, bool) if own is None else (decision >= own[0]) & (decision < own[1])
-            for earlier in range(number):
-                kept &= ~also_matches(
-                    pattern.branches[earlier], branch, found, candidates, all_candidates[earlier], data,
-                    pattern.window_us, block_rows,
-                )
-            if not kept.all():
-                found = found.at(np.flatnonzero(kept))
+        doubles = [earlier for earlier in pattern.branches[:number] if same_names(earlier, branch)]
+        plan = make_plan(branch, chosen)
+        compiled = Compiled(data, plan, candidates, pattern.window_us, by_start, pattern.limits["kleene_members"])
+        decision = decide(backend, compiled, model)
+        statistics.backends.append((decision.backend, decision.why))
+        if decision.compiled is not None:
+            blocks = decision.compiled.run(own, block_rows, statistics, positions=bool(doubles))
+        else:
+            limit = SetLimit(pattern.limits["kleene_members"], by_start, own, pattern.window_us)
+            blocks = Search(data, plan, candidates, pattern.window_us, limit, block_rows, statistics).run()
+        for found in blocks:
+            if own is not None and decision.compiled is None:
+                decided = found.start + pattern.window_us if by_start else found.end
+                found = found.only((decided >= own[0]) & (decided < own[1]))
+            for earlier in doubles:
+                found = found.only(
+                    ~also_matches(
+                        earlier, branch, found, candidates, all_candidates[pattern.branches.index(earlier)], data,
+                        pattern.window_us, block_rows,
+                    )
+                )  # fmt: skip
             if found.n:
-                batch = _batch(number, found, candidates, data, pattern)
+                rows = None if decision.compiled is not None and not doubles else candidates
+                batch = _batch(number, found, rows, data, pattern)
                 _count(pattern, batch, per_day)
                 statistics.matches += batch.n
                 yield batch
@@ -200,28 +218,44 @@ def order_of(
     statistics: Statistics,
 ) -> tuple[str, ...]:
     """The binding order of a branch, as ``find`` takes it; ``statistics.how`` is set to where it came from."""
+    return _order_and_model(pattern, branch, data, candidates, order, rates, by, statistics)[0]
+
+
+def _order_and_model(
+    pattern: Pattern,
+    branch: Branch,
+    data: Dataset,
+    candidates: dict[str, Candidates],
+    order: Sequence[str] | None,
+    rates: Mapping[str, float] | None,
+    by: str,
+    statistics: Statistics,
+) -> tuple[tuple[str, ...], Model | None]:
     if order is not None:
         statistics.how = "given"
-        return given_order(branch, order)
+        return given_order(branch, order), None
     stated = rates if rates is not None else pattern.front.rates
     if stated and all(name in stated for name in branch.positive):
         statistics.how = "declared"
-        return choose_order(branch, {name: float(stated[name]) for name in branch.positive})
+        return choose_order(branch, {name: float(stated[name]) for name in branch.positive}), None
     if rates is not None:
         missing = [name for name in branch.positive if name not in rates]
         raise UsageError(f"there is no rate for {', '.join(missing)}")
     if by == "cost":
         statistics.how = "estimated"
-        return measure(branch, data, candidates, pattern.window_us).best()
+        model = measure(branch, data, candidates, pattern.window_us)
+        return model.best(), model
     statistics.how = "measured"
-    return choose_order(branch, {name: float(len(candidates[name])) for name in branch.positive})
+    return choose_order(branch, {name: float(len(candidates[name])) for name in branch.positive}), None
 
 
 def _batch(
-    number: int, found: Bindings, candidates: dict[str, Candidates], data: Dataset, pattern: Pattern
+    number: int, found: Bindings, candidates: dict[str, Candidates] | None, data: Dataset, pattern: Pattern
 ) -> MatchBatch:
+    """Bound positions among ``candidates``, or rows of the events table where these are None, as a batch."""
+
     def rows(name: str, positions: np.ndarray) -> np.ndarray:
-        return data.rows[candidates[name].rows[positions]]
+        return positions if candidates is None else data.rows[candidates[name].rows[positions]]
 
     return MatchBatch(
         number,
@@ -237,8 +271,13 @@ def _batch(
 def _count(pattern: Pattern, batch: MatchBatch, per_day: dict[int, int]) -> None:
     limit = pattern.limits["matches_per_day"]
     ticks_per_day = 86_400 * (1_000_000 if pattern.strict else 1)
-    days, counts = np.unique(batch.decision_us // ticks_per_day, return_counts=True)
-    for day, count in zip(days.tolist(), counts.tolist(), strict=True):
+    first, last = int(batch.decision_us.min()) // ticks_per_day, int(batch.decision_us.max()) // ticks_per_day
+    if first == last:
+        counted = [(first, batch.n)]
+    else:
+        days, counts = np.unique(batch.decision_us // ticks_per_day, return_counts=True)
+        counted = list(zip(days.tolist(), counts.tolist(), strict=True))
+    for day, count in counted:
         per_day[day] = per_day.get(day, 0) + count
         if per_day[day] > limit:
             raise LimitExceeded(

@@ -89,6 +89,7 @@ def _usable(
             rows, positions = rows[apart], positions[apart]
         if step.member_clauses and count is not None:
             count.evaluations_pre += len(rows)
+            count.tests += len(rows)
         for clause in step.member_clauses:
             view = View(data, len(rows), {step.name: (of, positions)}, {}, base, rows)
             kept = np.flatnonzero(view.holds(clause, kleene))
@@ -195,13 +196,7 @@ def _check(
                     _has_partner(other, ts[over], last, found.rows[over], partner, usable_partner, candidates, window)
                 ]
         if len(over):
-            raise LimitExceeded(
-                f"{int(size[over].max())} events of one window are usable for {other.name}*, and the limit is "
-                f"{limit.members}",
-                key="kleene_members",
-                hint="Add conditions or shorten the window, or raise kleene_members under limits: "
-                "(n events make 2^n - 1 sets).",
-            )
+            raise too_many(int(size[over].max()), other.name, limit.members)
         if other is step:
             # Sets that find no partner are made all the same, as a run in event order does, so that E is the same. Only
             # beyond the limit, where such a run ends, they are left out.
@@ -212,6 +207,16 @@ def _check(
         # A larger set has no partner, else it would have been reported; so it need not be tried.
         usable.stop = np.minimum(usable.stop, np.arange(len(usable.stop)) + limit.members)
     return anchors
+
+
+def too_many(size: int, name: str, limit: int) -> LimitExceeded:
+    """The error of a set with ``size`` usable members."""
+    return LimitExceeded(
+        f"{size} events of one window are usable for {name}*, and the limit is {limit}",
+        key="kleene_members",
+        hint="Add conditions or shorten the window, or raise kleene_members under limits: "
+        "(n events make 2^n - 1 sets).",
+    )
 
 
 def _has_partner(
@@ -256,6 +261,7 @@ def _subsets(
     bits = np.arange(width)
     for rows, masks in flat_blocks(np.left_shift(1, others), max(1, block_rows // (1 + width))):
         statistics.evaluations += len(rows)
+        statistics.tests += len(rows)
         present = np.ones((len(rows), 1 + width), bool)
         present[:, 1:] = (masks[:, None] >> bits) & 1
         which, column = np.nonzero(present)

@@ -23,17 +23,21 @@ class Statistics:
         evaluations: E, edge-condition evaluations of events and sets.
         evaluations_neg: E_neg, negated events tested.
         evaluations_pre: E_pre, single members of sets tested.
+        tests: candidates really tested; the compiled backend passes over those that a value rules out.
         matches: matches found.
         order: the binding order of each branch.
         how: where the order came from: ``given``, ``declared``, ``measured`` (frequency) or ``estimated`` (cost).
+        backends: what each branch ran on, ``numpy`` or ``compiled``, and why.
     """
 
     evaluations: int = 0
     evaluations_neg: int = 0
     evaluations_pre: int = 0
+    tests: int = 0
     matches: int = 0
     order: list[tuple[str, ...]] = field(default_factory=list)
     how: str = "estimated"
+    backends: list[tuple[str, str]] = field(default_factory=list)
 
     def count_neg(self, tests: int) -> None:
         """Add to E_neg."""
@@ -100,6 +104,7 @@ class Search:
             if apart is not None:
                 rows, positions = rows[apart], positions[apart]
             self.statistics.evaluations += len(rows)
+            self.statistics.tests += len(rows)
             for clause in step.clauses:
                 view = View(self.data, len(rows), {step.name: (of, positions)}, {}, base, rows)
                 kept = np.flatnonzero(view.holds(clause, self.plan.branch.kleene))

@@ -37,9 +37,27 @@ def measure(branch: Branch, data: Dataset, candidates: Mapping[str, Candidates],
     totals = {name: float(len(candidates[name])) for name in branch.positive}
     times = {name: candidates[name].ts for name in branch.positive if name not in branch.kleene}
     if len(times) < 2:
-        return Model(branch, totals, density({}, window), {})
+        return Model(branch, totals, density({}, window), {}, crowds(branch, candidates, window))
     rates = pass_rates(branch, data, candidates, window) if min(totals.values()) else {}
-    return Model(branch, totals, density(times, window), rates)
+    return Model(branch, totals, density(times, window), rates, crowds(branch, candidates, window))
+
+
+def upper_bound(branch: Branch, candidates: Mapping[str, Candidates], window: int) -> Model:
+    """The model as if all combinations passed all conditions; it looks at times alone and is quick to have."""
+    times = {name: candidates[name].ts for name in branch.positive if name not in branch.kleene}
+    totals = {name: float(len(candidates[name])) for name in branch.positive}
+    near = density(times if len(times) > 1 else {}, window)
+    return Model(branch, totals, near, {}, crowds(branch, candidates, window))
+
+
+def crowds(branch: Branch, candidates: Mapping[str, Candidates], window: int) -> dict[str, float]:
+    """Name bound to sets to how many of its events follow one of them within a window, on average."""
+    found = {}
+    for name in branch.kleene:
+        ts = candidates[name].ts
+        drawn = _spread(len(ts), ANCHORS, None)
+        found[name] = float((np.searchsorted(ts, ts[drawn] + window, "right") - drawn - 1).mean()) if len(ts) else 0.0
+    return found
 
 
 def density(times: Mapping[str, np.ndarray], window: int) -> Density:

@@ -121,7 +121,7 @@ def arithmetic(op: str, left: Value, right: Value) -> Value:
     """``left op right``: numbers in double, times and durations in whole ticks; division by zero is null."""
     if "null" in (left.kind, right.kind):
         return NULL
-    kind = _kind(op, left.kind, right.kind)
+    kind = result_kind(op, left.kind, right.kind)
     if op in "+-" and "number" not in (left.kind, right.kind):
         values = left.values + right.values if op == "+" else left.values - right.values
         return Value(values, both(left.valid, right.valid), kind)
@@ -136,7 +136,8 @@ def arithmetic(op: str, left: Value, right: Value) -> Value:
         return Value(x + y if op == "+" else x - y if op == "-" else x * y, None, kind)
 
 
-def _kind(op: str, left: str, right: str) -> str:
+def result_kind(op: str, left: str, right: str) -> str:
+    """The kind of ``left op right`` for kinds that the check let through."""
     if left == right == "number":
         return "number"
     if op == "/":

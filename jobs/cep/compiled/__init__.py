@@ -1,0 +1,10 @@
+"""The compiled backend: machine code generated from the typed plan, for the same matches and the same counts.
+
+* ``slots``: the arrays and numbers that a kernel reads, each under a number; nothing else reaches the code
+* ``expressions``: values and clauses as code
+* ``scopes``: where the events of a name lie, as tables made before the search
+* ``generate``, ``levels``, ``sets``: the loops of a plan
+* ``machine``: source to machine code, kept on disk
+* ``run``: one branch, from candidates to batches of matches
+* ``choose``: which backend a branch runs on, and why
+"""

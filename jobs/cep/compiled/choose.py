@@ -1,0 +1,60 @@
+"""Which backend runs a branch, and why: the one whose estimated seconds are fewer, compiling included."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from jobs.cep.compiled import machine
+from jobs.cep.compiled.expressions import NotCompilable
+from jobs.cep.compiled.run import Compiled
+from jobs.cep.cost import Model
+
+BACKENDS = ("auto", "numpy", "compiled")
+#: Seconds per evaluation.
+NUMPY_EVALUATION, COMPILED_EVALUATION = 1 / 20e6, 1 / 500e6
+#: Seconds: Numba imported, a kernel compiled, a kernel read from disk.
+IMPORT, COMPILE, READ = 0.7, 1.3, 0.03
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What a branch runs on.
+
+    Args:
+        backend: ``numpy`` or ``compiled``.
+        why: one phrase.
+        compiled: what to run, on the compiled backend.
+    """
+
+    backend: str
+    why: str
+    compiled: Compiled | None = None
+
+
+def decide(wanted: str, compiled: Compiled, model: Model | None) -> Decision:
+    """Choose the backend of a branch.
+
+    Args:
+        wanted: one of ``BACKENDS``.
+        compiled: the branch, not generated yet.
+        model: what the branch costs on these events; without it the work is not known, and NumPy is taken.
+    """
+    if wanted == "numpy":
+        return Decision("numpy", "as asked for")
+    evaluations = seconds = 0.0
+    if wanted == "auto":
+        evaluations = 0.0 if model is None else model.evaluations(compiled.plan.order)
+        seconds = evaluations * NUMPY_EVALUATION
+        start = READ if machine.loaded() else IMPORT + READ
+        if seconds <= start + evaluations * COMPILED_EVALUATION:
+            return Decision("numpy", f"about {evaluations:,.0f} evaluations are done before machine code is ready")
+    try:
+        source = compiled.source
+    except NotCompilable as error:
+        return Decision("numpy", f"no machine code for {error}")
+    if wanted == "compiled":
+        return Decision("compiled", "as asked for", compiled)
+    ready = (0.0 if machine.loaded() else IMPORT) + (READ if machine.known(source) else COMPILE)
+    if seconds <= ready + evaluations * COMPILED_EVALUATION:
+        return Decision("numpy", f"about {evaluations:,.0f} evaluations are done before machine code is ready")
+    return Decision("compiled", f"about {evaluations:,.0f} evaluations", compiled)

@@ -1,0 +1,153 @@
+"""Source to machine code: compiled once per shape, kept on disk, shared by all processes of the machine.
+
+A kernel's file is named by the hash of its source, so equal plans of any pattern, day or partition share it. Two
+processes that meet a new shape at the same time both write the same bytes, each by an atomic rename; Numba does the
+same with the machine code beside it. The file's time is fixed: Numba takes code for stale whose source is younger.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import importlib.util
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from jobs.errors import InfrastructureError
+from jobs.paths import Home
+
+#: Raised by hand when kernels of equal source must not be shared with older ones.
+CODE_VERSION = 1
+
+_BOUNDS = '''def kernel(F, I, B, J, kf, ki, st):
+    wanted = I[0]
+    ts = I[1]
+    found = J[0]
+    n = ki[0]
+    size = ki[1]
+    shift = ki[2]
+    j = 0
+    for i in range(n):
+        x = wanted[i] + shift
+        while j < size and ts[j] < x:
+            j += 1
+        found[i] = j
+    return 0
+'''
+
+Kernel = Callable[..., int]
+
+
+def folder() -> Path:
+    """Where kernels are kept; one folder for each version of Numba, NumPy does not matter to it."""
+    from importlib.metadata import version
+
+    return Home.from_env().cache / "kernels" / f"{CODE_VERSION}-numba{version('numba')}"
+
+
+def known(source: str) -> bool:
+    """Whether the machine code of ``source`` is loaded or on disk."""
+    name = _name(source)
+    return name in _loaded or any((folder() / "__pycache__").glob(f"{name}.kernel-*.nbc"))
+
+
+def loaded() -> bool:
+    """Whether Numba is imported already, which takes about half a second."""
+    return "numba" in sys.modules
+
+
+_loaded: dict[str, Kernel] = {}
+
+
+def load(source: str) -> Kernel:
+    """The compiled function ``kernel`` of ``source``.
+
+    Raises:
+        InfrastructureError: the cache folder cannot be written.
+    """
+    name = _name(source)
+    if name not in _loaded:
+        module = _module(name, _written(name, source))
+        from numba import cfunc, types
+
+        pointer = types.CPointer
+        kinds = [types.float64, types.int64, types.uint8, types.int32]
+        signature = types.int64(
+            *(pointer(pointer(kind)) for kind in kinds), pointer(types.float64), pointer(types.int64),
+            pointer(types.int64),
+        )  # fmt: skip
+        compiled: Any = cfunc(signature, cache=True)(module.kernel)
+        prototype = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 7)
+        _loaded[name] = _caller(prototype(compiled.address), compiled)
+    return _loaded[name]
+
+
+def _caller(function: Any, compiled: Any) -> Kernel:
+    """Call by arrays; ``compiled`` is kept alive with the function."""
+
+    def call(
+        floats: Sequence[np.ndarray],
+        ints: Sequence[np.ndarray],
+        bools: Sequence[np.ndarray],
+        shorts: Sequence[np.ndarray],
+        float_constants: np.ndarray,
+        int_constants: np.ndarray,
+        state: np.ndarray,
+    ) -> int:
+        tables = [_pointers(arrays) for arrays in (floats, ints, bools, shorts)]
+        arrays = (float_constants, int_constants, state)
+        return int(function(*tables, *(array.ctypes.data for array in arrays)))
+
+    call.compiled = compiled  # type: ignore[attr-defined]
+    return call
+
+
+def _pointers(arrays: Sequence[np.ndarray]) -> Any:
+    return (ctypes.c_void_p * max(1, len(arrays)))(*(array.ctypes.data for array in arrays))
+
+
+def _name(source: str) -> str:
+    return "chainlake_kernel_" + hashlib.blake2b(source.encode(), digest_size=16).hexdigest()
+
+
+def _written(name: str, source: str) -> Path:
+    path = folder() / f"{name}.py"
+    try:
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(source)
+            os.utime(temporary, (0, 0))
+            os.replace(temporary, path)
+    except OSError as error:
+        raise InfrastructureError(
+            f"compiled kernels cannot be kept in {path.parent}: {error}",
+            hint="Set CHAINLAKE_CACHE to a folder that can be written.",
+        ) from error
+    return path
+
+
+def _module(name: str, path: Path) -> Any:
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    # Numba writes the module's name beside the machine code, and looks it up when that is read.
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def first_positions(wanted: np.ndarray, shift: int, ts: np.ndarray) -> np.ndarray:
+    """For each time of ``wanted``, ascending: how many of the ascending ``ts`` lie before it + ``shift``; int32."""
+    found = np.zeros(len(wanted), np.int32)
+    sizes = np.array([len(wanted), len(ts), shift], np.int64)
+    wanted, ts = np.ascontiguousarray(wanted, np.int64), np.ascontiguousarray(ts, np.int64)
+    load(_BOUNDS)([], [wanted, ts], [], [found], np.zeros(1), sizes, np.zeros(1, np.int64))
+    return found

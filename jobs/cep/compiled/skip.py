@@ -1,0 +1,195 @@
+"""Value-aware search: where a clause compares a candidate with bound values, only candidates that pass are touched.
+
+Stretches of 2^shift neighbouring candidates are sorted by the compared value, so the passing ones of each stretch are
+its first: the search pays one look per stretch and one per passing candidate, not one per candidate in scope.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from math import log2, sqrt
+
+import numpy as np
+
+from jobs.cep import ast
+from jobs.cep.columns import Dataset
+from jobs.cep.compiled.expressions import Expressions, Writer
+from jobs.cep.compiled.slots import Slots
+from jobs.cep.evaluate import Candidates, View
+from jobs.cep.normal_form import Branch, Clause
+from jobs.cep.plan import Plan, Step
+from jobs.cep.values import Value
+
+#: Seconds: one candidate tested in order, one look into a stretch, one passing candidate, one candidate sorted.
+TEST, LOOK, PASS, SORT = 0.7e-9, 5e-9, 1.5e-9, 40e-9
+#: Values drawn to estimate how many candidates pass.
+DRAWN = 256
+_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
+
+
+@dataclass(frozen=True)
+class Skip:
+    """A value test that a loop skips by.
+
+    Args:
+        name: whose candidates are looked through.
+        clause: the clause, which is nothing but this comparison.
+        op: ``candidate op bound``.
+        candidate: the value of the candidate.
+        bound: the value of what is bound.
+        values: the candidate's value for all candidates.
+        shift: 2^shift candidates are sorted together.
+    """
+
+    name: str
+    clause: Clause
+    op: str
+    candidate: ast.Node
+    bound: ast.Node
+    values: np.ndarray
+    shift: int
+
+    @cached_property
+    def stretches(self) -> tuple[np.ndarray, np.ndarray]:
+        """The sorted values, and the candidates they belong to."""
+        return sorted_stretches(self.values, self.shift, self.op in (">", ">="))
+
+    def shift_of(self, slots: Slots) -> str:
+        """The constant that holds the shift."""
+        return slots.number(self.shift, ("shift", self.name, repr(self.candidate), self.op))
+
+    def open_loop(self, slots: Slots, make: Expressions, out: Writer, number: int, size: str, value: str) -> None:
+        """The two loops, over stretches and over what passes in them; ``q`` is the candidate's position."""
+        key = (self.name, repr(self.candidate), self.op)
+        kind = "f" if self.values.dtype.kind == "f" else "i"
+        ordered = slots.later(kind, lambda: self.stretches[0], ("sorted", key))
+        permuted = slots.later("j", lambda: self.stretches[1], ("places", key))
+        p, b, e, shift = f"p{number}", f"b{number}", f"e{number}", self.shift_of(slots)
+        out.open(f"while ({b} << {shift}) < hi{number}:")
+        out.put(f"{e} = ({b} + 1) << {shift}", f"if {e} > {size}:", f"    {e} = {size}")
+        if self.op == "=":
+            low, high, middle = make.fresh(), make.fresh(), make.fresh()
+            out.put(f"{low} = {p}", f"{high} = {e}")
+            out.open(f"while {low} < {high}:")
+            out.put(f"{middle} = ({low} + {high}) >> 1")
+            out.put(f"if {ordered}[{middle}] < {value}:", f"    {low} = {middle} + 1")
+            out.put("else:", f"    {high} = {middle}")
+            out.close()
+            out.put(f"{p} = {low}")
+        op = "==" if self.op == "=" else self.op
+        out.open(f"while {p} < {e} and {ordered}[{p}] {op} {value}:")
+        out.put(f"g{number} = {p}", f"{p} += 1", "T += 1", f"q{number} = {permuted}[g{number}]")
+
+
+def sorted_stretches(values: np.ndarray, shift: int, descending: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Stretches of ``values`` sorted, NaN last, and where each value stood (int32)."""
+    # The bitwise complement reverses the order of whole numbers without overflow.
+    keys = (-values if values.dtype.kind == "f" else ~values) if descending else values
+    whole = len(values) >> shift << shift
+    order = np.argsort(keys[:whole].reshape(-1, 1 << shift), axis=1)
+    order += np.arange(0, whole, 1 << shift)[:, None]
+    places = np.concatenate([order.ravel(), np.argsort(keys[whole:]) + whole])
+    return values[places], places.astype(np.int32)
+
+
+def choose_skips(plan: Plan, data: Dataset, candidates: Mapping[str, Candidates], window: int) -> dict[int, Skip]:
+    """The steps of ``plan`` for which skipping by value is estimated to pay, and by which clause."""
+    found = {}
+    bound: list[str] = []
+    visits = 1.0
+    for number, step in enumerate(plan.steps):
+        scope = _scope_size(plan.branch, step.name, bound, candidates, window)
+        if number and not step.kleene and visits and len(candidates[step.name]):
+            options = [
+                option
+                for clause in step.clauses
+                if (option := _option(step, clause, data, candidates, bound, scope, visits)) is not None
+            ]
+            if options:
+                found[number] = min(options, key=lambda option: option[0])[1]
+        # Shares of clauses are not known here; a third each is a guess that only says whether sorting can pay.
+        visits *= scope * 0.3 ** len(step.clauses)
+        bound.append(step.name)
+    return found
+
+
+def _option(
+    step: Step,
+    clause: Clause,
+    data: Dataset,
+    candidates: Mapping[str, Candidates],
+    bound: list[str],
+    scope: float,
+    visits: float,
+) -> tuple[float, Skip] | None:
+    """The cost of skipping by ``clause``, or None if it cannot be or does not pay."""
+    match clause.literals:
+        case (ast.Compare(op, left, right),) if op in _MIRRORED and not clause.aggregated:
+            pass
+        case _:
+            return None
+    if left.names == {step.name} and step.name not in right.names:
+        mine, other = left, right
+    elif right.names == {step.name} and step.name not in left.names:
+        mine, other, op = right, left, _MIRRORED[op]
+    else:
+        return None
+    value = _values(mine, step.name, data, candidates)
+    if not isinstance(value.values, np.ndarray) or value.valid is not None or value.values.dtype.kind not in "fi":
+        return None
+    probe = Expressions(Slots(), data, dict(candidates))
+    probe.singles = dict.fromkeys(bound, "0")
+    code = probe.value(other, Writer())
+    if code.dtype not in "fi" or code.kind != value.kind:
+        return None
+    compared = _bound_values(other, data, candidates)
+    share = 0.3 if compared is None else _share(op, value.values, compared)
+    shift = max(3, min(12, round(log2(sqrt(max(scope, 1.0) * LOOK / (max(share, 1e-3) * PASS))))))
+    stretches = scope / (1 << shift) + 1.0
+    price = stretches * LOOK + share * (scope + (1 << shift)) * PASS + SORT * len(value.values) / visits
+    if price > 0.8 * scope * TEST:
+        return None
+    return price, Skip(step.name, clause, op, mine, other, value.values, shift)
+
+
+def _values(node: ast.Node, name: str, data: Dataset, candidates: Mapping[str, Candidates]) -> Value:
+    of = candidates[name]
+    if isinstance(node, ast.Ref):
+        return of.column(node.attr)
+    return View(data, len(of), {name: (of, np.arange(len(of)))}, {}).value(node)
+
+
+def _bound_values(node: ast.Node, data: Dataset, candidates: Mapping[str, Candidates]) -> np.ndarray | None:
+    """The values of what is compared with, if one name decides it."""
+    if len(node.names) != 1:
+        return None
+    found = _values(node, next(iter(node.names)), data, candidates)
+    return found.values if isinstance(found.values, np.ndarray) else None
+
+
+def _share(op: str, values: np.ndarray, compared: np.ndarray) -> float:
+    """About which share of pairs passes."""
+    mine = np.sort(values[:: max(1, len(values) // DRAWN)])
+    others = compared[:: max(1, len(compared) // DRAWN)]
+    below, through = np.searchsorted(mine, others, "left"), np.searchsorted(mine, others, "right")
+    passing = {
+        "<": below, "<=": through, "=": through - below, ">": len(mine) - through, ">=": len(mine) - below,
+    }[op]  # fmt: skip
+    return float(passing.mean()) / len(mine) if len(others) else 0.0
+
+
+def _scope_size(
+    branch: Branch, name: str, bound: list[str], candidates: Mapping[str, Candidates], window: int
+) -> float:
+    """About how many candidates of ``name`` are in scope when ``bound`` are bound, seen from the last of these."""
+    if not bound:
+        return float(len(candidates[name]))
+    last = bound[-1]
+    ts = candidates[last].ts
+    ts = ts[:: max(1, len(ts) // DRAWN)]
+    of = candidates[name].ts
+    lo = np.searchsorted(of, ts + 1 if last in branch.before[name] else ts - window, "left")
+    hi = np.searchsorted(of, ts if last in branch.after[name] else ts + window + 1, "left")
+    return float(np.maximum(hi - lo, 0).mean()) if len(ts) else 0.0

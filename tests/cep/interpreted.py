@@ -1,0 +1,38 @@
+"""Kernels run by the Python interpreter: what the generator writes, on thousands of shapes, without a compiler."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pytest
+
+from jobs.cep.compiled import machine
+
+
+def load(source: str) -> machine.Kernel:
+    """The function ``kernel`` of ``source``, not compiled."""
+    space: dict[str, Any] = {}
+    exec(compile(source, "kernel", "exec"), space)
+
+    def call(*args: Any) -> int:
+        with np.errstate(all="ignore"):
+            return int(space["kernel"](*args))
+
+    return call
+
+
+def first_positions(wanted: np.ndarray, shift: int, ts: np.ndarray) -> np.ndarray:
+    """As the compiled one, by another way."""
+    return np.searchsorted(ts, wanted + shift, "left").astype(np.int32)
+
+
+@contextmanager
+def no_compiler() -> Iterator[None]:
+    """Within it, the compiled backend's kernels are interpreted."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(machine, "load", load)
+        patch.setattr("jobs.cep.compiled.scopes.first_positions", first_positions)
+        yield
