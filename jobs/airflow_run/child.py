@@ -59,6 +59,7 @@ def run_child(
     env: Mapping[str, str],
     cwd: Path,
     on_line: Callable[[str], None],
+    watch_parent: bool = True,
 ) -> int:
     """Run ``command`` in this process group, hand each line of its output to ``on_line``, and return its exit code.
 
@@ -71,6 +72,7 @@ def run_child(
         env: the whole environment of the child.
         cwd: its working directory.
         on_line: called for every line of stdout and stderr together, without the line end.
+        watch_parent: end too when this process lost its own parent; a command given in a shell outlives the shell.
 
     Returns:
         The exit code; negative signal number when a signal ended it.
@@ -91,7 +93,7 @@ def run_child(
         with selectors.DefaultSelector() as selector:
             selector.register(process.stdout, selectors.EVENT_READ)
             while True:
-                if os.getppid() != supervisor:
+                if watch_parent and os.getppid() != supervisor:
                     on_line("the supervisor of this task is gone: ending")
                     raise SystemExit(1)
                 if selector.select(timeout=1.0):

@@ -125,7 +125,7 @@ def run_step(
         call = [verb, source, str(days.start), str(days.end), "--run-id", run_id, "--result", str(result_file)]
         call += options
         if definitions and option:
-            call += [option, *definitions]
+            call += [word for name in definitions for word in (option, name)]
         lines = _Lines(log.info)
         code = _run(call, lines)
         result: dict[str, Any] = json.loads(result_file.read_text()) if result_file.exists() else {}

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 
+from jobs.cli.ranges import add_repair_arguments
 from jobs.cli.step import add_step_arguments, run_step
+from jobs.steps.common import REPAIR_HORIZON
 
 HELP = "Detect all patterns of a source on days, audit the matches and publish what differs."
 EXAMPLE = (
@@ -17,10 +19,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """SOURCE FROM TO and the patterns."""
     add_step_arguments(parser)
     parser.add_argument("--pattern", action="append", metavar="NAME", help="only this pattern; may be repeated")
+    add_repair_arguments(parser, REPAIR_HORIZON)
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the detect step."""
     from jobs.steps.detect import detect
 
-    return run_step(args, "detect", detect, patterns=args.pattern)
+    return run_step(
+        args, "detect", detect, patterns=args.pattern, repair_horizon=args.repair_horizon, only_stale=args.only_stale,
+    )  # fmt: skip

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 
+from jobs.cli.ranges import add_repair_arguments
 from jobs.cli.step import add_step_arguments, run_step
+from jobs.steps.common import REPAIR_HORIZON
 
 HELP = "Run all models of a source up to a day, audit their changes and metrics and publish what differs."
 EXAMPLE = (
@@ -17,10 +19,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """SOURCE FROM TO and the models."""
     add_step_arguments(parser)
     parser.add_argument("--model", action="append", metavar="NAME", help="only this model; may be repeated")
+    add_repair_arguments(parser, REPAIR_HORIZON)
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the monitor step."""
     from jobs.steps.monitor import monitor
 
-    return run_step(args, "monitor", monitor, models=args.model)
+    return run_step(
+        args, "monitor", monitor, models=args.model, repair_horizon=args.repair_horizon, only_stale=args.only_stale,
+    )  # fmt: skip

@@ -12,9 +12,9 @@ from typing import Any
 
 from jobs.catalog import CompiledPattern, load_patterns
 from jobs.days import Days, day_of_us
-from jobs.lake.event_days import Pinned, pin
+from jobs.lake.event_days import EventDays, Pinned, pin
 from jobs.lake.runs import phase
-from jobs.lake.staleness import TO_DO, fingerprint, to_do
+from jobs.lake.staleness import TO_DO, fingerprint, last_day, to_do
 from jobs.paths import Home
 from jobs.steps.common import REPAIR_HORIZON, STALE, chosen, raise_together, sweep_staging, the_source
 
@@ -35,6 +35,12 @@ class Work:
         last = day_of_us(max(hi for _, hi in spans) - 1)
         return Days(day_of_us(min(lo for lo, _ in spans)), last + timedelta(days=1))
 
+    def halves(self) -> list[Work]:
+        """The earlier and the later half of its days."""
+        days = sorted(self.fingerprints)
+        cut = len(days) // 2
+        return [Work(self.compiled, {day: self.fingerprints[day] for day in part}) for part in (days[:cut], days[cut:])]
+
 
 def detect(
     home: Home,
@@ -54,7 +60,8 @@ def detect(
         days: days asked for.
         run_id: id of the run in ``ops``.
         patterns: names of the patterns to run; all of the source if None.
-        repair_horizon: days before ``days`` that are repaired too.
+        repair_horizon: days before ``days`` that are repaired too; unless it is 0, also days after the last event of
+            the source on which its matches can still decide.
         only_stale: leave out days that were never computed.
 
     Returns:
@@ -69,6 +76,8 @@ def detect(
     failures: list[tuple[str, BaseException]] = [(f"pattern/{b.name}", b.error) for b in bad]
 
     horizon = Days(days.start - timedelta(days=repair_horizon), days.end)
+    if mine and repair_horizon:
+        horizon = Days(horizon.start, max(horizon.end, _end_of_events(home, source_name, mine, horizon)))
     states = STALE if only_stale else TO_DO
     work: list[Work] = []
     if mine:
@@ -86,12 +95,24 @@ def detect(
     return result
 
 
+def _end_of_events(home: Home, source_name: str, mine: Sequence[CompiledPattern], horizon: Days) -> date:
+    """The day after the last that a match of the last events can decide on, if these events lie in ``horizon``.
+
+    Where nothing follows the events, nobody asks for that day, and it would stay missing.
+    """
+    events = EventDays.load(home, source_name)
+    if events.last is None or events.last not in horizon:
+        return horizon.end
+    ends = [last_day(c.definition, events) or events.last for c in mine]
+    return max(ends) + timedelta(days=1)
+
+
 def _plan(
     home: Home, source_name: str, mine: Sequence[CompiledPattern], days: Days, horizon: Days, states: Sequence[str]
 ) -> tuple[Pinned, list[Work]]:
     """Pin the events and find what is to do; pin first, since fingerprints must be those of the pinned version."""
     reads = [c.definition.read_range(horizon.start)[0] for c in mine]
-    pinned = pin(home, source_name, Days(day_of_us(min(reads)), days.end))
+    pinned = pin(home, source_name, Days(day_of_us(min(reads)), horizon.end))
     listed = to_do(home, [c.definition for c in mine], horizon, asked=days)
     work = []
     for c in mine:

@@ -15,7 +15,7 @@ from jobs.cep.detect import detect_matches
 from jobs.cep.limits import check_day
 from jobs.cep.slices import lay_out, runs
 from jobs.days import Days
-from jobs.errors import AuditFailed
+from jobs.errors import AuditFailed, LimitExceeded
 from jobs.lake import ops, tables
 from jobs.lake.event_days import EventDays, Pinned
 from jobs.lake.publish import publish_matches
@@ -53,15 +53,24 @@ def run_work(
     for item in work:
         name = item.compiled.definition.name
         found = events if derived is None or not item.compiled.pattern.histories else derived
-        try:
-            _run_pattern(spark, home, source, found, pinned, item, audit, run_id, result)
-            result["patterns"] += 1
-        except Exception as error:
-            # Whatever stops one pattern must not stop the others; the step raises it once they have published.
-            failures.append((name, error))
-            if not isinstance(error, AuditFailed):
-                record_failure(home, item.compiled.definition, item.fingerprints, error, run_id)
-            print(f"{name} failed: {one_line(error)}", flush=True)
+        failed = False
+        waiting = [item]
+        while waiting:
+            part = waiting.pop()
+            try:
+                _run_pattern(spark, home, source, found, pinned, part, audit, run_id, result)
+            except Exception as error:
+                if isinstance(error, LimitExceeded) and len(part.fingerprints) > 1:
+                    # A limit is a fact of a day: the other days must come out as if they had been run by themselves.
+                    waiting += part.halves()[::-1]
+                    continue
+                # Whatever stops one pattern must not stop the others; the step raises it once they have published.
+                failed = True
+                failures.append((name, error))
+                if not isinstance(error, AuditFailed):
+                    record_failure(home, item.compiled.definition, part.fingerprints, error, run_id)
+                print(f"{name} failed: {one_line(error)}", flush=True)
+        result["patterns"] += not failed
     if derived is not None:
         derived.unpersist()
     events.unpersist()

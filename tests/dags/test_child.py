@@ -143,7 +143,7 @@ def test_the_command_of_a_step(home: Home, monkeypatch: pytest.MonkeyPatch) -> N
     tasks.run_step("detect", "stock", DAY, run_id="r", definitions=["a", "b"])
     assert commands[0][1:6] == ["-m", "jobs", "detect", "stock", "2025-10-01"]
     assert commands[0][6] == "2025-10-02"
-    assert commands[0][-3:] == ["--pattern", "a", "b"]
+    assert commands[0][-4:] == ["--pattern", "a", "--pattern", "b"]
 
 
 def test_a_slow_grandchild_does_not_hold_the_task(tmp_path: Path) -> None:

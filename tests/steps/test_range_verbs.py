@@ -1,0 +1,103 @@
+"""plan, backfill and restate on the command line: what they say, exit codes, and how children are called."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from jobs.__main__ import _parser, main
+from jobs.airflow_run.child import wait_until
+from jobs.cli import ranges
+from jobs.days import Days
+from jobs.paths import PROJECT, Home
+from jobs.steps.range_plan import Application, plan_range
+from tests.steps.history import configured, day, deliver, pattern, readings
+
+
+@pytest.fixture
+def lab(home: Home, monkeypatch: pytest.MonkeyPatch) -> Home:
+    """Three days of events, one pattern and a model, found by the command line."""
+    made = configured(home, near=pattern())
+    monkeypatch.setenv("CHAINLAKE_CONFIG", str(made.config))
+    deliver(made, {n: readings(n) for n in range(3)})
+    return made
+
+
+def test_plan_shows_what_would_be_done(lab: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "2025-03-01", "2025-03-04", "--chunk", "2d"]) == 0
+    lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert lines == [
+        "application definition days why reads events rows there",
+        "detect lab 2025-03-01 2025-03-03 pattern/near 2 2 missing 2025-02-28 2025-03-03 16 0",
+        "detect lab 2025-03-03 2025-03-04 pattern/near 1 1 missing 2025-03-02 2025-03-04 16 0",
+        "monitor lab 2025-03-01 2025-03-03 model/slope 2 2 missing 2025-03-02 2025-03-03 8 0",
+        "monitor lab 2025-03-03 2025-03-04 model/slope 1 1 missing 2025-03-03 2025-03-04 8 0",
+        "4 Spark applications for 2 definitions and 6 days of theirs",
+    ]
+    assert not Path(lab.table("ops", "intervals")).exists()
+    assert main(["plan", "2025-03-01", "2025-03-04", "--patterns", "near", "--json"]) == 0
+    (application,) = json.loads(capsys.readouterr().out)["applications"]
+    assert application["definitions"][0]["days"] == ["2025-03-01", "2025-03-02", "2025-03-03"]
+    assert main(["plan", "2025-03-01", "2025-03-04", "--patterns", "nil"]) == 2
+    with pytest.raises(SystemExit) as raised:
+        main(["plan", "2025-03-01", "2025-03-04", "--chunk", "0d"])
+    assert raised.value.code == 2
+
+
+def test_a_broken_definition_is_an_exit_code_and_hides_nothing(lab: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    (lab.config / "patterns" / "wrong.sase").write_text(pattern().replace("p.x", "p.z"))
+    assert main(["plan", "2025-03-01", "2025-03-02", "--patterns", "near", "wrong"]) == 3
+    out = capsys.readouterr().out
+    assert "pattern/near" in out and "cannot be computed: pattern/wrong" in out
+
+
+@pytest.mark.parametrize("only_stale", [False, True])
+def test_the_steps_understand_what_a_child_is_told(lab: Home, only_stale: bool) -> None:
+    for application in plan_range(lab, Days(day(0), day(3))).applications:
+        asked = Application(application.step, "lab", application.days, only_stale, application.parts * 2)
+        words = ranges.command_of(asked, "r.1")
+        args = _parser(words[0], importlib.import_module(f"jobs.cli.{words[0]}")).parse_args(words[1:])
+        assert (args.repair_horizon, args.only_stale, args.run_id) == (0, only_stale, "r.1")
+        names = args.pattern if application.step == "detect" else args.model
+        assert names == [*application.definitions] * 2
+        assert Days.parse(args.start, args.end) == application.days
+
+
+def test_a_child_that_fails_is_an_error_of_its_exit_code(
+    lab: Home, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(
+        ranges, "command_of", lambda application, run_id: ["detect", "road", "2025-03-01", "2025-03-02"]
+    )
+    assert main(["backfill", "2025-03-01", "2025-03-04", "--patterns", "near"]) == 2
+    said = capsys.readouterr()
+    assert "no source 'road'" in said.out and "[1/1] failed" in said.out
+    assert "no source 'road'" in said.err
+
+
+def test_a_backfill_can_be_stopped(lab: Home) -> None:
+    program = (
+        "import sys, time\n"
+        "from jobs.cli import ranges\n"
+        "def run(command, **rest):\n"
+        "    print('at work', flush=True)\n"
+        "    time.sleep(60)\n"
+        "ranges.run_child = run\n"
+        "from jobs.__main__ import main\n"
+        "sys.exit(main(['backfill', '2025-03-01', '2025-03-04', '--patterns', 'near']))\n"
+    )
+    process = subprocess.Popen([sys.executable, "-c", program], cwd=PROJECT, stdout=subprocess.PIPE, env=os.environ)
+    assert process.stdout is not None
+    seen = b""
+    while b"at work" not in seen:
+        seen += process.stdout.readline()
+    process.send_signal(signal.SIGTERM)
+    assert wait_until(lambda: process.poll() is not None, 30)
+    assert process.returncode == 130 and b"goes on where this one was stopped" in process.stdout.read()
