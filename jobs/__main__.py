@@ -31,6 +31,8 @@ VERBS = {
     "explain": "how a pattern is searched, and what a search costs on given files",
     "match": "find a pattern in files: a grep for events, without a lake",
     "lint": "look pattern files through: all errors, warnings, layout",
+    "tune": "what other thresholds of a model would have cost and found, without a JVM",
+    "picture": "a model over days as a PNG: coefficients, errors, messages, profiles; without a JVM",
 }
 
 

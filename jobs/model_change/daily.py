@@ -84,9 +84,21 @@ class GroupMonitor:
         Returns:
             rows of models.changes, and the row of models.metrics or None if the day had no usable round.
         """
-        changes: list[dict[str, Any]] = []
-        traces: list[tuple[Chunk, Trace]] = []
         before = self.last_beta
+        traces = self.traces(reduced)
+        changes = [row for chunk, trace in traces for row in self._changes(chunk, trace)]
+        return changes, self._metrics(day, traces, before) if traces else None
+
+    def traces(self, reduced: pa.Table) -> list[tuple[Chunk, Trace]]:
+        """Run the rounds of one UTC day; days must come in order, without holes.
+
+        Args:
+            reduced: the day's rounds, from `reduce.reduce_rows` (rows of other groups are ignored).
+
+        Returns:
+            consecutive rounds and what the kernel said of them, round by round.
+        """
+        traces: list[tuple[Chunk, Trace]] = []
         first = True
         for chunk in self.rounds.chunks(reduced):
             if chunk.switch is not None:
@@ -100,10 +112,9 @@ class GroupMonitor:
             first = False
             self.near_ties += int(trace.near_tie.sum())
             traces.append((chunk, trace))
-            changes += self._changes(chunk, trace)
             if trace.counted[-1]:
                 self.last_beta = trace.beta[-1].copy()
-        return changes, self._metrics(day, traces, before) if traces else None
+        return traces
 
     def _changes(self, chunk: Chunk, trace: Trace) -> list[dict[str, Any]]:
         found = []

@@ -1,0 +1,1 @@
+"""Pictures of models as PNG files; drawn without a display."""

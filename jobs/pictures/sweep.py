@@ -1,0 +1,127 @@
+"""A sweep as a picture: messages and errors against eps, W and phi, local detector and periodic baseline side by side
+(the report's figures 4.5, 4.6d, 4.8 and 4.9)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jobs.model_change.tuning import Outcome
+from jobs.pictures.sheet import COLOURS, QUIET, legend, save, sheet
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def draw_sweep(outcomes: Sequence[Outcome], title: str, own_eps: float, path: Path) -> None:
+    """Draw the outcomes of `jobs.model_change.tuning.sweep`.
+
+    Args:
+        outcomes: all of them.
+        title: of the picture.
+        own_eps: the model's eps: marked, and held where W or phi vary.
+        path: of the PNG.
+    """
+    windows = sorted({o.window for o in outcomes})
+    phis = sorted({o.phi for o in outcomes}, key=_phi_order)
+    nearest = min({o.eps for o in outcomes}, key=lambda eps: abs(eps - own_eps))
+    panels: list[Callable[[Axes], None]] = [
+        lambda axis: _messages(axis, outcomes),
+        lambda axis: _errors(axis, outcomes),
+        lambda axis: _found(axis, outcomes),
+    ]
+    held = [o for o in outcomes if o.eps == nearest]
+    if len(windows) > 1:
+        panels.append(lambda axis: _across(axis, held, "W (rounds)", lambda o: o.window, _phi, nearest))
+    if len([phi for phi in phis if not isinstance(phi, str)]) > 1:
+        numbers = [o for o in held if not isinstance(o.phi, str)]
+        panels.append(lambda axis: _across(axis, numbers, "phi", _phi_number, lambda o: f"W={o.window}", nearest))
+    rows = -(-len(panels) // 3)
+    figure = sheet(14, 4.2 * rows)
+    figure.suptitle(title)
+    axes = figure.subplots(rows, 3, squeeze=False).ravel()
+    for axis, panel in zip(axes, panels, strict=False):
+        panel(axis)
+        axis.grid(True, which="both", alpha=0.25)
+        legend(axis)
+    tried = sorted({o.eps for o in outcomes})
+    for axis in axes[:3]:
+        axis.axvline(own_eps, color=QUIET, linewidth=0.8, linestyle=":")
+        axis.set_xticks(tried, [f"{eps:.3g}" for eps in tried], rotation=45)
+        axis.set_xticks([], minor=True)
+    for axis in axes[len(panels) :]:
+        axis.set_visible(False)
+    save(figure, path)
+
+
+def _phi_order(phi: float | str | None) -> tuple[bool, float]:
+    return isinstance(phi, str), 0.0 if phi is None or isinstance(phi, str) else phi
+
+
+def _phi_number(outcome: Outcome) -> float:
+    return _phi_order(outcome.phi)[1]
+
+
+def _phi(outcome: Outcome) -> str:
+    return "OLS" if outcome.phi is None else f"phi={outcome.phi}"
+
+
+def _curves(outcomes: Sequence[Outcome]) -> list[tuple[str, str, list[Outcome]]]:
+    """Per (W, phi): colour, label, outcomes by eps."""
+    keys = list(dict.fromkeys((o.window, o.phi) for o in outcomes))
+    found = []
+    for i, (window, phi) in enumerate(keys):
+        mine = sorted((o for o in outcomes if (o.window, o.phi) == (window, phi)), key=lambda o: o.eps)
+        found.append((COLOURS[i % len(COLOURS)], f"W={window} {_phi(mine[0])}", mine))
+    return found
+
+
+def _positive(value: float | None) -> float:
+    """For logarithmic axes: what they cannot show is left out."""
+    return value if value else float("nan")
+
+
+def _messages(axis: Axes, outcomes: Sequence[Outcome]) -> None:
+    for colour, label, mine in _curves(outcomes):
+        eps = [o.eps for o in mine]
+        axis.plot(eps, [_positive(o.up) for o in mine], "o-", color=colour, markersize=3, label=f"local, {label}")
+        per = [_positive(o.periodic_up) for o in mine]
+        axis.plot(eps, per, "s--", color=colour, markersize=3, alpha=0.6, label="PER(T*) with the same max error")
+    axis.set(xscale="log", yscale="log", xlabel="eps", ylabel="messages up per node and round", title="Communication")
+
+
+def _errors(axis: Axes, outcomes: Sequence[Outcome]) -> None:
+    for colour, label, mine in _curves(outcomes):
+        worst = [_positive(o.max_error) for o in mine]
+        axis.plot([o.eps for o in mine], worst, "o-", color=colour, markersize=3, label=label)
+    eps = sorted({o.eps for o in outcomes})
+    axis.plot(eps, eps, color=QUIET, label="eps")
+    axis.set(xscale="log", yscale="log", xlabel="eps", ylabel="max error after resolution", title="Error")
+
+
+def _found(axis: Axes, outcomes: Sequence[Outcome]) -> None:
+    for colour, label, mine in _curves(outcomes):
+        eps = [o.eps for o in mine]
+        axis.plot(eps, [_positive(o.exact) for o in mine], "o-", color=colour, markersize=3, label=f"changes, {label}")
+        axis.plot(eps, [_positive(o.syncs) for o in mine], "x:", color=colour, markersize=4, label="syncs of local")
+        axis.plot(eps, [_positive(o.exceeded) for o in mine], "+--", color=colour, alpha=0.6, label="of these over eps")
+    axis.set(xscale="log", yscale="log", xlabel="eps", ylabel="number", title="What is found")
+
+
+def _across(
+    axis: Axes,
+    outcomes: Sequence[Outcome],
+    name: str,
+    value: Callable[[Outcome], float],
+    label: Callable[[Outcome], str],
+    eps: float,
+) -> None:
+    for i, text in enumerate(dict.fromkeys(label(o) for o in outcomes)):
+        mine = sorted((o for o in outcomes if label(o) == text), key=value)
+        colour = COLOURS[i % len(COLOURS)]
+        at = [value(o) for o in mine]
+        axis.plot(at, [_positive(o.up) for o in mine], "o-", color=colour, markersize=3, label=f"local, {text}")
+        per = [_positive(o.periodic_up) for o in mine]
+        axis.plot(at, per, "s--", color=colour, markersize=3, alpha=0.6, label="PER(T*) with the same max error")
+    axis.set(yscale="log", xlabel=name, ylabel="messages up per node and round", title=f"{name} at eps={eps:g}")

@@ -1,0 +1,108 @@
+"""What other thresholds would have cost and found, against the monitor itself and a loop over periods."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import date
+
+import numpy as np
+import pytest
+
+from jobs.__main__ import main
+from jobs.errors import InputError
+from jobs.model_change import monitor
+from jobs.model_change.config import parse_model
+from jobs.model_change.reduce import reduce_rows
+from jobs.model_change.traces import trace_group
+from jobs.model_change.tuning import sweep
+from tests.model_change import lab
+
+END = date(2025, 3, 4)
+
+
+def setting(text=lab.MODEL, rows=None):
+    config = parse_model(text)
+    return config, reduce_rows(config, lab.events() if rows is None else rows, "sensor")
+
+
+def test_an_outcome_is_what_the_monitor_says_with_that_eps():
+    config, reduced = setting()
+    found = list(sweep(config, reduced, lab.FIRST, END, eps=[0.9, 0.3], windows=[12, 24]))
+    assert [(o.window, o.eps) for o in found] == [(12, 0.3), (12, 0.9), (24, 0.3), (24, 0.9)]
+    for outcome in found:
+        whole = monitor(replace(config, eps=outcome.eps, window=outcome.window), lab.events(), key="sensor")
+        metrics, changes = whole.metrics.to_pylist(), whole.changes.to_pylist()
+        syncs = [row for row in changes if row["kind"] == "sync"]
+        assert outcome.syncs == len(syncs) > 0
+        assert outcome.exceeded == sum(row["exceeded"] for row in syncs)
+        assert outcome.exact == sum(row["kind"] == "change" for row in changes) == len(outcome.exact_us) > 0
+        assert outcome.max_error == pytest.approx(max(row["max_error"] for row in metrics), rel=1e-12)
+        sent = sum(row["reports_up"] + row["polls_down"] for row in metrics)
+        assert outcome.rounds == 432 - outcome.window
+        assert outcome.up == pytest.approx(sent / (3 * outcome.rounds))
+        both = sum(row["reports_up"] + 3 * row["polls_down"] for row in metrics)
+        assert outcome.both == pytest.approx(both / (3 * outcome.rounds))
+
+
+def test_periods_are_those_of_a_plain_loop():
+    config, reduced = setting()
+    outcome = next(sweep(config, reduced, lab.FIRST, END, eps=[3.0]))
+    trace = trace_group(config, "", reduced, lab.FIRST, END)
+    beta = trace.beta[trace.counted]
+    good = []
+    for period in range(1, len(beta) // 2 + 1):
+        held, worst = beta[0], 0.0
+        for i, now in enumerate(beta):
+            held = now if i % period == 0 else held
+            worst = max(worst, float(np.linalg.norm(now - held)))
+        good.append(worst <= outcome.max_error)
+    assert outcome.period == len(good) - good[::-1].index(True) > 1
+    assert outcome.period_mono == good.index(False) and not outcome.capped
+    assert outcome.periodic_up == 1 / outcome.period
+
+
+def test_groups_add_up_and_phi_is_swept():
+    text = lab.MODEL.replace("nodes: [a, b, c]", "groups: {one: [a, b, c], two: [c, b, a]}")
+    one, reduced = setting()
+    two, _ = setting(text)
+    alone = list(sweep(one, reduced, lab.FIRST, END, eps=[0.6], phis=[None, 0.5]))
+    both = list(sweep(two, reduced, lab.FIRST, END, eps=[0.6], phis=[None, 0.5]))
+    assert [o.phi for o in both] == [None, 0.5] and alone[0].syncs != alone[1].syncs
+    for single, double in zip(alone, both, strict=True):
+        assert (double.syncs, double.exact) == (2 * single.syncs, 2 * single.exact)
+        assert double.up == pytest.approx(single.up) and double.period == single.period
+
+
+def test_a_window_that_is_never_complete_is_an_error():
+    config, reduced = setting()
+    with pytest.raises(InputError, match="no window of 1000 rounds"):
+        list(sweep(config, reduced, lab.FIRST, END, windows=[1000]))
+
+
+def test_the_verb_prints_draws_and_writes(home, monkeypatch, tmp_path, capsys):
+    lab.make(home, monkeypatch, lab.events(days=1))
+    plot, numbers = tmp_path / "sweep.png", tmp_path / "sweep.json"
+    asked = ["tune", "bend", "2025-03-01", "2025-03-02", "--eps", "0.3,1", "--window", "6,12", "--phi", "none,0.5"]
+    assert main([*asked, "--plot", str(plot), "--json", str(numbers)]) == 0
+    said = capsys.readouterr().out
+    rows = json.loads(numbers.read_text())["settings"]
+    assert len(rows) == 8 and all(len(row["changes_at"]) == row["exact"] for row in rows)
+    assert said.count("false alarms:") == 8 and f"{rows[0]['up']:.4f} messages per node and round" in said
+    assert plot.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("more", "code", "told"),
+    [
+        (["nowhere", "2025-03-01", "2025-03-04"], 2, "Models are bend"),
+        (["bend", "2025-03-01", "2025-03-04", "--eps", "1,0"], 2, "'0' is not a number above 0"),
+        (["bend", "2025-03-01", "2025-03-04", "--window", "1.5"], 2, "'1.5' is not a whole number of rounds"),
+        (["bend", "2025-03-01", "2025-03-04", "--phi", "1"], 2, "'1' is not a number from 0"),
+        (["bend", "2025-05-01", "2025-05-04"], 4, "ingest lab 2025-05-01"),
+    ],
+)
+def test_what_is_wrong_is_said(more, code, told, home, monkeypatch, capsys):
+    lab.make(home, monkeypatch, lab.events(days=1))
+    assert main(["tune", *more]) == code
+    assert told in capsys.readouterr().err
