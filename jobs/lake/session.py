@@ -50,10 +50,13 @@ def spark_session(home: Home, app: str, *, long_running: bool = False) -> SparkS
     folder = _temporary(home)
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    master = os.environ.get("SPARK_MASTER") or "local[2]"
+    if master.startswith("local"):
+        # On a cluster the workers must find the driver, so there Spark chooses its address, or the user does.
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     # As a variable and not as spark.local.dir, which warns at every start.
     os.environ.setdefault("SPARK_LOCAL_DIRS", str(folder))
-    builder = SparkSession.builder.master(os.environ.get("SPARK_MASTER") or "local[2]").appName(app)
+    builder = SparkSession.builder.master(master).appName(app)
     for key, value in settings(home, jars, folder, long_running=long_running).items():
         builder = builder.config(key, value)
     try:

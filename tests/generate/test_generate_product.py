@@ -20,6 +20,8 @@ from tests.shipped.shipped_data import read
 
 CONFIG = PROJECT / "dags" / "config"
 SOURCES = ("stock", "traffic", "sensor")
+#: Patterns over histories: whole stretches of prices would have to be laid out for them.
+NOT_PLANTED = {"echo"}
 
 
 def events(source: str, folder: Path) -> pa.Table:
@@ -39,7 +41,9 @@ def ids(told: dict | list) -> str | list[str]:
 def test_engine_finds_every_planted_match(source: str, tmp_path: Path) -> None:
     truth = generate(source, date(2024, 6, 3), 2, tmp_path, seed=12, patterns=2, changes=0)
     table = events(source, tmp_path)
-    for pattern in (name for name, (of, _) in PATTERNS.items() if of == source):
+    planned = truth["patterns"]
+    assert set(planned) == {name for name, (of, _) in PATTERNS.items() if of == source} - NOT_PLANTED
+    for pattern in planned:
         found = list(match((CONFIG / "patterns" / f"{pattern}.sase").read_text(), table))
         planted = [{name: ids(told) for name, told in one.items()} for one in truth["patterns"][pattern]]
         assert len(planted) == 4

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import bisect
 import itertools
+import statistics
 from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -175,12 +176,33 @@ def air_changes(events: Events) -> Iterator[Match]:
                 yield {"clean": clean, "gas": gas}
 
 
+def echo(events: Events) -> Iterator[Match]:
+    last: dict[str, list[float]] = {}
+    for rows in events.values():
+        for row, ten in zip(rows[9:], (rows[i : i + 10] for i in range(len(rows))), strict=False):
+            if all(after["ts"] - before["ts"] <= 2 * MINUTE for before, after in itertools.pairwise(ten)):
+                last[row["id"]] = [one["close"] for one in ten]
+    for market in events["SPY"]:
+        for ticker in events.keys() - {"SPY"}:
+            for share in _later(events[ticker], market, 3):
+                if share["close"] <= share["open"] * (1 - 0.0005) and market["id"] in last and share["id"] in last:
+                    if _correlation(last[market["id"]], last[share["id"]]) > 0.95:
+                        yield {"market": market, "share": share}
+
+
+def _correlation(x: list[float], y: list[float]) -> float:
+    if len(set(x)) == 1 or len(set(y)) == 1:
+        return 0.0
+    return statistics.correlation(x, y)
+
+
 #: Every shipped pattern: its source and its loops.
 PATTERNS: dict[str, tuple[str, Callable[[Events], Iterator[Match]]]] = {
     "bank_follows_market": ("stock", bank_follows_market),
     "shakeout": ("stock", shakeout),
     "three_pushes": ("stock", three_pushes),
     "fall_not_recovered": ("stock", fall_not_recovered),
+    "echo": ("stock", echo),
     "breakdown": ("traffic", breakdown),
     "queue_spillback": ("traffic", queue_spillback),
     "stuck": ("traffic", stuck),

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import date, timedelta
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from jobs.cep import compile_pattern, find, match
+from jobs.cep.history import add_histories
 from jobs.cep.library import as_dicts
 from jobs.days import day_of_us, day_start_us
+from jobs.paths import PROJECT
+from jobs.sources import load_source
 from tests.shipped.brute_force import PATTERNS, WAITS, as_ids, counts
 from tests.shipped.shipped_data import SOURCES, by_key, shipped
 
-FOLDER = Path(__file__).resolve().parents[2] / "dags" / "config" / "patterns"
+FOLDER = PROJECT / "dags" / "config" / "patterns"
+SOURCE = {name: load_source(FOLDER.parent / "sources" / f"{name}.yaml") for name in SOURCES}
 NAMES = sorted(PATTERNS)
 #: Patterns that need nothing but SEQ, WHERE and WITHIN.
 PLAIN = ("bank_follows_market", "shakeout", "three_pushes", "breakdown", "queue_spillback", "gas_onset")
@@ -25,6 +28,7 @@ COUNTS: dict[str, dict[str, int]] = {
     "bank_follows_market": {"2013-10-07": 3, "2013-10-08": 18, "2013-10-09": 15},
     "shakeout": {"2013-10-07": 9, "2013-10-08": 19, "2013-10-09": 50},
     "three_pushes": {"2013-10-07": 2, "2013-10-08": 4, "2013-10-09": 24},
+    "echo": {"2013-10-08": 3, "2013-10-09": 7},
     "fall_not_recovered": {"2013-10-07": 40, "2013-10-08": 53, "2013-10-09": 65},
     "breakdown": {"2025-10-01": 5, "2025-10-02": 13, "2025-10-03": 12},
     "queue_spillback": {"2025-10-01": 5, "2025-10-02": 10, "2025-10-03": 37},
@@ -53,7 +57,9 @@ def table(source: str) -> pa.Table:
 
 def found(name: str, **options: object) -> list[tuple]:
     """What the engine finds, in the form of ``brute_force.as_ids``."""
-    matches = match(text(name), table(PATTERNS[name][0]), **options)  # type: ignore[arg-type]
+    source = PATTERNS[name][0]
+    events = add_histories(table(source), [SOURCE[source].key], SOURCE[source].derived)
+    matches = match(text(name), events, **options)  # type: ignore[arg-type]
     return [as_tuple(one) for one in matches]
 
 
@@ -94,16 +100,18 @@ def test_days_share_the_matches_out(name: str) -> None:
     """Each UTC day, given only the events of its read range, finds the matches that decide on it and no others."""
     source = PATTERNS[name][0]
     rows = shipped(source)
-    pattern = compile_pattern(text(name), name=name)
-    events = table(source)
+    events, (key, histories) = table(source), (SOURCE[source].key, SOURCE[source].derived)
+    pattern = compile_pattern(text(name), name=name, columns=SOURCE[source].pattern_columns(), histories=histories)
+    assert bool(pattern.histories) == (name == "echo")
     first, last = day_of_us(int(rows["ts"].min())), day_of_us(int(rows["ts"].max()))
     per_day: Counter[str] = Counter()
     together: list[tuple] = []
     for offset in range((last - first).days + 2):
         day: date = first + timedelta(days=offset)
         lo, hi = day_start_us(day), day_start_us(day + timedelta(days=1))
-        from_us, to_us = pattern.read_range(lo, hi)
+        from_us, to_us = pattern.source_range(lo, hi)
         inside = events.filter(pa.array((rows["ts"] >= from_us) & (rows["ts"] < to_us)))
+        inside = add_histories(inside, [key], pattern.histories)
         ids = inside["event_id"].to_pylist()
         for batch in find(pattern, inside, own=(lo, hi)):
             together += [as_tuple(one) for one in as_dicts(pattern, batch, ids)]
@@ -139,14 +147,10 @@ def test_enough_patterns_need_only_sequences() -> None:
 
 def test_patterns_read_only_what_the_sources_give() -> None:
     """Compiled against the columns of the source files, as the jobs do it."""
-    from jobs.paths import PROJECT, Home
-    from jobs.sources import load_sources
-
-    home = Home(root=PROJECT / ".chainlake", lake="", config=PROJECT / "dags" / "config", cache=PROJECT)
-    sources = load_sources(home)
     for name in NAMES:
-        source = sources[PATTERNS[name][0]]
-        pattern = compile_pattern(text(name), name=name, columns=source.event_columns())
+        source = SOURCE[PATTERNS[name][0]]
+        columns, histories = source.pattern_columns(), source.derived
+        pattern = compile_pattern(text(name), name=name, columns=columns, histories=histories)
         assert pattern.source == source.name
         assert source.key == SOURCES[source.name][0]
         assert {one.type for one in pattern.names} == {SOURCES[source.name][1]}

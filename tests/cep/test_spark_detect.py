@@ -1,0 +1,123 @@
+"""Detection on Spark: slices, partitions, row order and file layout never show; counts are those of plain counting."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from jobs.cep import Statistics, compile_pattern, find
+from jobs.cep.detect import candidates, count_reports, detect_matches, report_of
+from jobs.cep.hindsight import sample_of
+from jobs.cep.library import as_dicts
+from jobs.cep.slices import Estimate, Layout, lay_out, runs, whole
+from jobs.steps.detect_counts import SampleCounts, SparkCounts
+from schemas.matches import matches_table
+from tests.cep.distributed import bound
+from tests.cep.test_slices import DAY, events
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+PATTERNS = {
+    "keyed": "PATTERN SEQ(A a, B b, NOT(A n)) WHERE a.k = b.k AND a.k = n.k AND n.x > 0.8 AND a.x < 0.4 WITHIN 30 min",
+    "keyless": "PATTERN OR(AND(A a, B b) WHERE a.x < b.x AND a.x > 0.9, SEQ(A a, B b) WHERE a.x > 0.95) WITHIN 9 min",
+    "sets": "PATTERN SEQ(A a, B+ b) WHERE a.k = b.k AND b.x > 0.8 AND AVG(b.x) > 0.9 AND a.x > 0.5 WITHIN 40 min",
+}
+
+
+@pytest.fixture(scope="module")
+def table() -> pa.Table:
+    """Some hundred events, some without a key."""
+    found = events(3, 700, burst=0.2, hot=0.4)
+    keys = pa.array([None if i % 50 == 0 else key for i, key in enumerate(found["k"].to_pylist())])
+    return found.set_column(found.column_names.index("k"), "k", keys)
+
+
+@pytest.fixture(scope="module")
+def frame(spark: SparkSession, table: pa.Table) -> DataFrame:
+    return spark.createDataFrame(table).persist()
+
+
+def compiled(name: str, table: pa.Table):  # type: ignore[no-untyped-def]
+    columns = {f.name: f.type for f in table.schema if f.name != "event_id"}
+    return compile_pattern(PATTERNS[name], name=name, columns=columns)
+
+
+def detected(frame: DataFrame, pattern, layout: Layout, orders):  # type: ignore[no-untyped-def]
+    """Matches as sorted texts, and the evaluations."""
+    found = detect_matches(frame, pattern, matches_table(pattern.shape(key="k")), layout, orders)
+    rows = found.toArrow().to_pylist()
+    reports = [row["#report"] for row in rows if row["#report"] is not None]
+    matches = [json.dumps(bound(pattern, row), sort_keys=True) for row in rows if row["#report"] is None]
+    return sorted(matches), count_reports(reports)["evaluations"]
+
+
+@pytest.mark.parametrize("name", PATTERNS)
+def test_neither_slices_nor_layout_show(spark: SparkSession, frame: DataFrame, table: pa.Table, name: str) -> None:
+    pattern = compiled(name, table)
+    known = table if pattern.partition_key is None else table.filter(pc.is_valid(table["k"]))
+    sample = sample_of(pattern, known)
+    orders = tuple(model.best() for model in sample.models)
+    statistics, own = Statistics(), DAY.micros()
+    ids = table["event_id"].to_pylist()
+    wanted = sorted(
+        json.dumps(m, sort_keys=True)
+        for batch in find(pattern, table, orders=orders, own=own, statistics=statistics)
+        for m in as_dicts(pattern, batch, ids)
+    )
+    assert len(wanted) > 20
+    base = runs(pattern, list(DAY))
+    one = detected(frame, pattern, whole(base), orders)
+    assert one[0] == wanted
+    if pattern.partition_key is None:
+        assert one[1] == statistics.evaluations
+    estimate = Estimate(pattern, sample.models, orders, ({},) * len(orders))
+    counts = SampleCounts(sample, None if pattern.partition_key is None else known["k"])
+    many = lay_out(base, estimate, counts, 3, not_cut=0.0)
+    assert len(many.slices) > 5 and many.partitions > 2
+    shuffled = spark.createDataFrame(table.take(pa.array(np.random.default_rng(5).permutation(len(table)))))
+    assert detected(shuffled.repartition(5), pattern, many, orders)[0] == wanted
+
+
+def test_spark_counts_what_a_plain_count_counts(frame: DataFrame, table: pa.Table) -> None:
+    """In the cells of time, all or of one key, and by key; the clauses of these names are such that SQL can test."""
+    text = "PATTERN SEQ(A a, B b) WHERE a.k = b.k AND a.x < 0.4 WITHIN 1 h"
+    pattern = compile_pattern(text, columns={f.name: f.type for f in table.schema if f.name != "event_id"})
+    known = table.filter(pc.is_valid(table["k"]))
+    own = DAY.micros()
+    spark_counts = SparkCounts(candidates(frame, pattern, own), pattern)
+    plain = SampleCounts(sample_of(pattern, known), known["k"])
+    middle = own[0] + 40_000_000_000
+    cells = [(own[0], middle), (middle, middle + 70_000_000), (middle + 80_000_000, middle + 80_000_003)]
+    for key in (None, "hot"):
+        assert np.array_equal(spark_counts.by_cell(cells, 7, key), plain.by_cell(cells, 7, key))
+    keys, counts = spark_counts.by_key()
+    wanted = dict(zip(*(part for part in (plain.by_key()[0], plain.by_key()[1].T.tolist())), strict=True))
+    assert keys[0] == "hot" and dict(zip(keys, counts.T.tolist(), strict=True)) == {
+        key: row for key, row in wanted.items() if sum(row)
+    }
+
+
+def test_zeros_of_either_sign_are_one_key_and_nan_is_none(spark: SparkSession) -> None:
+    rows = [("e1", "A", 1, 0.0), ("e2", "B", 2, -0.0), ("e3", "A", 3, float("nan")), ("e4", "B", 4, float("nan"))]
+    table = pa.table(
+        {
+            "event_id": [row[0] for row in rows],
+            "type": [row[1] for row in rows],
+            "ts": pa.array([DAY.micros()[0] + row[2] for row in rows], pa.timestamp("us", tz="UTC")),
+            "z": [row[3] for row in rows],
+        }
+    )
+    pattern = compile_pattern(
+        "PATTERN SEQ(A a, B b) WHERE a.z = b.z WITHIN 1 h", columns={"type": pa.string(), "z": pa.float64()}
+    )
+    base = runs(pattern, list(DAY))
+    spread = Layout(base, {}, 3, {})
+    found = detect_matches(spark.createDataFrame(table), pattern, matches_table(pattern.shape()), spread)
+    matches = found.where(report_of(found).isNull()).collect()
+    assert [(row["a"]["event_id"], row["b"]["event_id"]) for row in matches] == [("e1", "e2")]
