@@ -16,18 +16,18 @@ from jobs.definition_files import BrokenDefinition, named_source
 from jobs.errors import DefinitionError
 from jobs.lake.definitions import Definition
 from jobs.model_change import ENGINE_VERSION
-from jobs.model_change.config import ModelConfig, load_model
+from jobs.model_change.definitions import Config, load_definition, result_table
 from jobs.model_change.reading import Section
+from jobs.model_change.threshold_config import ThresholdConfig
 from jobs.paths import Home
 from jobs.sources import Source
-from schemas.models import CHANGES
 
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """A model and its place in the schedule of days."""
+    """A model or threshold monitor and its place in the schedule of days."""
 
-    config: ModelConfig
+    config: Config
     source: Source
     definition: Definition
 
@@ -56,15 +56,16 @@ def load_models(
 
 
 def _load(file: Path, sources: Mapping[str, Source]) -> LoadedModel:
-    config = load_model(file)
+    config = load_definition(file)
     if config.source not in sources:
         known = ", ".join(sorted(sources)) or "none yet"
         Section.read(file).fail(f"there is no source '{config.source}'", "source", hint=f"Sources are {known}.")
     source = sources[config.source]
     numbers = sorted(name for name, kind in source.event_columns().items() if _is_number(kind))
-    for name in config.columns:
-        if name not in numbers:
-            key = "response" if name == config.response.of else "features"
+    response, features = ("value", "weight") if isinstance(config, ThresholdConfig) else ("response", "features")
+    wanted = [(config.response.of, response), *((f.of, features) for f in config.features)]
+    for name, key in (*wanted, (config.missing_if_zero, "missing_if_zero")):
+        if name is not None and name not in numbers:
             hint = f"Its numeric columns are {', '.join(numbers)}."
             Section.read(file).fail(f"source {source.name} has no numeric column '{name}'", key, hint=hint)
     definition = Definition(
@@ -72,7 +73,7 @@ def _load(file: Path, sources: Mapping[str, Source]) -> LoadedModel:
         source=source.name,
         definition_hash=config.definition_hash,
         engine_version=ENGINE_VERSION,
-        table_name=CHANGES.path_name,
+        table_name=result_table(config).path_name,
         late_us=0,
         read_range=lambda day: (Days.one(min(config.start, day)).micros()[0], Days.one(day).micros()[1]),
         start=config.start,

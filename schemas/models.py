@@ -1,4 +1,4 @@
-"""``models.changes``, ``models.metrics``, ``models.state``: what the model monitors publish and carry on."""
+"""``models.changes``, ``models.metrics``, ``models.state``, ``alerts.threshold``: what the monitors publish."""
 
 from __future__ import annotations
 
@@ -39,20 +39,37 @@ CHANGES = Table(
     ),
 )
 
+ALERT_KINDS = ("below", "recovered")
+
+ALERTS = Table(
+    schema="alerts",
+    name="threshold",
+    comment="Every moment at which the mean over a monitor's sensors fell below its threshold, or came back.",
+    columns=(
+        Column("monitor", pa.string(), "Name of the monitor.", False),
+        Column("ts", TIMESTAMP, "Start of the round.", False),
+        Column("kind", pa.string(), f"One of {', '.join(ALERT_KINDS)}.", False),
+        Column("mean", pa.float64(), "Mean over all sensors in that round, weighted if the monitor is."),
+        Column("n_collected", pa.int64(), "Sensors whose value the coordinator had in that round.", False),
+    ),
+    key=("monitor", "ts"),
+    checks=(Check("kind_known", "kind IN (" + ", ".join(f"'{kind}'" for kind in ALERT_KINDS) + ")"),),
+)
+
 METRICS = Table(
     schema="models",
     name="metrics",
     comment="Per model, group and day: what the monitor did, would have sent, and how well the model fits.",
     columns=(
-        Column("model", pa.string(), "Name of the model.", False),
+        Column("model", pa.string(), "Name of the model or threshold monitor.", False),
         Column("group_id", pa.string(), "Independent model of the same kind, empty if there is just one.", False),
         Column("day", pa.date32(), "UTC day.", False),
         Column("rounds", pa.int64(), "Rounds used.", False),
         Column("rounds_skipped", pa.int64(), "Round slots of the day not used: nodes or values missing.", False),
         Column("syncs", pa.int64(), "Syncs of the local detector, the first one excluded."),
         Column("changes", pa.int64(), "Changes found by the exact detector."),
-        Column("reports_up", pa.int64(), "Violation reports sent by nodes."),
-        Column("polls_down", pa.int64(), "Polls sent to nodes."),
+        Column("reports_up", pa.int64(), "Violation reports sent by nodes; of a threshold monitor all values sent."),
+        Column("polls_down", pa.int64(), "Polls sent to nodes; of a threshold monitor questions and thresholds sent."),
         Column("normalized_up", pa.float64(), "Messages up per node and round."),
         Column("normalized_all", pa.float64(), "Messages in both directions per node and round."),
         Column("bytes", pa.int64(), "Bytes sent in both directions."),

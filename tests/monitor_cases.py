@@ -16,6 +16,7 @@ from jobs.model_change.kernel import Kernel
 from jobs.model_change.periodic import best_periods, errors_by_period
 from jobs.model_change.records import Settings, Trace
 from jobs.model_change.statistics import Moments, norm, solve, window_constant
+from jobs.model_change.threshold import ThresholdMonitor
 
 _NOT_YET = ("variance_zone", "sign_test", "dynamic_sync", "box_zones")
 
@@ -240,6 +241,22 @@ def _periodic(case: dict[str, Any], check: _Check) -> None:
     check.same("normalized", 1 / star if star else None, expect["normalized"])
 
 
+def _threshold(case: dict[str, Any], check: _Check) -> None:
+    values = np.array(case["V"], dtype=float)
+    monitor, expect = ThresholdMonitor.start(case["params"]["T"], values.shape[1]), case["expect"]
+    found, up, down = monitor.feed(values)
+    check.same("rounds", [c.at for c in found], [event["round"] for event in expect["events"]])
+    for c, event in zip(found, expect["events"], strict=False):
+        for name in ("violators", "collected", "balanced", "signal", "thresholds"):
+            value = getattr(c, name)
+            value = list(value) if isinstance(value, (tuple, np.ndarray)) else value
+            check.same(f"round {c.at} {name}", value, event[name])
+    check.same("up", int(up.sum()), expect["up"])
+    check.same("down", int(down.sum()), expect["down"])
+    check.same("final_thresholds", monitor.thresholds.tolist(), expect["final_thresholds"])
+    check.same("below", monitor.below, expect["below"])
+
+
 _KINDS = {
     "monitor": _monitor,
     "constraint_values": _constraint_values,
@@ -247,4 +264,5 @@ _KINDS = {
     "gls_stats": _gls_stats,
     "window_constant": _window_constant,
     "periodic": _periodic,
+    "threshold": _threshold,
 }

@@ -101,33 +101,35 @@ def publish_models(
     spark: SparkSession,
     home: Home,
     definition: Definition,
-    changes: DataFrame | pa.Table,
+    found: DataFrame | pa.Table,
     metrics: DataFrame | pa.Table,
     state: DataFrame | pa.Table,
     fingerprints: Mapping[date, str],
     audits: Mapping[date, str | None],
     run_id: str,
     recheck: Callable[[], Mapping[date, str]],
+    table: Table = CHANGES,
 ) -> Published:
-    """Publish a model's changes and metrics of some days, then its state, which is a cache.
+    """Publish what a model or monitor found on some days and its metrics, then its state, which is a cache.
 
-    Arguments as for :func:`publish_matches`; the three outputs are rows of ``models.changes``, ``models.metrics`` and
-    ``models.state`` of this model. State is carried from day to day, so nothing from the first day that is left out
-    is published. The counts returned and noted are those of ``models.changes``.
+    Arguments as for :func:`publish_matches`; the three outputs are rows of ``table`` (``models.changes``, or
+    ``alerts.threshold``), ``models.metrics`` and ``models.state`` of this model. State is carried from day to day, so
+    nothing from the first day that is left out is published. The counts returned and noted are those of ``table``.
     """
     model = definition.name.partition("/")[2]
-    parts = ((CHANGES, changes, "event_date"), (METRICS, metrics, "day"), (STATE, state, "day"))
+    day_column = "event_date" if table is CHANGES else "ts"
+    parts = ((table, found, day_column), (METRICS, metrics, "day"), (STATE, state, "day"))
     with ExitStack() as locks:
-        for table, _, _ in parts:
+        for part, _, _ in parts:
             # Always in this order, or two models could wait for each other.
-            locks.enter_context(jvm_lock(spark, home, f"table-{table.path_name}"))
+            locks.enter_context(jvm_lock(spark, home, f"table-{part.path_name}"))
         days, left_out = _publishable(fingerprints, audits, recheck(), chained=True)
         _note_failed_audits(home, definition, fingerprints, audits, left_out, run_id)
         if not days:
             return Published([], left_out)
         taken = [
-            staged_change(spark, home, table, staged, days, day_column=column, only=("model", model))
-            for table, staged, column in parts
+            staged_change(spark, home, part, staged, days, day_column=column, only=(part.key[0], model))
+            for part, staged, column in parts
         ]
         force = _interrupted(home, definition, days)
         with around("publish.publishing"):

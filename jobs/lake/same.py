@@ -1,7 +1,8 @@
 """Whether two lakes hold the same tables (design §4 "Same tables"); every replay test asks this one function.
 
-Equal are events, quarantine, matches, ``models.changes`` and ``models.metrics`` on all non-volatile columns, floats
-within 1e-9 relative, and the current intervals in definition, day, status and rows, ignoring done days without rows.
+Equal are events, quarantine, matches, alerts, ``models.changes`` and ``models.metrics`` on all non-volatile columns,
+floats within 1e-9 relative, and the current intervals in definition, day, status and rows, ignoring done days without
+rows.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ COMPARED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "events": (("event_id",), ("file_id", "line", "ingested_at")),
     "quarantine": (("file_id", "line", "entry", "stage"), ("written_at",)),
     "matches": (("match_id", "decision_ts"), ()),
+    "alerts": (("monitor", "ts"), ()),
 }
 MODELS = {"changes": ("model", "group_id", "ts", "kind"), "metrics": ("model", "group_id", "day")}
 

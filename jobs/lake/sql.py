@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
 
-SCHEMAS = ("raw", "events", "quarantine", "matches", "models", "ops")
+SCHEMAS = ("raw", "events", "quarantine", "matches", "models", "alerts", "ops")
 #: The view over the matches of all patterns; no pattern may have its name.
 ALL = "all"
 _CURRENT = "current_"
@@ -31,7 +31,7 @@ _TOKEN = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _KNOWN = {("ops", name): table for name, table in ops.ALL.items()} | {
-    ("models", table.name): table for table in (models.CHANGES, models.METRICS, models.STATE)
+    (table.schema, table.name): table for table in (models.CHANGES, models.METRICS, models.STATE, models.ALERTS)
 }
 
 

@@ -2,54 +2,38 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-from dataclasses import asdict, dataclass
-from datetime import date
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from jobs.days import US_PER_DAY
 from jobs.model_change.features import Feature, parse_features, parse_series
 from jobs.model_change.nodes import Node, fewest, parse_groups
 from jobs.model_change.reading import Section
+from jobs.model_change.series import ON_GAP, SHARED_KEYS, SeriesConfig, shared_values
 
 CONSTRAINTS = ("paper", "residual", "onesided", "energy", "matfrac")
 DETECTORS = ("local", "exact", "both")
 METRICS = ("coefficient", "prediction")
-ON_GAP = ("continue", "reset")
-AGGREGATES = ("last", "first", "mean", "sum", "min", "max")
 _KEYS = (
-    "description source start nodes groups response features intercept round window eps constraint detector metric "
-    "ridge penalise_intercept gls max_carry session_gap on_gap per_baseline per_Tmax count_from max_replay"
+    "nodes groups response features intercept window eps constraint detector metric ridge penalise_intercept gls "
+    "session_gap on_gap per_baseline per_Tmax count_from"
 ).split()
 
 
 @dataclass(frozen=True)
-class ModelConfig:
-    """One model, checked. Times in microseconds, counts in rounds.
+class ModelConfig(SeriesConfig):
+    """One model, checked; what `SeriesConfig` has, and:
 
-    ``groups`` maps a group's id to its ordered nodes; every group is a model of its own. ``ridge`` is the
-    matrix P of spec 4.1 (m x m, row-major) or None. ``phi`` is None (OLS), a number or ``"fit"``. ``eps`` is absolute,
-    or a share of the norm of the first model if ``eps_is_share``.
+    ``window`` is W, the warm-up if ``infinite``. ``ridge`` is the matrix P of spec 4.1 (m x m, row-major) or None.
+    ``phi`` is None (OLS), a number or ``"fit"``. ``eps`` is absolute, or a share of the norm of the first model if
+    ``eps_is_share``. ``per_longest`` is the longest period that the periodic baseline tries (None: half of the rounds);
+    metrics count rounds from number ``count_from`` on.
     """
 
-    name: str
-    file: str | None
-    description: str
-    source: str
-    start: date
-    groups: dict[str, tuple[Node, ...]]
-    response: Feature
-    features: tuple[Feature, ...]
     intercept: int | None
-    round_us: int
-    aggregate: str
-    min_nodes: int
     infinite: bool
-    window: int
     eps: float
     eps_is_share: bool
     constraint: str
@@ -57,34 +41,9 @@ class ModelConfig:
     metric: str
     ridge: tuple[tuple[float, ...], ...] | None
     phi: float | str | None
-    max_carry: int
-    session_gap_us: int | None
-    on_gap: str
     per_baseline: bool
     per_longest: int | None
     count_from: int
-    max_replay: int
-
-    @property
-    def feature_names(self) -> tuple[str, ...]:
-        """The coefficients' names in model order."""
-        return tuple(name for feature in self.features for name in feature.names)
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The event columns that rounds are made of, sorted."""
-        return tuple(sorted({f.of for f in (self.response, *self.features) if f.of is not None}))
-
-    def keys(self, group: str) -> tuple[str, ...]:
-        """The key values whose events ``group`` needs: its nodes, then the other keys its features name."""
-        own = tuple(dict.fromkeys(key for node in self.groups[group] for key in node.keys))
-        others = sorted({f.key for f in (self.response, *self.features) if f.key is not None} - set(own))
-        return (*own, *others)
-
-    @property
-    def all_keys(self) -> tuple[str, ...]:
-        """Every key value that some group needs, sorted."""
-        return tuple(sorted({key for group in self.groups for key in self.keys(group)}))
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -102,13 +61,6 @@ class ModelConfig:
                 "independent features of mean zero the local test would fail by noise alone"
             )
         return tuple(found)
-
-    @property
-    def definition_hash(self) -> str:
-        """Hash of everything that can change a result; not the description, nor ``max_replay`` (design §4)."""
-        told = {key: v for key, v in asdict(self).items() if key not in ("file", "description", "max_replay")}
-        text = json.dumps(told, sort_keys=True, default=str)
-        return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 def load_model(path: str | Path) -> ModelConfig:
@@ -130,18 +82,9 @@ def parse_model(content: dict[str, Any] | str, name: str = "model") -> ModelConf
 
 
 def _checked(name: str, top: Section) -> ModelConfig:
-    top.only(*_KEYS)
+    top.choice("kind", ("model",), "model")
+    top.only(*SHARED_KEYS, *_KEYS)
     groups = parse_groups(top)
-    smallest = min(fewest(nodes) for nodes in groups.values())
-    rounds = top.section("round", "a mapping with length, aggregate, min_nodes")
-    rounds.only("length", "aggregate", "min_nodes")
-    length = rounds.duration("length")
-    if US_PER_DAY % length:
-        rounds.fail("a whole number of rounds must fill a day", "length", hint="Allowed: 1 s, 1 min, 5 min, 1 h, ...")
-    min_nodes = rounds.whole("min_nodes", 1)
-    if min_nodes > smallest:
-        what = f"min_nodes is {min_nodes}, a group has at times no more than {smallest} nodes"
-        rounds.fail(what, "min_nodes", hint=f"Allowed: 1 to {smallest}.")
     features = parse_features(top)
     response = parse_series(top, top.values.get("response"), "response")
     _members(top, groups, features, response)
@@ -149,6 +92,8 @@ def _checked(name: str, top: Section) -> ModelConfig:
     intercept = _intercept(features)
     infinite, window = _window(top)
     ridge = _ridge(top, m, intercept)
+    shared = shared_values(top, name, groups, window, None)
+    smallest = min(fewest(nodes) for nodes in groups.values())
     if smallest * window < m and ridge is None:
         top.fail(
             f"{smallest} nodes x {window} rounds cannot determine {m} coefficients",
@@ -163,18 +108,10 @@ def _checked(name: str, top: Section) -> ModelConfig:
     if "per_Tmax" in top.values and not per_baseline:
         top.fail("per_Tmax needs per_baseline", "per_Tmax", hint="Set per_baseline: true, or leave per_Tmax out.")
     return ModelConfig(
-        name=name,
-        file=top.file,
-        description=top.text("description", ""),
-        source=top.text("source"),
-        start=top.day("start"),
-        groups=groups,
+        **shared,
         response=response,
         features=features,
         intercept=intercept,
-        round_us=length,
-        aggregate=rounds.choice("aggregate", AGGREGATES, "last"),
-        min_nodes=min_nodes,
         infinite=infinite,
         window=window,
         eps=eps,
@@ -184,13 +121,11 @@ def _checked(name: str, top: Section) -> ModelConfig:
         metric=top.choice("metric", METRICS, "coefficient"),
         ridge=ridge,
         phi=_phi(top),
-        max_carry=top.whole("max_carry", window, least=0),
         session_gap_us=session_gap,
         on_gap=top.choice("on_gap", ON_GAP, "continue"),
         per_baseline=per_baseline,
         per_longest=top.whole("per_Tmax", None),
         count_from=top.whole("count_from", 0, least=0),
-        max_replay=top.whole("max_replay", 60),
     )
 
 

@@ -17,6 +17,8 @@ from jobs.model_change.records import Settings, Trace
 from jobs.model_change.rounds import Chunk, Rounds
 from jobs.model_change.statistics import Array
 
+#: Condition of the nodes' average matrix above which a norm of coefficients is a poor measure (spec 3.3).
+_ILL_CONDITIONED = 1e3
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -61,6 +63,8 @@ class GroupMonitor:
         self.kernel = Kernel(settings_of(config, group, len(self.rounds.members.nodes) or None), values.get("kernel"))
         #: Rounds so far in which another machine's last bit could have decided otherwise (spec 6.7).
         self.near_ties = 0
+        #: What the first windows showed, one sentence each.
+        self.warnings: list[str] = []
         self.last_beta: Array | None = values.get("last_beta")
 
     @property
@@ -111,10 +115,22 @@ class GroupMonitor:
                 trace = self.kernel.feed(chunk.x, chunk.y, chunk.gap, anchor)
             first = False
             self.near_ties += int(trace.near_tie.sum())
+            self._look_at_condition(trace)
             traces.append((chunk, trace))
             if trace.counted[-1]:
                 self.last_beta = trace.beta[-1].copy()
         return traces
+
+    def _look_at_condition(self, trace: Trace) -> None:
+        """Coefficients of an ill-conditioned design say little each, and their norm hangs on the units (spec 3.3)."""
+        if self.config.metric == "coefficient" and any(event.kind == "init" for event in trace.events):
+            condition = self.kernel.condition
+            if condition > _ILL_CONDITIONED:
+                where = f" of group {self.group}" if self.group else ""
+                self.warnings.append(
+                    f"the design{where} has condition number {condition:.1e}: with metric: prediction eps is in units "
+                    "of the response and does not hang on the features' units"
+                )
 
     def _changes(self, chunk: Chunk, trace: Trace) -> list[dict[str, Any]]:
         found = []

@@ -89,6 +89,15 @@ class Kernel:
         st.x, st.y, st.gap = x[-keep:].copy(), y[-keep:].copy(), gap[-keep:].copy()
         return trace
 
+    @property
+    def condition(self) -> float:
+        """Condition number of the pooled matrix, ridge included, in the features' own coordinates."""
+        st = self.state
+        assert st.basis is not None and st.base_a is not None
+        inside = np.linalg.inv(st.basis.to_internal)
+        total = pooled((st.base_a + st.run_a)[None])[0] + self._penalty()
+        return float(np.linalg.cond(inside @ total @ inside.T))
+
     def _sums(self, z: Array, u: Array, gap: Array) -> tuple[Array, Array]:
         a, c = Moments(self.state.phi).dense(z, u, gap)
         return (a, c) if self.settings.by_node else (pooled(a[None]), pooled(c[None]))

@@ -10,16 +10,16 @@ import pyarrow.compute as pc
 
 from jobs.days import day_start_us
 from jobs.errors import InputError
-from jobs.model_change.config import ModelConfig
+from jobs.model_change.series import SeriesConfig
 
 
-def reduced_schema(config: ModelConfig) -> pa.Schema:
+def reduced_schema(config: SeriesConfig) -> pa.Schema:
     """key, round_us (start of the round, microseconds), and the model's event columns as numbers."""
     columns = [pa.field(name, pa.float64()) for name in config.columns]
     return pa.schema([pa.field("key", pa.string()), pa.field("round_us", pa.int64()), *columns])
 
 
-def reduce_rows(config: ModelConfig, rows: pa.Table | list[dict[str, Any]], key: str) -> pa.Table:
+def reduce_rows(config: SeriesConfig, rows: pa.Table | list[dict[str, Any]], key: str) -> pa.Table:
     """Aggregate events of any order into rounds.
 
     Args:
@@ -35,13 +35,17 @@ def reduce_rows(config: ModelConfig, rows: pa.Table | list[dict[str, Any]], key:
     table = rows if isinstance(rows, pa.Table) else pa.Table.from_pylist([{**r, **r.get("attrs", {})} for r in rows])
     if not len(table):
         return reduced_schema(config).empty_table()
-    for name in ("ts", key, *config.columns):
+    empty = config.missing_if_zero
+    for name in ("ts", key, *config.columns, *([empty] if empty else [])):
         if name not in table.column_names:
             raise InputError(f"the events have no column '{name}'", key=name, hint=f"They have {table.column_names}.")
     us = _micros(table["ts"])
     keys = pc.index_in(pc.cast(table[key], pa.string()), value_set=pa.array(config.all_keys, pa.string()))
     code = pc.fill_null(keys, -1).to_numpy(zero_copy_only=False)
-    wanted = np.flatnonzero((code >= 0) & (us >= day_start_us(config.start)))
+    known = (code >= 0) & (us >= day_start_us(config.start))
+    if empty:
+        known &= _numbers(table, empty) != 0
+    wanted = np.flatnonzero(known)
     number = us[wanted] // config.round_us
     tie = np.arange(len(wanted))
     if "event_id" in table.column_names:
@@ -61,12 +65,16 @@ def reduce_rows(config: ModelConfig, rows: pa.Table | list[dict[str, Any]], key:
         pa.array(number[starts] * config.round_us, pa.int64()),
     ]
     for name in config.columns:
-        try:
-            values = pc.cast(table[name], pa.float64()).to_numpy(zero_copy_only=False)[wanted]
-        except pa.ArrowInvalid as error:
-            raise InputError(f"the column '{name}' is not a number: {error}", key=name) from None
+        values = _numbers(table, name)[wanted]
         columns.append(pa.array(_aggregate(config.aggregate, values, starts), pa.float64()))
     return pa.Table.from_arrays(columns, schema=reduced_schema(config))
+
+
+def _numbers(table: pa.Table, name: str) -> np.ndarray:
+    try:
+        return pc.cast(table[name], pa.float64()).to_numpy(zero_copy_only=False)
+    except pa.ArrowInvalid as error:
+        raise InputError(f"the column '{name}' is not a number: {error}", key=name) from None
 
 
 def _micros(column: pa.ChunkedArray) -> np.ndarray:

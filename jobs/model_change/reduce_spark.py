@@ -6,11 +6,11 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from jobs.model_change.config import ModelConfig
 from jobs.model_change.reduce import reduced_schema
+from jobs.model_change.series import SeriesConfig
 
 
-def reduce_events(events: DataFrame, config: ModelConfig, key: str) -> pa.Table:
+def reduce_events(events: DataFrame, config: SeriesConfig, key: str) -> pa.Table:
     """The same rows as `reduce.reduce_rows`, computed by Spark.
 
     Sums and means add in the order of (ts, event_id), so that no partitioning shows in their last bits.
@@ -23,6 +23,8 @@ def reduce_events(events: DataFrame, config: ModelConfig, key: str) -> pa.Table:
     length = config.round_us
     round_us = F.expr(f"unix_micros(ts) - pmod(unix_micros(ts), {length})")
     mine = events.where(F.col(key).isin(*config.all_keys))
+    if config.missing_if_zero is not None:
+        mine = mine.where(~F.col(f"`{config.missing_if_zero}`").eqNullSafe(F.lit(0)))
     grouped = mine.groupBy(F.col(key).alias("key"), round_us.alias("round_us"))
     reduced = grouped.agg(*[_aggregate(config.aggregate, name).alias(name) for name in config.columns])
     return reduced.toArrow().cast(reduced_schema(config))

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs.model_change.carry import fill_forward
-from jobs.model_change.config import ModelConfig
 from jobs.model_change.features import Feature, values_of
 from jobs.model_change.membership import Membership, Switch
+from jobs.model_change.series import SeriesConfig
 from jobs.model_change.statistics import Array
 
 #: How the keys of a node come together: as the events of a round do, and else by their mean.
@@ -65,7 +65,7 @@ class Rounds:
         carry: where earlier rows stopped, from `carried`; None for the model's start.
     """
 
-    def __init__(self, config: ModelConfig, group: str, carry: dict[str, Any] | None = None):
+    def __init__(self, config: SeriesConfig, group: str, carry: dict[str, Any] | None = None):
         self.config = config
         self.nodes = config.groups[group]
         self.keys = config.keys(group)

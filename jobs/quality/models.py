@@ -26,7 +26,7 @@ _COUNTS = (
     "bytes", "max_error", "per_T", "per_T_mono",
 )  # fmt: skip
 _CHANGES_MEASURES = ("owned_day", "day_fits", "exceeded_fits")
-_METRICS_MEASURES = ("owned_day", "least_count", "guarantee_holds")
+METRICS_MEASURES = ("owned_day", "least_count", "guarantee_holds")
 #: A failure of these means rows that belong to no day of the run.
 _UNDATED = ("owned_day", "ts", "day")
 
@@ -50,7 +50,8 @@ def _guarantee_holds(error: float | None, bound: float | None) -> bool:
     return error is None or (bound is not None and error <= bound * (1 + ROOM))
 
 
-def _day_text(days: pa.ChunkedArray) -> pa.ChunkedArray:
+def day_text(days: pa.ChunkedArray) -> pa.ChunkedArray:
+    """UTC days as texts."""
     return pc.cast(pc.cast(days, pa.date32()), pa.string())
 
 
@@ -62,7 +63,7 @@ def changes_measures(staged: pa.Table, eps: float | Mapping[str, float]) -> pa.T
     fits = [_exceeded_fits(*row) for row in zip(*columns, strict=True)]
     day = pc.cast(staged["ts"], pa.date32())
     return (
-        staged.append_column("owned_day", _day_text(day))
+        staged.append_column("owned_day", day_text(day))
         .append_column("day_fits", pc.equal(staged["event_date"], day))
         .append_column("exceeded_fits", pa.array(fits, pa.bool_()))
     )
@@ -76,7 +77,7 @@ def metrics_measures(staged: pa.Table, eps: float | Mapping[str, float]) -> pa.T
     columns = (staged["max_error"].to_pylist(), _bounds(staged["group_id"], eps))
     holds = [_guarantee_holds(*row) for row in zip(*columns, strict=True)]
     return (
-        staged.append_column("owned_day", _day_text(staged["day"]))
+        staged.append_column("owned_day", day_text(staged["day"]))
         .append_column("least_count", counts)
         .append_column("guarantee_holds", pa.array(holds, pa.bool_()))
     )
@@ -109,20 +110,42 @@ def audit_models(
     outcome: dict[date, str | None] = dict.fromkeys(owned)
     for template, table, rows, added in (
         ("models_changes", CHANGES, changes_measures(changes, eps), _CHANGES_MEASURES),
-        ("models_metrics", METRICS, metrics_measures(metrics, eps), _METRICS_MEASURES),
+        ("models_metrics", METRICS, metrics_measures(metrics, eps), METRICS_MEASURES),
     ):
-        for day, reason in _table(audit, template, table, rows, model, owned, added).items():
+        for day, reason in audit_table(audit, template, table, rows, model, owned, added, KINDS).items():
             outcome[day] = outcome[day] or reason
     return outcome
 
 
-def _table(
-    audit: Audit, template: str, table: Table, rows: pa.Table, model: str, owned: list[date], added: Sequence[str]
+def audit_table(
+    audit: Audit,
+    template: str,
+    table: Table,
+    rows: pa.Table,
+    model: str,
+    owned: list[date],
+    added: Sequence[str],
+    kinds: Sequence[str],
 ) -> dict[date, str | None]:
+    """Run one suite on the rows of one table, on each day by itself if it fails on all.
+
+    Args:
+        audit: the application's audit.
+        template: the suite's file in ``expectations/``.
+        table: the table that the rows are for.
+        rows: staged rows with the columns ``added``.
+        model: name of the model or monitor.
+        owned: the UTC days that the run owns, sorted.
+        added: measures that the suite tests.
+        kinds: values that the column ``kind`` may have.
+
+    Returns:
+        day → ``None`` if it passed, else one line naming the broken expectation with an example row.
+    """
     params: dict[str, Any] = {
         "model": model,
         "columns": [*table.column_names, *added],
-        "kinds": list(KINDS),
+        "kinds": list(kinds),
         "days": [day.isoformat() for day in owned],
     }
     frame = nullable(rows)

@@ -8,15 +8,19 @@ from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from jobs.days import Days, day_of_us
 from jobs.lake import ops, tables
+from jobs.model_change.config import ModelConfig
+from jobs.model_change.threshold_config import ThresholdConfig
 from jobs.paths import Home
 from jobs.quality.accounting import audit_accounting
+from jobs.quality.alerts import audit_alerts
 from jobs.quality.audit import Audit
 from jobs.quality.matches import audit_matches
 from jobs.quality.models import audit_models
-from schemas.models import CHANGES, METRICS
+from schemas.models import ALERTS, CHANGES, METRICS
 from schemas.table import Table
 
 if TYPE_CHECKING:
@@ -100,11 +104,15 @@ def models(audit: Audit, loaded: Sequence[LoadedModel], days: Days) -> Iterator[
         own = published_days(audit.home, model.definition.name, days)
         if not own:
             continue
-        changes, metrics = (
-            _rows_of(audit.home, table, [("model", "=", model.config.name), (day, "in", own)])
-            for table, day in ((CHANGES, "event_date"), (METRICS, "day"))
-        )
-        found = audit_models(audit, model.config.name, changes, metrics, own, _eps(audit.home, model))
+        name = model.config.name
+        metrics = _rows_of(audit.home, METRICS, [("model", "=", name), ("day", "in", own)])
+        if isinstance(model.config, ThresholdConfig):
+            alerts = _rows_of(audit.home, ALERTS, [("monitor", "=", name)])
+            alerts = alerts.filter(pc.is_in(pc.cast(alerts["ts"], pa.date32(), safe=False), pa.array(own)))
+            found = audit_alerts(audit, name, alerts, metrics, own, model.config.threshold)
+        else:
+            changes = _rows_of(audit.home, CHANGES, [("model", "=", name), ("event_date", "in", own)])
+            found = audit_models(audit, name, changes, metrics, own, _eps(audit.home, model))
         yield Outcome(model.definition.name, tuple(own), {d: why for d, why in found.items() if why is not None})
 
 
@@ -119,11 +127,13 @@ def _eps(home: Home, model: LoadedModel) -> float | dict[str, float]:
     """The threshold in force per group; one that is a share of the first model is kept in the state, frozen."""
     from jobs.model_change.daily import GroupMonitor
 
-    if not model.config.eps_is_share:
-        return model.config.eps
+    config = model.config
+    assert isinstance(config, ModelConfig)
+    if not config.eps_is_share:
+        return config.eps
     if not tables.exists(home, "models", "state"):
         return {}
     rows = tables.arrow(home, "models", "state", filters=[("model", "=", model.config.name)]).to_pylist()
     newest = {row["group_id"]: row["state"] for row in sorted(rows, key=lambda row: row["day"])}
-    known = {group: GroupMonitor(model.config, group, state).eps for group, state in newest.items()}
+    known = {group: GroupMonitor(config, group, state).eps for group, state in newest.items()}
     return {group: eps for group, eps in known.items() if eps is not None}

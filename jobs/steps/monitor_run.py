@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -22,15 +23,17 @@ from jobs.lake.session import spark_session
 from jobs.lake.staleness import fingerprint
 from jobs.lake.types import spark_schema
 from jobs.model_catalog import load_models
-from jobs.model_change.daily import GroupMonitor
+from jobs.model_change.definitions import result_table, start
 from jobs.model_change.library import by_day
 from jobs.model_change.reduce import reduced_schema
 from jobs.model_change.reduce_spark import reduce_events
+from jobs.model_change.threshold_config import ThresholdConfig
 from jobs.paths import Home
 from jobs.quality import Audit, audit_models, warm_up
+from jobs.quality.alerts import audit_alerts
 from jobs.steps.common import discard, one_line, record_failure, staging_folder
 from jobs.steps.monitor import STEP, Replay
-from schemas.models import CHANGES, METRICS, STATE
+from schemas.models import METRICS, STATE
 from schemas.table import Table
 
 
@@ -66,21 +69,30 @@ def _run_model(
     spark: SparkSession, home: Home, pinned: Pinned, item: Replay, audit: Audit, run_id: str, result: dict[str, Any]
 ) -> None:
     definition, config = item.model.definition, item.model.config
+    table = result_table(config)
     log: dict[str, Any] = {"source": config.source, "step": STEP, "definition": definition.name, "days": item.days}
     path = staging_folder(home, run_id, config.name)
 
     with phase(home, run_id, phase="monitor", **log) as row:
         reduced = _rounds(spark, home, pinned, item)
-        rows, eps = replay(item, reduced)
-        made = {t.name: pa.Table.from_pylist(rows[t.name], schema=t.arrow()) for t in (CHANGES, METRICS, STATE)}
-        for table in (CHANGES, METRICS):
-            _stage(spark, table, made[table.name], f"{path}/{table.name}")
-        row.rows_in, row.rows_out = len(reduced), len(rows["changes"]) + len(rows["metrics"])
+        outcome = replay(item, reduced)
+        made = {
+            t.path_name: pa.Table.from_pylist(outcome.rows[t.path_name], schema=t.arrow())
+            for t in (table, METRICS, STATE)
+        }
+        found, metrics = made[table.path_name], made[METRICS.path_name]
+        _stage(spark, table, found, f"{path}/{table.name}")
+        _stage(spark, METRICS, metrics, f"{path}/{METRICS.name}")
+        row.rows_in, row.rows_out = len(reduced), len(found) + len(metrics)
+        row.reason = "; ".join(outcome.remarks)[:1000] or None
 
     with phase(home, run_id, phase="audit", **log) as row:
-        row.rows_in = len(rows["changes"]) + len(rows["metrics"])
-        outcome = audit_models(audit, config.name, made["changes"], made["metrics"], item.days, eps)
-        broken = {day: reason for day, reason in outcome.items() if reason is not None}
+        row.rows_in = len(found) + len(metrics)
+        if isinstance(config, ThresholdConfig):
+            passed = audit_alerts(audit, config.name, found, metrics, item.days, config.threshold)
+        else:
+            passed = audit_models(audit, config.name, found, metrics, item.days, outcome.eps)
+        broken = {day: reason for day, reason in passed.items() if reason is not None}
         if broken:
             row.reason = "; ".join(f"{day}: {reason}" for day, reason in sorted(broken.items()))[:1000]
 
@@ -89,13 +101,14 @@ def _run_model(
             spark,
             home,
             definition,
-            made["changes"],
-            made["metrics"],
-            made["state"],
+            found,
+            metrics,
+            made[STATE.path_name],
             item.fingerprints,
-            outcome,
+            passed,
             run_id,
             recheck=lambda: _fingerprints_now(home, item),
+            table=table,
         )
         row.rows_out = published.added + published.changed + published.withdrawn
     result["days"] += len(published.days_done)
@@ -121,27 +134,43 @@ def _rounds(spark: SparkSession, home: Home, pinned: Pinned, item: Replay) -> pa
     return reduce_events(wanted, config, item.model.source.key)
 
 
-def replay(item: Replay, reduced: pa.Table) -> tuple[dict[str, list[dict[str, Any]]], dict[str, float]]:
-    """Run every group of a model over the days.
+@dataclass
+class Outcome:
+    """What a replay gave.
 
-    Returns:
-        rows by table name (``changes``, ``metrics``, ``state``), and the threshold in force per group where known.
+    Args:
+        rows: rows by path name of their table.
+        eps: the threshold in force per group where known.
+        remarks: what the model should make its owner think about, one sentence each.
     """
+
+    rows: dict[str, list[dict[str, Any]]]
+    eps: dict[str, float]
+    remarks: list[str]
+
+
+def replay(item: Replay, reduced: pa.Table) -> Outcome:
+    """Run every group of a model over the days."""
     config = item.model.config
-    rows: dict[str, list[dict[str, Any]]] = {"changes": [], "metrics": [], "state": []}
-    eps: dict[str, float] = {}
+    table = result_table(config)
+    outcome = Outcome({t.path_name: [] for t in (table, METRICS, STATE)}, {}, list(config.warnings))
     first = max(item.days.start, config.start)
+    near_ties = 0
     for group in config.groups:
-        run = GroupMonitor(config, group, item.snapshots.get(group))
+        run = start(config, group, item.snapshots.get(group))
         for day, part in by_day(reduced, first, max(first, item.days.end)):
-            changes, metrics = run.day(day, part)
-            rows["changes"] += changes
-            rows["metrics"] += [metrics] if metrics else []
+            found, metrics = run.day(day, part)
+            outcome.rows[table.path_name] += found
+            outcome.rows[METRICS.path_name] += [metrics] if metrics else []
             head = {"model": config.name, "group_id": group, "day": day, "fingerprint": item.fingerprints[day]}
-            rows["state"].append({**head, "state": run.snapshot()})
+            outcome.rows[STATE.path_name].append({**head, "state": run.snapshot()})
         if run.eps is not None:
-            eps[group] = run.eps
-    return rows, eps
+            outcome.eps[group] = run.eps
+        outcome.remarks += run.warnings
+        near_ties += run.near_ties
+    if near_ties:
+        outcome.remarks.append(f"{near_ties} decisions within 1e-9 of eps could fall otherwise on another machine")
+    return outcome
 
 
 def _stage(spark: SparkSession, table: Table, rows: pa.Table, path: str) -> None:

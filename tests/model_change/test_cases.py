@@ -10,7 +10,7 @@ import pytest
 from tests.monitor_cases import run_monitor_case
 
 _FILE = json.loads((Path(__file__).parent.parent / "cases" / "monitor-cases.json").read_text())
-_NOT_YET = {"threshold", "variance_zone", "sign_test", "dynamic_sync", "box_zones"}
+_NOT_YET = {"variance_zone", "sign_test", "dynamic_sync", "box_zones"}
 
 
 @pytest.mark.parametrize("case", _FILE["cases"], ids=lambda case: case["id"])

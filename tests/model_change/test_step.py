@@ -3,54 +3,26 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import shutil
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 
 from jobs.days import Days
 from jobs.errors import AuditFailed, DefinitionError, InputError, UsageError
-from jobs.lake import ops, tables
+from jobs.lake import tables
 from jobs.lake.event_days import EventDays
 from jobs.lake.staleness import StatusRow, fingerprint, status_rows
 from jobs.model_catalog import load_models
+from jobs.model_change import monitor as library
 from jobs.sources import load_sources
 from jobs.steps.monitor import monitor, plan_model
-from schemas.events import events_table
-
-SOURCE = """\
-key: sensor
-type: Reading
-zone: UTC
-attributes:
-  x: {type: double}
-  y: {type: double}
-identity: unique
-on_conflict: first
-formats:
-  - {name: csv, glob: '*.csv', header: [ts, sensor, x, y], time: {column: ts, format: '%Y-%m-%dT%H:%M:%S'},
-     map: {sensor: sensor, x: x, y: y}}
-"""
-MODEL = """\
-source: lab
-start: 2025-03-02
-nodes: [a, b]
-response: y
-features: [x]
-round: {length: 1 h}
-window: {sliding: 8}
-eps: 0.3
-max_replay: 5
-"""
-FIRST = date(2025, 3, 1)
-
-
-def day(i: int) -> date:
-    return FIRST + timedelta(days=i)
+from schemas.models import CHANGES, METRICS
+from tests.steps.history import MODEL, SOURCE, day, deliver
 
 
 @pytest.fixture
@@ -157,38 +129,22 @@ def readings(i: int, seed: int = 0) -> list[dict]:
         for key in ("a", "b"):
             x = float(rng.normal())
             ts = datetime.combine(day(i), datetime.min.time(), UTC) + timedelta(hours=hour, minutes=3)
-            event_id = hashlib.md5(f"{key}{ts}".encode()).hexdigest()
             y = (1.0 if i < 4 else 2.0) * x + 0.05 * float(rng.normal())
-            rows.append({"event_id": event_id, "type": "Reading", "sensor": key, "ts": ts, "seq": 0, "x": x, "y": y,
-                         "event_date": day(i)})  # fmt: skip
+            rows.append({"event_id": f"{key}{ts:%d%H}".zfill(32), "type": "Reading", "sensor": key, "ts": ts, "seq": 0,
+                         "x": x, "y": y, "event_date": day(i)})  # fmt: skip
     return rows
-
-
-def deliver(spark, lab, contents: dict[int, list[dict]]) -> None:
-    """What an ingest leaves: the events of whole days, replaced, and their checksums."""
-    table = events_table(load_sources(lab)["lab"])
-    tables.ensure_table(lab, table)
-    from jobs.lake.types import spark_schema
-
-    arrow = pa.Table.from_pylist([row for rows in contents.values() for row in rows], schema=table.arrow())
-    frame = spark.createDataFrame(arrow, spark_schema(table.arrow())).coalesce(1)
-    days = ", ".join(f"'{day(i)}'" for i in contents)
-    writer = frame.write.format("delta").mode("overwrite").option("replaceWhere", f"event_date IN ({days})")
-    writer.save(lab.table("events", "lab"))
-    version = tables.version(lab, "events", "lab")
-    ops.append(lab, "event_days", [
-        {"source": "lab", "day": day(i), "status": "complete", "rows": len(rows), "events_version": version,
-         "checksum": hashlib.md5(repr(rows).encode()).hexdigest()}
-        for i, rows in contents.items()
-    ], "ingest")  # fmt: skip
 
 
 def published(lab) -> dict[str, list[dict]]:
     found = {}
     for name in ("changes", "metrics", "state"):
         rows = tables.arrow(lab, "models", name).to_pylist()
-        found[name] = sorted(rows, key=lambda row: [str(row.get(key)) for key in ("day", "ts", "kind")])
+        found[name] = sorted(rows, key=_by_time)
     return found
+
+
+def _by_time(row: dict) -> list[str]:
+    return [str(row.get(key)) for key in ("day", "ts", "kind")]
 
 
 def states(lab) -> str:
@@ -199,8 +155,8 @@ def states(lab) -> str:
 def test_any_history_ends_in_the_tables_of_one_pass(lab, spark, monkeypatch, tmp_path):
     from jobs.steps import monitor_run
 
-    kept = {i: readings(i) for i in range(1, 7)}
-    deliver(spark, lab, {1: readings(1, seed=9), 2: kept[2]})
+    kept = {i: readings(i) for i in range(1, 6)}
+    deliver(lab, {1: readings(1, seed=9), 2: kept[2]})
     first = monitor(lab, "lab", Days(day(1), day(3)), run_id="r1")
     assert first["days"] == 2 and first["models"] == 1 and states(lab) == "dd"
 
@@ -208,42 +164,80 @@ def test_any_history_ends_in_the_tables_of_one_pass(lab, spark, monkeypatch, tmp
         patch.setattr(monitor_run, "spark_session", lambda *a, **k: pytest.fail("a JVM was started"))
         assert monitor(lab, "lab", Days(day(1), day(3)), run_id="r2")["days"] == 0
 
-    deliver(spark, lab, {1: kept[1], 3: kept[3]})  # day 1 is corrected, day 3 arrives
-    assert states(lab) == "ssm"
-    assert monitor(lab, "lab", Days(day(3), day(4)), run_id="r3")["days"] == 3 and states(lab) == "ddd"
-
-    monkeypatch.setattr(monitor_run, "audit_models", lambda *a: {d: "broken" if d == day(5) else None for d in a[4]})
-    deliver(spark, lab, {i: kept[i] for i in (4, 5, 6)})
-    with pytest.raises(AuditFailed, match="first 2025-03-06: broken"):
-        monitor(lab, "lab", Days(day(4), day(7)), run_id="r4")
-    assert states(lab) == "ddddfm"
-    assert {row["day"] for row in published(lab)["metrics"]} == {day(i) for i in range(1, 5)}
+    # Days 3 and 4 go on from the state of day 2, and the audit of day 4 fails.
+    monkeypatch.setattr(monitor_run, "audit_models", lambda *a: {d: "broken" if d == day(4) else None for d in a[4]})
+    deliver(lab, {i: kept[i] for i in (3, 4)})
+    with pytest.raises(AuditFailed, match="first 2025-03-05: broken"):
+        monitor(lab, "lab", Days(day(4), day(5)), run_id="r3")
+    assert states(lab) == "dddf"
+    assert {row["day"] for row in published(lab)["metrics"]} == {day(i) for i in range(1, 4)}
     monkeypatch.setattr(monitor_run, "audit_models", lambda *a: dict.fromkeys(a[4]))
 
-    shutil.rmtree(Path(lab.table("models", "state")))  # the cache is lost: all is replayed, nothing else changes
-    last = monitor(lab, "lab", Days(day(6), day(7)), run_id="r5")
-    assert last["days"] == 6 and last["changed"] == last["withdrawn"] == 0 and states(lab) == "dddddd"
+    # Day 1 is corrected, so all days are stale; the cache is lost besides, and day 5 arrives.
+    deliver(lab, {1: kept[1], 5: kept[5]})
+    assert states(lab) == "ssssm"
+    shutil.rmtree(Path(lab.table("models", "state")))
+    last = monitor(lab, "lab", Days(day(5), day(6)), run_id="r4")
+    assert last["days"] == 5 and states(lab) == "ddddd"
 
-    other = dataclasses.replace(lab, root=tmp_path / "other", lake=str(tmp_path / "other" / "lake"))
-    deliver(spark, other, kept)
-    monitor(other, "lab", Days(day(1), day(7)), run_id="r6")
-    assert published(lab) == published(other)
+    # The library, given all rows at once, is the one pass.
+    rows = [row for of_day in kept.values() for row in of_day]
+    whole = library(lab.config / "models" / "slope.yaml", rows, key="sensor")
+    for table, found in ((CHANGES, whole.changes), (METRICS, whole.metrics)):
+        wanted = sorted(found.to_pylist(), key=_by_time)
+        assert published(lab)[table.name] == wanted
     assert any(row["kind"] == "change" and row["event_date"] >= day(4) for row in published(lab)["changes"])
     state = published(lab)["state"]
-    assert len(state) == 6
+    assert len(state) == 5 and {"": state[-1]["state"]} == whole.state
     now = EventDays.load(lab, "lab")
     assert all(row["fingerprint"] == fingerprint(the_model(lab).definition, row["day"], now) for row in state)
 
 
-@pytest.mark.parametrize("how", ["last", "first", "mean", "sum", "min", "max"])
-def test_spark_reduces_as_the_library_does(lab, spark, how):
+THRESHOLD = """\
+kind: threshold
+source: lab
+start: 2025-03-02
+nodes: [a, b]
+value: x
+threshold: 0.1
+round: {length: 1 h}
+"""
+
+
+def test_a_threshold_monitor_is_published_audited_and_validated(lab, spark):
+    from jobs.quality import Audit
+    from jobs.quality import published as gate
+
+    (lab.config / "models" / "slope.yaml").write_text(THRESHOLD)
+    rows = [row for i in (1, 2) for row in readings(i)]
+    deliver(lab, {1: readings(1), 2: readings(2)})
+    monitor(lab, "lab", Days(day(1), day(2)), run_id="r1")
+    monitor(lab, "lab", Days(day(2), day(3)), run_id="r2")
+    whole = library(lab.config / "models" / "slope.yaml", rows, key="sensor")
+    assert len(whole.alerts) > 6
+    assert tables.arrow(lab, "alerts", "threshold").sort_by("ts").to_pylist() == [
+        {**row, "monitor": "slope"} for row in whole.alerts.to_pylist()
+    ]
+    assert tables.arrow(lab, "models", "metrics").sort_by("day").to_pylist() == whole.metrics.to_pylist()
+    assert not tables.exists(lab, "models", "changes") and states(lab) == "dd"
+    (outcome,) = gate.models(Audit(lab), [the_model(lab)], Days(day(0), day(3)))
+    assert outcome.days == (day(1), day(2)) and not outcome.broken
+    DeltaTable(lab.table("alerts", "threshold")).update({"kind": "'below'"})
+    (outcome,) = gate.models(Audit(lab), [the_model(lab)], Days(day(0), day(3)))
+    assert sorted(outcome.broken) == [day(1), day(2)]
+
+
+def test_spark_reduces_as_the_library_does(lab, spark):
     from jobs.model_change.config import parse_model
     from jobs.model_change.reduce import reduce_rows
     from jobs.model_change.reduce_spark import reduce_events
 
-    config = parse_model(MODEL.replace("length: 1 h", f"length: 6 h, aggregate: {how}"))
     rows = readings(1) + readings(2) + [{**readings(2)[5], "event_id": "0" * 32, "x": None}]
+    rows = [{**row, "n": i % 5} for i, row in enumerate(rows)]
     table = pa.Table.from_pylist(rows)
-    frame = spark.createDataFrame(table.to_pandas()).repartition(4)
-    found = reduce_events(frame, config, "sensor").sort_by([("key", "ascending"), ("round_us", "ascending")])
-    assert found.equals(reduce_rows(config, table, "sensor"))
+    frame = spark.createDataFrame(table.to_pandas()).repartition(2).persist()
+    for how in ("last", "first", "mean", "sum", "min", "max"):
+        config = parse_model(MODEL.replace("length: 1 h", f"length: 6 h, aggregate: {how}") + "missing_if_zero: n\n")
+        found = reduce_events(frame, config, "sensor").sort_by([("key", "ascending"), ("round_us", "ascending")])
+        assert found.equals(reduce_rows(config, table, "sensor")), how
+    frame.unpersist()

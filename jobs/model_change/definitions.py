@@ -1,0 +1,53 @@
+"""The kinds of file in ``dags/config/models/``: linear models, and threshold monitors (``kind: threshold``)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from jobs.model_change.config import ModelConfig, load_model, parse_model
+from jobs.model_change.daily import GroupMonitor
+from jobs.model_change.reading import Section
+from jobs.model_change.threshold_config import ThresholdConfig, checked_threshold
+from jobs.model_change.threshold_daily import ThresholdRun
+from schemas.models import ALERTS, CHANGES
+from schemas.table import Table
+
+Config = ModelConfig | ThresholdConfig
+KINDS = ("model", "threshold")
+
+
+def load_definition(path: str | Path) -> Config:
+    """The model or threshold monitor in one YAML file; its name is the file's stem.
+
+    Raises:
+        DefinitionError: naming file, line, key and the allowed values.
+    """
+    top = Section.read(Path(path))
+    if top.choice("kind", KINDS, "model") == "threshold":
+        return checked_threshold(Path(path).stem, top)
+    return load_model(path)
+
+
+def parse_definition(content: dict[str, Any] | str, name: str = "model") -> Config:
+    """A model or threshold monitor from a mapping or a YAML text.
+
+    Raises:
+        DefinitionError: as `load_definition`.
+    """
+    top = Section.of(content)
+    if top.choice("kind", KINDS, "model") == "threshold":
+        return checked_threshold(name, top)
+    return parse_model(content, name)
+
+
+def start(config: Config, group: str, snapshot: str | None = None) -> GroupMonitor | ThresholdRun:
+    """What runs a group of a definition day by day, from a snapshot or from its start."""
+    if isinstance(config, ThresholdConfig):
+        return ThresholdRun(config, group, snapshot)
+    return GroupMonitor(config, group, snapshot)
+
+
+def result_table(config: Config) -> Table:
+    """The table that a definition's findings are published in."""
+    return ALERTS if isinstance(config, ThresholdConfig) else CHANGES

@@ -1,0 +1,158 @@
+"""The average-threshold monitor: its alerts are those of a direct test of the mean (spec 7)."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jobs.errors import DefinitionError
+from jobs.model_change import monitor
+from jobs.model_change.definitions import load_definition
+from jobs.model_change.threshold import ThresholdMonitor
+from schemas.models import ALERTS, METRICS
+
+START = datetime(2025, 3, 1, tzinfo=UTC)
+
+
+def crossings(below):
+    """(round, kind) of the first round below, the first not below after it, and so on."""
+    found, now = [], False
+    for t, here in enumerate(below):
+        if here != now:
+            found.append((t, "below" if here else "recovered"))
+            now = here
+    return found
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 10**6), k=st.integers(1, 6), spread=st.sampled_from([0.5, 3.0, 10.0]),
+    cuts=st.lists(st.integers(1, 90), max_size=5),
+)  # fmt: skip
+def test_alerts_are_those_of_the_mean_and_every_message_is_paid_for(seed, k, spread, cuts):
+    rng = np.random.default_rng(seed)
+    level = 53.0
+    values = level + 4 * np.sin(np.arange(200) / 15)[:, None] + spread * rng.normal(size=(200, k))
+    run, found, up, down, at = ThresholdMonitor.start(level, k), [], [], [], 0
+    for stop in [*sorted(cuts), 200]:
+        part, *sent = run.feed(values[at:stop])
+        found += [(c, at + c.at) for c in part]
+        up, down, at = [*up, *sent[0]], [*down, *sent[1]], max(at, stop)
+    mean = values.mean(axis=1)
+    assert [(t, c.signal) for c, t in found if c.signal] == crossings(mean < level)
+    thresholds, asked = np.full(k, level), {t: c for c, t in found}
+    below = False
+    for t in range(200):
+        c = asked.get(t)
+        if below:
+            assert up[t] == k and down[t] == k + (k if c else 0)
+        elif c is None:
+            assert (values[t] >= thresholds).all() and mean[t] >= level - 1e-9 and up[t] == down[t] == 0
+        else:
+            # The violators speak, the others are asked in ascending order, and nobody more than needed.
+            assert c.violators == tuple(np.flatnonzero(values[t] < thresholds))
+            others = [j for j in range(k) if j not in c.violators]
+            extra = len(c.collected) - len(c.violators)
+            assert c.collected == (*c.violators, *others[:extra])
+            spare = [
+                values[t, list(c.collected[: len(c.violators) + i])].sum()
+                - thresholds[list(c.collected[: len(c.violators) + i])].sum()
+                for i in range(extra + 1)
+            ]
+            assert all(s < 1e-9 for s in spare[:-1]) and (spare[-1] > -1e-9) == c.balanced
+            assert up[t] == len(c.collected) and down[t] == extra + (len(c.collected) if c.balanced else 0)
+            if c.balanced:
+                lifted = values[t, list(c.collected)] - c.thresholds[list(c.collected)]
+                np.testing.assert_allclose(lifted, spare[-1] / len(c.collected), atol=1e-9)
+        if c is not None:
+            thresholds, below = c.thresholds, (c.signal == "below") or (below and c.signal is None)
+            np.testing.assert_allclose(thresholds.sum(), k * level, rtol=1e-12)
+
+
+def readings(seed=0, hours=72):
+    rng = np.random.default_rng(seed)
+    rows = []
+    for h in range(hours):
+        for i, key in enumerate("abc"):
+            count = int(rng.integers(0, 4))
+            speed = 53 + 6 * np.sin(h / 9) + 3 * float(rng.normal()) + i
+            if rng.random() < 0.95:
+                rows.append({"key": key, "ts": START + timedelta(hours=h), "velocity": speed, "vehicles": count})
+    return rows
+
+
+CONTENT = {
+    "kind": "threshold", "source": "s", "start": "2025-03-01", "nodes": ["a", "b", "c"], "value": "velocity",
+    "threshold": 54, "missing_if_zero": "vehicles", "round": {"length": "1 h"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_days_of_a_monitor_equal_the_direct_mean(weighted):
+    content = {**CONTENT, "weight": "vehicles"} if weighted else CONTENT
+    rows = readings()
+    found = monitor(content, rows)
+    last, means = {}, []
+    for h in range(72):
+        last |= {r["key"]: r for r in rows if r["ts"] == START + timedelta(hours=h) and r["vehicles"]}
+        if len(last) < 3 or not any(r["ts"] == START + timedelta(hours=h) and r["vehicles"] for r in rows):
+            continue
+        now = [last[key] for key in "abc"]
+        weights = [r["vehicles"] if weighted else 1 for r in now]
+        means.append((h, sum(w * r["velocity"] for w, r in zip(weights, now, strict=True)) / sum(weights)))
+    wanted = [(means[t][0], kind, means[t][1]) for t, kind in crossings([mean < 54 for _, mean in means])]
+    assert len(wanted) >= 3
+    alerts = found.alerts.to_pylist()
+    assert [(int((r["ts"] - START) / timedelta(hours=1)), r["kind"]) for r in alerts] == [w[:2] for w in wanted]
+    np.testing.assert_allclose([r["mean"] for r in alerts], [w[2] for w in wanted], rtol=1e-12)
+    assert all(r["n_collected"] == 3 and r["monitor"] == "model" for r in alerts)
+    assert found.alerts.schema == ALERTS.arrow() and found.metrics.schema == METRICS.arrow() and not len(found.changes)
+    for row in found.metrics.to_pylist():
+        assert row["group_id"] == "" and row["rounds"] + row["rounds_skipped"] == 24
+        assert row["normalized_up"] == row["reports_up"] / (3 * row["rounds"])
+    result, pieces = None, []
+    for day in (2, 3, 4):
+        result = monitor(content, rows, until=date(2025, 3, day), after=result)
+        pieces.append(result)
+    assert pa.concat_tables(p.alerts for p in pieces).equals(found.alerts) and result.state == found.state
+    assert pa.concat_tables(p.metrics for p in pieces).equals(found.metrics)
+
+
+GOOD = """\
+kind: threshold
+source: s
+start: 2025-03-01
+nodes: [a, b]
+value: velocity
+threshold: 50
+round: {length: 1 min}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "key", "line", "hint"),
+    [
+        ("kind: threshold", "kind: average", "kind", 1, "model, threshold"),
+        ("threshold: 50", "threshold: low", "threshold", 6, "finite number"),
+        ("threshold: 50\n", "", "threshold", 1, "a number"),
+        ("nodes: [a, b]\n", "groups: {x: [a]}\n", "groups", 4, "nodes"),
+        ("[a, b]", "[a, {name: b, keys: [b], from: 2025-04-01}]", "nodes.1", 4, "from and to"),
+        ("value: velocity\n", "", "value", 1, "column name"),
+        ("threshold: 50", "threshold: 50\neps: 1", "eps", 7, "threshold"),
+        ("threshold: 50", "threshold: 50\nmissing_if_zero: 3", "missing_if_zero", 7, "text"),
+    ],
+)
+def test_errors_say_where_and_what_is_allowed(tmp_path, old, new, key, line, hint):
+    assert old in GOOD
+    path = tmp_path / "wrong.yaml"
+    path.write_text(GOOD.replace(old, new, 1))
+    with pytest.raises(DefinitionError) as caught:
+        load_definition(path)
+    error = caught.value
+    assert (error.file, error.line, error.key) == (str(path), line, key)
+    assert hint in f"{error.what} {error.hint}"
