@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,10 @@ from jobs.errors import DefinitionError
 #: Place of a value inside the document: keys and list positions from the top.
 Place = tuple[str | int, ...]
 
-_KINDS = {str: "a text", bool: "true or false", int: "a whole number", float: "a number", list: "a list", dict: "a map"}
+_KINDS = {
+    str: "a text", bool: "true or false", int: "a whole number", float: "a number", list: "a list", dict: "a map",
+    date: "a day such as 2025-01-31",
+}  # fmt: skip
 
 
 class Section:

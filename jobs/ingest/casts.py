@@ -33,12 +33,16 @@ class Cast(NamedTuple):
 
 
 class Wall(NamedTuple):
-    """Times as read: microseconds (int64, 0 where bad or missing), whether each is UTC already, and what failed."""
+    """Times as read: microseconds (int64, 0 where not known), whether each is UTC already, and what failed.
+
+    ``beyond`` are numbers that are no time of any calendar, since they are too large.
+    """
 
     micros: np.ndarray
     is_utc: np.ndarray
     bad: np.ndarray
     missing: np.ndarray
+    beyond: np.ndarray
 
 
 def clean(texts: pa.Array, nulls: tuple[str, ...]) -> pa.Array:
@@ -124,6 +128,9 @@ def times(texts: pa.Array, form: str, day_us: int | None = None) -> Wall:
         texts: cleaned texts.
         form: ``iso``, a strptime format, or a key of ``EPOCHS``.
         day_us: wall microseconds of the file's date, for times of day.
+
+    Digits finer than a microsecond are cut off, never rounded: no time moves into the next second or day. Numbers are
+    read as doubles, which do not hold every decimal, and so go to the nearest microsecond.
     """
     missing = pc.is_null(texts).to_numpy(zero_copy_only=False)
     if form in EPOCHS:
@@ -145,7 +152,7 @@ def times(texts: pa.Array, form: str, day_us: int | None = None) -> Wall:
         bad |= ~has_offset & ~missing
     micros = parsed.to_numpy().astype("datetime64[us]").astype(np.int64)
     micros = np.where(bad | missing, 0, micros - offset_us)
-    return Wall(micros, has_offset, bad, missing)
+    return Wall(micros, has_offset, bad, missing, np.zeros(len(texts), bool))
 
 
 def _epochs(texts: pa.Array, form: str, day_us: int | None, missing: np.ndarray) -> Wall:
@@ -153,16 +160,16 @@ def _epochs(texts: pa.Array, form: str, day_us: int | None, missing: np.ndarray)
     # Integers beyond 2^53 do not occur in these units; a double holds every microsecond until the year 2255.
     numbers = cast.values.fill_null(0.0).to_numpy(zero_copy_only=False)
     scaled = np.round(numbers * EPOCHS[form])
-    bad = cast.bad | (scaled < _FIRST_US) | (scaled > _LAST_US)
+    bad, beyond = cast.bad, (scaled < _FIRST_US) | (scaled > _LAST_US)
     of_day = form.endswith("_of_day")
     if of_day:
         # Leap seconds and a day of 25 hours still fit; anything further belongs to another file.
-        bad |= (numbers < 0) | (scaled > 25 * 60 * _US_PER_MINUTE)
-    micros = np.where(bad | missing, 0, scaled).astype(np.int64)
+        bad, beyond = bad | (numbers < 0), scaled > 25 * 60 * _US_PER_MINUTE
+    micros = np.where(bad | missing | beyond, 0, scaled).astype(np.int64)
     if of_day:
         bad = bad | (day_us is None)
         micros = micros + (day_us or 0)
-    return Wall(micros, np.full(len(texts), not of_day), bad, missing)
+    return Wall(micros, np.full(len(texts), not of_day), bad, missing, beyond & ~bad)
 
 
 def _offsets(texts: pa.Array) -> tuple[np.ndarray, np.ndarray]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import re
 from dataclasses import dataclass
+from datetime import date, datetime
 from fnmatch import fnmatchcase
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -14,6 +15,10 @@ from jobs.yaml_lines import Section
 KINDS = ("csv", "json_map")
 EPOCHS = {"epoch_s": 1_000_000, "epoch_ms": 1_000, "epoch_us": 1, "s_of_day": 1_000_000, "ms_of_day": 1_000}
 NULLS = ("", "NaN", "nan", "NA", "N/A", "n/a", "null", "NULL", "None")
+#: Times of events lie between these days unless a format says otherwise.
+EARLIEST, LATEST = date(1900, 1, 1), date(2199, 12, 31)
+#: Seconds of our days, read as milliseconds or microseconds, lie before this day.
+FINE_EARLIEST = date(1973, 3, 4)
 #: ``{date}``, ``{date-1}``, ``{date+1:%Y%m%d}`` in an ``expect`` glob.
 DATE_FIELD = re.compile(r"\{date(?:([+-]\d+))?(?::([^{}]+))?\}")
 _COMPARISON = re.compile(r"\s*(<=|>=|<|>|=)?\s*(-?\d+(?:\.\d+)?)\s*\Z")
@@ -64,11 +69,14 @@ class TimeRule:
         columns: columns whose texts, joined by a space, hold the time.
         format: ``iso``, a strptime format (``%z`` at its end for offsets), or a key of ``EPOCHS``.
         zone: IANA zone of texts without an offset.
+        earliest, latest: days; a row whose time is before the first or after the second goes to quarantine.
     """
 
     columns: tuple[str, ...]
     format: str
     zone: str
+    earliest: date
+    latest: date
 
 
 @dataclass(frozen=True)
@@ -173,7 +181,7 @@ def read_format(section: Section, at: int, fields: tuple[str, ...], zone: str) -
 
 def _time(section: Section, zone: str, kind: str) -> TimeRule:
     time = section.section("time")
-    time.only(("column", "format", "zone"))
+    time.only(("column", "format", "zone", "earliest", "latest"))
     columns = ("time",) if kind == "json_map" else time.texts("column")
     if not columns:
         raise section.error("'time.column' is missing", "time", hint="Name the column or columns that hold the time.")
@@ -183,7 +191,14 @@ def _time(section: Section, zone: str, kind: str) -> TimeRule:
         raise time.error(f"time format '{form}' is not known", "format", hint=hint)
     zone = time.get("zone", str, default=zone)
     check_zone(time, "zone", zone)
-    return TimeRule(columns, form, zone)
+    earliest = time.get("earliest", date, default=FINE_EARLIEST if form in ("epoch_ms", "epoch_us") else EARLIEST)
+    latest = time.get("latest", date, default=LATEST)
+    for key, day in (("earliest", earliest), ("latest", latest)):
+        if isinstance(day, datetime):
+            raise time.error(f"'{key}' must be a day such as 2025-01-31, without a time", key)
+    if earliest > latest:
+        raise time.error("'earliest' must not be after 'latest'", "earliest" if "earliest" in time.data else "latest")
+    return TimeRule(columns, form, zone, earliest, latest)
 
 
 def check_zone(section: Section, key: str, zone: str) -> None:

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from jobs.days import US_PER_DAY, day_start_us
 from jobs.ingest import casts
 from jobs.ingest.container import DAMAGE, gather, open_bytes
-from jobs.ingest.formats import Format, Mapping
+from jobs.ingest.formats import EPOCHS, Format, Mapping
 from jobs.ingest.lines import KEPT, BadLine, Block, blocks
 from jobs.ingest.tables import HEAD, Texts, choose_format, flat_columns, read_block
 from jobs.ingest.zones import LocalTimes
@@ -245,12 +245,16 @@ class _Parser:
         rows.fail(wall.missing, "missing", "ts")
         rows.fail(wall.bad, "bad_time", "ts")
         micros = wall.micros.copy()
-        local = ~(wall.is_utc | wall.bad | wall.missing)
+        known = ~(wall.bad | wall.missing | wall.beyond)
+        local = known & ~wall.is_utc
         if local.any():
             zone = self.zones.setdefault(rule.zone, LocalTimes(rule.zone))
             at = np.flatnonzero(local)
             micros[local] = zone.to_utc(micros[local], lambda row: (kind[at[row]].as_py(), key[at[row]].as_py()))
-        return micros, ~(wall.bad | wall.missing)
+        outside = known & ((micros < day_start_us(rule.earliest)) | (micros >= day_start_us(rule.latest) + US_PER_DAY))
+        # Of numbers it is most often the unit that is wrong: seconds read as milliseconds, or the other way round.
+        rows.fail(wall.beyond | outside, "time_range" if rule.format not in EPOCHS else "time_unit", "ts")
+        return np.where(outside, 0, micros), known & ~outside
 
     def _attributes(self, rows: _Rows) -> dict[str, pa.Array]:
         numbers: dict[str, casts.Cast] = {}

@@ -197,6 +197,46 @@ def test_offsets_of_all_forms_in_one_file(tmp_path):
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("form", "good", "wrong"),
+    [
+        ("epoch_s", "1700000000.25", ["1700000000000", "1700000000000000", "-9e9", "1e300"]),
+        ("epoch_ms", "1700000000250", ["1700000000", "1700000000000000", "0"]),
+        ("epoch_us", "1700000000250000", ["1700000000", "1700000000000", "9e15"]),
+    ],
+)
+def test_numbers_that_count_another_unit(tmp_path, form, good, wrong):
+    text = "ts,ticker,price,volume,note\n" + "".join(f"{stamp},A,1,1,\n" for stamp in [good, *wrong, "soon"])
+    found = parsed(tmp_path, text, BARS.replace("iso", form))
+    assert [row["ts"].isoformat() for row in found.rows] == ["2023-11-14T22:13:20.250000+00:00"]
+    expected = [(at, "time_unit", "ts", stamp) for at, stamp in enumerate(wrong, 3)]
+    assert [bad[:4] for bad in found.bad] == [*expected, (len(wrong) + 3, "bad_time", "ts", "soon")]
+
+
+def test_times_outside_the_years_that_are_declared(tmp_path):
+    stamps = ["1899-12-31T22:59:59", "1900-01-01T01:00:00", "2199-12-31T23:59:59Z", "2200-01-01T00:00:00Z"]
+    text = "ts,ticker,price,volume,note\n" + "".join(f"{stamp},A,1,1,\n" for stamp in stamps)
+    found = parsed(tmp_path, text)
+    assert [row["line"] for row in found.rows] == [3, 4]
+    assert [bad[:4] for bad in found.bad] == [(2, "time_range", "ts", stamps[0]), (5, "time_range", "ts", stamps[3])]
+    other = tmp_path / "other"
+    other.mkdir()
+    wider = BARS.replace("format: iso", "format: iso, earliest: 1850-01-01, latest: 2199-12-30")
+    assert [row["line"] for row in parsed(other, text, wider).rows] == [2, 3]
+
+
+def test_finer_digits_are_cut_and_numbers_go_to_the_nearest_microsecond(tmp_path):
+    text = "ts,ticker,price,volume,note\n2025-01-01T23:59:59.9999999Z,A,1,1,\n1969-12-31T23:59:59.9999999Z,A,1,1,\n"
+    times = [row["ts"].isoformat() for row in parsed(tmp_path, text).rows]
+    assert times == ["2025-01-01T23:59:59.999999+00:00", "1969-12-31T23:59:59.999999+00:00"]
+    other = tmp_path / "other"
+    other.mkdir()
+    found = parsed(other, "ts,ticker,price,volume,note\n1700000000.0000006,A,1,1,\n", BARS.replace("iso", "epoch_s"))
+    assert (
+        found.rows[0]["ts"].microsecond in (0, 1) and abs(found.rows[0]["ts"].timestamp() - 1700000000.0000006) < 1e-6
+    )
+
+
 def test_sentinels_and_units(tmp_path):
     yaml = BARS.replace("volume: {type: long}", "volume: {type: long}\n  kmh: {type: double}")
     yaml += "    map:\n      price: {sentinels: [-1, 999.9, {value: 0, when: {volume: '> 0'}}]}\n"
