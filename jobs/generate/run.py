@@ -23,6 +23,7 @@ from jobs.generate.stock import StockBars
 from jobs.generate.ticks import FILE_NAME, ticks_of
 from jobs.generate.traffic import TrafficReadings
 from jobs.generate.truth import Truth, instant
+from jobs.ingest.formats import EARLIEST, LATEST
 
 SHAPES: dict[str, type[Shape]] = {"stock": StockBars, "traffic": TrafficReadings, "sensor": SensorReadings}
 _COLUMNS = {
@@ -33,6 +34,8 @@ _COLUMNS = {
 }
 _BLOCK_CELLS = 200_000
 _TICK_KEYS = 50
+#: A day of so many is a file of some 50 GB.
+MOST_EVENTS = 1_000_000_000
 
 #: A block of a day: rows, their times, and the conflicting form of chosen rows (None where events never conflict).
 Block = tuple[pa.Table, np.ndarray, Callable[[np.ndarray], pa.Table] | None]
@@ -121,8 +124,10 @@ def _check(start: date, days: int, events: int, counts: Sequence[int], least: in
     """``counts`` are seed, dirt, patterns and changes."""
     if days < 1 or events < 1 or min(counts) < 0:
         raise UsageError("days and events per day must be at least 1, seed, dirt, patterns and changes at least 0")
-    if days > (date.max - start).days - 1:
-        raise UsageError(f"{days} days from {start} on go beyond the calendar, which ends on {date.max}")
+    if start < EARLIEST or days > (LATEST - start).days:
+        raise UsageError(f"the days must lie between {EARLIEST} and {LATEST}, as those that are ingested")
+    if events > MOST_EVENTS:
+        raise UsageError(f"{events} events per day are more than {MOST_EVENTS}", hint="Write more days instead.")
     if events < least:
         raise UsageError(
             f"patterns and changes can be planted from {least} events per day on",

@@ -147,12 +147,15 @@ def test_compressed_files_hold_the_same(tmp_path: Path) -> None:
         {"patterns": -1},
         {"changes": -1},
         {"days": 3_000_000},
+        {"days": 65_000},
+        {"start": date(999, 1, 1)},
+        {"events_per_day": 10**20},
     ],
 )
 def test_arguments_that_do_not_go_together(options: dict, tmp_path: Path) -> None:
-    source, days = options.pop("source", "stock"), options.pop("days", 1)
+    source, days, start = options.pop("source", "stock"), options.pop("days", 1), options.pop("start", DAY)
     with pytest.raises(UsageError):
-        generate(source, DAY, days, tmp_path / "out", **options)
+        generate(source, start, days, tmp_path / "out", **options)
     assert not list(tmp_path.iterdir())
 
 
@@ -165,5 +168,35 @@ def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert {file["name"] for file in told["files"]} == {path.name for path in out.iterdir()}
     assert "2 files" in capsys.readouterr().out
     assert main(["generate", "sensor", "--from", "2024-06-33", "--out", str(out)]) == 2
-    assert main(["generate", "sensor", "--from", "2024-06-03", "--out", str(truth)]) == 5
-    assert f"{truth} cannot be written" in capsys.readouterr().err
+    assert main(["generate", "sensor", "--from", "2024-06-03", "--out", str(truth / "below")]) == 5
+    assert f"{truth / 'below'} cannot be written" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ([("--out", "")], "--out must name a folder"),
+        ([("--out", "there")], "--out must name a folder"),
+        ([("--truth", "")], "--truth must name a file"),
+        ([("--truth", ".")], "--truth must name a file"),
+        ([("--write-source", "x.yaml")], "--write-source is for --ticks"),
+        ([("--ticks",), ("--write-source", "x.txt")], "must name a .yaml file"),
+        ([("--ticks",), ("--write-source", "no/x.yaml")], "must name a .yaml file"),
+        ([("--ticks",), ("--write-source", "there.yaml")], "does not replace another file"),
+    ],
+)
+def test_places_that_cannot_be_written(
+    options: list[tuple[str, ...]],
+    message: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("there", "there.yaml"):
+        (tmp_path / name).write_text("mine")
+    given = [word for option in options for word in option]
+    arguments = ["generate", "stock", "--from", "2024-06-03", *([] if "--out" in given else ["--out", "out"])]
+    assert main([*arguments, *given]) == 2
+    assert message in capsys.readouterr().err
+    assert {path.name for path in tmp_path.iterdir()} == {"there", "there.yaml"}

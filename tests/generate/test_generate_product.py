@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from datetime import date
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 import yaml
 
+from jobs.__main__ import main
 from jobs.cep import match
 from jobs.generate import generate
+from jobs.ingest.discovery import look_into
+from jobs.ingest.local import in_order, resolve_local
 from jobs.ingest.parse import BAD, ROW, Task, parse_file
 from jobs.model_change.library import monitor
 from jobs.paths import PROJECT
@@ -72,6 +77,36 @@ def test_parser_gives_every_reading_of_a_day_with_a_double_hour_its_own_time(tmp
         rows = zip(batch["_kind"].to_pylist(), batch["detector"].to_pylist(), batch["ts"].to_pylist(), strict=True)
         moments |= {(key, ts) for kind, key, ts in rows if kind == ROW}
     assert len(moments) == truth["totals"]["events"] == 300 * 15
+
+
+def test_ticks_go_through_the_source_that_is_written_with_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Equal trades are different events, and those that the next file repeats are the same ones."""
+    home, config, out = tmp_path / "home", tmp_path / "tick.yaml", tmp_path / "landing"
+    arguments = ["--ticks", "--from", "2024-06-03", "--days", "2", "--events-per-day", "3000", "--dirt", "30"]
+    places = ["--out", str(out), "--write-source", str(config), "--truth", str(home)]
+    assert main(["generate", "stock", *arguments, *places]) == 0
+    assert main(["generate", "stock", *arguments, *places]) == 0
+    assert "2 files, 6" in capsys.readouterr().out
+    truth, definition = json.loads(home.read_text()), load_source(config)
+    files = in_order([one for path in out.iterdir() for one in look_into(definition, path, path.name)])
+    tables, bad = [], 0
+    for file in files:
+        task = Task(file.path, file.file, None, file.file_id, file.path, file.fields, file.file_date, file.problem)
+        table = pa.Table.from_batches(parse_file(definition, task))
+        bad += pc.sum(pc.equal(table["_kind"], BAD)).as_py()
+        tables.append(table.filter(pc.equal(table["_kind"], ROW)))
+    resolved = resolve_local(definition, files, tables)
+    assert (
+        (len(resolved.events), resolved.conflicts, resolved.superseded)
+        == (truth["totals"]["events"], 0, 0)
+        == (6000, 0, 0)
+    )
+    assert (resolved.duplicates, bad) == (truth["totals"]["duplicates"], len(truth["bad_rows"]))
+    assert resolved.duplicates == 30 and bad > 0
+    content = resolved.events.select(["type", "ticker", "ts", "price", "size", "exchange"])
+    assert len(content.group_by(content.column_names).aggregate([])) < 5500
 
 
 @pytest.mark.parametrize("source", SOURCES)
