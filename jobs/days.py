@@ -30,9 +30,11 @@ def parse_day(text: str) -> date:
         UsageError: for anything else.
     """
     try:
-        return date.fromisoformat(text)
+        if len(text) == len("YYYY-MM-DD"):
+            return date.fromisoformat(text)
     except ValueError:
-        raise UsageError(f"'{text}' is not a day", hint="Write days as YYYY-MM-DD.") from None
+        pass
+    raise UsageError(f"'{text}' is not a day", hint="Write days as YYYY-MM-DD.")
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from jobs.errors import InfrastructureError
+
 #: The project folder: the one that holds ``jobs/``, ``schemas/`` and ``dags/``.
 PROJECT = Path(__file__).resolve().parent.parent
 
@@ -32,8 +34,17 @@ class Home:
 
     @classmethod
     def from_env(cls) -> Home:
-        """The home that the environment variables name."""
+        """The home that the environment variables name.
+
+        Raises:
+            InfrastructureError: ``CHAINLAKE_HOME`` cannot be a folder, since it is a file or lies below one.
+        """
         root = _folder("CHAINLAKE_HOME", PROJECT / ".chainlake")
+        there = next((path for path in (root, *root.parents) if path.exists()), root)
+        if not there.is_dir():
+            raise InfrastructureError(
+                f"{there} is a file, and CHAINLAKE_HOME is {root}", hint="Set CHAINLAKE_HOME to a folder."
+            )
         return cls(
             root=root,
             lake=os.environ.get("CHAINLAKE_LAKE") or str(root / "lake"),

@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from jobs.errors import DefinitionError
+from jobs.errors import DefinitionError, UsageError
 from jobs.history import History, parse_duration, parse_history
 from jobs.ingest.formats import DATE_FIELD, Format, Mapping, check_zone, read_format
 from jobs.paths import Home
@@ -136,20 +136,40 @@ class Source:
 
 def load_sources(home: Home) -> dict[str, Source]:
     """All sources of ``<config>/sources``, by name."""
-    return {path.stem: load_source(path) for path in sorted((home.config / "sources").glob("*.yaml"))}
+    return {name: load_source(path) for name, path in _files(home).items()}
 
 
 def find_source(home: Home, name: str) -> Source:
-    """The source called ``name``.
+    """The source that a definition names.
 
     Raises:
         DefinitionError: there is none, or its file is wrong.
     """
-    path = home.config / "sources" / f"{name}.yaml"
-    if not path.is_file():
-        known = ", ".join(sorted(p.stem for p in path.parent.glob("*.yaml"))) or "none"
-        raise DefinitionError(f"there is no source '{name}'", file=path, hint=f"Known sources: {known}.")
-    return load_source(path)
+    files = _files(home)
+    if name not in files:
+        raise DefinitionError(f"there is no source '{name}'", hint=_known(home, files))
+    return load_source(files[name])
+
+
+def asked_source(home: Home, name: str) -> Source:
+    """The source that somebody names on a command line.
+
+    Raises:
+        UsageError: there is none.
+        DefinitionError: its file is wrong.
+    """
+    files = _files(home)
+    if name not in files:
+        raise UsageError(f"there is no source '{name}'", hint=_known(home, files))
+    return load_source(files[name])
+
+
+def _files(home: Home) -> dict[str, Path]:
+    return {path.stem: path for path in sorted((home.config / "sources").glob("*.yaml"))}
+
+
+def _known(home: Home, files: MappingType[str, Path]) -> str:
+    return f"Sources are {', '.join(files) or 'none yet'}; they are files of {home.config / 'sources'}."
 
 
 def load_source(path: Path) -> Source:

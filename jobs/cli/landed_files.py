@@ -43,10 +43,10 @@ def read_landed(source_name: str, files: Sequence[Path]) -> pa.Table:
     from jobs.ingest.discovery import look_into
     from jobs.ingest.local import in_order, resolve_local
     from jobs.paths import Home
-    from jobs.sources import find_source
+    from jobs.sources import asked_source
 
     home = Home.from_env()
-    source = find_source(home, source_name)
+    source = asked_source(home, source_name)
     for file in files:
         regular_file(file)
     relative = _relative(home.landing(source.name), files)

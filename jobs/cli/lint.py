@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from jobs.errors import DefinitionError, UsageError
 from jobs.paths import Home
+from jobs.words import counted
 
 if TYPE_CHECKING:
     from jobs.cep.lint import Schema
@@ -51,13 +52,9 @@ def run(args: argparse.Namespace) -> int:
                 print(f"{kind}: {one}", flush=True)
         errors += len(report.errors)
         warnings += len(report.warnings)
-    ending = f", {_count(fixed, 'file')} laid out" if args.fix else ""
-    print(f"{_count(len(args.files), 'file')}: {_count(errors, 'error')}, {_count(warnings, 'warning')}{ending}")
+    ending = f", {counted(fixed, 'file')} laid out" if args.fix else ""
+    print(f"{counted(len(args.files), 'file')}: {counted(errors, 'error')}, {counted(warnings, 'warning')}{ending}")
     return DefinitionError.exit_code if errors else 0
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _read(file: Path) -> str:

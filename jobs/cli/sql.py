@@ -12,6 +12,7 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any, TextIO
 
+from jobs.errors import UsageError
 from jobs.lake.sql import Lake
 from jobs.paths import Home
 
@@ -45,6 +46,8 @@ def run(args: argparse.Namespace) -> int:
     if args.statement is None:
         columns, rows = ["table"], iter([(name,) for name in lake.tables()])
     else:
+        if not args.statement.strip():
+            raise UsageError("the statement is empty", hint="Leave it out to list the tables.")
         found = lake.query(args.statement)
         columns, rows = [column[0] for column in found.description or ()], _blocks(found)
     {"table": print_table, "csv": print_csv, "json": print_json}[args.format](columns, rows, sys.stdout)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from jobs.days import Days
-from jobs.errors import ChainlakeError
+from jobs.errors import ChainlakeError, UsageError
 from jobs.paths import Home
 
 
@@ -30,6 +30,8 @@ def run_step(args: argparse.Namespace, verb: str, step: Callable[..., dict[str, 
     from jobs.lake.runs import new_run_id
 
     days = Days.parse(args.start, args.end)
+    if args.result is not None and (args.result.is_dir() or not args.result.parent.is_dir()):
+        raise UsageError("the result cannot be written there", file=args.result, hint="Name a file in a folder.")
     run_id = args.run_id or new_run_id(verb)
     try:
         result = step(Home.from_env(), args.source, days, run_id=run_id, **options)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from jobs.days import Days
 from jobs.paths import Home
+from jobs.words import counted
 
 if TYPE_CHECKING:
     from jobs.quality import Audit
@@ -45,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
     for outcome in _outcomes(audit, args.source, days, unread):
         broken += len(outcome.broken)
         state = "BROKEN" if outcome.broken else "ok" if outcome.days else "nothing published"
-        print(f"{outcome.what}: {state}, {len(outcome.days)} day{'' if len(outcome.days) == 1 else 's'}")
+        print(f"{outcome.what}: {state}, {counted(len(outcome.days), 'day')}")
         for day, why in sorted(outcome.broken.items()):
             print(f"  {day}: {why}")
     print(f"Data Docs: {audit.build_docs()}")

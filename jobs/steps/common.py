@@ -16,7 +16,7 @@ from jobs.lake import ops
 from jobs.lake.definitions import Definition
 from jobs.lake.runs import one_line
 from jobs.paths import Home
-from jobs.sources import Source, load_sources
+from jobs.sources import Source, asked_source, load_sources
 
 
 class Defined(Protocol):
@@ -40,15 +40,11 @@ def the_source(home: Home, name: str) -> tuple[Source, dict[str, Source]]:
     """The source ``name``, and all sources.
 
     Raises:
-        UsageError: if there is none of that name.
+        UsageError: there is none of that name.
+        DefinitionError: the file of one of the sources is wrong.
     """
-    sources = load_sources(home)
-    if name not in sources:
-        known = ", ".join(sorted(sources)) or "none yet"
-        raise UsageError(
-            f"there is no source '{name}'", hint=f"Sources are {known}; they are files of {home.config / 'sources'}."
-        )
-    return sources[name], sources
+    asked = asked_source(home, name)
+    return asked, load_sources(home)
 
 
 def staging_folder(home: Home, run_id: str, what: str) -> str:

@@ -26,7 +26,7 @@ from jobs.lake.faults import around
 from jobs.lake.locks import file_lock, jvm_lock
 from jobs.lake.runs import phase
 from jobs.paths import Home
-from jobs.sources import Source, find_source
+from jobs.sources import Source, asked_source
 from schemas.events import events_table
 from schemas.quarantine import quarantine_table
 from schemas.raw import raw_table
@@ -50,13 +50,14 @@ def ingest(home: Home, source_name: str, days: Days, *, run_id: str, now: dateti
         events and the ``published`` version of the events table (``None`` if it did not move).
 
     Raises:
-        DefinitionError: there is no such source, or its file is wrong.
+        UsageError: there is no such source.
+        DefinitionError: the source's file is wrong.
         InputError: files that must be read again after an edit of the definition are gone.
         AuditFailed: the rows of files or days do not add up; the days stay ``changing``.
         InfrastructureError: a file was still growing or too young: try again later. All others are done.
     """
     now = now or datetime.now(UTC)
-    source = find_source(home, source_name)
+    source = asked_source(home, source_name)
     with phase(home, run_id, source=source.name, step="ingest", phase="ingest", days=days) as report:
         result = _idle(home, source, days, run_id, now)
         if result is None:
