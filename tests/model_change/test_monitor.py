@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-import gzip
 import json
 from datetime import UTC, date, datetime, timedelta
-from zoneinfo import ZoneInfo
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +17,6 @@ from jobs.model_change.config import parse_model
 from jobs.model_change.daily import GroupMonitor
 from jobs.model_change.reduce import reduce_rows
 from jobs.model_change.rounds import Rounds
-from jobs.paths import PROJECT
 from schemas.models import CHANGES, METRICS
 
 START = datetime(2025, 3, 1, tzinfo=UTC)
@@ -208,28 +204,3 @@ def test_missing_columns_and_texts_are_refused():
         monitor(model(), [{"ts": START, "key": "a", "x": 1}])
     with pytest.raises(InputError, match="not a number"):
         monitor(model(), [{"ts": START, "key": "a", "x": "abc", "y": 1.0}])
-
-
-def shipped_road():
-    zone, rows = ZoneInfo("America/Los_Angeles"), []
-    for file in sorted((PROJECT / "data" / "traffic").glob("*.csv.gz")):
-        with gzip.open(file, "rt") as text:
-            for row in csv.DictReader(text):
-                at = datetime.strptime(row["Timestamp"], "%m/%d/%Y %H:%M:%S").replace(tzinfo=zone)
-                rows.append({"ts": at.astimezone(UTC), "detector": row["Station"], "position": float(row["AbsPM"]),
-                             "speed": float(row["AvgSpeed"])})  # fmt: skip
-    return rows
-
-
-def test_the_shipped_road_model_sees_the_rush_hours_and_sleeps_at_night():
-    path = PROJECT / "dags" / "config" / "models" / "i5n_speed_profile.yaml"
-    found = monitor(path, shipped_road(), key="detector").changes.to_pylist()
-    local = [row["ts"].astimezone(ZoneInfo("America/Los_Angeles")) for row in found if row["kind"] == "change"]
-    assert len(local) == 36
-    for day in (1, 2, 3):
-        hours = [t.hour + t.minute / 60 for t in local if t.day == day]
-        assert (
-            any(8 <= h < 10 for h in hours) and any(14 <= h < 15 for h in hours) and any(19 < h < 21.5 for h in hours)
-        )
-    night = [t for t in local if not 8 <= t.hour + t.minute / 60 < 21.5]
-    assert [(t.day, t.hour, t.minute) for t in night] == [(3, 22, 35), (3, 23, 15)]
