@@ -94,6 +94,8 @@ class Format:
     encoding: str
     columns: tuple[str, ...] | None
     skip_lines: int
+    #: Cells that a row lacks at its end are blank; else such a row goes to quarantine.
+    fill_short_rows: bool
     members: str
     nulls: tuple[str, ...]
     time: TimeRule
@@ -118,7 +120,7 @@ class Format:
 
 _KEYS = (
     "name", "kind", "glob", "header", "delimiter", "quote", "decimal", "thousands", "encoding", "columns",
-    "skip_lines", "members", "null", "time", "map", "unpivot",
+    "skip_lines", "short_rows", "members", "null", "time", "map", "unpivot",
 )  # fmt: skip
 
 
@@ -169,6 +171,7 @@ def read_format(section: Section, at: int, fields: tuple[str, ...], zone: str) -
         encoding=encoding,
         columns=columns,
         skip_lines=section.get("skip_lines", int, default=0),
+        fill_short_rows=section.choice("short_rows", ("quarantine", "fill"), "quarantine") == "fill",
         members=section.get("members", str, default="*"),
         nulls=section.texts("null", NULLS),
         time=_time(section, zone, kind),

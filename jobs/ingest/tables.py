@@ -128,6 +128,9 @@ def _csv_rows(block: Block, form: Format, header: list[str]) -> Texts:
         empty = {name: pa.array([], pa.string()) for name in header}
         return Texts(empty, numbers, numbers, [], numbers, bad)
     table, wrong = _read_csv(lines, form, header)
+    if wrong and form.fill_short_rows:
+        filled = {at: _filled(lines[at], form, len(header)) for at in wrong}
+        table, wrong = _read_csv([filled.get(at, line) for at, line in enumerate(lines)], form, header)
     if wrong:
         taken = set(wrong)
         bad.extend(BadLine(int(numbers[at]), "columns", _cut(lines[at])) for at in wrong)
@@ -138,6 +141,12 @@ def _csv_rows(block: Block, form: Format, header: list[str]) -> Texts:
     for at, name in enumerate(header):
         columns.setdefault(name, table.column(at))
     return Texts(columns, numbers[rows], np.zeros(len(rows), np.int64), lines, rows, bad)
+
+
+def _filled(line: bytes, form: Format, cells: int) -> bytes:
+    """The line with blank cells at its end, so that it has as many as the header; unchanged if it has more."""
+    given = split_line(line.decode("utf-8", errors="replace"), form)
+    return line + form.delimiter.encode() * (cells - len(given))
 
 
 def _alone(line: bytes, form: Format, header: list[str]) -> bool:

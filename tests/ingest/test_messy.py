@@ -6,8 +6,11 @@ import json
 from collections import Counter
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
+from jobs.ingest.local import in_order, resolve_local
+from jobs.ingest.parse import parsed_schema
 from tests.ingest.test_parse import MESSY, Parsed
 
 PEMS = (Path(__file__).parent / "sources" / "pems.yaml").read_text()
@@ -57,6 +60,16 @@ def test_dirty_file_has_the_dirt_that_was_injected(tmp_path):
     assert repeats == injected["measured: duplicate (Timestamp,Station) keys"]
     whole = Counter(tuple(row) for row in found.values(*VALUES))
     assert sum(n - 1 for n in whole.values()) >= injected["measured: exact duplicate rows"]
+
+
+def test_dirty_file_resolves_to_one_reading_per_detector_and_time(tmp_path):
+    injected = json.loads((MESSY / "pems_dirty_injected.json").read_text())
+    found = rows_of(tmp_path, "pems_dirty.csv")
+    files = in_order(list(found.landing.files.values()))
+    resolved = resolve_local(found.source, files, [pa.Table.from_pylist(found.rows, parsed_schema(found.source))])
+    assert resolved.duplicates == injected["measured: exact duplicate rows"] == 75
+    assert resolved.conflicts == injected["conflicting duplicate keys added (AvgSpeed+5)"] == 40
+    assert len(resolved.events) == injected["rows_after"] - 115 == 2286
 
 
 def test_mixed_offsets_across_a_change_of_the_clock(tmp_path):

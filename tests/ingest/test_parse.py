@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gzip
 import io
 import json
 import os
 import zipfile
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -157,6 +158,21 @@ def test_encodings(tmp_path, encoding):
     found = parsed(tmp_path, text.encode(encoding), yaml)
     assert found.values("ticker", "price", "volume", "note") == [("Ä", 1234.5, 7, "ß")]
     assert found.times() == ["01 08:00:00"]
+
+
+def test_short_rows_are_set_aside_or_filled(tmp_path):
+    text = 'ts,ticker,price,volume,note\n2025-01-01,A,1\n2025-01-02,"A",2,5,x\n2025-01-03,A,3,5,x,y\n2025-01-04,"B,C"\n'
+    found = parsed(tmp_path, text)
+    assert [row["line"] for row in found.rows] == [3] and [bad[:2] for bad in found.bad] == [
+        (2, "columns"), (4, "columns"), (5, "columns")
+    ]  # fmt: skip
+    other = tmp_path / "other"
+    other.mkdir()
+    found = parsed(other, text, BARS + "    short_rows: fill\n")
+    assert found.values("line", "ticker", "price", "volume", "note") == [
+        (2, "A", 1.0, None, None), (3, "A", 2.0, 5, "x"), (5, "B,C", None, None, None)
+    ]  # fmt: skip
+    assert [(bad[0], bad[1], bad[4]) for bad in found.bad] == [(4, "columns", "2025-01-03,A,3,5,x,y")]
 
 
 def test_undecodable_bytes_cost_only_their_line(tmp_path):
@@ -323,3 +339,34 @@ def test_checksums_are_remembered_until_the_file_changes(tmp_path, monkeypatch):
     file.write_text("ts,ticker,price,volume,note\n2025-01-02,A,1,1,\n")
     changed = discover(first.home, first.source, datetime.now(UTC))
     assert read == [file] and changed.files["a.csv"].file_id != again.files["a.csv"].file_id
+
+
+def test_a_folder_with_the_name_of_a_file_is_a_folder(tmp_path):
+    folder = tmp_path / "landing" / "x" / "x.csv"
+    folder.mkdir(parents=True)
+    (folder / "y.csv").write_text("ts,ticker,price,volume,note\n2025-01-01,A,1,1,\n")
+    (folder / "empty.csv").mkdir()
+    found = Parsed(tmp_path, BARS)
+    assert list(found.landing.files) == ["x.csv/y.csv"] and len(found.rows) == 1
+
+
+def test_a_file_that_is_still_being_written_waits(tmp_path, monkeypatch):
+    from jobs.ingest import discovery
+
+    text = "ts,ticker,price,volume,note\n2025-01-01,A,1,1,\n"
+    real = discovery._contents
+
+    def growing(source, file):
+        contents = real(source, file)
+        if file.name == "grows.csv":
+            with file.open("a") as stream:
+                stream.write("2025-01-02,A,1,1,\n")
+        return contents
+
+    monkeypatch.setattr(discovery, "_contents", growing)
+    names = {name: text for name in ("grows.csv", "still.csv.part", ".hidden.csv", "whole.csv")}
+    found = Parsed(tmp_path, BARS, **names)
+    assert (list(found.landing.files), found.landing.waiting) == (["whole.csv"], ("grows.csv",))
+    # With a time to settle, a young file waits, however it looks.
+    young = discover(found.home, dataclasses.replace(found.source, settle=timedelta(hours=1)), datetime.now(UTC))
+    assert young.files == {} and young.waiting == ("grows.csv", "whole.csv")
