@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from airflow.sdk import DAG, Asset, CronDataIntervalTimetable, Metadata, PokeReturnValue, get_current_context, task
+from airflow.sdk import (
+    DAG,
+    Asset,
+    CronDataIntervalTimetable,
+    Metadata,
+    Param,
+    PokeReturnValue,
+    get_current_context,
+    task,
+)
 from airflow.sdk.exceptions import AirflowFailException
 
-from jobs.airflow_run import tasks
+from jobs.airflow_run import ranges, tasks
 from jobs.airflow_run.settings import SPARK_POOL
 from jobs.days import Days
-from jobs.errors import UsageError
+from jobs.errors import ChainlakeError, UsageError
 
 #: Before all history, so that any day can be backfilled.
 START = datetime(1970, 1, 1, tzinfo=UTC)
@@ -20,6 +29,8 @@ RETRIES = 2
 RETRY_DELAY = timedelta(seconds=10)
 #: No shipped step takes more than minutes; a day of a large source takes an hour.
 STEP_TIMEOUT = timedelta(hours=6)
+#: A line of applications over years of a model takes longer.
+RANGE_TIMEOUT = timedelta(days=3)
 #: The gate looks often at first and then ever more seldom: most days are there at once or come hours later.
 GATE_FIRST_LOOK = timedelta(seconds=5)
 GATE_LAST_LOOK = timedelta(minutes=5)
@@ -109,4 +120,47 @@ def gated(step: str, source: str, description: str, *, max_active_runs: int) -> 
             return result
 
         run.expand(bundle=gate())
+    return dag
+
+
+def ranged(
+    dag_id: str, description: str, params: dict[str, Param], plan: Callable[[dict[str, Any]], list[dict[str, Any]]]
+) -> DAG:
+    """A DAG that is run by hand on any stretch of days: it plans, without a JVM, and then runs what was planned.
+
+    Args:
+        dag_id: id of the DAG.
+        description: shown on the Airflow page.
+        params: what the one who runs it is asked for.
+        plan: the params → the lines to run, see :mod:`jobs.airflow_run.ranges`.
+    """
+    with DAG(
+        dag_id=dag_id,
+        description=description,
+        tags=["chainlake"],
+        schedule=None,
+        start_date=START,
+        params=params,
+        # A run by hand of a paused DAG would wait without a word; without a schedule nothing runs by itself.
+        is_paused_upon_creation=False,
+        allowed_run_types=["manual"],  # type: ignore[list-item]  # converted by Airflow
+        # Two runs at a time would compute the same days twice; within one, the pool says how many Sparks there are.
+        max_active_runs=1,
+        default_args={"retries": RETRIES, "retry_delay": RETRY_DELAY},
+    ) as dag:
+
+        @task(task_id="plan")
+        def list_lines() -> list[dict[str, Any]]:
+            try:
+                return plan(dict(get_current_context()["params"]))
+            except ChainlakeError as error:
+                raise AirflowFailException(error.summary) from error
+
+        @task(pool=SPARK_POOL, execution_timeout=RANGE_TIMEOUT, map_index_template="{{ line_name }}")
+        def run(line: dict[str, Any]) -> dict[str, Any]:
+            context = get_current_context()
+            context["line_name"] = line["name"]  # type: ignore[typeddict-unknown-key]
+            return ranges.run_line(line, f"{this_run()}.{context['ti'].map_index}")
+
+        run.expand(line=list_lines())
     return dag

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from jobs.airflow_run.api import ApiUnreachable, day_of_run
 from jobs.airflow_run.chain import OPEN_STATES, Chain
 from jobs.airflow_run.launcher import Airflow, close_finished_backfills, run_program
-from jobs.airflow_run.names import dag_ids
+from jobs.airflow_run.names import daily_dag_ids
 from jobs.airflow_run.progress import Progress
 from jobs.airflow_run.shipped import shipped_days
 from jobs.airflow_run.summary import Timing, print_summary
@@ -72,7 +72,7 @@ def _unpause(airflow: Airflow, progress: Progress) -> None:
 
     Ingest first: the gates of the others open when it has looked.
     """
-    paused = {dag_id for dag_id, state in airflow.api.dags().items() if state} & set(dag_ids(airflow.home))
+    paused = {dag_id for dag_id, state in airflow.api.dags().items() if state} & set(daily_dag_ids(airflow.home))
     ingests = sorted(dag_id for dag_id in paused if dag_id.startswith("ingest_"))
     for group in (ingests, sorted(paused - set(ingests))):
         for dag_id in group:

@@ -38,8 +38,17 @@ def first_start(home: Home, source: str) -> date | None:
     return min((start for name, start in _models(home) if name == source and start is not None), default=None)
 
 
+#: DAGs that are run by hand.
+ON_DEMAND = ("backfill_history", "restate_stale")
+
+
 def dag_ids(home: Home) -> list[str]:
     """Ids of all DAGs."""
+    return [*daily_dag_ids(home), *ON_DEMAND]
+
+
+def daily_dag_ids(home: Home) -> list[str]:
+    """Ids of the DAGs that have a run per day."""
     names = source_names(home)
     return [
         *(f"ingest_{name}" for name in names),

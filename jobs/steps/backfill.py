@@ -117,7 +117,7 @@ def run_plan(
     for (name, why), count in sorted(plan.left.items()):
         say(f"{name}: {count} days are left out: {why}")
     if not plan.applications:
-        say("nothing to do")
+        say("nothing to do: every day that has events is up to date")
     begun = time.monotonic()
     for number, application in enumerate(plan.applications, 1):
         at = f"[{number}/{len(plan.applications)}]"

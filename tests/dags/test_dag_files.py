@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from jobs.airflow_run.names import dag_ids, first_start, monitored_sources
+from jobs.airflow_run.names import ON_DEMAND, dag_ids, daily_dag_ids, first_start, monitored_sources
 from jobs.paths import PROJECT, Home
 
 
@@ -24,14 +24,20 @@ def dags(airflow_database: Path) -> dict[str, Any]:
     return dict(bag.dags)
 
 
+@pytest.fixture(scope="module")
+def daily(dags: dict[str, Any]) -> dict[str, Any]:
+    """Those that have a run per day."""
+    return {dag_id: dags[dag_id] for dag_id in daily_dag_ids(Home.from_env())}
+
+
 def test_one_family_per_source(dags: dict[str, Any]) -> None:
     assert set(dags) == set(dag_ids(Home.from_env()))
     steps = ("ingest", "detect", "monitor")
     assert {f"{step}_{source}" for step in steps for source in ("sensor", "stock", "traffic")} <= set(dags)
 
 
-def test_runs_are_whole_days_from_schedule_or_backfill(dags: dict[str, Any]) -> None:
-    for dag in dags.values():
+def test_runs_are_whole_days_from_schedule_or_backfill(daily: dict[str, Any]) -> None:
+    for dag in daily.values():
         assert type(dag.timetable).__name__ == "CronDataIntervalTimetable", dag.dag_id
         assert dag.catchup is False, dag.dag_id
         assert {kind.value for kind in dag.allowed_run_types} == {"scheduled", "backfill"}, dag.dag_id
@@ -39,8 +45,21 @@ def test_runs_are_whole_days_from_schedule_or_backfill(dags: dict[str, Any]) -> 
         assert not any(task.depends_on_past for task in dag.tasks), dag.dag_id
 
 
-def test_sources_and_models_go_one_day_at_a_time(dags: dict[str, Any]) -> None:
-    for dag_id, dag in dags.items():
+def test_what_is_run_by_hand_can_be_and_asks_for_what_it_needs(dags: dict[str, Any]) -> None:
+    for dag_id in ON_DEMAND:
+        dag = dags[dag_id]
+        assert {kind.value for kind in dag.allowed_run_types} == {"manual"}, dag_id
+        assert dag.is_paused_upon_creation is False and dag.max_active_runs == 1, dag_id
+        assert {task.task_id: task.pool for task in dag.tasks} == {"plan": "default_pool", "run": "spark"}, dag_id
+    params = dags["backfill_history"].params
+    assert set(params) == {"start", "end", "patterns", "models", "chunk", "only_stale"}
+    assert params["chunk"] == 30 and params["only_stale"] is False
+    with pytest.raises(ValueError, match="start"):
+        params.validate()
+
+
+def test_sources_and_models_go_one_day_at_a_time(daily: dict[str, Any]) -> None:
+    for dag_id, dag in daily.items():
         assert (dag.max_active_runs == 1) == (not dag_id.startswith("detect_")), dag_id
 
 
@@ -49,7 +68,7 @@ def test_what_starts_spark_uses_the_pool_and_what_waits_does_not(dags: dict[str,
         for task in dag.tasks:
             if task.task_id == "gate":
                 assert (task.pool, task.mode) == ("default_pool", "reschedule"), dag_id
-            else:
+            elif task.task_id != "plan":
                 assert task.pool == "spark", dag_id
 
 
@@ -57,7 +76,7 @@ def test_parsing_imports_nothing_heavy() -> None:
     program = (
         "import sys\n"
         "from jobs.airflow_run import dag, names\n"
-        "import dags.ingest, dags.detect, dags.monitor\n"
+        "import dags.ingest, dags.detect, dags.monitor, dags.backfill_history, dags.restate_stale\n"
         "heavy = {'pyspark', 'delta', 'deltalake', 'pyarrow', 'great_expectations', 'duckdb', 'jobs.sources'}\n"
         "print(sorted(heavy & set(sys.modules)))\n"
     )
@@ -78,4 +97,5 @@ def test_a_broken_model_file_hides_no_dag(home: Home, monkeypatch: pytest.Monkey
     here = Home.from_env()
     assert monitored_sources(here) == ["road"]
     assert str(first_start(here, "road")) == "2025-10-01"
-    assert dag_ids(here) == ["ingest_bank", "ingest_road", "detect_bank", "detect_road", "monitor_road"]
+    assert dag_ids(here) == [*daily_dag_ids(here), *ON_DEMAND]
+    assert daily_dag_ids(here) == ["ingest_bank", "ingest_road", "detect_bank", "detect_road", "monitor_road"]

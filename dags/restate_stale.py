@@ -1,0 +1,20 @@
+"""DAG ``restate_stale``: every stale or failed day computed anew, however old; run it by hand.
+
+The daily DAGs look a week back; ``python -m jobs status --state stale`` lists what is older.
+"""
+
+# Airflow reads only files in which it sees the words dag and airflow.
+from airflow.sdk import Param
+
+from jobs.airflow_run.dag import ranged
+from jobs.airflow_run.ranges import restate_lines
+
+restate_stale = ranged(
+    "restate_stale",
+    "Stale and failed days of all ages",
+    {
+        "sources": Param([], type="array", items={"type": "string"}, description="names; none: all"),
+        "chunk": Param(30, type="integer", minimum=1, description="days of one Spark application"),
+    },
+    restate_lines,
+)
