@@ -1,0 +1,74 @@
+"""The application that ``test_standalone_cluster`` runs: histories and matches of a few hundred events.
+
+``python -m tests.cep.cluster_driver FILE`` writes what came of it, as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+
+from jobs.cep import Pattern, compile_pattern
+from jobs.history import History
+from tests.cep import test_slices
+
+HISTORIES = (History("last3", "x", 3, 7_200_000_000),)
+QUERY = """
+PATTERN SEQ(A a, B b, NOT(A n))
+WHERE a.k = b.k AND a.k = n.k AND n.x > 0.9 AND Corr(a.last3, b.last3) > 0.5
+WITHIN 40 min
+"""
+
+
+def events() -> pa.Table:
+    """Events of a day, many of one key."""
+    table = test_slices.events(4, 600, burst=0.2, hot=0.4)
+    return table.append_column("seq", pa.array([0] * len(table), pa.int64()))
+
+
+def compiled() -> Pattern:
+    """The pattern over a history."""
+    columns = {f.name: f.type for f in events().schema if f.name != "event_id"} | {"last3": pa.list_(pa.float64())}
+    return compile_pattern(QUERY, columns=columns, histories=HISTORIES)
+
+
+def main(target: Path) -> None:
+    """Run the application."""
+    from jobs.cep.detect import count_reports, detect_matches
+    from jobs.cep.hindsight import sample_of
+    from jobs.cep.history import add_histories
+    from jobs.cep.slices import Estimate, lay_out, runs
+    from jobs.lake.session import spark_session, stop_session
+    from jobs.paths import Home
+    from jobs.steps.detect_counts import SampleCounts
+    from jobs.steps.detect_history import with_histories
+    from schemas.matches import matches_table
+    from tests.cep.distributed import bound
+
+    spark = spark_session(Home.from_env(), "cluster test")
+    pattern, table = compiled(), events()
+    sample = sample_of(pattern, add_histories(table, ["k"], HISTORIES))
+    orders = tuple(model.best() for model in sample.models)
+    estimate = Estimate(pattern, sample.models, orders, ({},) * len(orders))
+    layout = lay_out(runs(pattern, list(test_slices.DAY)), estimate, SampleCounts(sample, table["k"]), 1, not_cut=0.0)
+    frame = with_histories(spark.createDataFrame(table).repartition(2), "k", HISTORIES)
+    rows = detect_matches(frame, pattern, matches_table(pattern.shape(key="k")), layout, orders).toArrow().to_pylist()
+    count_reports(row["#report"] for row in rows if row["#report"] is not None)
+    matches = sorted(json.dumps(bound(pattern, row), sort_keys=True) for row in rows if row["#report"] is None)
+    context = spark.sparkContext
+    code = context.parallelize(range(16), 16).map(lambda _: (__import__("os").getcwd(), __import__("jobs").__file__))
+    assert context._jsc is not None
+    found = {
+        "matches": matches,
+        "code": sorted(code.distinct().collect()),
+        "executors": context._jsc.sc().getExecutorMemoryStatus().size() - 1,
+    }
+    target.write_text(json.dumps(found))
+    stop_session()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
