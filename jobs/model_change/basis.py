@@ -103,7 +103,12 @@ class Basis:
 
     def monitored(self, beta: Array) -> Array:
         """Monitored models of (n, m) internal ones."""
-        return apply(self.beta_map, beta + self.constant)
+        if self.inverse_l is not None or self.intercept is None:
+            return beta + self.constant
+        # Only the intercept's row of K is not that of the identity.
+        found = beta + self.constant
+        found[:, self.intercept] = apply(self.beta_map[self.intercept, None], found)[:, 0]
+        return found
 
     def original(self, beta: Array) -> Array:
         """Models in the features' own units of (n, m) internal ones."""

@@ -260,9 +260,9 @@ class Kernel:
         n = len(z) - at
         window = None if s.infinite else s.window
         lo = at - (window or (1 if st.phi else 0))
-        d_a, d_c = Moments(st.phi).changes(z[lo:], u[lo:], gap[lo:], window, n)
-        if not s.by_node:
-            d_a, d_c = pooled(d_a)[:, None], pooled(d_c)[:, None]
+        moments = Moments(st.phi)
+        changes = moments.changes if s.by_node else moments.total_changes
+        d_a, d_c = changes(z[lo:], u[lo:], gap[lo:], window, n)
         d_a, d_c = running(st.run_a, d_a), running(st.run_c, d_c)
         st.run_a, st.run_c = d_a[-1].copy(), d_c[-1].copy()
         a, c = d_a + st.base_a, d_c + st.base_c

@@ -103,6 +103,19 @@ class Moments:
             found.append(change)
         return found[0], found[1]
 
+    def total_changes(self, x: Array, y: Array, gap: Array, window: int | None, n: int) -> tuple[Array, Array]:
+        """`changes` summed over nodes: (n, 1, m, m) and (n, 1, m); one small product per round where that is all."""
+        if self.phi or x.shape[1] == 1:
+            a, c = self.changes(x, y, gap, window, n)
+            return pooled(a)[:, None], pooled(c)[:, None]
+        h = len(x) - n
+        both = np.concatenate([x, y[:, :, None]], axis=2)
+        change = np.matmul(np.swapaxes(x[h:], 1, 2), both[h:])
+        if window is not None:
+            leaving = slice(h - window, len(x) - window)
+            change -= np.matmul(np.swapaxes(x[leaving], 1, 2), both[leaving])
+        return change[:, None, :, :-1], change[:, None, :, -1]
+
     @staticmethod
     def _plain(left: Array, right: Array, window: int | None, h: int) -> Array:
         change = outer(left[h:], right[h:])
