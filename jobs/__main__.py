@@ -70,7 +70,7 @@ def unexpected(error: BaseException) -> int:
         path = folder / f"error-{datetime.now(UTC):%Y%m%dT%H%M%S}-{os.getpid()}.txt"
         path.write_text("".join(traceback.format_exception(error)))
         text += f"\nhint: The stack trace is in {path}."
-    except OSError as unwritable:
+    except (OSError, InfrastructureError) as unwritable:
         text += f"\nhint: The stack trace could not be kept: {unwritable}."
     print(f"error: {text}", file=sys.stderr)
     return InfrastructureError.exit_code
