@@ -10,10 +10,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.days import day_of_us, day_start_us
+from jobs.days import day_of_us
 from jobs.errors import UsageError
-from jobs.model_change.definitions import Config, load_definition, parse_definition, result_table, start
+from jobs.model_change.definitions import Config, load_definition, parse_definition, result_table
 from jobs.model_change.reduce import reduce_rows
+from jobs.model_change.replay import run_days
 from jobs.model_change.series import SeriesConfig
 from schemas.models import ALERTS, CHANGES, METRICS
 
@@ -78,14 +79,13 @@ def monitor(
     state = {}
     warnings, near_ties = list(config.warnings), 0
     for group in config.groups:
-        run = start(config, group, after.state[group] if after else None)
-        for day, part in by_day(reduced, first, end):
-            rows_of_day, row = run.day(day, part)
-            found += rows_of_day
-            metrics += [row] if row else []
-        state[group] = run.snapshot()
-        warnings += run.warnings
-        near_ties += run.near_ties
+        snapshot = after.state[group] if after else None
+        gave = run_days(config, group, reduced, first, end, snapshot, every_state=False)
+        found += gave.found
+        metrics += gave.metrics
+        warnings += gave.warnings
+        near_ties += gave.near_ties
+        state[group] = gave.states[end - timedelta(days=1)]
     return MonitorResult(
         pa.Table.from_pylist(found if table is CHANGES else [], schema=CHANGES.arrow()),
         pa.Table.from_pylist(metrics, schema=METRICS.arrow()),
@@ -95,15 +95,6 @@ def monitor(
         tuple(warnings),
         near_ties,
     )
-
-
-def by_day(reduced: pa.Table, first: date, end: date) -> list[tuple[date, pa.Table]]:
-    """Every day of ``[first, end)`` with its rows, also days without rows."""
-    table = reduced.sort_by("round_us")
-    us = table["round_us"].to_numpy()
-    days = [first + timedelta(days=i) for i in range((end - first).days)]
-    cuts = us.searchsorted([day_start_us(day) for day in (*days, end)]) if days else []
-    return [(day, table.slice(cuts[i], cuts[i + 1] - cuts[i])) for i, day in enumerate(days)]
 
 
 def _config(model: Config | dict[str, Any] | str | Path) -> Config:

@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from jobs.model_change.config import ModelConfig
 from jobs.model_change.daily import GroupMonitor
-from jobs.model_change.library import by_day
 from jobs.model_change.records import Event, Trace
+from jobs.model_change.replay import by_day
 from jobs.model_change.rounds import Chunk
 from jobs.model_change.statistics import Array, apply
 

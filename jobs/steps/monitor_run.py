@@ -1,8 +1,8 @@
-"""The Spark part of the monitor step: events to rounds by Spark, the kernel over them day by day, audit, publish."""
+"""The Spark part of the monitor step: events to rounds, the kernel over them day by day, audit, publish."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -18,15 +18,16 @@ from jobs.errors import AuditFailed
 from jobs.lake import tables
 from jobs.lake.event_days import EventDays, Pinned
 from jobs.lake.publish import publish_models
+from jobs.lake.rows import SMALL_ROWS
 from jobs.lake.runs import phase
 from jobs.lake.session import spark_session
 from jobs.lake.staleness import fingerprint
 from jobs.lake.types import spark_schema
 from jobs.model_catalog import load_models
-from jobs.model_change.definitions import result_table, start
-from jobs.model_change.library import by_day
-from jobs.model_change.reduce import reduced_schema
-from jobs.model_change.reduce_spark import reduce_events
+from jobs.model_change.definitions import result_table
+from jobs.model_change.reduce import reduce_rows, reduced_schema
+from jobs.model_change.reduce_spark import reduce_events, reduced_frame, run_groups
+from jobs.model_change.replay import GroupDays, run_days
 from jobs.model_change.threshold_config import ThresholdConfig
 from jobs.paths import Home
 from jobs.quality import Audit, audit_models, warm_up
@@ -74,8 +75,7 @@ def _run_model(
     path = staging_folder(home, run_id, config.name)
 
     with phase(home, run_id, phase="monitor", **log) as row:
-        reduced = _rounds(spark, home, pinned, item)
-        outcome = replay(item, reduced)
+        outcome, row.rows_in = _replay(spark, home, pinned, item)
         made = {
             t.path_name: pa.Table.from_pylist(outcome.rows[t.path_name], schema=t.arrow())
             for t in (table, METRICS, STATE)
@@ -83,7 +83,7 @@ def _run_model(
         found, metrics = made[table.path_name], made[METRICS.path_name]
         _stage(spark, table, found, f"{path}/{table.name}")
         _stage(spark, METRICS, metrics, f"{path}/{METRICS.name}")
-        row.rows_in, row.rows_out = len(reduced), len(found) + len(metrics)
+        row.rows_out = len(found) + len(metrics)
         row.reason = "; ".join(outcome.remarks)[:1000] or None
 
     with phase(home, run_id, phase="audit", **log) as row:
@@ -123,17 +123,6 @@ def _run_model(
     discard(path)
 
 
-def _rounds(spark: SparkSession, home: Home, pinned: Pinned, item: Replay) -> pa.Table:
-    """The reduced rounds of the days; no rows if nothing was ever ingested."""
-    config, days = item.model.config, item.days
-    if pinned.version is None or days.end <= config.start:
-        return reduced_schema(config).empty_table()
-    events = tables.read(spark, home, "events", config.source, version=pinned.version)
-    first = max(days.start, config.start)
-    wanted = events.where((F.col("event_date") >= F.lit(first)) & (F.col("event_date") < F.lit(days.end)))
-    return reduce_events(wanted, config, item.model.source.key)
-
-
 @dataclass
 class Outcome:
     """What a replay gave.
@@ -149,25 +138,48 @@ class Outcome:
     remarks: list[str]
 
 
-def replay(item: Replay, reduced: pa.Table) -> Outcome:
-    """Run every group of a model over the days."""
-    config = item.model.config
-    table = result_table(config)
-    outcome = Outcome({t.path_name: [] for t in (table, METRICS, STATE)}, {}, list(config.warnings))
-    first = max(item.days.start, config.start)
-    near_ties = 0
+def _replay(spark: SparkSession, home: Home, pinned: Pinned, item: Replay) -> tuple[Outcome, int]:
+    """Run every group of a model over the days; also how many events the source has on them.
+
+    Few events are read and reduced without a Spark job, which would cost seconds. Many are reduced by Spark, and many
+    groups of them run by its workers.
+    """
+    config, days, key = item.model.config, item.days, item.model.source.key
+    first, end = max(days.start, config.start), max(days.start, config.start, days.end)
+    events = sum(int(row["rows"] or 0) for day, row in pinned.event_days.rows.items() if first <= day < end)
+    reduced = reduced_schema(config).empty_table()
+    groups: dict[str, GroupDays] = {}
+    if pinned.version is not None and first < end and events <= SMALL_ROWS:
+        read = sorted({"event_id", "ts", key, *config.columns, *filter(None, [config.missing_if_zero])})
+        wanted = [("event_date", ">=", first), ("event_date", "<", end)]
+        table = tables.arrow(home, "events", config.source, columns=read, filters=wanted, version=pinned.version)
+        reduced = reduce_rows(config, table, key)
+    elif pinned.version is not None and first < end:
+        frame = tables.read(spark, home, "events", config.source, version=pinned.version)
+        frame = frame.where((F.col("event_date") >= F.lit(first)) & (F.col("event_date") < F.lit(end)))
+        if len(config.groups) > 1:
+            groups = run_groups(reduced_frame(frame, config, key), config, first, end, item.snapshots)
+        else:
+            reduced = reduce_events(frame, config, key)
     for group in config.groups:
-        run = start(config, group, item.snapshots.get(group))
-        for day, part in by_day(reduced, first, max(first, item.days.end)):
-            found, metrics = run.day(day, part)
-            outcome.rows[table.path_name] += found
-            outcome.rows[METRICS.path_name] += [metrics] if metrics else []
+        if group not in groups:
+            groups[group] = run_days(config, group, reduced, first, end, item.snapshots.get(group))
+    return _together(item, groups), events
+
+
+def _together(item: Replay, groups: Mapping[str, GroupDays]) -> Outcome:
+    config = item.model.config
+    outcome = Outcome({t.path_name: [] for t in (result_table(config), METRICS, STATE)}, {}, list(config.warnings))
+    for group, gave in groups.items():
+        outcome.rows[result_table(config).path_name] += gave.found
+        outcome.rows[METRICS.path_name] += gave.metrics
+        for day, state in gave.states.items():
             head = {"model": config.name, "group_id": group, "day": day, "fingerprint": item.fingerprints[day]}
-            outcome.rows[STATE.path_name].append({**head, "state": run.snapshot()})
-        if run.eps is not None:
-            outcome.eps[group] = run.eps
-        outcome.remarks += run.warnings
-        near_ties += run.near_ties
+            outcome.rows[STATE.path_name].append({**head, "state": state})
+        if gave.eps is not None:
+            outcome.eps[group] = gave.eps
+        outcome.remarks += gave.warnings
+    near_ties = sum(gave.near_ties for gave in groups.values())
     if near_ties:
         outcome.remarks.append(f"{near_ties} decisions within 1e-9 of eps could fall otherwise on another machine")
     return outcome

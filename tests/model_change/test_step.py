@@ -177,6 +177,7 @@ def test_any_history_ends_in_the_tables_of_one_pass(lab, spark, monkeypatch, tmp
     deliver(lab, {1: kept[1], 5: kept[5]})
     assert states(lab) == "ssssm"
     shutil.rmtree(Path(lab.table("models", "state")))
+    monkeypatch.setattr(monitor_run, "SMALL_ROWS", 50)  # now Spark reduces
     last = monitor(lab, "lab", Days(day(5), day(6)), run_id="r4")
     assert last["days"] == 5 and states(lab) == "ddddd"
 
@@ -241,3 +242,34 @@ def test_spark_reduces_as_the_library_does(lab, spark):
         found = reduce_events(frame, config, "sensor").sort_by([("key", "ascending"), ("round_us", "ascending")])
         assert found.equals(reduce_rows(config, table, "sensor")), how
     frame.unpersist()
+
+
+def test_workers_run_groups_as_the_driver_does(spark):
+    from jobs.model_change.config import parse_model
+    from jobs.model_change.reduce import reduce_rows
+    from jobs.model_change.reduce_spark import reduced_frame, run_groups
+    from jobs.model_change.replay import run_days
+
+    groups = "groups: {one: [a, b], two: [b], none: [z], three: [a]}"
+    text = MODEL.replace("nodes: [a, b]", groups).replace("[x]", "[x, {of: y, key: a, transform: diff}]")
+    config = parse_model(text.replace("window: {sliding: 8}", "window: {sliding: 12}"))
+    table = pa.Table.from_pylist([row for i in (1, 2, 3) for row in readings(i)])
+    frame = reduced_frame(spark.createDataFrame(table.to_pandas()), config, "sensor")
+    found = run_groups(frame, config, day(1), day(4), {})
+    reduced = reduce_rows(config, table, "sensor")
+    assert list(found) == ["one", "two", "none", "three"]
+    for group, gave in found.items():
+        assert gave == run_days(config, group, reduced, day(1), day(4))
+    assert found["one"].found and found["two"].metrics and not found["none"].metrics and len(found["none"].states) == 3
+    later = run_groups(frame.where("round_us >= 1740960000000000"), config, day(2), day(4),
+                       {group: gave.states[day(1)] for group, gave in found.items()})  # fmt: skip
+    assert {g: x.states[day(3)] for g, x in later.items()} == {g: x.states[day(3)] for g, x in found.items()}
+
+
+def test_no_bin_waits_for_a_heavy_group_and_many_light_ones():
+    from jobs.model_change.replay import pack
+
+    weights = [1.0] * 99 + [60.0]
+    place = pack(weights, 4)
+    load = [sum(w for w, p in zip(weights, place, strict=True) if p == i) for i in range(4)]
+    assert place[99] == 0 and load[0] == 60 and max(load[1:]) == 33
