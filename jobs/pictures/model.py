@@ -107,7 +107,7 @@ def draw_model(trace: GroupTrace, shown: Shown, first_us: int, end_us: int, at: 
     for axis in axes:
         axis.set_xlim(float(days(first_us)), float(days(end_us)))
         time_axis(axis)
-        legend(axis, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+        legend(axis, loc="upper left", bbox_to_anchor=(1.05, 1.0))
     for i, row in enumerate(profiles):
         assert curve is not None
         axis = figure.add_subplot(grid[3 + i // PROFILES, i % PROFILES])
@@ -161,7 +161,7 @@ def _messages(axis: Axes, shown: Shown) -> None:
     up = [value if value is not None else 0.0 for _, value, _ in shown.messages]
     changes = [value if value is not None else 0 for _, _, value in shown.messages]
     if any(value is not None for _, value, _ in shown.messages):
-        axis.bar(noon, up, width=0.8, color=COLOURS[0], alpha=0.6, label="messages up per node and round")
+        axis.bar(noon, up, width=0.97, color=COLOURS[0], alpha=0.6, label="messages up per node and round")
         axis.set(ylabel="messages")
     if any(value is not None for _, _, value in shown.messages):
         other = axis.twinx() if axis.get_legend_handles_labels()[1] else axis
@@ -178,11 +178,14 @@ def _profile(axis: Axes, trace: GroupTrace, row: int, feature: Feature, spans: t
     column = config.feature_names.index(feature.names[0])
     begin = 0 if config.infinite else max(0, row - config.window + 1)
     # Newer readings cover older ones, and are darker.
+    places: set[float] = set()
     for i in range(begin, row + 1):
         raw = low + (trace.x[i][:, column] - a) * (high - low) / (b - a)
+        places.update(raw.tolist())
         share = (i - begin + 1) / (row - begin + 1)
         axis.plot(raw, trace.y[i], ".", color=COLOURS[3], markersize=3, alpha=0.15 + 0.6 * share)
-    where = np.linspace(low, high, 200)
+    # Only as far as there are readings: beyond them a polynomial goes anywhere.
+    where = np.linspace(min(places), max(places), 200)
     scaled = a + (where - low) * (b - a) / (high - low)
     powers = {name: scaled ** (i + 1) for i, name in enumerate(feature.names)}
     design = np.stack([powers.get(name, np.ones_like(scaled)) for name in config.feature_names], axis=1)

@@ -38,7 +38,7 @@ def save(figure: Figure, path: Path) -> None:
         UsageError: the file cannot be written.
     """
     try:
-        figure.savefig(path, format="png", dpi=90, metadata={"Software": None})
+        figure.savefig(path, format="png", dpi=75, metadata={"Software": None})
     except OSError as error:
         raise UsageError(f"the picture cannot be written: {error.strerror}", file=path) from None
 
