@@ -12,6 +12,7 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any, TextIO
 
+from jobs.cli.status import status_table
 from jobs.errors import UsageError
 from jobs.lake.sql import Lake
 from jobs.paths import Home
@@ -19,8 +20,9 @@ from jobs.paths import Home
 HELP = (
     "Run one SQL statement (DuckDB's dialect) on the published tables. Schemas: raw, events, quarantine, matches, "
     "models, ops. matches.<pattern> is the pattern's current table, matches.all the matches of all patterns, "
-    "ops.current_<table> the current rows of an operations table. All times are UTC. Without a statement, the tables "
-    "are listed."
+    "ops.current_<table> the current rows of an operations table, ops.status what 'status' shows, and "
+    "matches.<pattern>_origin each match with the definition that its day came from. All times are UTC. Without a "
+    "statement, the tables are listed."
 )
 EXAMPLE = (
     '  python -m jobs sql "SELECT pattern, count(*) FROM matches.all GROUP BY pattern"\n'
@@ -41,7 +43,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the rows of the statement."""
-    lake = Lake(Home.from_env())
+    home = Home.from_env()
+    lake = Lake(home, {("ops", "status"): lambda: status_table(home)})
     rows: Iterator[Sequence[Any]]
     if args.statement is None:
         columns, rows = ["table"], iter([(name,) for name in lake.tables()])

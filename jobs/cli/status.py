@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
 import numpy as np
+import pyarrow as pa
 
 from jobs.catalog import load_patterns
 from jobs.days import Days
 from jobs.errors import UsageError
 from jobs.lake import ops
 from jobs.lake.definitions import Definition
-from jobs.lake.staleness import Judged, judge
+from jobs.lake.staleness import STATUS, Judged, judge
 from jobs.model_catalog import load_models
 from jobs.paths import Home
 from jobs.sources import load_sources
@@ -85,6 +86,13 @@ def run(args: argparse.Namespace) -> int:
     else:
         _print(judged, states, notes)
     return 0
+
+
+def status_table(home: Home) -> pa.Table:
+    """The view ``ops.status``: a row per definition and day, see :data:`jobs.lake.staleness.STATUS`."""
+    definitions, _ = _definitions(home)
+    parts = [judged.table(np.arange(len(judged.numbers))) for judged in judge(home, definitions)]
+    return pa.concat_tables([STATUS.empty_table(), *parts])
 
 
 def _definitions(home: Home) -> tuple[list[Definition], list[str]]:

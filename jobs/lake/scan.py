@@ -88,6 +88,11 @@ def empty(schema: pa.Schema) -> Scan:
     return Scan(f"SELECT {columns} WHERE false", schema)
 
 
+def in_memory(name: str, rows: pa.Table) -> Scan:
+    """A table that was made for the query; ``name`` is its own among all of the connection."""
+    return Scan(f"SELECT * FROM {quoted(name)}", rows.schema, name, rows)
+
+
 def scan(con: duckdb.DuckDBPyConnection, uri: str) -> Scan:
     """The current version of the Delta table at ``uri``; may be called from several threads at once.
 

@@ -7,12 +7,14 @@ projections (also of single struct fields) pushed down, so that an answer takes 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from jobs.errors import InfrastructureError, UsageError
+from jobs.lake.origin import SUFFIX, origin_select
 from jobs.lake.registered import registered_table
-from jobs.lake.scan import Scan, empty, list_tables, literal, quoted, scan
+from jobs.lake.scan import Scan, empty, in_memory, list_tables, literal, quoted, scan
 from jobs.paths import Home
 from schemas import models, ops
 
@@ -24,6 +26,8 @@ SCHEMAS = ("raw", "events", "quarantine", "matches", "models", "alerts", "ops")
 #: The view over the matches of all patterns; no pattern may have its name.
 ALL = "all"
 _CURRENT = "current_"
+#: Tables of models that have an origin view, and their column of the day.
+_MODEL_DAYS = {"changes": "event_date", "metrics": "day"}
 _PART = r'(?:"(?:[^"]|"")*"|[^\W\d]\w*)'
 #: ``schema.name`` of the lake; text and comments are matched only to be stepped over.
 _TOKEN = re.compile(
@@ -40,12 +44,14 @@ class Lake:
 
     Args:
         home: the installation.
+        derived: ``(schema, name)`` → what makes the rows of a table that is nowhere stored, when a query mentions it.
     """
 
-    def __init__(self, home: Home) -> None:
+    def __init__(self, home: Home, derived: Mapping[tuple[str, str], Callable[[], pa.Table]] | None = None) -> None:
         import duckdb
 
         self.home = home
+        self._derived = dict(derived or {})
         # Extensions come with the wheel; looking for others would be a download in the middle of a query.
         self.con: duckdb.DuckDBPyConnection = duckdb.connect(
             ":memory:",
@@ -79,6 +85,8 @@ class Lake:
         found = [f"{schema}.{_shown(name)}" for schema in SCHEMAS for name in self._names(schema)]
         if self._names("matches"):
             found.append(f"matches.{ALL}")
+        if self._names("ops"):
+            found += [f"{schema}.{name}" for schema, name in self._derived]
         return sorted(found + [f"ops.{_CURRENT}{name}" for name in self._names("ops")])
 
     def _check_statement(self, sql: str) -> None:
@@ -113,6 +121,10 @@ class Lake:
             self._define_current(name.lower())
         elif found := self._found(schema, name):
             self._register(schema, found, self._scan(schema, found))
+        elif (schema, name.lower()) in self._derived:
+            self._register(schema, name.lower(), in_memory(f"{schema}_{name}", self._derived[schema, name.lower()]()))
+        elif schema in ("matches", "models") and name.lower().endswith(SUFFIX):
+            self._define_origin(schema, name[: -len(SUFFIX)])
         elif (schema, name.lower()) in _KNOWN and any(self._names(s) for s in SCHEMAS):
             # A table that nothing has been written to yet is an empty table, not an unknown one.
             self._register(schema, name.lower(), empty(_KNOWN[schema, name.lower()].arrow()))
@@ -140,6 +152,22 @@ class Lake:
             f"QUALIFY row_number() OVER (PARTITION BY {key} ORDER BY seq DESC) = 1"
         )
         self._ready["ops", name] = self._ready["ops", base]
+
+    def _define_origin(self, schema: str, base: str) -> None:
+        """The rows of a match table, or of ``models.changes`` or ``models.metrics``, and what their day came from."""
+        self._define(schema, base)
+        self._define("ops", "intervals")
+        found = self._found(schema, base)
+        if found is None or (schema == "models" and found not in _MODEL_DAYS):
+            return
+        rows = f"{schema}.{quoted(found)}"
+        if schema == "matches":
+            stands_for = literal(f"matches.{registered_table(self.home, found)}")
+            select = origin_select(rows, literal(f"pattern/{found}"), stands_for, "CAST(m.decision_ts AS DATE)")
+        else:
+            select = origin_select(rows, "'model/' || m.model", None, f"m.{_MODEL_DAYS[found]}", added="")
+        self.con.execute(f"CREATE VIEW {schema}.{quoted(found + SUFFIX)} AS {select}")
+        self._ready[schema, (found + SUFFIX).lower()] = self._ready[schema, found.lower()]
 
     def _define_all(self) -> None:
         if not any(self._names(schema) for schema in SCHEMAS):
