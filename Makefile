@@ -8,12 +8,12 @@ PY := .venv/bin/python
 # Set by `make test ARGS="tests/lake -x"` and the like.
 ARGS ?=
 
-.PHONY: help setup run airflow test check lock clean
+.PHONY: help setup run airflow test check lock clean replay-proof
 
 help: ## show this list
 	@echo "Chainlake: event patterns and model changes in a data lake"
 	@echo
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-16s %s\n", $$1, $$2 }'
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
 
 # The stamp makes a second call free; it is renewed when the lock file or the set-up itself changed.
 .venv/.installed: requirements.txt jobs/env/setup.py
@@ -32,6 +32,9 @@ airflow: .venv/.installed ## start Airflow and leave its page up until Ctrl-C
 test: .venv/.installed ## all tests (ARGS="tests/lake -x" runs some)
 	@$(PY) -m jobs.env.doctor --quiet
 	@$(PY) -m pytest $(ARGS)
+
+replay-proof: .venv/.installed ## three days daily and backfilled backwards by a real scheduler: same tables
+	@$(PY) -m tests.proof.scheduler_replay
 
 check: .venv/.installed ## ruff and mypy
 	@$(PY) -m ruff check .
