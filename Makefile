@@ -8,7 +8,7 @@ PY := .venv/bin/python
 # Set by `make test ARGS="tests/lake -x"` and the like.
 ARGS ?=
 
-.PHONY: help setup run airflow test check lock clean replay-proof
+.PHONY: help setup run airflow test fuzz check lock clean replay-proof
 
 help: ## show this list
 	@echo "Chainlake: event patterns and model changes in a data lake"
@@ -35,6 +35,9 @@ test: .venv/.installed ## all tests (ARGS="tests/lake -x" runs some)
 
 replay-proof: .venv/.installed ## three days daily and backfilled backwards by a real scheduler: same tables
 	@$(PY) -m tests.proof.scheduler_replay
+
+fuzz: .venv/.installed ## random patterns against the definition on both backends (ARGS="--seconds 600")
+	@$(PY) -m tests.fuzz $(ARGS)
 
 check: .venv/.installed ## ruff and mypy
 	@$(PY) -m ruff check .

@@ -2,9 +2,9 @@
 
 The kind of a file is told from its content: pattern cases go through ``jobs.cep.match``, monitor cases through
 ``tests.monitor_cases``; cases of ranked queries and of contexts count as not supported yet. With ``--engine`` pattern
-cases go through an automaton in event order instead (``jobs.cep.simulate``), with NOT in both ways of testing it. Each
-difference is printed, and what was skipped and why; then the number of runs, and ``N cases, M different, K not
-supported yet``. The exit code is 1 if anything differs.
+cases go through machine code instead, or through an automaton in event order (``jobs.cep.simulate``) with NOT in both
+ways of testing it. Each difference is printed, and what was skipped and why; then the number of runs, and
+``N cases, M different, K not supported yet``. The exit code is 1 if anything differs.
 """
 
 from __future__ import annotations
@@ -24,8 +24,10 @@ if TYPE_CHECKING:
 
 #: Binding orders tried per pattern case with ``--orders all``.
 MOST_ORDERS = 120
-#: The production kernel, and the automata of ``jobs.cep.simulate``.
-ENGINES = ("kernel", "eager", "chain", "tree")
+#: The kernel as it chooses its backend, and its backends.
+KERNELS = {"kernel": "auto", "numpy": "numpy", "compiled": "compiled"}
+#: Besides them the automata of ``jobs.cep.simulate``, and detection on Spark.
+ENGINES = (*KERNELS, "eager", "chain", "tree", "spark")
 
 
 @dataclass
@@ -50,7 +52,7 @@ def run_file(path: Path, *, all_orders: bool = False, engine: str = "kernel") ->
         raise ValueError("there are no cases in it")
     if all({"pattern", "events", "expected"} <= case.keys() for case in cases):
         return [pattern_case(case, all_orders=all_orders, engine=engine) for case in cases]
-    if engine != "kernel":
+    if engine not in KERNELS:
         raise ValueError(f"its cases are not for the engine {engine}")
     if all({"kind", "expect"} <= case.keys() for case in cases):
         return list(_monitor_cases(cases, content.get("tolerance", {})))
@@ -65,13 +67,13 @@ def pattern_case(case: dict[str, Any], *, all_orders: bool = False, engine: str 
     from jobs.cep.simulate import unfit_for
 
     pattern = compile_pattern(case["pattern"], params=case.get("params"), strict_units=False)
-    reason = unfit_for(engine, pattern)
+    reason = None if engine in (*KERNELS, "spark") else unfit_for(engine, pattern)
     if reason is not None:
         return Result(case["name"], [], reason, 0)
     wanted = sorted(json.dumps(m, sort_keys=True) for m in case["expected"])
     differences = []
     runs = 0
-    orders, skipped = _orders(pattern, all_orders and engine in ("kernel", "chain"))
+    orders, skipped = _orders(pattern, all_orders and engine in (*KERNELS, "chain"))
     for how, found in _runs(case, pattern, orders, engine):
         runs += 1
         if found != wanted:
@@ -107,9 +109,14 @@ def _runs(
     negated = any(branch.negated for branch in pattern.branches)
     for order in orders:
         how = f"order {', '.join(order)}: " if order else ""
-        if engine == "kernel":
-            matches = match(case["pattern"], case["events"], case.get("params"), order)
+        if engine in KERNELS:
+            matches = match(case["pattern"], case["events"], case.get("params"), order, backend=KERNELS[engine])
             yield how, sorted(json.dumps(m, sort_keys=True) for m in matches)
+            continue
+        if engine == "spark":
+            from tests.spark_cases import spark_matches
+
+            yield how, spark_matches(pattern, case["events"])
             continue
         table, ids = from_dicts(case["events"])
         for negation in NEGATIONS if negated else NEGATIONS[:1]:

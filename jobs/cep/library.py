@@ -28,6 +28,7 @@ def match(
     params: Mapping[str, Any] | None = None,
     order: Sequence[str] | None = None,
     *,
+    backend: str = "auto",
     statistics: Statistics | None = None,
     key: str | None = None,
     derived: Mapping[str, str] | None = None,
@@ -43,6 +44,7 @@ def match(
             attributes.
         params: values for parameters and named sets.
         order: binding order of the positive names; it never changes the result.
+        backend: ``auto``, ``numpy`` or ``compiled`` (see ``find``); it never changes the result.
         statistics: filled while matches are drawn.
         key: the attribute that says whose histories are meant, if there are any.
         derived: history columns to add to the events: name to ``history(ATTRIBUTE, COUNT, LONGEST GAP)``, as in a
@@ -66,7 +68,7 @@ def match(
             columns |= {name: table.schema.field(name).type for name in derived}
     strict = not pa.types.is_integer(table.schema.field("ts").type)
     pattern = compile_pattern(pattern_text, columns=columns, params=params, strict_units=strict)
-    return _matches(pattern, table, ids, order, statistics)
+    return _matches(pattern, table, ids, order, backend, statistics)
 
 
 def _with_histories(table: pa.Table, key: str | None, derived: Mapping[str, str]) -> pa.Table:
@@ -81,9 +83,14 @@ def _with_histories(table: pa.Table, key: str | None, derived: Mapping[str, str]
 
 
 def _matches(
-    pattern: Pattern, table: pa.Table, ids: list[Any], order: Sequence[str] | None, statistics: Statistics | None
+    pattern: Pattern,
+    table: pa.Table,
+    ids: list[Any],
+    order: Sequence[str] | None,
+    backend: str,
+    statistics: Statistics | None,
 ) -> Iterator[Match]:
-    for batch in find(pattern, table, order=order, statistics=statistics):
+    for batch in find(pattern, table, order=order, backend=backend, statistics=statistics):
         yield from as_dicts(pattern, batch, ids)
 
 

@@ -36,3 +36,11 @@ def no_compiler() -> Iterator[None]:
         patch.setattr(machine, "load", load)
         patch.setattr("jobs.cep.compiled.scopes.first_positions", first_positions)
         yield
+
+
+@contextmanager
+def always_by_value() -> Iterator[None]:
+    """Within it, every clause that a loop can skip by is skipped by."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("jobs.cep.compiled.skip.TEST", 1e9)
+        yield

@@ -13,7 +13,7 @@ from jobs.cep import Statistics, compile_pattern, find
 from jobs.cep.library import as_dicts, from_dicts
 from jobs.errors import DefinitionError, LimitExceeded
 from tests.cep.brute_force import brute_force
-from tests.cep.strategies import queries, streams, text_of
+from tests.cep.strategies import Random, queries, query, stream, streams, text_of
 
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much, HealthCheck.large_base_example]
 
@@ -39,7 +39,29 @@ def orders_of(pattern) -> list[list[str]]:  # type: ignore[no-untyped-def]
     return [list(order) for order in itertools.islice(itertools.permutations(names), 24)]
 
 
-@settings(max_examples=1000, deadline=None, suppress_health_check=SLOW)
+def test_same_matches_as_the_definition_on_five_thousand_random_pairs() -> None:
+    pairs = with_matches = seed = 0
+    while pairs < 5000:
+        pick = Random(f"pairs {seed}")
+        seed += 1
+        made = query(pick)
+        pattern = compiled(made)
+        if pattern is None:
+            continue
+        order = pick.shuffled([name.name for name in pattern.names])
+        for _ in range(10):
+            events = stream(pick, 8)
+            wanted = canonical(brute_force(made, events))
+            table, ids = from_dicts(events)
+            batches = find(pattern, table, order=order, backend="numpy", block_rows=pick.one((1, 3, 1 << 17)))
+            found = canonical([m for b in batches for m in as_dicts(pattern, b, ids)])
+            assert found == wanted, (seed - 1, text_of(made), order, events)
+            pairs += 1
+            with_matches += bool(wanted)
+    assert with_matches > 700
+
+
+@settings(max_examples=500, deadline=None, suppress_health_check=SLOW)
 @given(queries(), streams(), st.integers(1, 9))
 def test_same_matches_as_the_definition_in_every_order(query: tuple, events: list[dict], block_rows: int) -> None:
     pattern = compiled(query)

@@ -1,0 +1,276 @@
+"""The compiled backend against the NumPy backend and the definition: random pairs, edges, limits, fallback, cache."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from jobs.cep import Statistics, compile_pattern, find, functions, match
+from jobs.cep.compiled import machine
+from jobs.cep.compiled.skip import sorted_stretches
+from jobs.cep.library import as_dicts
+from jobs.cep.values import absolute
+from jobs.errors import InfrastructureError, LimitExceeded, UsageError
+from tests import fuzz
+from tests.cep.interpreted import no_compiler
+from tests.cep.test_cases import CASES
+from tests.run_cases import pattern_case
+
+#: One handed case per operator, compiled for real; all of them are interpreted.
+COMPILED_CASES = (
+    "and-same-type-distinct", "partial-two-sequences", "neg-middle-condition", "neg-own-event-not-counted",
+    "kleene-min-max", "kleene-then-negation",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("by_value", [False, True])
+def test_random_pairs_have_equal_matches_and_counts(by_value: bool) -> None:
+    total = fuzz.Outcome()
+    for seed in range(60):
+        found = fuzz.run(seed, by_value=by_value)
+        assert found.difference is None, found.difference
+        total.pairs += found.pairs
+        total.with_matches += found.with_matches
+    assert total.pairs > 200 and total.with_matches > 30
+
+
+def test_random_pairs_as_machine_code() -> None:
+    found = fuzz.run(2, machine_code=True, by_value=True)
+    assert found.difference is None, found.difference
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
+def test_handed_case(case: dict) -> None:
+    with no_compiler():
+        assert pattern_case(case, engine="compiled", all_orders=True).differences == []
+    if case["name"] in COMPILED_CASES:
+        assert pattern_case(case, engine="compiled").differences == []
+
+
+# ---- edges
+
+
+def table(rows: list[tuple[str, int, Any]], kind: pa.DataType) -> pa.Table:
+    """Events ``(type, ts, x)`` with ids ``e0``, ``e1``…"""
+    types, ts, x = zip(*rows, strict=True) if rows else ((), (), ())
+    ids = [f"e{i}" for i in range(len(rows))]
+    return pa.table({
+        "event_id": pa.array(ids, pa.string()), "type": pa.array(types, pa.string()), "ts": pa.array(ts, pa.int64()),
+        "x": pa.array(x, kind),
+    })  # fmt: skip
+
+
+def both(query: str, events: pa.Table, **how: Any) -> list[str]:
+    """The matches of both backends as texts such as ``e0 e1``, after both were found equal, counts included."""
+    pattern = compile_pattern(query, columns={"x": events.schema.field("x").type}, strict_units=False)
+    ids = events["event_id"].to_pylist()
+    found = []
+    for backend in ("numpy", "compiled"):
+        statistics = Statistics()
+        batches = find(pattern, events, backend=backend, statistics=statistics, **how)
+        matches = sorted(
+            " ".join(value if isinstance(value, str) else "+".join(value) for value in m.values())
+            for batch in batches for m in as_dicts(pattern, batch, ids)
+        )  # fmt: skip
+        assert [name for name, _ in statistics.backends] == [backend] * len(pattern.branches)
+        found.append((matches, statistics.evaluations, statistics.evaluations_neg, statistics.evaluations_pre))
+    assert found[0] == found[1]
+    return found[0][0]
+
+
+RISING = "PATTERN SEQ(A a, B b) WHERE a.x < b.x WITHIN 9"
+
+
+@pytest.mark.parametrize("by_value", [False, True])
+def test_null_nan_and_infinities(by_value: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if by_value:
+        monkeypatch.setattr("jobs.cep.compiled.skip.TEST", 1e9)
+    inf, nan = float("inf"), float("nan")
+    values = [None, nan, -inf, 0.0, inf]
+    events = table([("A", 0, v) for v in values] + [("B", 1, v) for v in values], pa.float64())
+    assert both(RISING, events) == ["e2 e8", "e2 e9", "e3 e9"]
+    falling = "PATTERN SEQ(A a, B b) WHERE b.x <= a.x WITHIN 9"
+    assert both(falling, events) == ["e2 e7", "e3 e7", "e3 e8", "e4 e7", "e4 e8", "e4 e9"]
+
+
+@pytest.mark.parametrize("by_value", [False, True])
+def test_negative_zero_equals_zero(by_value: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if by_value:
+        monkeypatch.setattr("jobs.cep.compiled.skip.TEST", 1e9)
+    events = table([("A", 0, 0.0), ("A", 0, -0.0), ("B", 1, -0.0), ("B", 1, 0.0), ("B", 1, None)], pa.float64())
+    equal = ["e0 e2", "e0 e3", "e1 e2", "e1 e3"]
+    assert both("PATTERN SEQ(A a, B b) WHERE a.x = b.x WITHIN 9", events) == equal
+    assert both(RISING, events) == []
+    assert both("PATTERN SEQ(A a, B b) WHERE 1 / (a.x * b.x) > 0 WITHIN 9", events) == []
+
+
+@pytest.mark.parametrize("by_value", [False, True])
+def test_whole_numbers_beyond_two_to_the_53(by_value: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if by_value:
+        monkeypatch.setattr("jobs.cep.compiled.skip.TEST", 1e9)
+    big = 2**53
+    events = table([("A", 0, big), ("B", 1, big + 1), ("B", 1, big), ("B", 1, -(2**63))], pa.int64())
+    assert both(RISING, events) == ["e0 e1"]
+    assert both("PATTERN SEQ(A a, B b) WHERE a.x > b.x WITHIN 9", events) == ["e0 e3"]
+
+
+def test_null_whole_numbers() -> None:
+    events = table([("A", 0, 1), ("A", 0, None), ("B", 1, 2), ("B", 1, None)], pa.int64())
+    assert both(RISING, events) == ["e0 e2"]
+    assert both("PATTERN SEQ(A a, B b) WHERE NOT (a.x < b.x) WITHIN 9", events) == []
+
+
+def test_nothing_one_event_and_equal_times() -> None:
+    assert both(RISING, table([], pa.float64())) == []
+    assert both(RISING, table([("A", 0, 1.0)], pa.float64())) == []
+    assert both("PATTERN A a WITHIN 0", table([("A", 7, 1.0)], pa.float64())) == ["e0"]
+    tied = table([(kind, 5, value) for kind in "AAB" for value in (1.0, 2.0)], pa.float64())
+    assert both(RISING, tied) == []
+    pairs = [f"e{i} e{j}" for i in range(4) for j in range(4) if i != j]
+    assert both("PATTERN AND(A a, A b) WITHIN 0", tied) == pairs
+
+
+@pytest.mark.parametrize("own", [None, (8, 12), (100, 200)])
+def test_blocks_of_one_match_and_owned_stretches(own: tuple[int, int] | None) -> None:
+    rows = [("AB"[i % 2], i, float(i % 5)) for i in range(16)]
+    query = "PATTERN SEQ(A a, B* b, NOT(A n)) WHERE n.x < a.x AND COUNT(b) < 3 WITHIN 6"
+    with no_compiler():
+        found = [both(query, table(rows, pa.float64()), block_rows=size, own=own) for size in (1, 7, 1 << 17)]
+    assert found[0] == found[1] == found[2]
+    assert bool(found[0]) == (own != (100, 200))
+
+
+# ---- limits, fallback, choice
+
+
+def test_the_limit_of_sets_names_the_same_fact() -> None:
+    events = [{"id": f"b{i}", "type": "B", "ts": i, "attrs": {}} for i in range(25)]
+    said = set()
+    for backend in ("numpy", "compiled"):
+        with pytest.raises(LimitExceeded) as error, no_compiler():
+            list(match("PATTERN SEQ(A a, B* b) WITHIN 60", [{"id": "a", "type": "A", "ts": -1}, *events],
+                       backend=backend))  # fmt: skip
+        said.add(str(error.value))
+    assert len(said) == 1 and "25 events of one window" in said.pop()
+
+
+def test_large_sets_of_several_repeated_names_run_on_numpy() -> None:
+    events = [
+        {"id": f"{kind}{i}", "type": kind, "ts": i + 9 * (kind == "B"), "attrs": {}} for i in range(4) for kind in "AB"
+    ]
+    statistics = Statistics()
+    text = "---\nlimits: {kleene_members: 3}\n---\nPATTERN SEQ(A* a, B* b) WITHIN 20"
+    with pytest.raises(LimitExceeded):
+        list(match(text, events, backend="compiled", statistics=statistics))
+    assert statistics.backends[0][0] == "numpy" and "kleene_members" in statistics.backends[0][1]
+
+
+def test_functions_without_code_fall_back_visibly(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(functions, "_REGISTRY", dict(functions._REGISTRY))
+    functions.register("Size", functions.Function(1, lambda kinds: "number", lambda args: absolute(args[0])))
+    events = table([("A", 0, -3.0), ("A", 0, 1.0), ("B", 1, 2.0)], pa.float64())
+    assert both("PATTERN SEQ(A a, B b) WHERE Size(a.x) > b.x WITHIN 9", events) == ["e0 e2"]
+    pattern = compile_pattern("PATTERN SEQ(A a, B b) WHERE Size(a.x + b.x) > 2 WITHIN 9", strict_units=False)
+    statistics = Statistics()
+    assert sum(b.n for b in find(pattern, events, backend="compiled", statistics=statistics)) == 1
+    assert statistics.backends == [("numpy", "no machine code for size of several events")]
+
+
+def test_small_inputs_are_left_to_numpy_and_large_ones_are_not() -> None:
+    pattern = compile_pattern("PATTERN SEQ(A a, B b, C c) WHERE a.x < b.x AND b.x < c.x WITHIN 900", strict_units=False)
+    chosen = []
+    for n in (30, 9000):
+        events = table([("ABC"[i % 3], i, float(i * 7919 % 101)) for i in range(n)], pa.float64())
+        statistics = Statistics()
+        with no_compiler():
+            next(iter(find(pattern, events, statistics=statistics)))
+        chosen.append(statistics.backends[0][0])
+    assert chosen == ["numpy", "compiled"]
+
+
+def test_an_unknown_backend_is_refused() -> None:
+    with pytest.raises(UsageError, match="not gpu"):
+        list(match("PATTERN A a WITHIN 1", [], backend="gpu"))
+
+
+def test_few_tests_where_values_rule_candidates_out() -> None:
+    draw = np.random.default_rng(1)
+    rows = [("AB"[i % 2], i, float(draw.normal() - (i % 2))) for i in range(4000)]
+    pattern = compile_pattern("PATTERN SEQ(A a, B b) WHERE a.x + 3 < b.x WITHIN 900", strict_units=False)
+    statistics = Statistics()
+    with no_compiler():
+        found = sum(b.n for b in find(pattern, table(rows, pa.float64()), backend="compiled", statistics=statistics))
+    assert found == statistics.matches > 0
+    assert statistics.tests * 5 < statistics.evaluations
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.int64])
+@pytest.mark.parametrize("descending", [False, True])
+def test_stretches_are_sorted_and_keep_their_events(kind: type, descending: bool) -> None:
+    values = np.random.default_rng(0).integers(-5, 5, 21).astype(kind)
+    found, places = sorted_stretches(values, 3, descending)
+    assert sorted(places.tolist()) == list(range(21)) and (values[places] == found).all()
+    for start in range(0, 21, 8):
+        assert found[start : start + 8].tolist() == sorted(values[start : start + 8].tolist(), reverse=descending)
+
+
+# ---- cache
+
+
+def test_constants_and_windows_share_one_kernel() -> None:
+    shapes = set()
+    for query in ("a.x + 1 < b.x WITHIN 9", "a.x + 2.5 < b.x WITHIN 99", "c.x * 7 < d.x WITHIN 1"):
+        one, other = query[0], query[query.index("<") + 2]
+        pattern = compile_pattern(f"PATTERN SEQ(Q{one} {one}, R {other}) WHERE {query}", strict_units=False)
+        events = table([(f"Q{one}", 0, 1.0), ("R", 1, 9.0)], pa.float64())
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(machine, "load", lambda source: shapes.add(source) or (lambda *arguments: 0))
+            list(find(pattern, events, backend="compiled"))
+    assert len([source for source in shapes if "wanted" not in source]) == 1
+
+
+def test_two_processes_that_compile_one_shape_at_once_agree(tmp_path: Path) -> None:
+    program = (
+        "from jobs.cep import match\n"
+        "events = [{'id': str(i), 'type': 'AB'[i % 2], 'ts': i, 'attrs': {'x': i}} for i in range(6)]\n"
+        "print(len(list(match('PATTERN SEQ(A a, B b) WHERE a.x < b.x WITHIN 9', events, backend='compiled'))))\n"
+    )
+    environment = {"CHAINLAKE_CACHE": str(tmp_path / "a cache"), "PATH": ""}
+    running = [
+        subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, env=environment, text=True)
+        for _ in range(2)
+    ]
+    assert [process.communicate()[0].strip() for process in running] == ["6", "6"]
+    kept = sorted(path.name for path in (tmp_path / "a cache").rglob("*.nbc"))
+    stamps = {path: path.stat().st_mtime_ns for path in (tmp_path / "a cache").rglob("*.nb?")}
+    assert len(kept) == 2 and stamps
+    again = subprocess.run([sys.executable, "-c", program], capture_output=True, env=environment, text=True, check=True)
+    assert again.stdout.strip() == "6"
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "a cache").rglob("*.nb?")} == stamps
+
+
+def test_a_cache_that_cannot_be_written_is_an_error_with_a_hint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("CHAINLAKE_CACHE", str(tmp_path / "file"))
+    with pytest.raises(InfrastructureError, match="cannot be kept") as error:
+        machine.load("def kernel(F, I, B, J, kf, ki, st):\n    return 7\n")
+    assert "CHAINLAKE_CACHE" in str(error.value.hint)
+
+
+def test_matching_a_small_file_does_not_import_numba() -> None:
+    program = (
+        "import sys\nfrom jobs.cep import match\n"
+        "list(match('PATTERN SEQ(A a, B b) WITHIN 9', [{'id': 'a', 'type': 'A', 'ts': 1}]))\n"
+        "print('numba' in sys.modules)"
+    )
+    found = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, check=True)
+    assert json.loads(found.stdout.lower()) is False

@@ -1,0 +1,119 @@
+"""``python -m tests.fuzz --seconds 60``: random patterns and streams on both backends against the definition.
+
+Each pattern meets several streams and two binding orders. Wanted are the matches of ``tests.cep.brute_force``, and
+equal counts (E, E_neg, E_pre) on both backends. Kernels run in the Python interpreter, every fiftieth pattern's as
+machine code too. The seed of a difference is printed, ``--seed`` runs it again, and the exit code is 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+from jobs.cep import Statistics, compile_pattern, find
+from jobs.cep.library import as_dicts, from_dicts
+from jobs.errors import DefinitionError
+from tests.cep.brute_force import brute_force
+from tests.cep.interpreted import always_by_value, no_compiler
+from tests.cep.strategies import Random, query, stream, text_of
+
+#: Streams per pattern.
+STREAMS = 4
+
+
+@dataclass
+class Outcome:
+    """What a pattern's runs came to: pairs of pattern and stream, those with matches, and a difference, if any."""
+
+    pairs: int = 0
+    with_matches: int = 0
+    difference: str | None = None
+
+
+def canonical(matches: Any) -> list[str]:
+    """Matches as sorted texts, duplicates kept."""
+    return sorted(json.dumps(m, sort_keys=True) for m in matches)
+
+
+def run(seed: int, *, machine_code: bool = False, by_value: bool = False) -> Outcome:
+    """One random pattern on some random streams.
+
+    Args:
+        seed: makes the pattern and the streams.
+        machine_code: compile its kernels, else interpret them.
+        by_value: search by value wherever a clause allows it, however few the events.
+    """
+    pick = Random(seed)
+    made = query(pick)
+    found = Outcome()
+    try:
+        pattern = compile_pattern(text_of(made), strict_units=False)
+    except DefinitionError:
+        return found
+    names = [name.name for name in pattern.names]
+    with ExitStack() as stack:
+        if not machine_code:
+            stack.enter_context(no_compiler())
+        if by_value:
+            stack.enter_context(always_by_value())
+        for _ in range(STREAMS):
+            events = stream(pick, 8)
+            wanted = canonical(brute_force(made, events))
+            table, ids = from_dicts(events)
+            found.pairs += 1
+            found.with_matches += bool(wanted)
+            for order in (None, pick.shuffled(names)):
+                counts = {}
+                for backend in ("numpy", "compiled"):
+                    statistics = Statistics()
+                    batches = find(
+                        pattern, table, order=order, backend=backend, block_rows=pick.one((1, 2, 5, 1000)),
+                        statistics=statistics,
+                    )  # fmt: skip
+                    matches = canonical(m for batch in batches for m in as_dicts(pattern, batch, ids))
+                    counts[backend] = (
+                        statistics.evaluations, statistics.evaluations_neg, statistics.evaluations_pre
+                    )  # fmt: skip
+                    if matches != wanted:
+                        how = f"{backend}, order {order}, {text_of(made)}\n  on {events}"
+                        found.difference = f"{how}\n  found {matches}\n  not {wanted}"
+                        return found
+                if counts["numpy"] != counts["compiled"]:
+                    found.difference = f"order {order}, {text_of(made)}\n  on {events}\n  counts {counts}"
+                    return found
+    return found
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run for a time, or one seed."""
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
+    parser.add_argument("--seconds", type=float, default=60.0, help="how long (default 60)")
+    parser.add_argument("--seed", type=int, help="this seed alone, interpreted and as machine code")
+    args = parser.parse_args(argv)
+    end = time.monotonic() + args.seconds
+    first = random.SystemRandom().randrange(2**40)
+    pairs = with_matches = patterns = 0
+    while args.seed is not None or time.monotonic() < end:
+        seed = args.seed if args.seed is not None else first + patterns
+        for machine_code in (False, True) if args.seed is not None or patterns % 50 == 0 else (False,):
+            found = run(seed, machine_code=machine_code, by_value=seed % 2 == 0)
+            pairs += found.pairs
+            with_matches += found.with_matches
+            if found.difference is not None:
+                print(f"seed {seed}{' as machine code' if machine_code else ''}: {found.difference}")
+                return 1
+        patterns += 1
+        if args.seed is not None:
+            break
+    print(f"{patterns} patterns, {pairs} pairs, {with_matches} of them with matches, no difference")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
