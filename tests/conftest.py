@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +21,14 @@ def pytest_configure() -> None:
     os.environ.setdefault("SPARK_MASTER", "local[2]")
     os.environ.setdefault("SPARK_DRIVER_MEMORY", "1g")
     os.environ.setdefault("CHAINLAKE_SHUFFLE_PARTITIONS", "2")
+
+
+@pytest.fixture(autouse=True)
+def sigterm_stays_deadly() -> Iterator[None]:
+    """Airflow's task runner leaves a handler of SIGTERM behind where a DAG runs in this process, and pytest deaf."""
+    before = signal.getsignal(signal.SIGTERM)
+    yield
+    signal.signal(signal.SIGTERM, before)
 
 
 @pytest.fixture
