@@ -148,7 +148,7 @@ class Judged:
             [
                 ~has & self.ready,
                 ~has,
-                np.isin(status, ("retired", "failed")),
+                status == "failed",
                 ~moved & np.isin(status, ("done", "audit_failed")),
             ],
             [np.full(len(at), "missing"), np.full(len(at), "waiting"), status.astype(str), status.astype(str)],
@@ -167,7 +167,8 @@ class Judged:
             return {"missing": "never computed", "waiting": waiting, "done": ""}[state]
         if state == "stale":
             moved = [text for text, differs in self._moved if differs[position]]
-            text = ", ".join(moved) or "publishing was interrupted"
+            back = self._intervals.columns["status"][self._at[position]] == "retired"
+            text = ", ".join(moved) or ("it was retired" if back else "publishing was interrupted")
         else:
             text = self._intervals.columns["reason"][self._at[position]] or str(state).replace("_", " ")
         return text if self.ready[position] else f"{text}; {waiting}"

@@ -1,0 +1,75 @@
+"""The maintain step: every table compacted and cleaned, one after the other; no JVM (design §8)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from jobs.errors import InfrastructureError, UsageError
+from jobs.lake import tables
+from jobs.lake.maintain import Maintained, maintain_table
+from jobs.lake.runs import one_line, phase
+from jobs.paths import Home
+from jobs.steps.common import raise_together, sweep_staging
+
+STEP = "maintain"
+SCHEMAS = ("raw", "events", "quarantine", "matches", "models", "alerts", "ops")
+
+
+def maintain(
+    home: Home, *, run_id: str, only: Sequence[str] | None = None, keep: timedelta | None = None
+) -> dict[str, Any]:
+    """Maintain all tables, or some.
+
+    Args:
+        home: the installation; its lake must lie on a local disk for its tables to be found without naming them.
+        run_id: under which the run is logged.
+        only: ``schema.name`` of the tables; all if not given.
+        keep: how long what was replaced is kept; see ``jobs.lake.maintain`` for what holds if not given.
+
+    Returns:
+        ``{"tables": …, "compacted": files merged, "loads": raw loads removed, "removed": files deleted, "files": …}``.
+
+    Raises:
+        UsageError: a table that does not exist.
+        InfrastructureError: after all others were maintained, if one was in use all the time.
+    """
+    names = [_known(home, name) for name in only] if only is not None else list(all_tables(home))
+    done: list[Maintained] = []
+    failures: list[tuple[str, BaseException]] = []
+    with phase(home, run_id, source="", step=STEP, phase=STEP) as report:
+        for schema, name in names:
+            try:
+                found = maintain_table(home, schema, name, keep=keep)
+            except InfrastructureError as error:
+                failures.append((f"{schema}.{name}", error))
+                print(f"{schema}.{name} not maintained: {one_line(error)}", flush=True)
+                continue
+            done.append(found)
+            print(
+                f"{found.table}: {found.compacted} files merged, {found.loads} old loads, {found.removed} files "
+                f"deleted, {found.files} left",
+                flush=True,
+            )
+        report.rows_in, report.rows_out = len(names), len(done)
+        sweep_staging(home)
+        raise_together(failures, f"{len(done)} tables maintained")
+    counts = {name: sum(getattr(one, name) for one in done) for name in ("compacted", "loads", "removed", "files")}
+    return {"tables": len(done), **counts}
+
+
+def all_tables(home: Home) -> Iterator[tuple[str, str]]:
+    """``(schema, name)`` of every table under a lake on local disk."""
+    for schema in SCHEMAS:
+        root = Path(home.table(schema, ""))
+        for log in sorted(root.glob("**/_delta_log")):
+            yield schema, log.parent.relative_to(root).as_posix()
+
+
+def _known(home: Home, name: str) -> tuple[str, str]:
+    schema, _, table = name.partition(".")
+    if schema not in SCHEMAS or not table or not tables.exists(home, schema, table):
+        raise UsageError(f"there is no table {name}", hint="'python -m jobs sql' lists the tables.")
+    return schema, table
