@@ -8,7 +8,7 @@ PY := .venv/bin/python
 # Set by `make test ARGS="tests/lake -x"` and the like.
 ARGS ?=
 
-.PHONY: help setup run airflow test fuzz check lock clean replay-proof
+.PHONY: help setup run airflow test fuzz simulate check lock clean replay-proof
 
 help: ## show this list
 	@echo "Chainlake: event patterns and model changes in a data lake"
@@ -38,6 +38,13 @@ replay-proof: .venv/.installed ## three days daily and backfilled backwards by a
 
 fuzz: .venv/.installed ## random patterns against the definition on both backends (ARGS="--seconds 600")
 	@$(PY) -m tests.fuzz $(ARGS)
+
+# A history of the light kind takes seconds; with SPARK=1 Spark does the work, which takes a minute or more.
+SEEDS ?= 20
+FIRST ?= 1
+SPARK ?=
+simulate: .venv/.installed ## random histories against clean runs (SEEDS=200 FIRST=1; SPARK=1: on real Spark)
+	@$(PY) -m tests.replay --seeds $(SEEDS) --first $(FIRST) $(if $(SPARK),,--light) $(ARGS)
 
 check: .venv/.installed ## ruff and mypy
 	@$(PY) -m ruff check .

@@ -1,0 +1,353 @@
+"""The simulator's light mode: plain Python where the steps call Spark, so that a seed takes seconds.
+
+What protects the tables, that is plans, days, fingerprints, publishing, locks, ``ops`` and Delta's log, is the
+product's own; so are the parser, the matching kernel and the model monitor. Only what Spark computes is done by plain
+loops here, and what Spark commits is committed by delta-rs under Spark's rule: a turn that is past is skipped silently.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, date, datetime
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import MagicMock, patch
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+import jobs.lake.session
+from jobs.cep.kernel import find
+from jobs.cep.output import match_rows
+from jobs.days import US_PER_DAY
+from jobs.ingest import parsing, resolve
+from jobs.ingest.parse import BAD, COUNTS, ROW, Counts, parse_file, parsed_schema
+from jobs.ingest.resolve import CONFLICT, DUPLICATE, EVENT, SUPERSEDED
+from jobs.lake import difference, publish, tables
+from jobs.lake.locks import file_lock
+from jobs.model_change.reduce import reduce_rows, reduced_schema
+from jobs.quality import audit as audits
+from jobs.sources import Source
+from jobs.steps import detect_run, monitor_run
+from jobs.steps import ingest as ingest_step
+from schemas.events import events_table
+from schemas.quarantine import quarantine_table
+from schemas.raw import raw_table
+
+
+class Rows:
+    """Rows with as much of a DataFrame's face as the steps need."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self.table = table
+
+    def select(self, *columns: str) -> Rows:
+        """Some columns."""
+        return Rows(self.table.select(list(columns)))
+
+    def unionByName(self, other: Rows) -> Rows:  # noqa: N802
+        """Both, one after the other."""
+        return Rows(pa.concat_tables([self.table, other.table.select(self.table.column_names)]))
+
+    def toArrow(self) -> pa.Table:  # noqa: N802
+        """As Arrow."""
+        return self.table
+
+    def persist(self, *_: Any) -> Rows:
+        """Nothing to keep."""
+        return self
+
+    def unpersist(self) -> None:
+        """Nothing was kept."""
+
+
+@contextlib.contextmanager
+def light() -> Iterator[None]:
+    """Put the plain loops in Spark's place; files land and steps run as ever."""
+    from pyspark.sql import functions
+
+    session, spared = MagicMock(), MagicMock()
+    session.sparkContext.defaultParallelism = 1
+    quiet = {"spark_session": lambda *a, **k: session, "warm_up": lambda: None}
+    lock = {"jvm_lock": lambda spark, home, purpose, **k: file_lock(home, purpose, **k)}
+    places: list[tuple[Any, dict[str, Any]]] = [
+        (jobs.lake.session, {"spark_session": quiet["spark_session"]}),
+        (audits, {"warm_up": quiet["warm_up"]}),
+        (functions, {"col": lambda *_: spared}),
+        (tables, {"read": _read}),
+        (parsing, {
+            "parse_all": _parse_all, "counts_of": _counts_of, "raw_rows": _raw_rows,
+            "quarantined_rows": _quarantined_rows, "conflict_rows": _conflict_rows,
+        }),
+        (resolve, {
+            "raw_days": _raw_days, "resolve": _resolve, "summary": _summary, "raw_counts": _raw_counts,
+            "events_of": _events_of,
+        }),
+        (ingest_step, {**lock, "_audit": None}),
+        (publish, lock),
+        (difference, {"_materialise": _materialise, "_append": _append, "_merge": _merge}),
+        (detect_run, {
+            **quiet, "_scan": _scan, "_derived": lambda *_: None, "choose_plan": lambda *_: MagicMock(),
+            "lay_out": lambda base, *_: base, "detect_matches": _Matches, "read_staged": _read_staged,
+            "record_plan": lambda *_: None, "audit_matches": lambda a, p, f, days, e: dict.fromkeys(days),
+        }),
+        (monitor_run, {
+            **quiet, "_rounds": _rounds, "audit_models": lambda *a: dict.fromkeys(a[4]),
+        }),
+    ]  # fmt: skip
+    with contextlib.ExitStack() as stack:
+        for module, changes in places:
+            for name, value in changes.items():
+                if name == "_audit":
+                    stack.enter_context(patch.object(module._Attempt, name, lambda self, files, days: None))
+                else:
+                    stack.enter_context(patch.object(module, name, value))
+        yield
+
+
+def _read(spark: Any, home: Any, schema: str, name: str, version: int | None = None) -> Rows:
+    return Rows(tables.arrow(home, schema, name, version=version))
+
+
+# Ingest
+
+
+def _parse_all(spark: Any, source: Source, tasks: list[Any]) -> Rows:
+    batches = [batch for task in tasks for batch in parse_file(source, task)]
+    return Rows(pa.Table.from_batches(batches, schema=parsed_schema(source)))
+
+
+def _of_kind(parsed: Rows, kind: int) -> pa.Table:
+    return parsed.table.filter(pc.equal(parsed.table["_kind"], kind))
+
+
+def _counts_of(parsed: Rows) -> dict[str, Counts]:
+    found = [Counts(**json.loads(text)) for text in _of_kind(parsed, COUNTS)["_raw"].to_pylist()]
+    return {counts.load_id: counts for counts in found}
+
+
+def _raw_rows(source: Source, parsed: Rows) -> Rows:
+    return Rows(_of_kind(parsed, ROW).select(raw_table(source).column_names))
+
+
+def _quarantined_rows(source: Source, parsed: Rows) -> Rows:
+    rows = [
+        {**row, **{name: row[f"_{name}"] for name in ("reason", "field", "value", "raw")}, "stage": "parse"}
+        for row in _of_kind(parsed, BAD).to_pylist()
+    ]
+    return _quarantine(source, rows)
+
+
+def _conflict_rows(source: Source, resolved: Rows) -> Rows:
+    rows = []
+    for row in resolved.table.to_pylist():
+        if row["_fate"] == CONFLICT:
+            text = json.dumps([row[name] for name in ("type", source.key, "x", "y")])
+            rows.append({**row, "stage": "resolve", "reason": "conflict", "raw": text})
+    return _quarantine(source, rows)
+
+
+def _quarantine(source: Source, rows: list[dict[str, Any]]) -> Rows:
+    stamp = datetime.now(UTC)
+    return Rows(
+        pa.Table.from_pylist([{**row, "written_at": stamp} for row in rows], schema=quarantine_table(source).arrow())
+    )
+
+
+def _raw_days(raw: Rows, loads: Iterable[str]) -> set[date]:
+    wanted = set(loads)
+    return {row["event_date"] for row in raw.table.to_pylist() if row["load_id"] in wanted}
+
+
+def _resolve(spark: Any, source: Source, raw: Rows, files: Sequence[Any], days: list[date]) -> Rows:
+    """Design §3, "Identity of events", "Conflicts" and "Corrections", event by event."""
+    order = sorted(files, key=lambda f: (f.file_date or date.min, f.revision, f.name))
+    rank = {file.load_id: number for number, file in enumerate(order)}
+    best: dict[date, int] = {}
+    for file in order:
+        best[file.file_date] = max(file.revision, best.get(file.file_date, 0))
+    beaten = {f.load_id for f in order if source.replaces and f.revision < best[f.file_date]}
+    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = defaultdict(list)
+    done: list[dict[str, Any]] = []
+    for row in raw.table.to_pylist():
+        if row["load_id"] not in rank or row["event_date"] not in days:
+            continue
+        row |= {"_order": rank[row["load_id"]], "event_id": None, "seq": None, "_fate": SUPERSEDED}
+        if row["load_id"] in beaten:
+            done.append(row)
+        else:
+            groups[row["type"], row[source.key], row["ts"]].append(row)
+    settle = _multiset if source.identity == "multiset" else _unique
+    for place, rows in groups.items():
+        rows.sort(key=lambda r: (r["_order"], r["line"], r["entry"]))
+        settle(source, place, rows)
+        done += rows
+    extra = [("_order", pa.int64()), ("_fate", pa.string()), ("event_id", pa.string()), ("seq", pa.int64())]
+    schema = pa.schema([*raw_table(source).arrow(), *(pa.field(*pair) for pair in extra)])
+    return Rows(pa.Table.from_pylist(done, schema=schema))
+
+
+def _content(row: dict[str, Any]) -> tuple[Any, ...]:
+    return row["x"], row["y"]
+
+
+def _id(*parts: Any) -> str:
+    return hashlib.md5(repr(parts).encode()).hexdigest()
+
+
+def _unique(source: Source, place: tuple[Any, ...], rows: list[dict[str, Any]]) -> None:
+    won = _content(rows[-1] if source.on_conflict == "latest" else rows[0])
+    nobody = source.on_conflict == "quarantine_all" and len({_content(row) for row in rows}) > 1
+    first = True
+    for row in rows:
+        if nobody or _content(row) != won:
+            row["_fate"] = CONFLICT
+        elif first:
+            row |= {"_fate": EVENT, "event_id": _id(*place), "seq": 0}
+            first = False
+        else:
+            row["_fate"] = DUPLICATE
+
+
+def _multiset(source: Source, place: tuple[Any, ...], rows: list[dict[str, Any]]) -> None:
+    copies: Counter[tuple[Any, ...]] = Counter()
+    seen: set[tuple[Any, ...]] = set()
+    seq = 0
+    for row in rows:
+        row["_fate"] = DUPLICATE
+        copy = (_content(row), copies[_content(row), row["_order"]])
+        copies[_content(row), row["_order"]] += 1
+        if copy not in seen:
+            seen.add(copy)
+            row |= {"_fate": EVENT, "event_id": _id(*place, *copy), "seq": seq}
+            seq += 1
+
+
+def _summary(source: Source, resolved: Rows) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    days: dict[date, dict[str, Any]] = {}
+    hashes: dict[date, list[str]] = defaultdict(list)
+    rates: dict[tuple[date, str, str], list[datetime]] = defaultdict(list)
+    names = {EVENT: "rows", DUPLICATE: "duplicates", CONFLICT: "conflicts", SUPERSEDED: "superseded"}
+    for row in resolved.table.to_pylist():
+        day = row["event_date"]
+        counts = days.setdefault(day, {"day": day, **dict.fromkeys(names.values(), 0)})
+        counts[names[row["_fate"]]] += 1
+        if row["_fate"] == EVENT:
+            hashes[day].append(_id(row["event_id"], row["seq"], row["x"], row["y"]))
+            rates[day, row["type"], row[source.key]].append(row["ts"])
+    for day, counts in days.items():
+        counts["checksum"] = f"{counts['rows']}:{_id(*sorted(hashes[day]))}"
+        if not counts["rows"]:
+            counts["checksum"] = resolve.EMPTY_CHECKSUM
+    found = [
+        {"day": day, "type": kind, "key": key, "events": len(ts), "first_ts": min(ts), "last_ts": max(ts)}
+        for (day, kind, key), ts in rates.items()
+    ]
+    return list(days.values()), found
+
+
+def _raw_counts(raw: Rows, files: Sequence[Any], days: list[date]) -> dict[date, int]:
+    loads = {file.load_id for file in files}
+    return Counter(
+        row["event_date"] for row in raw.table.to_pylist() if row["load_id"] in loads and row["event_date"] in days
+    )
+
+
+def _events_of(source: Source, resolved: Rows) -> Rows:
+    stamp = datetime.now(UTC)
+    rows = [{**row, "ingested_at": stamp} for row in resolved.table.to_pylist() if row["_fate"] == EVENT]
+    return Rows(pa.Table.from_pylist(rows, schema=events_table(source).arrow()))
+
+
+# Detect and monitor
+
+
+def _scan(spark: Any, home: Any, source: Source, pinned: Any, work: Any) -> Rows:
+    if pinned.version is None:
+        return Rows(events_table(source).arrow().empty_table())
+    return _read(spark, home, "events", source.name, pinned.version)
+
+
+class _Matches:
+    """The matches that the slices own; ``write.parquet`` keeps them for :func:`_read_staged`."""
+
+    staged: dict[str, pa.Table] = {}
+
+    def __init__(self, events: Rows, pattern: Any, table: Any, cut: Sequence[Any], orders: Any) -> None:
+        parts = [table.arrow().empty_table()]
+        ticks = pc.cast(events.table["ts"], pa.int64())
+        for piece in cut:
+            inside = pc.and_(pc.greater_equal(ticks, piece.read[0]), pc.less(ticks, piece.read[1]))
+            read = events.table.filter(inside)
+            for matches in find(pattern, read, own=piece.own):
+                parts.append(match_rows(pattern, read, matches, table.arrow()))
+        self.rows = pa.concat_tables([part.cast(table.arrow()) for part in parts])
+        self.write = self
+
+    def parquet(self, path: str) -> None:
+        """Stage them."""
+        self.staged[path] = self.rows
+
+
+def _read_staged(spark: Any, path: str, table: Any) -> Any:
+    rows = _Matches.staged.pop(path)
+    days = Counter(pc.cast(rows["decision_ts"], pa.date32(), safe=False).to_pylist())
+    return SimpleNamespace(frame=None, rows=rows, per_day=dict(days), counts={})
+
+
+def _rounds(spark: Any, home: Any, pinned: Any, item: Any) -> pa.Table:
+    config, days = item.model.config, item.days
+    if pinned.version is None or days.end <= config.start:
+        return reduced_schema(config).empty_table()
+    events = tables.arrow(home, "events", config.source, version=pinned.version)
+    epoch = date(1970, 1, 1)
+    lo, hi = ((day - epoch).days * US_PER_DAY for day in (max(days.start, config.start), days.end))
+    ticks = pc.cast(events["ts"], pa.int64())
+    events = events.filter(pc.and_(pc.greater_equal(ticks, lo), pc.less(ticks, hi)))
+    return reduce_rows(config, events, item.model.source.key)
+
+
+# What Spark commits
+
+
+def _materialise(spark: Any, table: Any, diff: pa.Table, bounds: Any) -> tuple[Rows, Counter[str], bool]:
+    difference._check_arrow_bounds(table, diff, bounds)
+    return Rows(diff), Counter(diff["_op"].to_pylist()), False
+
+
+def _append(table: Any, path: str, frame: Rows, rows: int, app: str, turn: int, mark: str) -> None:
+    _commit(table, path, frame, app, turn, mark)
+
+
+def _merge(spark: Any, table: Any, path: str, frame: Rows, bounds: Any, app: str, turn: int, mark: str) -> None:
+    _commit(table, path, frame, app, turn, mark)
+
+
+def _commit(table: Any, path: str, frame: Rows, app: str, turn: int, mark: str) -> None:
+    """A ``MERGE``: by key, update and delete what is there, insert what is not."""
+    from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+
+    delta = DeltaTable(path)
+    past = delta.transaction_version(app)
+    if past is not None and past >= turn:
+        return
+    names, schema = list(table.key), table.arrow()
+    held = {tuple(row[name] for name in names): row for row in delta.to_pyarrow_table().to_pylist()}
+    for row in frame.table.to_pylist():
+        op, key = row.pop("_op"), tuple(row[name] for name in names)
+        if op == "D":
+            held.pop(key, None)
+        elif (op == "U") == (key in held):
+            held[key] = row
+    write_deltalake(
+        delta,
+        pa.Table.from_pylist([{name: row[name] for name in schema.names} for row in held.values()], schema=schema),
+        mode="overwrite",
+        commit_properties=CommitProperties(
+            custom_metadata={"userMetadata": mark}, app_transactions=[Transaction(app, turn)]
+        ),
+    )

@@ -1,0 +1,354 @@
+"""One seed of the replay simulator: a random history of files, edits, deaths and reruns against one clean run.
+
+Design §4 promises that the tables are a function of the files and the definitions, whatever happened on the way. A
+seed makes up a history, lets it end with runs that nothing disturbs, and compares the lake with that of a single run
+over the files and definitions that were there in the end. After every action, days that are noted as done hold as many
+rows as was noted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import random
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from jobs.days import Days
+from jobs.errors import InfrastructureError, InputError
+from jobs.lake import difference, ops, rows, runs, tables
+from jobs.lake import maintain as maintaining
+from jobs.lake.same import same_tables
+from jobs.lake.staleness import status_rows
+from jobs.paths import Home
+from jobs.quality.audit import Audit
+from jobs.steps.detect import detect
+from jobs.steps.ingest import ingest
+from jobs.steps.maintain import maintain
+from jobs.steps.monitor import monitor
+from tests.replay import world
+from tests.replay.deaths import Deaths, Fate, Injected
+from tests.replay.light import light
+
+#: Long after all days, so that no expected file is waited for any longer.
+_LATE = datetime(2026, 1, 1, tzinfo=UTC)
+#: Actions between the first delivery and the last, unless said otherwise.
+ACTIONS = 9
+#: Points that a step passes, about; a fate beyond the last never comes.
+_POINTS = {"ingest": 30, "detect": 36, "monitor": 22, "maintain": 40}
+#: Undisturbed rounds in which everything must become done.
+_SETTLING = 4
+#: What a disturbed attempt may end with; anything else is a bug.
+_ALLOWED = (InfrastructureError, InputError, Injected)
+
+
+class Broken(AssertionError):
+    """A seed found something wrong."""
+
+
+class Simulation:
+    """One seed in a folder of its own.
+
+    Args:
+        seed: all that happens is a function of it.
+        root: an empty folder.
+        cache: of the JARs.
+        light: plain loops in Spark's place (``tests.replay.light``).
+        actions: between the first delivery and the last; another number is another history.
+    """
+
+    def __init__(self, seed: int, root: Path, cache: Path, *, light: bool, actions: int = ACTIONS) -> None:
+        self.seed = seed
+        self.actions = actions
+        self.light = light
+        self.rng = random.Random(seed)
+        self.log: list[str] = []
+        self.home = _home(root / "lived", cache)
+        self.clean = replace(_home(root / "clean", cache), config=self.home.config)
+        self.kind = world.source_kind(self.rng)
+        self.scale = 1
+        names = sorted(world.PATTERNS)
+        # Every pattern comes up within a few seeds, whatever the generator draws.
+        self.patterns = dict.fromkeys((names[seed % len(names)], self.rng.choice(names)), 0)
+        self.model = 0 if self.rng.random() < 0.7 else None
+        self.coming = world.deliveries(self.rng)
+        self.landed: dict[str, str] = {}
+        self.deaths = Deaths(self._note)
+        self.by_spark = not light and self.rng.random() < 0.2
+
+    def run(self) -> None:
+        """Live through the seed.
+
+        Raises:
+            Broken: the tables are not those of a clean run; the message holds the whole history.
+        """
+        note = f"{self.kind} patterns {sorted(self.patterns)} model {self.model} differences by Spark {self.by_spark}"
+        self._note(note)
+        place = light() if self.light else self._large() if self.by_spark else contextlib.nullcontext()
+        with _quiet(), _quick(), place:
+            try:
+                self._write_config()
+                self._live()
+                self._settle()
+                self._compare()
+            except Exception as error:
+                text = f"seed {self.seed}: {error}\n" if isinstance(error, Broken) else traceback.format_exc()
+                raise Broken("\n".join([text, f"history of seed {self.seed}:", *self.log])) from error
+
+    # What happens
+
+    def _live(self) -> None:
+        with self.deaths.installed():
+            for _ in range(self.actions):
+                self._action()
+                self._check_done_days()
+
+    def _action(self) -> None:
+        draw = self.rng.random()
+        if self.coming and draw < 0.55:
+            for _ in range(self.rng.choice([1, 2, 3])):
+                self._land()
+            self._steps()
+        elif draw < 0.62:
+            self._step("maintain")
+        elif draw < 0.8:
+            self._edit()
+            self._step(self.rng.choice(["detect", "monitor"]))
+        else:
+            self._steps()
+        if self.deaths.pending and self.rng.random() < 0.3:
+            self.deaths.land()
+
+    def _land(self) -> None:
+        if not self.coming:
+            return
+        delivery = self.coming.pop(0)
+        self._note(f"lands {delivery.path} ({delivery.what})")
+        self.landed[delivery.path] = delivery.content
+        _deliver(self.home, delivery.path, delivery.content)
+
+    def _steps(self) -> None:
+        """A daily run, a backfill in pieces, or a single step."""
+        how = self.rng.random()
+        if how < 0.5:
+            for verb in ("ingest", "detect", "monitor"):
+                self._step(verb)
+        elif how < 0.75:
+            self._step("ingest")
+            pieces = [self._range() for _ in range(2)]
+            for days in pieces:
+                self._step(self.rng.choice(["detect", "monitor"]), days)
+        else:
+            self._step(self.rng.choice(["ingest", "ingest", "detect", "monitor"]))
+
+    def _step(self, verb: str, days: Days | None = None, *, nested: bool = False) -> None:
+        """One attempt, and, if it did not come to its end, perhaps the retry."""
+        if verb == "monitor" and self.model is None:
+            return
+        days = days or self._range()
+        fate = self._fate(verb, nested)
+        self._note(f"{verb} {days} {fate.kind}{f'@{fate.at}' if fate.kind else ''}")
+        with self.deaths.attempt(fate):
+            try:
+                result = _STEPS[verb](self.home, days, self._now())
+                self._note(f"  {result}")
+            except _ALLOWED as error:
+                self._note(f"  {runs.one_line(error)}"[:300])
+        if not nested and fate.kind in ("kill", "late", "error") and self.rng.random() < 0.4:
+            self._step(verb, days, nested=True)
+
+    def _fate(self, verb: str, nested: bool) -> Fate:
+        kind = self.rng.choices(["", "kill", "late", "error", "nest"], [4, 2, 2, 1, 0 if nested else 2])[0]
+        fate = Fate(kind, self.rng.randrange(1, _POINTS[verb]))
+        if kind == "nest":
+            other = self.rng.choice(["ingest", "detect", "monitor", "edit", "land", "maintain"])
+            if other == "land":
+                fate.other = self.deaths.land
+            elif other == "edit":
+                fate.other = self._edit
+            else:
+                days = self._range()
+                fate.other = lambda: self._step(other, days, nested=True)
+        return fate
+
+    def _edit(self) -> None:
+        what = self.rng.choice(["pattern", "pattern", "pattern", "model", "source"])
+        if what == "pattern":
+            name = self.rng.choice(sorted(self.patterns))
+            self.patterns[name] = self.rng.randrange(len(world.PATTERNS[name]))
+            self._note(f"pattern {name} is now number {self.patterns[name]}")
+        elif what == "model" and self.model is not None:
+            self.model = self.rng.randrange(len(world.MODELS))
+            self._note(f"the model is now number {self.model}")
+        elif what == "source":
+            self.scale = 3 - self.scale
+            self._note(f"the source scales by {self.scale}")
+        self._write_config()
+
+    def _range(self) -> Days:
+        first, end = world.SPAN
+        length = (end - first).days
+        how = self.rng.random()
+        if how < 0.3:
+            return Days(first, end)
+        start = self.rng.randrange(length)
+        size = 1 if how < 0.7 else self.rng.randint(1, length - start)
+        return Days(first + timedelta(days=start), first + timedelta(days=start + size))
+
+    def _now(self) -> datetime:
+        """Most often long after; sometimes within the lag of one of the days."""
+        if self.rng.random() < 0.7:
+            return _LATE
+        day = world.FIRST + timedelta(days=self.rng.randrange(world.DAYS + 2))
+        return datetime(day.year, day.month, day.day, 12, tzinfo=UTC)
+
+    # How it ends
+
+    def _settle(self) -> None:
+        """Everything has landed; undisturbed runs until nothing is to do, then the commits that still come late."""
+        while self.coming:
+            self._land()
+        with self.deaths.installed():
+            if self.deaths.pending and self.rng.random() < 0.5:
+                self.deaths.land()
+            first, end = world.SPAN
+            days = Days(first, end)
+            if self.rng.random() < 0.5:
+                # A scheduled run, whose horizon reaches back to the first day.
+                days = Days(end - timedelta(days=1), end)
+            for _ in range(_SETTLING):
+                for verb in ("ingest", "detect", "monitor"):
+                    if verb == "monitor" and self.model is None:
+                        continue
+                    result = _STEPS[verb](self.home, days, _LATE)
+                    self._note(f"settling: {verb} {days} {result}")
+                left = self._left()
+                if not left:
+                    break
+            else:
+                raise Broken(f"after {_SETTLING} undisturbed rounds still to do: {left[:5]}")
+            while self.deaths.pending:
+                self.deaths.land()
+        self._check_done_days()
+
+    def _left(self) -> list[str]:
+        changing = [r["day"] for r in ops.current(self.home, "event_days", source=world.SOURCE) if not r["checksum"]]
+        to_do = [f"{r.definition} {r.day} {r.state} {r.why}" for r in self._status() if r.state != "done"]
+        return [*map(str, changing), *to_do]
+
+    def _compare(self) -> None:
+        for path, content in sorted(self.landed.items()):
+            _deliver(self.clean, path, content)
+        days = Days(*world.SPAN)
+        for verb in ("ingest", "detect", "monitor"):
+            if verb != "monitor" or self.model is not None:
+                self._note(f"clean: {verb} {_STEPS[verb](self.clean, days, _LATE)}")
+        found = same_tables(self.home, self.clean)
+        if found:
+            raise Broken("\n".join(["the tables are not those of a clean run (first: lived, second: clean)", *found]))
+
+    def _check_done_days(self) -> None:
+        """What is noted as done is there."""
+        noted: dict[str, dict[tuple[str, date], int]] = {}
+        for row in ops.current(self.home, "intervals"):
+            if row["status"] == "done":
+                noted.setdefault(row["table_name"], {})[row["definition"], row["day"]] = row["rows"]
+        for table, counts in noted.items():
+            schema, name = table.split(".", 1)
+            there: Counter[tuple[str, date]] = Counter()
+            column = "decision_ts" if schema == "matches" else "ts"
+            extra = [] if schema == "matches" else ["model"]
+            for row in tables.arrow(self.home, schema, name, columns=[column, *extra]).to_pylist():
+                definition = f"model/{row['model']}" if extra else f"pattern/{name.partition('/')[0]}"
+                there[definition, row[column].date()] += 1
+            for at, count in counts.items():
+                if there[at] != count:
+                    raise Broken(f"{table} {at[0]} {at[1]} is noted as done with {count} rows, but has {there[at]}")
+
+    # Small things
+
+    def _status(self) -> list[Any]:
+        from jobs.catalog import load_patterns
+        from jobs.model_catalog import load_models
+        from jobs.sources import load_sources
+
+        sources = load_sources(self.home)
+        found = [item.definition for item in load_patterns(self.home, sources)[0]]
+        found += [item.definition for item in load_models(self.home, sources)[0]]
+        return status_rows(self.home, found, Days(*world.SPAN))
+
+    def _write_config(self) -> None:
+        texts = {"sources/lab.yaml": self.kind.text(self.scale)}
+        texts |= {f"patterns/{name}.sase": world.pattern_text(name, v) for name, v in self.patterns.items()}
+        if self.model is not None:
+            texts[f"models/{world.MODEL}.yaml"] = world.model_text(self.model)
+        for name, text in texts.items():
+            path = self.home.config / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+
+    def _note(self, line: str) -> None:
+        self.log.append(line)
+
+    @contextlib.contextmanager
+    def _large(self) -> Iterator[None]:
+        """As if every output were too large for the driver: Spark takes the differences and commits them."""
+        from jobs.ingest import writing
+        from jobs.steps import staged
+
+        with contextlib.ExitStack() as stack:
+            for module, name in (
+                (difference, "SMALL_APPEND"),
+                (writing, "SMALL_APPEND"),
+                (writing, "_SMALL"),
+                (rows, "SMALL_ROWS"),
+                (staged, "SMALL_ROWS"),
+            ):
+                stack.enter_context(patch.object(module, name, -1))
+            yield
+
+
+_STEPS: dict[str, Callable[[Home, Days, datetime], dict[str, Any]]] = {
+    "ingest": lambda home, days, now: ingest(home, world.SOURCE, days, run_id=runs.new_run_id("ingest"), now=now),
+    "detect": lambda home, days, now: detect(home, world.SOURCE, days, run_id=runs.new_run_id("detect")),
+    "monitor": lambda home, days, now: monitor(home, world.SOURCE, days, run_id=runs.new_run_id("monitor")),
+    "maintain": lambda home, days, now: maintain(home, run_id=runs.new_run_id("maintain")),
+}
+
+
+def _home(root: Path, cache: Path) -> Home:
+    root.mkdir(parents=True)
+    return Home(root=root, lake=str(root / "lake"), config=root / "config", cache=cache)
+
+
+def _deliver(home: Home, path: str, content: str) -> None:
+    """A landing file, an hour old."""
+    file = home.landing(world.SOURCE) / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(content)
+    os.utime(file, (time.time() - 3600, time.time() - 3600))
+
+
+@contextlib.contextmanager
+def _quick() -> Iterator[None]:
+    """No Data Docs: pages that nobody reads cost more than the audits; compaction at a few files instead of many."""
+    with (
+        patch.object(Audit, "build_docs", lambda audit: audit.home.docs),
+        patch.object(ops, "COMPACT_ABOVE", 12),
+        patch.object(maintaining, "COMPACT_ABOVE", 1),
+    ):
+        yield
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    with contextlib.redirect_stdout(io.StringIO()):
+        yield

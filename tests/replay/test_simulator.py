@@ -1,0 +1,46 @@
+"""A few seeds of the replay simulator, and that it sees what is broken. ``make simulate SEEDS=200`` runs more."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from jobs.lake.event_days import EventDays
+from jobs.paths import Home
+from tests.replay import world
+from tests.replay.simulator import Broken, Simulation
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.mark.parametrize("seed", [5, 9, 14, 19])
+def test_any_history_ends_in_the_tables_of_one_clean_run(home: Home, tmp_path: Path, seed: int) -> None:
+    Simulation(seed, tmp_path / "seed", home.cache, light=True, actions=5).run()
+
+
+@pytest.mark.parametrize("seed", [2])
+def test_any_history_on_spark_ends_in_the_tables_of_one_clean_run(
+    spark: SparkSession, home: Home, tmp_path: Path, seed: int
+) -> None:
+    Simulation(seed, tmp_path / "seed", home.cache, light=False, actions=2).run()
+
+
+def test_a_broken_rule_is_seen(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fingerprints that hold no checksums: a late file makes nothing stale."""
+    monkeypatch.setattr(EventDays, "checksums", lambda self, lo, hi: [])
+    with pytest.raises(Broken, match=r"not those of a clean run[\s\S]*history of seed 2"):
+        Simulation(2, tmp_path / "seed", home.cache, light=True, actions=5).run()
+
+
+def test_the_world_is_a_function_of_the_seed_and_has_every_pattern(home: Home, tmp_path: Path) -> None:
+    made = [Simulation(seed, tmp_path / f"{seed}", home.cache, light=True) for seed in range(8)]
+    again = Simulation(3, tmp_path / "again", home.cache, light=True)
+    assert (again.kind, again.patterns, again.coming) == (made[3].kind, made[3].patterns, made[3].coming)
+    assert {name for one in made for name in one.patterns} == set(world.PATTERNS)
+    assert {one.kind.identity for one in made} == {"unique", "multiset"}
+    whats = {delivery.what for one in made for delivery in one.coming}
+    assert {"the same file twice", "overlapping file", "conflicting file"} <= whats
+    assert {"correction, a row moves to another day", "path overwritten", "dirt"} <= whats
