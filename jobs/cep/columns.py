@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.cep.arrow import FALSE, MINUS_ONE, NAN, ZERO, int64_array, numpy_of
+from jobs.cep.arrow import FALSE, MINUS_ONE, NAN, ZERO, int64_array, numpy_of, text_array
 from jobs.cep.values import NULL, Lists, Value
 from jobs.errors import InputError
 
@@ -77,13 +77,14 @@ class Dataset:
             if column not in events.column_names:
                 raise InputError(f"the events have no column {column}", key=column)
         ts = ticks_of(events["ts"], "ts")
-        codes, names = _encode(events["type"])
-        wanted = np.isin(codes, [names.index(t) for t in set(types) if t in names])
+        names = sorted(set(types))
+        codes = _codes(events["type"], names)
+        wanted = codes >= 0
         if lo is not None:
             wanted &= ts >= lo
         if hi is not None:
             wanted &= ts < hi
-        rows = np.flatnonzero(wanted)
+        rows = np.arange(len(ts)) if wanted.all() else np.flatnonzero(wanted)
         kept = ts[rows]
         if by_id:
             table = pa.table({"ts": int64_array(kept), "id": events["event_id"].take(int64_array(rows))})
@@ -97,6 +98,7 @@ class Dataset:
         self._type_names = names
         self.vocabulary: dict[str, int] = {}
         self.columns: dict[str, Value] = {"ts": Value(self.ts, None, "time" if strict else "number")}
+        self._in_order = len(rows) == len(ts) and bool(np.array_equal(rows, np.arange(len(ts))))
         self._load(events, sorted(set(attributes) - {"ts"}), set(words))
 
     def of_type(self, name: str) -> np.ndarray:
@@ -117,7 +119,7 @@ class Dataset:
             if stored not in events.column_names:
                 self.columns[attr] = NULL
                 continue
-            column = events[stored].take(index)
+            column = events[stored] if self._in_order else events[stored].take(index)
             kind = kind_of(column.type)
             if kind == "string":
                 texts[attr] = _encode(column)
@@ -131,6 +133,21 @@ class Dataset:
             recode = np.array([self.vocabulary[word] for word in found] + [-1], np.int64)
             valid = codes >= 0
             self.columns[attr] = Value(recode[codes], None if valid.all() else valid, "string")
+
+
+def _codes(column: pa.ChunkedArray | pa.Array, names: list[str]) -> np.ndarray:
+    """For each text its place in ``names``, or -1."""
+    if isinstance(column, pa.ChunkedArray):
+        parts = [_codes(chunk, names) for chunk in column.chunks]
+        return parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, np.int32), *parts])
+    if pa.types.is_null(column.type) or not names:
+        return np.full(len(column), -1, np.int32)
+    if isinstance(column.type, pa.DictionaryType):
+        of_entry = np.append(_codes(column.dictionary, names), np.int32(-1))
+        entries = pc.fill_null(column.indices.cast(pa.int64()), int64_array(np.array([len(of_entry) - 1]))[0])
+        return of_entry[numpy_of(entries)]
+    found = pc.index_in(column.cast(pa.string()), value_set=text_array(names))
+    return numpy_of(pc.fill_null(found, MINUS_ONE.cast(pa.int32())))
 
 
 def _encode(column: pa.ChunkedArray) -> tuple[np.ndarray, list[str]]:

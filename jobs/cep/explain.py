@@ -11,6 +11,8 @@ from typing import Any
 import pyarrow as pa
 
 from jobs.cep import ast
+from jobs.cep.compiled.choose import Decision, decide
+from jobs.cep.compiled.run import Compiled
 from jobs.cep.edges import State, Test, states_of
 from jobs.cep.formatter import format_node
 from jobs.cep.kernel import candidates_of, check_kinds, dataset, order_of
@@ -40,11 +42,13 @@ class Choice:
         plan: the plan of that order.
         how: a key of ``_HOW``.
         estimates: order to estimated evaluations, cheapest first; empty without events.
+        backend: what the search runs on, and why; None without events.
     """
 
     plan: Plan
     how: str
     estimates: Mapping[str, float]
+    backend: Decision | None = None
 
 
 def choose(pattern: Pattern, order: Sequence[str] | None = None, events: pa.Table | None = None) -> list[Choice]:
@@ -70,8 +74,12 @@ def choose(pattern: Pattern, order: Sequence[str] | None = None, events: pa.Tabl
         candidates = candidates_of(pattern, branch, data)
         statistics = Statistics()
         chosen = order_of(pattern, branch, data, candidates, order, None, "cost", statistics)
-        estimates = measure(branch, data, candidates, pattern.window_us).estimates([chosen])
-        found.append(Choice(make_plan(branch, chosen), statistics.how, estimates))
+        model = measure(branch, data, candidates, pattern.window_us)
+        plan = make_plan(branch, chosen)
+        members = pattern.limits["kleene_members"]
+        compiled = Compiled(data, plan, candidates, pattern.window_us, pattern.open_right, members)
+        decision = decide("auto", compiled, model)
+        found.append(Choice(plan, statistics.how, model.estimates([chosen]), decision))
     return found
 
 
@@ -101,6 +109,8 @@ def explain(pattern: Pattern, choices: Sequence[Choice]) -> Iterator[str]:
         yield f"  order     {', '.join(choice.plan.order)} ({_HOW[choice.how]})"
         for order, cost in choice.estimates.items():
             yield f"              {order}: about {cost:,.0f} evaluations"
+        if choice.backend is not None:
+            yield f"  backend   {choice.backend.backend}: {choice.backend.why}"
         for state in states_of(choice.plan):
             yield from _state(state, len(choice.plan.steps))
 
