@@ -177,7 +177,6 @@ def test_any_history_ends_in_the_tables_of_one_pass(lab, spark, monkeypatch, tmp
     deliver(lab, {1: kept[1], 5: kept[5]})
     assert states(lab) == "ssssm"
     shutil.rmtree(Path(lab.table("models", "state")))
-    monkeypatch.setattr(monitor_run, "SMALL_ROWS", 50)  # now Spark reduces
     last = monitor(lab, "lab", Days(day(5), day(6)), run_id="r4")
     assert last["days"] == 5 and states(lab) == "ddddd"
 
@@ -244,26 +243,27 @@ def test_spark_reduces_as_the_library_does(lab, spark):
     frame.unpersist()
 
 
-def test_workers_run_groups_as_the_driver_does(spark):
-    from jobs.model_change.config import parse_model
-    from jobs.model_change.reduce import reduce_rows
-    from jobs.model_change.reduce_spark import reduced_frame, run_groups
-    from jobs.model_change.replay import run_days
+def test_workers_run_groups_of_many_events_as_the_driver_runs_few(lab, spark, monkeypatch):
+    from jobs.lake.event_days import pin
+    from jobs.steps import monitor_run
 
     groups = "groups: {one: [a, b], two: [b], none: [z], three: [a]}"
     text = MODEL.replace("nodes: [a, b]", groups).replace("[x]", "[x, {of: y, key: a, transform: diff}]")
-    config = parse_model(text.replace("window: {sliding: 8}", "window: {sliding: 12}"))
-    table = pa.Table.from_pylist([row for i in (1, 2, 3) for row in readings(i)])
-    frame = reduced_frame(spark.createDataFrame(table.to_pandas()), config, "sensor")
-    found = run_groups(frame, config, day(1), day(4), {})
-    reduced = reduce_rows(config, table, "sensor")
-    assert list(found) == ["one", "two", "none", "three"]
-    for group, gave in found.items():
-        assert gave == run_days(config, group, reduced, day(1), day(4))
-    assert found["one"].found and found["two"].metrics and not found["none"].metrics and len(found["none"].states) == 3
-    later = run_groups(frame.where("round_us >= 1740960000000000"), config, day(2), day(4),
-                       {group: gave.states[day(1)] for group, gave in found.items()})  # fmt: skip
-    assert {g: x.states[day(3)] for g, x in later.items()} == {g: x.states[day(3)] for g, x in found.items()}
+    (lab.config / "models" / "slope.yaml").write_text(text.replace("sliding: 8", "sliding: 12"))
+    deliver(lab, {i: readings(i) for i in (1, 2, 3)})
+    days = Days(day(1), day(4))
+    pinned = pin(lab, "lab", days)
+    item = plan_model(lab, the_model(lab), days, pinned.event_days, status("-mmm"))
+    few, events = monitor_run._replay(spark, lab, pinned, item)
+    assert events == 3 * 48 and {row["group_id"] for row in few.rows["models.metrics"]} == {"one", "two", "three"}
+    assert len(few.rows["models.state"]) == 4 * 3
+    monkeypatch.setattr(monitor_run, "SMALL_ROWS", 0)
+    assert monitor_run._replay(spark, lab, pinned, item) == (few, events)
+    # The last day by itself, from the state of the day before.
+    state = {row["group_id"]: row["state"] for row in few.rows["models.state"] if row["day"] == day(2)}
+    last = dataclasses.replace(item, days=Days(day(3), day(4)), snapshots=state)
+    ended = [row for row in few.rows["models.state"] if row["day"] == day(3)]
+    assert monitor_run._replay(spark, lab, pinned, last)[0].rows["models.state"] == ended
 
 
 def test_no_bin_waits_for_a_heavy_group_and_many_light_ones():
