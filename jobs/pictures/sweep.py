@@ -13,6 +13,8 @@ from jobs.pictures.sheet import COLOURS, QUIET, legend, save, sheet
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+_PERIODIC = "PER(T*) with the same max error"
+
 
 def draw_sweep(outcomes: Sequence[Outcome], title: str, own_eps: float, path: Path) -> None:
     """Draw the outcomes of `jobs.model_change.tuning.sweep`.
@@ -82,12 +84,17 @@ def _positive(value: float | None) -> float:
     return value if value else float("nan")
 
 
+def _once(text: str, first: bool) -> str:
+    """Label of a kind of line: one entry of the legend explains it for all colours."""
+    return text if first else "_"
+
+
 def _messages(axis: Axes, outcomes: Sequence[Outcome]) -> None:
-    for colour, label, mine in _curves(outcomes):
+    for i, (colour, label, mine) in enumerate(_curves(outcomes)):
         eps = [o.eps for o in mine]
         axis.plot(eps, [_positive(o.up) for o in mine], "o-", color=colour, markersize=3, label=f"local, {label}")
         per = [_positive(o.periodic_up) for o in mine]
-        axis.plot(eps, per, "s--", color=colour, markersize=3, alpha=0.6, label="PER(T*) with the same max error")
+        axis.plot(eps, per, "s--", color=colour, markersize=3, alpha=0.6, label=_once(_PERIODIC, i == 0))
     axis.set(xscale="log", yscale="log", xlabel="eps", ylabel="messages up per node and round", title="Communication")
 
 
@@ -101,11 +108,15 @@ def _errors(axis: Axes, outcomes: Sequence[Outcome]) -> None:
 
 
 def _found(axis: Axes, outcomes: Sequence[Outcome]) -> None:
-    for colour, label, mine in _curves(outcomes):
+    for i, (colour, label, mine) in enumerate(_curves(outcomes)):
         eps = [o.eps for o in mine]
-        axis.plot(eps, [_positive(o.exact) for o in mine], "o-", color=colour, markersize=3, label=f"changes, {label}")
-        axis.plot(eps, [_positive(o.syncs) for o in mine], "x:", color=colour, markersize=4, label="syncs of local")
-        axis.plot(eps, [_positive(o.exceeded) for o in mine], "+--", color=colour, alpha=0.6, label="of these over eps")
+        for values, style, alpha, text in (
+            ([o.exact for o in mine], "o-", 1.0, f"changes, {label}"),
+            ([o.syncs for o in mine], "x:", 1.0, _once("syncs of local", i == 0)),
+            ([o.exceeded for o in mine], "+--", 0.6, _once("syncs with eps passed", i == 0)),
+        ):
+            line = [_positive(value) for value in values]
+            axis.plot(eps, line, style, color=colour, markersize=4, alpha=alpha, label=text)
     axis.set(xscale="log", yscale="log", xlabel="eps", ylabel="number", title="What is found")
 
 
@@ -123,5 +134,5 @@ def _across(
         at = [value(o) for o in mine]
         axis.plot(at, [_positive(o.up) for o in mine], "o-", color=colour, markersize=3, label=f"local, {text}")
         per = [_positive(o.periodic_up) for o in mine]
-        axis.plot(at, per, "s--", color=colour, markersize=3, alpha=0.6, label="PER(T*) with the same max error")
+        axis.plot(at, per, "s--", color=colour, markersize=3, alpha=0.6, label=_once(_PERIODIC, i == 0))
     axis.set(yscale="log", xlabel=name, ylabel="messages up per node and round", title=f"{name} at eps={eps:g}")
