@@ -1,0 +1,83 @@
+"""Models of blocks of rounds and their sums, against LAPACK one by one and against plain sums."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from jobs.model_change.basis import Basis
+from jobs.model_change.statistics import Moments, apply, identifiable, pooled, solve
+
+
+def matrices(seed, n, m, *, alike):
+    """Sums of products of rows whose columns have very different sizes, and whose last two columns are nearly one."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, m + 3, m)) * 10 ** rng.uniform(-4, 4, size=m)
+    if m > 1:
+        x[:, :, -1] = x[:, :, 0] + alike * x[:, :, -1] / np.abs(x[:, :, -1]).max() * np.abs(x[:, :, 0]).max()
+    return np.einsum("nri,nrj->nij", x, x), np.einsum("nri,nr->ni", x, rng.normal(size=(n, m + 3)))
+
+
+@pytest.mark.parametrize("m", range(1, 7))
+@pytest.mark.parametrize("alike", [1.0, 1e-3, 1e-8])
+def test_models_are_those_of_lapack_and_know_no_block(m, alike):
+    a, c = matrices(m, 40, m, alike=alike)
+    found = solve(a, c)
+    scale = np.sqrt(np.einsum("nii->ni", a))
+    unit = a / (scale[:, :, None] * scale[:, None, :])
+    values = np.linalg.eigvalsh(unit)
+    good = values[:, 0] >= 1e-12 * values[:, -1]
+    assert np.array_equal(identifiable(a), good) and np.array_equal(np.isfinite(found[:, 0]), good)
+    assert good.all() or alike < 1e-3
+    for i in np.flatnonzero(good):
+        true = np.linalg.solve(unit[i], c[i] / scale[i])
+        allowed = 1e-13 * values[i, -1] / values[i, 0] * np.abs(true).max()
+        np.testing.assert_allclose(found[i] * scale[i], true, rtol=0, atol=allowed)
+    for size in (1, 7):
+        pieces = [solve(a[i : i + size], c[i : i + size]) for i in range(0, 40, size)]
+        assert np.array_equal(np.concatenate(pieces), found, equal_nan=True)
+
+
+def test_what_determines_no_model_is_not_a_number_and_spoils_no_other():
+    a, c = matrices(0, 6, 3, alike=1.0)
+    alone = solve(a[5:], c[5:])
+    a[0], a[1, 0, 0], a[2], a[3, 1, 1], c[4, 0] = 0.0, np.nan, -a[2], np.inf, np.nan
+    with np.errstate(all="raise"):
+        found = solve(a[[0, 1, 2, 3, 5]], c[[0, 1, 2, 3, 5]])
+    assert np.isnan(found[:4]).all() and np.array_equal(found[4], alone[0])
+    assert np.isnan(solve(a[4:5], c[4:5])).any()
+
+
+def test_an_indefinite_matrix_with_equal_signs_on_its_diagonal_is_not_identifiable():
+    a = np.array([[[1.0, 2.0], [2.0, 1.0]]])
+    assert not identifiable(a)[0] and np.isnan(solve(a, np.ones((1, 2)))).all()
+
+
+@pytest.mark.parametrize("phi", [None, 0.6])
+@pytest.mark.parametrize("window", [5, None])
+@pytest.mark.parametrize("k", [1, 4])
+def test_total_changes_are_the_sums_of_the_nodes(phi, window, k):
+    rng = np.random.default_rng(3)
+    x, y, gap = rng.normal(size=(16, k, 3)), rng.normal(size=(16, k)), rng.integers(1, 3, size=16)
+    moments = Moments(phi)
+    a, c = moments.changes(x, y, gap, window, 10)
+    total_a, total_c = moments.total_changes(x, y, gap, window, 10)
+    assert total_a.shape == (10, 1, 3, 3) and total_c.shape == (10, 1, 3)
+    np.testing.assert_allclose(total_a[:, 0], pooled(a), atol=1e-13)
+    np.testing.assert_allclose(total_c[:, 0], pooled(c), atol=1e-13)
+    again = moments.total_changes(x[4:], y[4:], gap[4:], window, 6)
+    assert np.array_equal(again[0], total_a[4:]) and np.array_equal(again[1], total_c[4:])
+
+
+@pytest.mark.parametrize("intercept", [None, 0, 2])
+@pytest.mark.parametrize("prediction", [False, True])
+def test_monitored_models_are_the_mapped_ones(intercept, prediction):
+    rng = np.random.default_rng(4)
+    x = rng.normal(size=(30, 2, 3)) + 5
+    if intercept is not None:
+        x[:, :, intercept] = 1.0
+    basis = Basis.from_window(x, x.sum(axis=2), intercept=intercept, prediction=prediction, centre_y=True)
+    beta = rng.normal(size=(7, 3))
+    kept = beta.copy()
+    np.testing.assert_array_equal(basis.monitored(beta), apply(basis.beta_map, beta + basis.constant))
+    assert np.array_equal(beta, kept)
