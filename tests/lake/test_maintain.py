@@ -164,4 +164,3 @@ def test_raw_keeps_the_loads_of_current_files_only(home: Home) -> None:
     found = maintain_table(home, "raw", "s")
     assert found.loads == 2 and tables.arrow(home, "raw", "s")["load_id"].to_pylist() == ["b"]
     assert maintain_table(home, "raw", "s").loads == 0
-

@@ -1,8 +1,9 @@
 """The simulator's light mode: plain Python where the steps call Spark, so that a seed takes seconds.
 
-What protects the tables, that is plans, days, fingerprints, publishing, locks, ``ops`` and Delta's log, is the
+What protects the tables, that is plans, days, fingerprints, publishing, locks and the data tables' Delta logs, is the
 product's own; so are the parser, the matching kernel and the model monitor. Only what Spark computes is done by plain
 loops here, and what Spark commits is committed by delta-rs under Spark's rule: a turn that is past is skipped silently.
+``ops`` is in memory.
 """
 
 from __future__ import annotations
@@ -23,13 +24,11 @@ import pyarrow.compute as pc
 import jobs.lake.session
 from jobs.cep.kernel import find
 from jobs.cep.output import match_rows
-from jobs.days import US_PER_DAY
 from jobs.ingest import parsing, resolve
 from jobs.ingest.parse import BAD, COUNTS, ROW, Counts, parse_file, parsed_schema
 from jobs.ingest.resolve import CONFLICT, DUPLICATE, EVENT, SUPERSEDED
-from jobs.lake import difference, publish, tables
+from jobs.lake import difference, ops, publish, tables
 from jobs.lake.locks import file_lock
-from jobs.model_change.reduce import reduce_rows, reduced_schema
 from jobs.quality import audit as audits
 from jobs.sources import Source
 from jobs.steps import detect_run, monitor_run
@@ -37,6 +36,7 @@ from jobs.steps import ingest as ingest_step
 from schemas.events import events_table
 from schemas.quarantine import quarantine_table
 from schemas.raw import raw_table
+from tests.replay.memory import MemoryOps
 
 
 class Rows:
@@ -74,11 +74,13 @@ def light() -> Iterator[None]:
     session.sparkContext.defaultParallelism = 1
     quiet = {"spark_session": lambda *a, **k: session, "warm_up": lambda: None}
     lock = {"jvm_lock": lambda spark, home, purpose, **k: file_lock(home, purpose, **k)}
+    memory = MemoryOps()
     places: list[tuple[Any, dict[str, Any]]] = [
+        (ops, {"append": memory.append, "current_table": memory.current_table}),
         (jobs.lake.session, {"spark_session": quiet["spark_session"]}),
         (audits, {"warm_up": quiet["warm_up"]}),
         (functions, {"col": lambda *_: spared}),
-        (tables, {"read": _read}),
+        (tables, {"read": _read, "arrow": memory.arrow, "exists": memory.exists}),
         (parsing, {
             "parse_all": _parse_all, "counts_of": _counts_of, "raw_rows": _raw_rows,
             "quarantined_rows": _quarantined_rows, "conflict_rows": _conflict_rows,
@@ -96,7 +98,7 @@ def light() -> Iterator[None]:
             "record_plan": lambda *_: None, "audit_matches": lambda a, p, f, days, e: dict.fromkeys(days),
         }),
         (monitor_run, {
-            **quiet, "_rounds": _rounds, "audit_models": lambda *a: dict.fromkeys(a[4]),
+            **quiet, "audit_models": lambda *a: dict.fromkeys(a[4]),
         }),
     ]  # fmt: skip
     with contextlib.ExitStack() as stack:
@@ -263,7 +265,7 @@ def _events_of(source: Source, resolved: Rows) -> Rows:
     return Rows(pa.Table.from_pylist(rows, schema=events_table(source).arrow()))
 
 
-# Detect and monitor
+# Detect
 
 
 def _scan(spark: Any, home: Any, source: Source, pinned: Any, work: Any) -> Rows:
@@ -297,18 +299,6 @@ def _read_staged(spark: Any, path: str, table: Any) -> Any:
     rows = _Matches.staged.pop(path)
     days = Counter(pc.cast(rows["decision_ts"], pa.date32(), safe=False).to_pylist())
     return SimpleNamespace(frame=None, rows=rows, per_day=dict(days), counts={})
-
-
-def _rounds(spark: Any, home: Any, pinned: Any, item: Any) -> pa.Table:
-    config, days = item.model.config, item.days
-    if pinned.version is None or days.end <= config.start:
-        return reduced_schema(config).empty_table()
-    events = tables.arrow(home, "events", config.source, version=pinned.version)
-    epoch = date(1970, 1, 1)
-    lo, hi = ((day - epoch).days * US_PER_DAY for day in (max(days.start, config.start), days.end))
-    ticks = pc.cast(events["ts"], pa.int64())
-    events = events.filter(pc.and_(pc.greater_equal(ticks, lo), pc.less(ticks, hi)))
-    return reduce_rows(config, events, item.model.source.key)
 
 
 # What Spark commits

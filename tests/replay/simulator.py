@@ -302,7 +302,7 @@ class Simulation:
     def _large(self) -> Iterator[None]:
         """As if every output were too large for the driver: Spark takes the differences and commits them."""
         from jobs.ingest import writing
-        from jobs.steps import staged
+        from jobs.steps import monitor_run, staged
 
         with contextlib.ExitStack() as stack:
             for module, name in (
@@ -311,6 +311,7 @@ class Simulation:
                 (writing, "_SMALL"),
                 (rows, "SMALL_ROWS"),
                 (staged, "SMALL_ROWS"),
+                (monitor_run, "SMALL_ROWS"),
             ):
                 stack.enter_context(patch.object(module, name, -1))
             yield
