@@ -34,12 +34,14 @@ def page_events() -> list[dict]:
 
 
 def test_every_example_has_its_matches() -> None:
-    assert len(EXAMPLES) == sum(kind == "matches" for kind, _ in BLOCKS) == 5
+    assert len(EXAMPLES) == sum(kind == "matches" for kind, _ in BLOCKS) == 6
 
 
 @pytest.mark.parametrize("text, matches", EXAMPLES)
 def test_example(text: str, matches: str) -> None:
-    found = sorted(json.dumps(m, sort_keys=True) for m in match(text, page_events()))
+    derived = dict(re.findall(r"(\w+): (.*)", next(text for kind, text in BLOCKS if kind == "derived")))
+    events = page_events()
+    found = sorted(json.dumps(m, sort_keys=True) for m in match(text, events, key="door", derived=derived))
     assert found == sorted(json.dumps(json.loads(line), sort_keys=True) for line in matches.splitlines())
 
 
