@@ -123,7 +123,7 @@ def near(times: pd.DatetimeIndex, moment: pd.Timestamp) -> bool:
 
 def moved(run: GroupTrace, at: int) -> float:
     """Largest difference of a station's hourly mean speed between a change and the reference before it, mph."""
-    before = [i for i, event in run.of_kind("init", "change") if i < at][-1]
+    before = [i for i, event in run.events if event.kind in ("init", "change") and i < at][-1]
     window = run.config.window
 
     def mean(row: int) -> np.ndarray:

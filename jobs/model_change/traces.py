@@ -27,7 +27,8 @@ class GroupTrace:
         eps: threshold in force; None if there never was a first window.
         ts: (n,) starts of the rounds, microseconds.
         nodes: (n,) how many nodes took part.
-        counted: (n,) whether there was a model before the round, so that it counts in messages and errors.
+        counted: (n,) whether the round counts in messages and errors: there was a model before it, and its number is
+            not below the model's ``count_from``.
         beta: (n, m) exact models in the coordinates that eps is measured in; NaN where there is none.
         coefficients: (n, m) the same in the features' own units.
         error_local, error_exact: (n,) distance from the reference of either detector, after resolution.
@@ -59,8 +60,8 @@ class GroupTrace:
     spans: dict[int, tuple[float, float]]
 
     def of_kind(self, *kinds: str) -> list[tuple[int, Event]]:
-        """The events of these kinds."""
-        return [(at, event) for at, event in self.events if event.kind in kinds]
+        """The events of these kinds in rounds that count."""
+        return [(at, event) for at, event in self.events if event.kind in kinds and self.counted[at]]
 
     def reference(self, at: int, detector: str) -> Array | None:
         """The model that a detector holds against round ``at``, once that is resolved; in the features' own units."""
@@ -95,6 +96,7 @@ def trace_group(
         return np.concatenate([getattr(trace, name) for _, trace in parts]) if parts else empty
 
     none = np.zeros(0)
+    numbers = np.concatenate([chunk.number for chunk, _ in parts]) if parts else none
     starts = np.cumsum([0, *(len(chunk.ts) for chunk, _ in parts)])
     beta, basis = joined("beta", np.zeros((0, m))), run.kernel.state.basis
     own = beta if basis is None or basis.inverse_l is None else apply(basis.to_internal.T, beta)
@@ -104,7 +106,7 @@ def trace_group(
         eps=run.eps,
         ts=np.concatenate([chunk.ts for chunk, _ in parts]) if parts else np.zeros(0, np.int64),
         nodes=np.concatenate([np.full(len(chunk.ts), len(chunk.nodes)) for chunk, _ in parts]) if parts else none,
-        counted=joined("counted", none.astype(bool)),
+        counted=joined("counted", none.astype(bool)) & (numbers >= config.count_from),
         beta=beta,
         coefficients=own,
         error_local=joined("error_local", none),

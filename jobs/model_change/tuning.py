@@ -35,7 +35,7 @@ class Outcome:
         up: messages up per node and round (naive: 1; spec 2.6).
         both: messages in both directions per node and round.
         up_bytes: bytes up over those of sending every row.
-        max_error: largest error after resolution, None without a counted round; over eps if eps is a share.
+        max_error: largest error after resolution, in the unit of ``eps``.
         exact: changes of the exact detector.
         exact_us: when they were, microseconds.
         period: longest period whose updates keep the errors of the local detector, None if every round is too seldom.
@@ -52,7 +52,7 @@ class Outcome:
     up: float
     both: float
     up_bytes: float
-    max_error: float | None
+    max_error: float
     exact: int
     exact_us: tuple[int, ...]
     period: int | None
@@ -130,7 +130,7 @@ def _outcome(config: ModelConfig, eps: float, traces: list[GroupTrace], periods:
         known = trace.error_local[counted]
         largest = float(np.nanmax(known)) if np.isfinite(known).any() else 0.0
         within &= errors[: len(within)] <= largest
-        worst.append(largest / (trace.eps if config.eps_is_share and trace.eps else 1.0))
+        worst.append(largest * eps / trace.eps if trace.eps else largest)
         changes += [int(trace.ts[at]) for at, _ in trace.of_kind("change")]
     period, mono = best_periods(np.where(within, 0.0, 1.0), 0.5)
     return Outcome(

@@ -56,11 +56,12 @@ def shown_by_trace(trace: GroupTrace, first_us: int) -> Shown:
     ]
     local, exact = trace.config.detector != "exact", trace.config.detector != "local"
     number_of = trace.ts // US_PER_DAY
+    changed = [int(trace.ts[at]) // US_PER_DAY for at, _ in trace.of_kind("change") if trace.ts[at] >= first_us]
     messages = []
     for number in np.unique(number_of[trace.ts >= first_us]):
         rows = (number_of == number) & trace.counted
         sent = float((trace.reports + trace.nodes * trace.synced)[rows].sum())
-        changes = sum(mark.kind == "change" and mark.us // US_PER_DAY == number for mark in marks)
+        changes = changed.count(int(number))
         up = sent / float(trace.nodes[rows].sum()) if local and rows.any() else None
         messages.append((day_of_us(int(number) * US_PER_DAY), up, changes if exact else None))
     return Shown(marks, messages, "recomputed")

@@ -74,6 +74,23 @@ def test_groups_add_up_and_phi_is_swept():
         assert double.up == pytest.approx(single.up) and double.period == single.period
 
 
+def test_shares_and_uncounted_rounds():
+    text = lab.MODEL.replace("eps: 0.6", "eps: {share: 0.012}")
+    share, reduced = setting(text)
+    plain, _ = setting()
+    whole = trace_group(share, "", reduced, lab.FIRST, END)
+    found = next(sweep(share, reduced, lab.FIRST, END, eps=[0.012]))
+    same = next(sweep(plain, reduced, lab.FIRST, END, eps=[whole.eps]))
+    assert whole.eps > 0.3 and (found.syncs, found.exact) == (same.syncs, same.exact)
+    assert found.max_error == pytest.approx(same.max_error * 0.012 / whole.eps) and found.max_error < 0.012
+    late = replace(plain, count_from=200)
+    outcome = next(sweep(late, reduced, lab.FIRST, END, eps=[0.6]))
+    metrics = monitor(late, lab.events(), key="sensor").metrics.to_pylist()
+    assert outcome.rounds == 232 and outcome.exact == sum(row["changes"] for row in metrics)
+    assert outcome.exact < next(sweep(plain, reduced, lab.FIRST, END, eps=[0.6])).exact
+    assert outcome.syncs == sum(row["syncs"] for row in metrics)
+
+
 def test_a_window_that_is_never_complete_is_an_error():
     config, reduced = setting()
     with pytest.raises(InputError, match="no window of 1000 rounds"):
@@ -106,3 +123,12 @@ def test_what_is_wrong_is_said(more, code, told, home, monkeypatch, capsys):
     lab.make(home, monkeypatch, lab.events(days=1))
     assert main(["tune", *more]) == code
     assert told in capsys.readouterr().err
+
+
+def test_a_threshold_monitor_is_refused(home, monkeypatch, capsys):
+    home = lab.make(home, monkeypatch, lab.events(days=1))
+    text = "kind: threshold\nsource: lab\nstart: 2025-03-01\nnodes: [a, b]\nvalue: y\nthreshold: 40\n"
+    (home.config / "models" / "mean.yaml").write_text(text + "round: {length: 10 min}\n")
+    for verb in ("tune", "picture"):
+        assert main([verb, "mean", "2025-03-01", "2025-03-02"]) == 2
+        assert "mean is a threshold monitor" in capsys.readouterr().err
