@@ -15,6 +15,7 @@ from jobs.model_change import monitor
 from jobs.model_change.definitions import load_definition
 from jobs.model_change.threshold import ThresholdMonitor
 from schemas.models import ALERTS, METRICS
+from tests.ingest.test_parse import Parsed
 
 START = datetime(2025, 3, 1, tzinfo=UTC)
 
@@ -156,3 +157,42 @@ def test_errors_say_where_and_what_is_allowed(tmp_path, old, new, key, line, hin
     error = caught.value
     assert (error.file, error.line, error.key) == (str(path), line, key)
     assert hint in f"{error.what} {error.hint}"
+
+
+ROAD = """\
+key: sensor
+type: Reading
+zone: UTC
+attributes:
+  velocity: {type: double, unit: km/h, min: 0}
+  vehicles: {type: long, min: 0}
+identity: unique
+on_conflict: first
+formats:
+  - {name: readings, columns: [time, sensor, velocity, vehicles], time: {column: time, format: iso}}
+"""
+READINGS = """\
+2025-03-01T01:00:10+01:00,a,60,5
+2025-03-01T00:00:20Z,b,58,3
+2025-03-01T00:01:10Z,a,30,4
+2025-03-01T00:01:30Z,b,-4,2
+yesterday,b,50,2
+2025-03-01T00:02:00Z,a,20,0
+2025-03-01T00:02:00Z,b,80,2
+2025-03-01T00:03:00Z,a,,3
+2025-03-01T00:03:00Z,b,50,3
+"""
+
+
+def test_a_csv_file_without_header_as_the_component_takes_it(tmp_path):
+    """Spec 7: time with an offset, sensor, velocity, vehicles; no vehicles, or no velocity, is missing."""
+    found = Parsed(tmp_path, ROAD, **{"readings.csv": READINGS})
+    assert [(line, reason, field) for line, reason, field, *_ in found.bad] == [
+        (4, "out_of_range", "velocity"), (5, "bad_time", "ts"),
+    ]  # fmt: skip
+    content = {**CONTENT, "nodes": ["a", "b"], "threshold": 50, "round": {"length": "1 min"}}
+    alerts = monitor(content, found.rows, key="sensor").alerts.to_pylist()
+    # Minute 1: a 30, b 58 carried: mean 44. Minute 2: a still 30, for no vehicle passed, b 80: 55. Minute 3: 30 and 50.
+    assert [(r["ts"].minute, r["kind"], r["mean"]) for r in alerts] == [
+        (1, "below", 44.0), (2, "recovered", 55.0), (3, "below", 40.0),
+    ]  # fmt: skip
