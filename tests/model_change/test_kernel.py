@@ -255,3 +255,11 @@ def test_what_a_wild_value_cost_is_mended_at_the_next_day():
         rows = slice(t - 19, t + 1)
         wanted = np.linalg.lstsq(x[rows].reshape(-1, 2), y[rows].reshape(-1), rcond=None)[0]
         np.testing.assert_allclose(found["beta"][t], wanted, rtol=1e-9, atol=1e-9)
+
+
+def test_a_value_that_equals_eps_is_marked_as_a_near_tie():
+    """The handed case ``equality``: 0.5 against eps 0.5 at round 4, 0.625 at round 5, then far below."""
+    y = np.array([0, 0, 0, 0, 2, 0.5, 0])[:, None]
+    kernel = Kernel(setup(1, 1, 4, 0.5, "paper", intercept=None))
+    trace = kernel.feed(np.ones((7, 1, 1)), y, np.ones(7, np.int64), np.zeros(7, bool))
+    assert trace.near_tie.tolist() == [False] * 4 + [True, False, False] and trace.synced.tolist()[4:6] == [False, True]

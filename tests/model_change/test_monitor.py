@@ -204,3 +204,32 @@ def test_missing_columns_and_texts_are_refused():
         monitor(model(), [{"ts": START, "key": "a", "x": 1}])
     with pytest.raises(InputError, match="not a number"):
         monitor(model(), [{"ts": START, "key": "a", "x": "abc", "y": 1.0}])
+
+
+def test_counting_begins_at_a_round_and_periods_end_at_a_longest_one():
+    whole = monitor(model(per_baseline=True), events()).metrics.to_pylist()
+    later = monitor(model(per_baseline=True, count_from=200, per_Tmax=3), events())
+    changes = later.changes.to_pylist()
+    for row, all_of_it in zip(later.metrics.to_pylist(), whole, strict=True):
+        mine = [c for c in changes if c["event_date"] == row["day"] and c["round"] >= 200]
+        assert row["syncs"] == sum(c["kind"] == "sync" for c in mine)
+        assert row["changes"] == sum(c["kind"] == "change" for c in mine)
+        assert row["rounds"] == all_of_it["rounds"] and (row["per_T"] or 0) <= 3
+    first, second, third = later.metrics.to_pylist()
+    assert first["normalized_up"] is None and first["max_error"] is None and first["reports_up"] == 0
+    counted = 288 - 200  # rounds 144 to 287 are those of the second day, none is skipped
+    assert second["rounds"] == 144 and second["rounds_skipped"] == 0
+    assert second["normalized_up"] == (second["reports_up"] + second["polls_down"]) / (2 * counted)
+    assert third == {**whole[2], "per_T": third["per_T"], "per_T_mono": third["per_T_mono"]}
+
+
+def test_what_is_seldom_meant_is_said():
+    assert monitor(model(window={"sliding": 150}, max_carry=20), events()).warnings == ()
+    (short,) = monitor(model(), events()).warnings
+    assert "20 rounds is shorter than 72 rounds per coefficient (144)" in short
+    (doubling,) = monitor(model(window={"infinite": 30}, constraint="paper"), events()).warnings
+    assert doubling.startswith("paper with an infinite window")
+    rows = [{**row, "x": row["x"] + 100} for row in events()]
+    (ill,) = monitor(model(detector="exact"), rows).warnings
+    assert "condition number" in ill and "metric: prediction" in ill
+    assert monitor(model(detector="exact", metric="prediction"), rows).warnings == ()
