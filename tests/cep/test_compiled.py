@@ -15,6 +15,7 @@ import pytest
 from jobs.cep import Statistics, compile_pattern, find, functions, match
 from jobs.cep.compiled import machine
 from jobs.cep.compiled.skip import sorted_stretches
+from jobs.cep.explain import choose, explain
 from jobs.cep.library import as_dicts
 from jobs.cep.values import absolute
 from jobs.errors import InfrastructureError, LimitExceeded, UsageError
@@ -274,3 +275,13 @@ def test_matching_a_small_file_does_not_import_numba() -> None:
     )
     found = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, check=True)
     assert json.loads(found.stdout.lower()) is False
+
+
+def test_explain_says_which_backend_and_why() -> None:
+    events = table([("A", 0, 1.0), ("B", 1, 2.0)], pa.float64())
+    pattern = compile_pattern(RISING, strict_units=False)
+    lines = list(explain(pattern, choose(pattern, events=events)))
+    assert [line for line in lines if line.startswith("  backend")] == [
+        "  backend   numpy: about 2 evaluations are done before machine code is ready"
+    ]
+    assert not any("backend" in line for line in explain(pattern, choose(pattern)))

@@ -13,7 +13,7 @@ BACKENDS = ("auto", "numpy", "compiled")
 #: Seconds per evaluation.
 NUMPY_EVALUATION, COMPILED_EVALUATION = 1 / 20e6, 1 / 500e6
 #: Seconds: Numba imported, a kernel compiled, a kernel read from disk.
-IMPORT, COMPILE, READ = 0.7, 1.3, 0.03
+IMPORT, COMPILE, READ = 0.8, 1.5, 0.03
 
 
 @dataclass(frozen=True)
