@@ -105,7 +105,9 @@ class Moments:
 
     def total_changes(self, x: Array, y: Array, gap: Array, window: int | None, n: int) -> tuple[Array, Array]:
         """`changes` summed over nodes: (n, 1, m, m) and (n, 1, m); one small product per round where that is all."""
-        if self.phi or x.shape[1] == 1:
+        if x.shape[1] == 1:
+            return self.changes(x, y, gap, window, n)
+        if self.phi:
             a, c = self.changes(x, y, gap, window, n)
             return pooled(a)[:, None], pooled(c)[:, None]
         h = len(x) - n
