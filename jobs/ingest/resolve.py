@@ -6,7 +6,7 @@ nor on what was resolved before.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Any
@@ -54,15 +54,22 @@ def raw_days(raw: DataFrame, loads: Iterable[str]) -> set[date]:
     """The days on which the given loads have rows."""
     from pyspark.sql import functions as F
 
-    loads = sorted(set(loads))
-    if not loads:
-        return set()
-    rows = raw.where(F.col("load_id").isin(loads)).select("event_date").distinct().collect()
+    rows = raw.where(F.col("load_id").isin(sorted(loads))).select("event_date").distinct().collect()
     return {row["event_date"] for row in rows}
 
 
-def resolve(spark: SparkSession, source: Source, raw: DataFrame, files: list[Effective], days: list[date]) -> DataFrame:
-    """All raw rows of ``files`` on ``days`` with their fate.
+def resolve(
+    spark: SparkSession, source: Source, raw: Callable[[], DataFrame], delivered: DataFrame, files: list[Effective]
+) -> DataFrame:
+    """All delivered rows of ``files`` with their fate.
+
+    Args:
+        spark: the session.
+        source: the source.
+        raw: gives the whole raw table; asked for where files replace each other per key, since what a file holds is
+            known from all its rows.
+        delivered: the raw rows of whole days.
+        files: the effective files.
 
     Returns:
         The columns of raw, the file's order (``_order``), and ``_fate``, ``event_id``, ``seq``; the latter two are
@@ -72,7 +79,7 @@ def resolve(spark: SparkSession, source: Source, raw: DataFrame, files: list[Eff
 
     order = sorted(files, key=lambda f: (f.file_date or date.min, f.revision, f.name))
     ranks = _frame(spark, {"load_id": [f.load_id for f in order], "_order": list(range(len(order)))})
-    rows = raw.where(F.col("event_date").isin(days)).join(F.broadcast(ranks), "load_id")
+    rows = delivered.join(F.broadcast(ranks), "load_id")
     rows = _mark_superseded(spark, source, raw, rows, order)
     first, second = content_sql(source)
     rows = rows.withColumn("_c1", F.expr(first)).withColumn("_c2", F.expr(second))
@@ -89,7 +96,7 @@ def _frame(spark: SparkSession, columns: dict[str, list[Any]]) -> DataFrame:
 
 
 def _mark_superseded(
-    spark: SparkSession, source: Source, raw: DataFrame, rows: DataFrame, order: list[Effective]
+    spark: SparkSession, source: Source, raw: Callable[[], DataFrame], rows: DataFrame, order: list[Effective]
 ) -> DataFrame:
     """``_fate`` = superseded where a higher revision of the scope exists, else null."""
     from pyspark.sql import functions as F
@@ -110,7 +117,7 @@ def _mark_superseded(
         "_revision": [f.revision for f in members],
     }
     scopes = _frame(spark, listed)
-    held = raw.where(F.col("load_id").isin(listed["load_id"])).select("load_id", F.col(source.key).alias("_key"))
+    held = raw().where(F.col("load_id").isin(listed["load_id"])).select("load_id", F.col(source.key).alias("_key"))
     named = [f for f in members if f.key is not None]
     if named:
         held = held.union(_frame(spark, {"load_id": [f.load_id for f in named], "_key": [f.key for f in named]}))
@@ -238,10 +245,10 @@ def summary(source: Source, resolved: DataFrame) -> tuple[list[dict[str, Any]], 
 _COUNTED = (("rows", EVENT), ("duplicates", DUPLICATE), ("conflicts", CONFLICT), ("superseded", SUPERSEDED))
 
 
-def raw_counts(raw: DataFrame, files: list[Effective], days: list[date]) -> dict[date, int]:
-    """Raw rows of effective files per day, counted apart from ``resolve``: what its fates must add up to."""
+def raw_counts(delivered: DataFrame, files: list[Effective]) -> dict[date, int]:
+    """Delivered rows of effective files per day, counted apart from ``resolve``: what its fates must add up to."""
     from pyspark.sql import functions as F
 
     loads = [f.load_id for f in files]
-    rows = raw.where(F.col("event_date").isin(days) & F.col("load_id").isin(loads)).groupBy("event_date").count()
+    rows = delivered.where(F.col("load_id").isin(loads)).groupBy("event_date").count()
     return {row["event_date"]: row["count"] for row in rows.collect()}

@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 from jobs.errors import AuditFailed, InfrastructureError
 from jobs.lake.append import SMALL_APPEND, BrokenRule, append_arrow
 from jobs.lake.tables import version
-from jobs.lake.types import spark_schema
+from jobs.lake.types import frame_of
 from jobs.paths import Home
 from schemas.table import Table
 
@@ -178,12 +178,10 @@ def _materialise(
     """The difference as a frame that is computed once, the rows per operation, and whether to unpersist it."""
     if isinstance(diff, pa.Table):
         counts = Counter(diff["_op"].to_pylist())
-        schema = spark_schema(pa.schema([*table.arrow(), pa.field("_op", pa.string())]))
+        schema = pa.schema([*table.arrow(), pa.field("_op", pa.string())])
         rows = diff.select(schema.names)
         _check_arrow_bounds(table, rows, bounds)
-        # Spark cannot make a frame from an Arrow table without chunks.
-        frame = spark.createDataFrame(rows.combine_chunks() if len(rows) else [], schema)
-        return frame, counts, False
+        return frame_of(spark, rows, schema), counts, False
     from pyspark.sql import functions as F
 
     frame = diff.persist()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any
@@ -65,6 +66,10 @@ class EventDays:
         """``changing``, ``open``, ``complete``, ``provisional``, or ``None`` if the day has no row."""
         row = self.rows.get(day)
         return None if row is None else row["status"]
+
+    def events(self, days: Iterable[date]) -> int:
+        """Events on the given days, as ingest counted them."""
+        return sum(int(self.rows[day]["rows"] or 0) for day in days if day in self.rows)
 
     def checksum(self, day: date) -> str:
         """The day's checksum; empty for a day without events, whether it has a row or not."""

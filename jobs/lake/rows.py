@@ -149,7 +149,7 @@ def _by_spark(
 ) -> Change:
     from pyspark.sql import functions as F
 
-    from jobs.lake.types import spark_schema
+    from jobs.lake.types import frame_of
 
     column = bounds[0]
     day = F.to_date(column)
@@ -159,7 +159,7 @@ def _by_spark(
         return frame if only is None else frame.where(F.col(only[0]) == only[1])
 
     if isinstance(staged, pa.Table):
-        staged = spark.createDataFrame(staged.cast(table.arrow()), spark_schema(table.arrow()))
+        staged = frame_of(spark, staged.cast(table.arrow()), table.arrow())
     wanted = mine(staged.select(*table.column_names))
     diff = difference(mine(tables.read(spark, home, table.schema, table.name, base)), wanted, names[1], names[0])
     diff = diff.persist()

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+#: Rows up to which the queries of a step are interpreted.
+_INTERPRETED_ROWS = 200_000
 #: A JVM that writes a class archive takes long to end.
 _STOP_SECONDS = 300
 
@@ -90,6 +92,21 @@ def stop_session() -> None:
             process.wait(timeout=_STOP_SECONDS)
         SparkContext._gateway = None
         SparkContext._jvm = None
+
+
+def expect_rows(spark: SparkSession, rows: int) -> None:
+    """Tell the session how many rows its next queries will see.
+
+    Spark generates and compiles Java code for every query, which for few rows takes longer than all of the rest:
+    these are interpreted. The rows that come out are the same.
+
+    Args:
+        spark: the session.
+        rows: an estimate; it decides over seconds, not over results.
+    """
+    compiled = rows > _INTERPRETED_ROWS
+    spark.conf.set("spark.sql.codegen.wholeStage", str(compiled).lower())
+    spark.conf.set("spark.sql.codegen.factoryMode", "FALLBACK" if compiled else "NO_CODEGEN")
 
 
 def settings(home: Home, jars: list[Path], folder: Path, *, long_running: bool) -> dict[str, str]:

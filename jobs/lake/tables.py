@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from datetime import date
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from jobs.lake.types import frame_of
 from jobs.paths import Home
 from schemas.table import Table
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
     from pyspark.sql import DataFrame, SparkSession
+
+#: Rows of some days that are few enough to be read by delta-rs and handed to Spark in memory.
+FEW_ROWS = 100_000
 
 
 def ensure_table(home: Home, table: Table) -> None:
@@ -42,6 +48,33 @@ def read(spark: SparkSession, home: Home, schema: str, name: str, version: int |
     if version is not None:
         reader = reader.option("versionAsOf", version)
     return reader.load(home.table(schema, name))
+
+
+def read_days(
+    spark: SparkSession, home: Home, schema: str, name: str, days: Collection[date], version: int | None = None
+) -> DataFrame:
+    """The rows of whole days of a table that is partitioned by ``event_date``; every query of the frame may use them.
+
+    Few rows come from delta-rs: Spark computes a snapshot of the table and the files of a query by jobs of their own,
+    which for a small day cost more than the query itself.
+
+    Args:
+        spark: the session.
+        home: the installation.
+        schema: schema of the table, which must exist.
+        name: its name under the schema.
+        days: the UTC days.
+        version: at this version, or now.
+    """
+    import pyarrow.dataset as ds
+    from deltalake import DeltaTable
+    from pyspark.sql import functions as F
+
+    wanted = ds.field("event_date").isin(pa.array(sorted(days), pa.date32()))
+    rows = DeltaTable(home.table(schema, name), version=version).to_pyarrow_dataset()
+    if rows.count_rows(filter=wanted) > FEW_ROWS:
+        return read(spark, home, schema, name, version).where(F.col("event_date").isin(sorted(days)))
+    return frame_of(spark, rows.to_table(filter=wanted))
 
 
 def exists(home: Home, schema: str, name: str) -> bool:

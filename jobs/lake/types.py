@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import DataType, StructType
 
 
@@ -27,3 +28,17 @@ def spark_schema(schema: pa.Schema) -> StructType:
         metadata = {"comment": comment.decode()} if comment else {}
         fields.append(StructField(field.name, spark_type(field.type), field.nullable, metadata))
     return StructType(fields)
+
+
+def frame_of(spark: SparkSession, rows: pa.Table, schema: pa.Schema | None = None) -> DataFrame:
+    """``rows`` as a DataFrame.
+
+    In one chunk: Spark cannot make a frame of a table without chunks, and silently loses all that comes after an empty
+    one.
+
+    Args:
+        spark: the session.
+        rows: the rows.
+        schema: their schema with nullability and comments, if that of ``rows`` does not have them.
+    """
+    return spark.createDataFrame(rows.combine_chunks() if len(rows) else [], spark_schema(schema or rows.schema))

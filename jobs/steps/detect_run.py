@@ -8,7 +8,6 @@ from datetime import date
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from jobs.catalog import load_patterns
 from jobs.cep.detect import detect_matches
@@ -20,7 +19,7 @@ from jobs.lake import ops, tables
 from jobs.lake.event_days import EventDays, Pinned
 from jobs.lake.publish import publish_matches
 from jobs.lake.runs import Phase, one_line, phase
-from jobs.lake.session import spark_session
+from jobs.lake.session import expect_rows, spark_session
 from jobs.lake.staleness import fingerprint
 from jobs.lake.types import spark_schema
 from jobs.paths import Home
@@ -48,6 +47,7 @@ def run_work(
     warm_up()
     spark = spark_session(home, f"detect {source.name} {days}")
     audit = Audit(home)
+    expect_rows(spark, pinned.event_days.events({day for item in work for day in item.read_days}))
     events = _scan(spark, home, source, pinned, work)
     derived = _derived(source, events, work)
     for item in work:
@@ -91,9 +91,8 @@ def _scan(spark: SparkSession, home: Home, source: Source, pinned: Pinned, work:
         # Days can be complete before the first event ever came; they are published empty.
         events = spark.createDataFrame([], spark_schema(events_table(source).arrow()))
     else:
-        events = tables.read(spark, home, "events", source.name, version=pinned.version)
-    scanned = events.where((F.col("event_date") >= F.lit(lo)) & (F.col("event_date") < F.lit(hi))).select(*columns)
-    return scanned.persist()
+        events = tables.read_days(spark, home, "events", source.name, list(Days(lo, hi)), pinned.version)
+    return events.select(*columns).persist()
 
 
 def _derived(source: Source, events: DataFrame, work: Sequence[Work]) -> DataFrame | None:

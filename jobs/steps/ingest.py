@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from jobs.days import Days, day_start_us
 from jobs.errors import AuditFailed, InfrastructureError
 from jobs.ingest import PARSER_VERSION, parsing, resolve
-from jobs.ingest.completeness import EMPTY, changing_rows, day_rows, passed_to
+from jobs.ingest.completeness import COUNTS, EMPTY, changing_rows, day_rows, passed_to
 from jobs.ingest.discovery import Landed, discover
 from jobs.ingest.parse import Counts, Task
 from jobs.ingest.plan import Plan, effective, make_plan
@@ -116,7 +116,7 @@ def _runs(home: Home, source: Source) -> list[dict[str, Any]]:
 
 
 def _work(home: Home, source: Source, days: Days, run_id: str, now: datetime) -> dict[str, Any]:
-    from jobs.lake.session import spark_session
+    from jobs.lake.session import expect_rows, spark_session
     from jobs.quality.audit import warm_up
 
     warm_up()
@@ -126,6 +126,7 @@ def _work(home: Home, source: Source, days: Days, run_id: str, now: datetime) ->
         plan = _plan(home, source, days, now)
         if plan.idle:
             return _result(plan)
+        expect_rows(spark, sum(landed.size for landed in plan.taken) // _ROW_BYTES)
         return _Attempt(home, source, days, run_id, now, spark, plan).run()
 
 
@@ -152,7 +153,7 @@ class _Attempt:
             files = self._file_rows(loads, counts)
             current = {**self.plan.current, **{row["path"]: row for row in files}}
             touched = self._touched(counts)
-            resolved, counted, rates = self._resolve(list(current.values()), touched, stack)
+            resolved, counted, rates = self._resolve(list(current.values()), counts, touched, stack)
             with around("ingest.changing"):
                 ops.append(home, "event_days", changing_rows(source, touched), self.run_id)
             applied = self._write_events(resolved, touched, sum(row["rows"] for row in counted.values()))
@@ -247,29 +248,38 @@ class _Attempt:
             rows.append(row)
         return rows
 
+    def _raw(self) -> DataFrame:
+        return tables.read(self.spark, self.home, "raw", self.source.name)
+
     def _touched(self, counts: dict[str, Counts]) -> list[date]:
         """The days to resolve, in order (design §3, "Touched days")."""
         days = {_EPOCH + timedelta(days=number) for c in counts.values() for number in c.days}
-        raw = tables.read(self.spark, self.home, "raw", self.source.name)
-        days |= resolve.raw_days(raw, self.plan.loads_touched())
+        loads = self.plan.loads_touched()
+        if loads:
+            days |= resolve.raw_days(self._raw(), loads)
         days |= self.plan.changing
         if self.plan.redefined:
             days |= set(self.plan.days)
         return sorted(days)
 
     def _resolve(
-        self, files: list[dict[str, Any]], touched: list[date], stack: ExitStack
+        self, files: list[dict[str, Any]], counts: dict[str, Counts], touched: list[date], stack: ExitStack
     ) -> tuple[DataFrame, dict[date, dict[str, Any]], list[dict[str, Any]]]:
         """The fate of every raw row of the touched days, each day's counts (0 without rows), and its rates."""
         from pyspark import StorageLevel
 
+        from jobs.lake.session import expect_rows
+
         with self._phase("resolve") as report:
-            raw = tables.read(self.spark, self.home, "raw", self.source.name)
+            held = [self.plan.days[day] for day in touched if day in self.plan.days]
+            already = sum(int(row[name] or 0) for row in held for name in COUNTS)
+            expect_rows(self.spark, already + sum(c.rows_raw for c in counts.values()))
+            rows = tables.read_days(self.spark, self.home, "raw", self.source.name, touched)
             contents = effective(self.source, files)
-            resolved = resolve.resolve(self.spark, self.source, raw, contents, touched)
+            resolved = resolve.resolve(self.spark, self.source, self._raw, rows, contents)
             resolved = resolved.persist(StorageLevel.MEMORY_AND_DISK)
             stack.callback(resolved.unpersist)
-            delivered = resolve.raw_counts(raw, contents, touched)
+            delivered = resolve.raw_counts(rows, contents)
             counted: dict[date, dict[str, Any]] = {day: {**EMPTY, "rows_raw": delivered.get(day, 0)} for day in touched}
             found, rates = resolve.summary(self.source, resolved)
             for row in found:
@@ -364,6 +374,8 @@ class _Attempt:
 
 
 _EPOCH = date(1970, 1, 1)
+#: Bytes of a short row of a file.
+_ROW_BYTES = 20
 
 
 def _task(landed: Landed, load: str) -> Task:

@@ -20,9 +20,9 @@ from jobs.lake.event_days import EventDays, Pinned
 from jobs.lake.publish import publish_models
 from jobs.lake.rows import SMALL_ROWS
 from jobs.lake.runs import phase
-from jobs.lake.session import spark_session
+from jobs.lake.session import expect_rows, spark_session
 from jobs.lake.staleness import fingerprint
-from jobs.lake.types import spark_schema
+from jobs.lake.types import frame_of
 from jobs.model_catalog import load_models
 from jobs.model_change.definitions import result_table
 from jobs.model_change.reduce import reduce_rows, reduced_schema
@@ -146,7 +146,8 @@ def _replay(spark: SparkSession, home: Home, pinned: Pinned, item: Replay) -> tu
     """
     config, days, key = item.model.config, item.days, item.model.source.key
     first, end = max(days.start, config.start), max(days.start, config.start, days.end)
-    events = sum(int(row["rows"] or 0) for day, row in pinned.event_days.rows.items() if first <= day < end)
+    events = pinned.event_days.events(day for day in pinned.event_days.rows if first <= day < end)
+    expect_rows(spark, events)
     reduced = reduced_schema(config).empty_table()
     groups: dict[str, GroupDays] = {}
     if pinned.version is not None and first < end and events <= SMALL_ROWS:
@@ -191,8 +192,7 @@ def _stage(spark: SparkSession, table: Table, rows: pa.Table, path: str) -> None
         Path(path).mkdir(parents=True)
         parquet.write_table(rows, f"{path}/part-0.parquet")
         return
-    frame = spark.createDataFrame(rows.combine_chunks() if len(rows) else [], spark_schema(table.arrow()))
-    frame.coalesce(1).write.parquet(path)
+    frame_of(spark, rows, table.arrow()).coalesce(1).write.parquet(path)
 
 
 def _fingerprints_now(home: Home, item: Replay) -> dict[date, str]:
