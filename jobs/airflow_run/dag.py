@@ -10,6 +10,7 @@ from airflow.sdk import (
     DAG,
     Asset,
     CronDataIntervalTimetable,
+    CronTriggerTimetable,
     Metadata,
     Param,
     PokeReturnValue,
@@ -120,6 +121,35 @@ def gated(step: str, source: str, description: str, *, max_active_runs: int) -> 
             return result
 
         run.expand(bundle=gate())
+    return dag
+
+
+def maintenance(dag_id: str, description: str) -> DAG:
+    """A DAG that maintains all tables once a day, at an hour when daily runs have most often ended; no Spark, no pool.
+
+    Args:
+        dag_id: id of the DAG.
+        description: shown on the Airflow page.
+    """
+    with DAG(
+        dag_id=dag_id,
+        description=description,
+        tags=["chainlake"],
+        # Not a data interval: unpaused it waits for its hour, and days that were missed are not made up for.
+        schedule=CronTriggerTimetable("30 4 * * *", timezone="UTC"),
+        start_date=START,
+        catchup=False,
+        is_paused_upon_creation=False,
+        allowed_run_types=["scheduled", "manual"],  # type: ignore[list-item]  # converted by Airflow
+        max_active_runs=1,
+        default_args={"retries": RETRIES, "retry_delay": RETRY_DELAY},
+    ) as dag:
+
+        @task(execution_timeout=STEP_TIMEOUT)
+        def maintain() -> dict[str, Any]:
+            return tasks.run_verb(["maintain"], run_id=this_run())
+
+        maintain()
     return dag
 
 

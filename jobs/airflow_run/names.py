@@ -41,10 +41,13 @@ def first_start(home: Home, source: str) -> date | None:
 #: DAGs that are run by hand.
 ON_DEMAND = ("backfill_history", "restate_stale")
 
+#: The DAG that compacts and cleans the tables.
+MAINTENANCE = "maintain_tables"
+
 
 def dag_ids(home: Home) -> list[str]:
     """Ids of all DAGs."""
-    return [*daily_dag_ids(home), *ON_DEMAND]
+    return [*daily_dag_ids(home), *ON_DEMAND, MAINTENANCE]
 
 
 def daily_dag_ids(home: Home) -> list[str]:

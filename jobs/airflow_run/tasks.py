@@ -117,15 +117,20 @@ def run_step(
         AirflowFailException: the step failed in a way that a retry cannot mend.
         InfrastructureError: it failed in a way that a retry can mend.
     """
+    option = {"detect": "--pattern", "monitor": "--model"}.get(verb)
+    call = [verb, source, str(days.start), str(days.end), *options]
+    if definitions and option:
+        call += [word for name in definitions for word in (option, name)]
+    return run_verb(call, run_id=run_id)
+
+
+def run_verb(words: Sequence[str], *, run_id: str) -> dict[str, Any]:
+    """Run ``python -m jobs WORDS…``, a verb that knows ``--run-id`` and ``--result``; otherwise as :func:`run_step`."""
     home = Home.from_env()
     home.airflow.mkdir(parents=True, exist_ok=True)
-    option = {"detect": "--pattern", "monitor": "--model"}.get(verb)
     with tempfile.TemporaryDirectory(prefix="result-", dir=home.airflow) as folder:
         result_file = Path(folder) / "result.json"
-        call = [verb, source, str(days.start), str(days.end), "--run-id", run_id, "--result", str(result_file)]
-        call += options
-        if definitions and option:
-            call += [word for name in definitions for word in (option, name)]
+        call = [*words, "--run-id", run_id, "--result", str(result_file)]
         lines = _Lines(log.info)
         code = _run(call, lines)
         result: dict[str, Any] = json.loads(result_file.read_text()) if result_file.exists() else {}

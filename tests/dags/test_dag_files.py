@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from jobs.airflow_run.names import ON_DEMAND, dag_ids, daily_dag_ids, first_start, monitored_sources
+from jobs.airflow_run.names import MAINTENANCE, ON_DEMAND, dag_ids, daily_dag_ids, first_start, monitored_sources
 from jobs.paths import PROJECT, Home
 
 
@@ -68,8 +68,15 @@ def test_what_starts_spark_uses_the_pool_and_what_waits_does_not(dags: dict[str,
         for task in dag.tasks:
             if task.task_id == "gate":
                 assert (task.pool, task.mode) == ("default_pool", "reschedule"), dag_id
-            elif task.task_id != "plan":
+            elif task.task_id not in ("plan", "maintain"):
                 assert task.pool == "spark", dag_id
+
+
+def test_maintenance_waits_for_its_hour_and_holds_no_place_of_spark(dags: dict[str, Any]) -> None:
+    dag = dags[MAINTENANCE]
+    assert type(dag.timetable).__name__ == "CronTriggerTimetable" and dag.catchup is False
+    assert {kind.value for kind in dag.allowed_run_types} == {"scheduled", "manual"} and dag.max_active_runs == 1
+    assert [(task.task_id, task.pool, task.retries) for task in dag.tasks] == [("maintain", "default_pool", 2)]
 
 
 def test_parsing_imports_nothing_heavy() -> None:
@@ -77,6 +84,7 @@ def test_parsing_imports_nothing_heavy() -> None:
         "import sys\n"
         "from jobs.airflow_run import dag, names\n"
         "import dags.ingest, dags.detect, dags.monitor, dags.backfill_history, dags.restate_stale\n"
+        "import dags.maintain_tables\n"
         "heavy = {'pyspark', 'delta', 'deltalake', 'pyarrow', 'great_expectations', 'duckdb', 'jobs.sources'}\n"
         "print(sorted(heavy & set(sys.modules)))\n"
     )
@@ -97,5 +105,5 @@ def test_a_broken_model_file_hides_no_dag(home: Home, monkeypatch: pytest.Monkey
     here = Home.from_env()
     assert monitored_sources(here) == ["road"]
     assert str(first_start(here, "road")) == "2025-10-01"
-    assert dag_ids(here) == [*daily_dag_ids(here), *ON_DEMAND]
+    assert dag_ids(here) == [*daily_dag_ids(here), *ON_DEMAND, MAINTENANCE]
     assert daily_dag_ids(here) == ["ingest_bank", "ingest_road", "detect_bank", "detect_road", "monitor_road"]
