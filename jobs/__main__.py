@@ -6,6 +6,7 @@ A verb's module is imported only when its verb is called, so that verbs without 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
 import os
 import sys
@@ -104,5 +105,16 @@ def main(argv: list[str] | None = None) -> int:
         return unexpected(error)
 
 
+def _end(code: int) -> None:
+    """End the process with ``code``, whatever threads of native libraries (the table readers have some) still do:
+    they can abort the interpreter's teardown, which would turn a run that is done into a failed one.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        # The reader of a pipe may have gone, which main() has seen to.
+        with contextlib.suppress(BrokenPipeError, ValueError):
+            stream.flush()
+    os._exit(code)
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    _end(main())
