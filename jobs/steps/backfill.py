@@ -18,6 +18,7 @@ from jobs.steps.common import raise_together
 from jobs.steps.detect import detect
 from jobs.steps.monitor import monitor
 from jobs.steps.range_plan import CHUNK, Application, RangePlan, plan_range
+from jobs.words import counted
 
 #: Runs one application: (home, application, run id) → the step's result; raises ChainlakeError.
 Launch = Callable[[Home, Application, str], dict[str, Any]]
@@ -113,16 +114,17 @@ def run_plan(
     total: dict[str, Any] = {"applications": 0, **dict.fromkeys(_COUNTS, 0)}
     failures = list(plan.failures)
     for name, error in failures:
-        say(f"{name} cannot be computed: {one_line(error)}")
+        say(f"cannot be computed: {name}: {one_line(error)}")
     for (name, why), count in sorted(plan.left.items()):
-        say(f"{name}: {count} days are left out: {why}")
+        say(f"left out: {name}, {counted(count, 'day')}: {why}")
     if not plan.applications:
         say("nothing to do: every day that has events is up to date")
     begun = time.monotonic()
     for number, application in enumerate(plan.applications, 1):
         at = f"[{number}/{len(plan.applications)}]"
         asked = sum(len(part.days) for part in application.parts)
-        say(f"{at} {application.name}: {len(application.parts)} definitions, {asked} days of theirs to compute")
+        definitions, days = counted(len(application.parts), "definition"), counted(asked, "day")
+        say(f"{at} {application.name}: {definitions}, {days} of theirs to compute")
         total["applications"] += 1
         start = time.monotonic()
         try:
