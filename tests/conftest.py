@@ -9,11 +9,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 from jobs.paths import Home
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+# The same random inputs in every run, so that a red run is about the change and not about the dice; others are drawn
+# by ``make fuzz``, ``make simulate`` and ``--hypothesis-profile random``.
+settings.register_profile("random", derandomize=False)
+settings.register_profile("suite", derandomize=True, database=None)
+settings.load_profile("suite")
 
 
 def pytest_configure() -> None:
