@@ -20,8 +20,9 @@ help: ## show this list
 	@$(PYTHON) jobs/env/setup.py .venv requirements.txt
 	@touch $@
 
-setup: .venv/.installed ## make .venv, check Java, the disk and the database
+setup: .venv/.installed ## make .venv, check Java, the disk and the cache, make Java's class archive
 	@$(PY) -m jobs.env.doctor
+	@$(PY) -m jobs.lake.cds
 
 run: .venv/.installed ## the whole chain through Airflow on the shipped data, then a summary
 	@$(PY) -m jobs.airflow_run.demo $(ARGS)

@@ -18,7 +18,7 @@ from jobs.airflow_run.shipped import shipped_days
 from jobs.airflow_run.summary import Timing, print_summary
 from jobs.env import doctor
 from jobs.errors import InfrastructureError
-from jobs.lake import cds
+from jobs.lake.jars import delta_jars
 from jobs.paths import Home
 
 POLL_S = 1.0
@@ -37,19 +37,19 @@ def demo() -> int:
     plan = shipped_days(home)
     progress = Progress()
     timing = Timing(datetime.now(UTC))
-    archive = threading.Thread(target=_make_archive, args=(home, progress), daemon=True)
-    archive.start()
+    fetched = Fetch(home)
+    fetched.start()
     with Airflow(home, say=progress.say) as airflow:
         timing.mark("start of Airflow: database, API server, scheduler, DAG processor")
         progress.say(f"Airflow is up at {airflow.page}")
         _unpause(airflow, progress)
         timing.mark("automatic runs of yesterday")
-        if archive.is_alive():
-            progress.say("preparing Java's class archive (once)")
-        while archive.is_alive():
+        while fetched.is_alive():
+            progress.now("getting Delta's JARs (once)")
             airflow.tick()
-            archive.join(POLL_S)
-        timing.mark("class archive of Java, made beside the above")
+            fetched.join(POLL_S)
+        if fetched.error is not None:
+            raise fetched.error
         chain = Chain(home, airflow.api, lambda: close_finished_backfills(airflow), plan)
         _work(airflow, chain, progress)
         timing.mark("the chain: land, ingest, detect, monitor")
@@ -59,12 +59,20 @@ def demo() -> int:
     return 1 if failed else 0
 
 
-def _make_archive(home: Home, progress: Progress) -> None:
-    """Every application of the run starts faster with it, and works without it."""
-    try:
-        cds.make_archive(home)
-    except InfrastructureError as error:
-        progress.say(error.summary)
+class Fetch(threading.Thread):
+    """Gets Delta's JARs while Airflow starts, so that the first applications do not wait, and fail, each by itself."""
+
+    def __init__(self, home: Home) -> None:
+        super().__init__(daemon=True)
+        self._home = home
+        self.error: InfrastructureError | None = None
+
+    def run(self) -> None:
+        """Get them, or keep the reason."""
+        try:
+            delta_jars(self._home)
+        except InfrastructureError as error:
+            self.error = error
 
 
 def _unpause(airflow: Airflow, progress: Progress) -> None:
