@@ -1,9 +1,9 @@
 """An archive of the JVM's loaded classes, made once into the cache: it halves the CPU time of a short application.
 
 Measured on a loaded 2-core machine, start plus one table and one append: 20-23 s of JVM CPU time without, 10-11 s
-with the archive (180 MB). Making it takes a minute, which pays for steps that are run by hand or by another Airflow, each
-in a JVM of its own, and not for one ``make run``, whose steps share two: ``make setup`` makes it. Without it everything
-works, only slower. The JVM itself ignores an archive that does not fit.
+with the archive (180 MB). Making it takes a minute, which pays for steps that are run by hand or by another Airflow,
+each in a JVM of its own, and not for one ``make run``, whose steps share two: ``make setup`` makes it. Without it
+everything works, only slower. The JVM itself ignores an archive that does not fit.
 """
 
 from __future__ import annotations
