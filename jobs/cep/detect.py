@@ -66,12 +66,12 @@ def candidates(events: DataFrame, pattern: Pattern, read: tuple[int, int]) -> Da
     if wanted is not None:
         found = found.where(F.expr(wanted))
     key = pattern.partition_key
-    if key is not None:
+    if key is not None and isinstance(found.schema[key].dataType, DoubleType | FloatType):
+        # NaN is null, and the two zeros are equal, though hashed as different.
+        found = found.withColumn(key, F.when(~F.isnan(key), F.col(key) + F.lit(0.0)))
+    if key is not None and all(len(branch.types) > 1 for branch in pattern.branches):
         # An equality with an unknown value is never true, so such an event is in no match and rejects none.
         found = found.where(F.col(key).isNotNull())
-        if isinstance(found.schema[key].dataType, DoubleType | FloatType):
-            # The two zeros are equal, and hashed as different.
-            found = found.where(~F.isnan(key)).withColumn(key, F.col(key) + F.lit(0.0))
     return found
 
 

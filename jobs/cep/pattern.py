@@ -19,6 +19,7 @@ from jobs.cep.parser import parse
 from jobs.cep.resolve import Resolver
 from jobs.cep.source_text import SourceText, nearest
 from jobs.history import History
+from schemas.matches import CHANGE_COLUMN
 from schemas.matches import FIXED_COLUMNS as MATCH_COLUMNS
 
 if TYPE_CHECKING:
@@ -271,6 +272,12 @@ def check_event_names(source: SourceText, pattern: str, query: ast.Query) -> Non
                 f"the names {other} and {event.name} differ only in case",
                 event.at,
                 hint="Columns are case-insensitive; choose another name.",
+            )
+        if not event.negated and event.name.lower() == CHANGE_COLUMN:
+            raise source.error(
+                f"{event.name} is what changes of a match table are marked with",
+                event.at,
+                hint="Choose another name for the event.",
             )
         if not event.negated and event.name.lower() in MATCH_COLUMNS:
             raise source.error(

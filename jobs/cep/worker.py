@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs.cep.columns import ticks_of
-from jobs.cep.kernel import find
+from jobs.cep.kernel import candidates_of, dataset, find
 from jobs.cep.limits import DayLimit
 from jobs.cep.output import match_rows
 from jobs.cep.pattern import Pattern
@@ -128,10 +128,22 @@ class _Group:
         if self.rows >= max(self.wait, self.matcher.piece_rows):
             # Of the last time stamp more events may come.
             yield from self._find(min(self.last, self.own[1]))
-            self.parts = _from(self.parts, self.matcher.pattern.read_range(self.done, self.done)[0])
-            self.rows = sum(map(len, self.parts))
+            self._forget()
             # With more events in a window than in a piece, pieces grow, so that few of them read an event.
             self.wait = 2 * self.rows
+
+    def _forget(self) -> None:
+        """Keep only what can be part of a later match, or reject one: candidates of some name in later pieces."""
+        pattern, later = self.matcher.pattern, (self.done, self.own[1])
+        events = pa.Table.from_batches(self.parts)
+        data = dataset(pattern, events, later)
+        keep = np.zeros(len(events), bool)
+        for branch in pattern.branches:
+            for candidates in candidates_of(pattern, branch, data, later).values():
+                keep[data.rows[candidates.rows]] = True
+        if not keep.all():
+            events = events.filter(pa.array(keep))
+            self.parts, self.rows = events.to_batches(), len(events)
 
     def finish(self) -> Iterator[pa.Table]:
         """The matches that are left when all events have come."""
@@ -143,6 +155,9 @@ class _Group:
 
     def _find(self, end: int) -> Iterator[pa.Table]:
         if end <= self.done:
+            return
+        if not self.rows:
+            self.done = end
             return
         events = pa.Table.from_batches(self.parts)
         pattern = self.matcher.pattern
@@ -161,18 +176,8 @@ def _segments(batch: pa.RecordBatch, key: str | None) -> Iterator[tuple[int, int
     numbers = batch[SLICE].to_numpy()
     breaks = numbers[1:] != numbers[:-1]
     if key is not None:
-        codes = batch[key].dictionary_encode().indices.to_numpy()
+        codes = batch[key].dictionary_encode().indices.fill_null(-1).to_numpy()
         breaks = breaks | (codes[1:] != codes[:-1])
     bounds = [0, *(np.flatnonzero(breaks) + 1).tolist(), len(batch)]
     for begin, end in zip(bounds, bounds[1:], strict=False):
         yield begin, end, (int(numbers[begin]), None if key is None else batch[key][begin].as_py())
-
-
-def _from(parts: Iterable[pa.RecordBatch], tick: int) -> list[pa.RecordBatch]:
-    """The events at ``tick`` or later, in the same order."""
-    kept = []
-    for part in parts:
-        first = int(np.searchsorted(ticks_of(part["ts"], "ts"), tick, "left"))
-        if first < len(part):
-            kept.append(part.slice(first))
-    return kept

@@ -76,6 +76,16 @@ def _values(name: str, kleene: bool, field: str) -> str:
     return f"CASE WHEN {_quoted(name)} IS NULL THEN {empty} ELSE array({column}) END"
 
 
+def bound_column(name: str) -> str:
+    """What a column of a positive name is called beside the measures, one of which may be called like the name."""
+    return f"{name} bound"
+
+
+def apart(staged: DataFrame) -> DataFrame:
+    """``staged`` with its columns named so that no measure can be called like one of them."""
+    return staged.toDF(*(c if c in FIXED_COLUMNS else bound_column(c) for c in staged.columns))
+
+
 def has_columns(rules: MatchRules, staged: DataFrame) -> bool:
     """Whether all columns are there that the measures need."""
     return {*FIXED_COLUMNS, *rules.names} <= set(staged.columns)
@@ -83,8 +93,10 @@ def has_columns(rules: MatchRules, staged: DataFrame) -> bool:
 
 def _measured(rules: MatchRules, staged: DataFrame) -> DataFrame:
     """All measures but ``unknown_event``, the ``event_ids`` of a match, and of a name only how many events it binds."""
-    ids = {name: _values(name, kleene, "event_id") for name, kleene in rules.names.items()}
-    times = {name: _values(name, kleene, "ts") for name, kleene in rules.names.items()}
+    staged = apart(staged)
+    ids = {name: _values(bound_column(name), kleene, "event_id") for name, kleene in rules.names.items()}
+    times = {name: _values(bound_column(name), kleene, "ts") for name, kleene in rules.names.items()}
+    columns = {bound_column(name): name for name in rules.names}
     fits, gaps = [], []
     for bound, order in rules.branches:
         fit = " AND ".join(f"size({ids[n]}) {'>' if n in bound else '='} 0" for n in rules.names)
@@ -101,9 +113,9 @@ def _measured(rules: MatchRules, staged: DataFrame) -> DataFrame:
     gap = gaps[0] if len(gaps) == 1 else f"greatest({', '.join(gaps)})"
     decided = f"unix_micros(start_ts) + {rules.window_us}" if rules.waits else "unix_micros(end_ts)"
 
-    def bound_count(name: str) -> str:
+    def bound_count(column: str) -> str:
         # Great Expectations would list every field of a struct as a column of its own.
-        return f"size({ids[name]}) AS {_quoted(name)}"
+        return f"size({ids[columns[column]]}) AS {_quoted(column)}"
 
     first = staged.selectExpr(
         "*",
@@ -113,7 +125,7 @@ def _measured(rules: MatchRules, staged: DataFrame) -> DataFrame:
         f"{gap} AS order_gap_us",
     )
     return first.selectExpr(
-        *(bound_count(column) if column in ids else _quoted(column) for column in staged.columns),
+        *(bound_count(column) if column in columns else _quoted(column) for column in staged.columns),
         "event_ids",
         "names_fit",
         "order_gap_us",

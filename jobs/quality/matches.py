@@ -14,7 +14,16 @@ from jobs.lake.rows import SMALL_ROWS
 from jobs.quality.audit import Audit, AuditResult
 from jobs.quality.days import per_day, span
 from jobs.quality.frames import nullable
-from jobs.quality.match_measures import MEASURES, MatchRules, has_columns, measures, rules_of, small_measures
+from jobs.quality.match_measures import (
+    MEASURES,
+    MatchRules,
+    apart,
+    bound_column,
+    has_columns,
+    measures,
+    rules_of,
+    small_measures,
+)
 from schemas.matches import FIXED_COLUMNS
 
 if TYPE_CHECKING:
@@ -44,7 +53,7 @@ def audit_matches(
     """
     rules = pattern if isinstance(pattern, MatchRules) else rules_of(pattern)
     if not has_columns(rules, staged):
-        return judge(audit, rules, nullable(staged.limit(0).toArrow()), days)  # the suite says what is missing
+        return judge(audit, rules, nullable(apart(staged).limit(0).toArrow()), days)  # the suite says what is missing
     frame = small_measures(rules, staged, events, small)
     if frame is not None:
         return judge(audit, rules, frame, days)
@@ -56,7 +65,7 @@ def suite_params(rules: MatchRules, days: Sequence[date]) -> dict[str, Any]:
     """What the template is filled with."""
     return {
         "pattern": rules.pattern,
-        "columns": [*FIXED_COLUMNS, *rules.names, *MEASURES],
+        "columns": [*FIXED_COLUMNS, *map(bound_column, rules.names), *MEASURES],
         "window_us": rules.window_us,
         "decision": "start_ts + W" if rules.waits else "end_ts",
         "days": [day.isoformat() for day in days],

@@ -59,8 +59,8 @@ class SparkCounts:
         """As ``jobs.cep.slices.Counts``; one job."""
         tests = self._tests()
         sums = [F.count_if(F.expr(sql)).alias(f"c{i}") for i, sql in enumerate(tests)]
-        key = F.col(str(self.pattern.partition_key)).alias("_key")
-        counted = self.found.groupBy(key).agg(F.count("*").alias("_rows"), *sums)
+        key = F.col(str(self.pattern.partition_key))
+        counted = self.found.where(key.isNotNull()).groupBy(key.alias("_key")).agg(F.count("*").alias("_rows"), *sums)
         table = counted.orderBy(F.desc("_rows"), "_key").limit(KEYS).toArrow()
         return table["_key"].to_pylist(), np.array([table[f"c{i}"].to_numpy() for i in range(len(tests))], np.float64)
 
@@ -92,7 +92,8 @@ class SampleCounts:
     def by_key(self) -> tuple[list[Any], np.ndarray]:
         """As ``jobs.cep.slices.Counts``."""
         names = self._encoded().dictionary.to_pylist()
-        return names, np.array([np.bincount(keys, minlength=len(names)) for _, keys in self._events()], np.float64)
+        counts = [np.bincount(keys[keys >= 0], minlength=len(names)) for _, keys in self._events()]
+        return names, np.array(counts, np.float64)
 
     def _encoded(self) -> pa.DictionaryArray:
         assert self.keys is not None
@@ -106,6 +107,6 @@ class SampleCounts:
         data = self.sample.data
         codes = np.zeros(len(data.rows), np.int64)
         if self.keys is not None:
-            codes = self._encoded().indices.to_numpy()[data.rows]
+            codes = self._encoded().indices.fill_null(-1).to_numpy()[data.rows]
         every = [those[name] for those in self.sample.candidates for name in those]
         return [(one.ts, codes[one.rows]) for one in every]

@@ -20,7 +20,8 @@ def distributed(
     schema = matches_table(pattern.shape(types={f.name: f.type for f in events.schema})).arrow()
     matcher = Matcher(pattern, schema, {s.number: s.own for s in layout.slices}, None, piece_rows)
     key = pattern.partition_key
-    rows = [row for row in events.to_pylist() if key is None or row[key] is not None]
+    linked = key is not None and all(len(branch.types) > 1 for branch in pattern.branches)
+    rows = [row for row in events.to_pylist() if not linked or row[key] is not None]
     hot = {name: {one.number for one in cut} for name, cut in layout.hot.items()}
     base = {one.number for one in layout.base}
     found: list[str] = []

@@ -92,6 +92,7 @@ def error_of(text: str, **options: object) -> DefinitionError:
         ("PATTERN OR(A a, B A) WITHIN 1 s", "differ only in case", 17),
         ("PATTERN SEQ(A start_ts) WITHIN 1 s", "start_ts is a column of every match table", 13),
         ("PATTERN SEQ(A Match_Id) WITHIN 1 s", "Match_Id is a column of every match table", 13),
+        ("PATTERN SEQ(A _op) WITHIN 1 s", "_op is what changes of a match table are marked with", 13),
         # syntax
         ("SEQ(A a) WITHIN 1 s", "a query begins with PATTERN", 1),
         ("PATTERN SEQ(A a WITHIN 1 s", "')' or ',' is expected inside SEQ", 17),

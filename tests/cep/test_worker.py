@@ -36,7 +36,7 @@ def layout(pattern, cuts: list[int], hot: dict[str, list[int]]) -> Layout:  # ty
 CUTS = st.lists(st.integers(-3, 16), max_size=3)
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=120, deadline=None, suppress_health_check=SLOW)
 @given(queries(), streams(), CUTS, CUTS, st.integers(1, 4), st.integers(1, 5), st.booleans())
 def test_same_matches_as_the_definition(
     query: tuple, events: list[dict], cuts: list[int], hot: list[int], batch_rows: int, piece_rows: int, keyed: bool

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from copy import deepcopy
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -202,6 +203,20 @@ def test_large_outputs_have_the_same_outcome(audit: Audit, spark: SparkSession, 
     few, many = (audit_matches(audit, RULES, staged, DAYS, events, small=limit) for limit in (3, 2))
     assert few == many
     assert many[DAYS[1]] is None and "unknown_event=e999" in str(many[DAYS[0]])
+
+
+@pytest.mark.parametrize("small", [10, 0])
+def test_names_may_be_those_of_measures(audit: Audit, spark: SparkSession, events: DataFrame, small: int) -> None:
+    names = {"a": "copies", "b": "event_ids", "c": "unknown_event"}
+    renamed = frame(spark, GOOD).withColumnsRenamed(names)
+    branches = tuple(
+        (frozenset(names[n] for n in bound), frozenset((names[x], names[y]) for x, y in order))
+        for bound, order in RULES.branches
+    )
+    rules = replace(RULES, names={names[n]: kleene for n, kleene in RULES.names.items()}, branches=branches)
+    assert audit_matches(audit, rules, renamed, DAYS, events, small=small) == dict.fromkeys(DAYS)
+    twice = audit_matches(audit, rules, renamed.union(renamed), DAYS, events, small=small)
+    assert all("is unique" in str(reason) for reason in twice.values())
 
 
 def test_small_outputs_cost_three_spark_jobs(audit: Audit, spark: SparkSession, events: DataFrame) -> None:

@@ -13,7 +13,9 @@ import pytest
 
 import jobs.steps.detect_run as detect_run
 import jobs.steps.order_choice as order_choice
-from jobs.cep import compile_pattern
+from jobs.cep import compile_pattern, find
+from jobs.cep.history import add_histories
+from jobs.cep.library import as_dicts
 from jobs.cep.slices import runs
 from jobs.days import Days
 from jobs.errors import AuditFailed, DefinitionError, LimitExceeded, UsageError
@@ -68,6 +70,32 @@ def test_published_matches_are_those_of_plain_loops(stock_home: Home, add_patter
         for row in micros.values()
     }
     assert found == wanted and len(wanted) == result["added"] > 0
+
+
+def test_histories_reach_patterns_and_the_events_are_scanned_once(
+    stock_home: Home, add_pattern: Add, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shipped_text = (PROJECT / "dags" / "config" / "patterns" / "echo.sase").read_text()
+    text = shipped_text.replace("alike: 0.95", "alike: 0.8")
+    assert text != shipped_text
+    (stock_home.config / "patterns" / "echo.sase").write_text(text)
+    add_pattern("pair", pair())
+    opened: list[str] = []
+    honest = detect_run.tables.read
+    monkeypatch.setattr(
+        detect_run.tables, "read", lambda *a, **k: opened.append(f"{a[2]}.{a[3]}") or honest(*a, **k)  # type: ignore[func-returns-value]
+    )
+    detect(stock_home, "stock", DAY, run_id="r1")
+    assert opened.count("events.stock") == 1
+    source = find_source(stock_home, "stock")
+    events = add_histories(tables.arrow(stock_home, "events", "stock"), [source.key], source.derived)
+    pattern = compile_pattern(text, columns=source.pattern_columns(), histories=source.derived)
+    ids = events["event_id"].to_pylist()
+    wanted = [m for b in find(pattern, events, own=DAY.micros()) for m in as_dicts(pattern, b, ids)]
+    found = [{"market": r["market"]["event_id"], "share": r["share"]["event_id"]} for r in rows(stock_home, "echo")]
+    assert sorted(map(str, found)) == sorted(map(str, wanted)) != []
+    assert set(rows(stock_home, "echo")[0]["share"]) == {"event_id", "ts", "type", "ticker", "close", "open"}
+    assert statuses(stock_home, "pair") == {date(2013, 10, 7): "done"}
 
 
 def test_a_second_run_finds_nothing_to_do_and_starts_no_session(

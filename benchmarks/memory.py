@@ -1,0 +1,105 @@
+"""Peak memory of a Python worker: ten million events of one slice, a hundred million matches (design §5).
+
+``python -m benchmarks.memory [--events N] [--per-event M] [--shape spread|window|middle]``. The worker's own code runs
+on the batches that Spark would send; matches are made into rows of the match table, counted and dropped, as Spark takes
+them away. Shapes: ``spread``, every window holds little; ``window``, all events lie in one window, but only the first
+few must be remembered; ``middle``, all lie in one window and none may be forgotten until the last one has come.
+The high-water mark of the process (``VmHWM``) is compared with 1 GB; the exit code is 1 if it is above.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from jobs.cep import Pattern, compile_pattern
+from jobs.cep.slices import Slice
+from jobs.cep.worker import REPORT, SLICE, Matcher
+from schemas.matches import matches_table
+from schemas.table import TIMESTAMP
+
+LIMIT_MB = 1_024
+#: Events that Spark sends at a time (jobs.lake.session).
+BATCH = 50_000
+COLUMNS = {"type": pa.string(), "k": pa.string(), "ts": TIMESTAMP, "x": pa.float64()}
+_STEP_US = 1_000
+
+
+def high_water_mb() -> float:
+    """The largest resident memory that this process ever had, in MB."""
+    with open("/proc/self/status", encoding="ascii") as status:
+        line = next(line for line in status if line.startswith("VmHWM"))
+    return int(line.split()[1]) / 1_024
+
+
+def pattern_of(shape: str, per_event: int) -> Pattern:
+    """About ``per_event`` matches for each event of the stream."""
+    window = f"{4 * per_event} ms" if shape == "spread" else "1 d"
+    names = "A a, B b, C c" if shape == "middle" else "A a, B b"
+    limits = "---\nlimits: {matches_per_day: 1000000000}\n---\n"
+    text = f"{limits}PATTERN SEQ({names}) WHERE a.x <= b.x WITHIN {window}"
+    return compile_pattern(text, name="memory", columns=COLUMNS)
+
+
+def batches(shape: str, events: int, per_event: int) -> Iterator[pa.RecordBatch]:
+    """The slice as Spark sends it: an event every millisecond."""
+    for first in range(0, events, BATCH):
+        number = np.arange(first, min(first + BATCH, events))
+        # spread: every other event is an A; else the first few events are, and the last one is a C.
+        is_a = number % 2 == 0 if shape == "spread" else number < per_event
+        kinds = np.where(is_a, "A", np.where((number == events - 1) & (shape == "middle"), "C", "B"))
+        yield pa.RecordBatch.from_pydict(
+            {
+                SLICE: pa.array(np.zeros(len(number), np.int32)),
+                "event_id": pa.array([f"{n * 2_654_435_761 % 2**64:032x}" for n in number.tolist()]),
+                "type": pa.array(kinds),
+                "k": pa.array(["key"] * len(number)),
+                "ts": pa.array(number * _STEP_US, TIMESTAMP),
+                "x": pa.array(np.ones(len(number))),
+            }
+        )
+
+
+def measure(shape: str, events: int, per_event: int) -> dict[str, object]:
+    """Run the worker; what it found and what it took."""
+    pattern = pattern_of(shape, per_event)
+    own = (0, events * _STEP_US + 86_400_000_000)
+    one = Slice(0, own, pattern.read_range(*own))
+    table = matches_table(pattern.shape(key="k")).arrow()
+    matcher = Matcher(pattern, table, {one.number: one.own}, None)
+    before, started, matches, report = high_water_mb(), time.monotonic(), 0, ""
+    for batch in matcher.run(batches(shape, events, per_event)):
+        notes = batch[REPORT.names[0]].drop_null().to_pylist()
+        matches += len(batch) - len(notes)
+        report = notes[0] if notes else report
+    return {
+        "shape": shape,
+        "events": events,
+        "matches": matches,
+        "report": json.loads(report),
+        "seconds": round(time.monotonic() - started, 1),
+        "start_mb": round(before),
+        "peak_mb": round(high_water_mb()),
+    }
+
+
+def main() -> int:
+    """Measure one shape and print it as JSON."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--events", type=int, default=10_000_000)
+    parser.add_argument("--per-event", type=int, default=10, help="matches for each event, about")
+    parser.add_argument("--shape", choices=("spread", "window", "middle"), default="spread")
+    args = parser.parse_args()
+    found = measure(args.shape, args.events, args.per_event)
+    print(json.dumps(found))
+    return 1 if found["peak_mb"] > LIMIT_MB or "error" in found["report"] else 0  # type: ignore[operator]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
