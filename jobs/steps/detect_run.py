@@ -25,7 +25,7 @@ from jobs.lake.types import spark_schema
 from jobs.paths import Home
 from jobs.quality import Audit, audit_matches, warm_up
 from jobs.sources import Source
-from jobs.steps.common import discard, record_failure, staging_folder
+from jobs.steps.common import REPAIR_HORIZON, discard, record_failure, staging_folder
 from jobs.steps.detect import STEP, Work
 from jobs.steps.detect_history import with_histories
 from jobs.steps.order_choice import choose_plan, record_plan
@@ -45,7 +45,8 @@ def run_work(
 ) -> None:
     """Run each pattern's days; add to ``result`` and ``failures``."""
     warm_up()
-    spark = spark_session(home, f"detect {source.name} {days}")
+    long_running = max(len(item.fingerprints) for item in work) > REPAIR_HORIZON
+    spark = spark_session(home, f"detect {source.name} {days}", long_running=long_running)
     audit = Audit(home)
     expect_rows(spark, pinned.event_days.events({day for item in work for day in item.read_days}))
     events = _scan(spark, home, source, pinned, work)
@@ -53,7 +54,7 @@ def run_work(
     for item in work:
         name = item.compiled.definition.name
         found = events if derived is None or not item.compiled.pattern.histories else derived
-        failed = False
+        first: BaseException | None = None
         waiting = [item]
         while waiting:
             part = waiting.pop()
@@ -65,12 +66,14 @@ def run_work(
                     waiting += part.halves()[::-1]
                     continue
                 # Whatever stops one pattern must not stop the others; the step raises it once they have published.
-                failed = True
-                failures.append((name, error))
+                first = first or error
                 if not isinstance(error, AuditFailed):
                     record_failure(home, item.compiled.definition, part.fingerprints, error, run_id)
                 print(f"{name} failed: {one_line(error)}", flush=True)
-        result["patterns"] += not failed
+        if first is None:
+            result["patterns"] += 1
+        else:
+            failures.append((name, first))
     if derived is not None:
         derived.unpersist()
     events.unpersist()
@@ -127,7 +130,7 @@ def _run_pattern(
     with logged("detect") as row:
         rows = {day: int(found["rows"] or 0) for day, found in pinned.event_days.rows.items()}
         base = runs(pattern, days)
-        ingested = [row for row in ops.current(home, "rates", source=source.name) if row["day"] in item.read_days]
+        ingested = _rates(home, source, item.read_days)
         read = sum(rows.get(day, 0) for day in item.read_days)
         plan = choose_plan(events, pattern, source.key, base, read, ingested)
         layout = lay_out(base, plan.work, plan.counts, spark.sparkContext.defaultParallelism)
@@ -172,6 +175,12 @@ def _run_pattern(
             hint=f"Nothing of these days was published; the staged rows are kept in {path}.",
         )
     discard(path)
+
+
+def _rates(home: Home, source: Source, days: Days) -> list[dict[str, Any]]:
+    """Events per type, key and day; of these days only, since years of all keys are millions of rows."""
+    mine = [("source", "=", source.name), ("day", ">=", days.start), ("day", "<", days.end)]
+    return ops.current_table(home, "rates", columns=["type", "key", "events"], filters=mine).to_pylist()
 
 
 def _fingerprints_now(home: Home, source: Source, item: Work) -> dict[date, str]:

@@ -1,0 +1,118 @@
+"""What a run looks at besides its own days, and that the days of a long run come out as if each had been run alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import jobs.steps.detect_run as detect_run
+from jobs.catalog import load_patterns
+from jobs.days import Days
+from jobs.errors import LimitExceeded
+from jobs.lake import ops, tables
+from jobs.lake.definitions import Definition
+from jobs.lake.sql import Lake
+from jobs.lake.staleness import status_rows
+from jobs.paths import Home
+from jobs.sources import load_sources
+from jobs.steps.backfill import backfill
+from jobs.steps.detect import detect
+from tests.steps.history import configured, day, deliver, pattern, readings
+from tests.steps.test_backfill import played
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+NOT_AFTER = pattern().replace("SEQ(Reading p, Reading q)", "SEQ(Reading p, Reading q, NOT(Reading n))")
+Looked = Callable[..., set[date]]
+
+
+@pytest.fixture
+def looked_at(monkeypatch: pytest.MonkeyPatch) -> Looked:
+    """Runs the detect step up to the point where Spark would start; returns the days it would compute."""
+
+    def look(home: Home, days: Days, **options: Any) -> set[date]:
+        seen: set[date] = set()
+
+        def run_work(home: Home, source: Any, days: Any, pinned: Any, work: Any, *rest: Any) -> None:
+            seen.update(at for item in work for at in item.fingerprints)
+
+        monkeypatch.setattr(detect_run, "run_work", run_work)
+        detect(home, "lab", days, run_id="r", **options)
+        return seen
+
+    return look
+
+
+def test_a_daily_run_repairs_a_week_and_a_backfill_only_its_days(home: Home, looked_at: Looked) -> None:
+    made = configured(home, near=pattern("10 min"))
+    deliver(made, {n: readings(n) for n in range(12)})
+    backfill(made, Days(day(0), day(10)), run_id="b", patterns=["near"], launch=played, say=lambda line: None)
+    deliver(made, {2: readings(2, edition=1), 4: readings(4, edition=1)})
+    # A day reads into the day before its own, so each of the two corrected days makes two stale.
+    assert looked_at(made, Days.one(day(10))) == {day(3), day(4), day(5), day(10)}
+    assert looked_at(made, Days.one(day(10)), repair_horizon=0) == {day(10)}
+    assert looked_at(made, Days(day(2), day(12)), repair_horizon=0, only_stale=True) == {
+        day(2), day(3), day(4), day(5),
+    }  # fmt: skip
+
+
+def test_the_day_on_which_the_last_events_decide_is_computed_with_them(home: Home, looked_at: Looked) -> None:
+    made = configured(home, late=NOT_AFTER, near=pattern())
+    deliver(made, {n: readings(n) for n in range(3)} | {3: [], 4: []})
+    last = datetime(2025, 3, 3, 23, 40, tzinfo=UTC)
+    rate = {"source": "lab", "day": day(2), "type": "Reading", "key": "b", "events": 4, "last_ts": last}
+    ops.append(made, "rates", [rate], "ingest")
+    assert looked_at(made, Days.one(day(2)), patterns=["late"]) == {day(0), day(1), day(2), day(3)}
+    assert looked_at(made, Days.one(day(2)), patterns=["near"]) == {day(0), day(1), day(2)}
+    assert looked_at(made, Days.one(day(1)), patterns=["late"]) == {day(0), day(1)}
+    assert looked_at(made, Days.one(day(2)), patterns=["late"], repair_horizon=0) == {day(2)}
+
+
+def pairs(n: int) -> int:
+    """Matches of the plain pattern on day ``n``: each b of an hour with the a of this hour, if it is not below it."""
+    rows = {(row["ts"].hour, row["sensor"]): row["x"] for row in readings(n)}
+    return sum(rows[hour, "b"] >= rows[hour, "a"] for hour, sensor in rows if sensor == "b")
+
+
+def test_a_limit_fails_the_days_that_exceed_it_and_no_others(home: Home, spark: SparkSession) -> None:
+    days = range(4)
+    most = max(map(pairs, days))
+    made = configured(home, tight=pattern(more=f"limits: {{matches_per_day: {most - 1}}}\n"))
+    deliver(made, {n: readings(n) for n in days})
+    assert {pairs(n) < most for n in days} == {True, False}, "some days exceed the limit and some do not"
+    with pytest.raises(LimitExceeded):
+        detect(made, "lab", Days(day(0), day(4)), run_id="r")
+    found = {row["day"]: (row["status"], row["rows"]) for row in ops.current(made, "intervals")}
+    assert found == {day(n): ("failed", None) if pairs(n) == most else ("done", pairs(n)) for n in days}
+
+
+def test_after_an_edit_a_day_keeps_its_rows_until_its_own_turn(home: Home, spark: SparkSession) -> None:
+    made = configured(home, near=pattern())
+    deliver(made, {n: readings(n) for n in range(2)})
+
+    def published(n: int) -> list[dict[str, Any]]:
+        rows = tables.arrow(made, "matches", "near").to_pylist()
+        mine = [row for row in rows if row["decision_ts"].date() == day(n)]
+        return sorted(mine, key=lambda row: str(row["match_id"]))
+
+    detect(made, "lab", Days(day(0), day(2)), run_id="r1")
+    before = published(0)
+    assert len(before) == pairs(0) > 0 and len(published(1)) == pairs(1)
+    configured(home, near=pattern(step=100.0))
+    detect(made, "lab", Days.one(day(1)), run_id="r2", repair_horizon=0)
+    assert published(0) == before and published(1) == []
+    hashes = Lake(made).query("SELECT DISTINCT day, definition_hash FROM matches.near_origin").fetchall()
+    assert [at for at, _ in hashes] == [day(0)]
+    assert {row.day: row.state for row in status_rows(made, [the_pattern(made)])} == {day(0): "stale", day(1): "done"}
+    detect(made, "lab", Days.one(day(1)), run_id="r3")
+    assert published(0) == [], "the next daily run repairs it"
+
+
+def the_pattern(home: Home) -> Definition:
+    """The definition of the only pattern."""
+    (found,), _ = load_patterns(home, load_sources(home))
+    return found.definition
