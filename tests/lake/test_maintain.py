@@ -9,6 +9,7 @@ import time
 from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
@@ -23,7 +24,10 @@ from jobs.lake.locks import file_lock
 from jobs.lake.maintain import OPS_KEPT, lock_of, maintain_table
 from jobs.paths import Home
 from jobs.steps.maintain import all_tables, maintain
-from tests.lake.test_publish import D1, TABLE, match
+from tests.lake.test_publish import D1, D2, TABLE, match, publish
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 OLD = time.time() - 90 * 86_400
 
@@ -68,6 +72,22 @@ def test_a_reader_pinned_within_the_retention_goes_on(home: Home) -> None:
     assert maintain_table(home, "matches", "p").compacted == 0 and tables.version(home, "matches", "p") == version
 
 
+def test_spark_publishes_and_reads_after_maintenance(
+    spark: SparkSession, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jobs.lake.maintain.COMPACT_ABOVE", 0)
+    publish(spark, home, [match(1, D1), match(2, D1)], [D1])
+    publish(spark, home, [match(5, D2)], [D2])
+    pinned = tables.read(spark, home, "matches", "p", version=1)
+    assert maintain_table(home, "matches", "p").compacted == 2
+    version = tables.version(home, "matches", "p")
+    publish(spark, home, [match(1, D1, key="other"), match(3, D1)], [D1])
+    assert ids(home) == [1, 3, 5] and tables.read(spark, home, "matches", "p").count() == 3
+    assert sorted(int(row.match_id, 16) for row in pinned.collect()) == [1, 2]
+    feed = [(r["change"], int(r["match_id"], 16)) for r in changes(home, "matches.p", version).rows.to_pylist()]
+    assert feed == [("added", 3), ("changed", 1), ("withdrawn", 2)]
+
+
 def test_what_is_past_the_retention_goes_and_what_guards_the_table_stays(home: Home) -> None:
     fill(home, 12)
     folder = Path(home.table("matches", "p"))
@@ -102,14 +122,14 @@ def test_maintenance_waits_for_a_publish_and_a_publish_for_maintenance(home: Hom
         assert tables.version(home, "matches", "p") == 12
     begun, ended = threading.Event(), threading.Event()
 
-    def publish() -> None:
+    def write() -> None:
         with file_lock(home, "table-matches.p"):
             begun.set()
             time.sleep(0.3)
             fill(home, 1)
         ended.set()
 
-    thread = threading.Thread(target=publish)
+    thread = threading.Thread(target=write)
     thread.start()
     begun.wait()
     assert maintain_table(home, "matches", "p").compacted == 13
