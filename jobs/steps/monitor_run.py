@@ -33,7 +33,7 @@ from jobs.paths import Home
 from jobs.quality import Audit, audit_models, warm_up
 from jobs.quality.alerts import audit_alerts
 from jobs.steps.common import discard, one_line, record_failure, staging_folder
-from jobs.steps.monitor import STEP, Replay
+from jobs.steps.monitor import STEP, Replay, stretches
 from schemas.models import METRICS, STATE
 from schemas.table import Table
 
@@ -54,14 +54,16 @@ def run_work(
     audit = Audit(home)
     for item in work:
         name = item.model.definition.name
+        part = item
         try:
-            _run_model(spark, home, pinned, item, audit, run_id, result)
+            for part in stretches(home, item, pinned.event_days):
+                _run_model(spark, home, pinned, part, audit, run_id, result)
             result["models"] += 1
         except Exception as error:
             # Whatever stops one model must not stop the others; the step raises it once they have published.
             failures.append((name, error))
             if not isinstance(error, AuditFailed):
-                record_failure(home, item.model.definition, item.fingerprints, error, run_id)
+                record_failure(home, item.model.definition, part.fingerprints, error, run_id)
             print(f"{name} failed: {one_line(error)}", flush=True)
     print(f"Data Docs: {audit.build_docs()}", flush=True)
 

@@ -16,6 +16,7 @@ from jobs.lake.event_days import EventDays
 from jobs.lake.same import same_tables
 from jobs.lake.staleness import fingerprint
 from jobs.paths import Home
+from jobs.steps import monitor
 from jobs.steps.backfill import backfill, restate, run_plan
 from jobs.steps.range_plan import Application, plan_range
 from tests.steps.history import configured, day, deliver, pattern, readings
@@ -143,7 +144,7 @@ def test_a_model_whose_chain_is_too_long_is_a_failure_of_its_own(history: Home) 
 
 
 def test_chunks_in_reverse_and_one_application_give_the_same_tables(
-    history: Home, spark: SparkSession, tmp_path: Path
+    history: Home, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan = plan_range(history, ALL, patterns=["near", "far"], chunk=5)
     plan.applications.reverse()
@@ -153,6 +154,7 @@ def test_chunks_in_reverse_and_one_application_give_the_same_tables(
 
     other = dataclasses.replace(history, root=tmp_path / "other", lake=str(tmp_path / "other" / "lake"))
     deliver(other, {n: readings(n) for n in range(SPAN)})
+    monkeypatch.setattr(monitor, "STRETCH", 3)  # one application, published in stretches
     total = backfill(other, ALL, run_id="b", **QUIET)
     assert total["applications"] == 2 and total["added"] > 20
     assert {tables.version(other, "matches", name) for name in ("near", "far")} == {1}, "one commit for all days"
