@@ -80,7 +80,7 @@ def light() -> Iterator[None]:
         (jobs.lake.session, {"spark_session": quiet["spark_session"]}),
         (audits, {"warm_up": quiet["warm_up"]}),
         (functions, {"col": lambda *_: spared}),
-        (tables, {"read": _read, "arrow": memory.arrow, "exists": memory.exists}),
+        (tables, {"read": _read, "read_days": _read_days, "arrow": memory.arrow, "exists": memory.exists}),
         (parsing, {
             "parse_all": _parse_all, "counts_of": _counts_of, "raw_rows": _raw_rows,
             "quarantined_rows": _quarantined_rows, "conflict_rows": _conflict_rows,
@@ -113,6 +113,11 @@ def light() -> Iterator[None]:
 
 def _read(spark: Any, home: Any, schema: str, name: str, version: int | None = None) -> Rows:
     return Rows(tables.arrow(home, schema, name, version=version))
+
+
+def _read_days(spark: Any, home: Any, schema: str, name: str, days: Any, **options: Any) -> Rows:
+    rows = tables.arrow(home, schema, name, version=options.get("version"))
+    return Rows(rows.filter(pc.is_in(rows["event_date"], value_set=pa.array(list(days), pa.date32()))))
 
 
 # Ingest
@@ -165,7 +170,7 @@ def _raw_days(raw: Rows, loads: Iterable[str]) -> set[date]:
     return {row["event_date"] for row in raw.table.to_pylist() if row["load_id"] in wanted}
 
 
-def _resolve(spark: Any, source: Source, raw: Rows, files: Sequence[Any], days: list[date]) -> Rows:
+def _resolve(spark: Any, source: Source, raw: Any, delivered: Rows, files: Sequence[Any]) -> Rows:
     """Design §3, "Identity of events", "Conflicts" and "Corrections", event by event."""
     order = sorted(files, key=lambda f: (f.file_date or date.min, f.revision, f.name))
     rank = {file.load_id: number for number, file in enumerate(order)}
@@ -175,8 +180,8 @@ def _resolve(spark: Any, source: Source, raw: Rows, files: Sequence[Any], days: 
     beaten = {f.load_id for f in order if source.replaces and f.revision < best[f.file_date]}
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = defaultdict(list)
     done: list[dict[str, Any]] = []
-    for row in raw.table.to_pylist():
-        if row["load_id"] not in rank or row["event_date"] not in days:
+    for row in delivered.table.to_pylist():
+        if row["load_id"] not in rank:
             continue
         row |= {"_order": rank[row["load_id"]], "event_id": None, "seq": None, "_fate": SUPERSEDED}
         if row["load_id"] in beaten:
@@ -252,11 +257,9 @@ def _summary(source: Source, resolved: Rows) -> tuple[list[dict[str, Any]], list
     return list(days.values()), found
 
 
-def _raw_counts(raw: Rows, files: Sequence[Any], days: list[date]) -> dict[date, int]:
+def _raw_counts(delivered: Rows, files: Sequence[Any]) -> dict[date, int]:
     loads = {file.load_id for file in files}
-    return Counter(
-        row["event_date"] for row in raw.table.to_pylist() if row["load_id"] in loads and row["event_date"] in days
-    )
+    return Counter(row["event_date"] for row in delivered.table.to_pylist() if row["load_id"] in loads)
 
 
 def _events_of(source: Source, resolved: Rows) -> Rows:

@@ -176,10 +176,11 @@ def _extras(rng: random.Random, number: int, name: str, rows: Sequence[Row]) -> 
         "corrected": Delivery(f"{name}_r2.csv", _csv(corrected), "correction, a row moves to another day"),
         "overwritten": Delivery(f"{name}.csv", _csv(corrected[1:]), "path overwritten"),
         "dirt": Delivery(f"d_{name}.csv", _csv(some[:1]) + "no row at all\n", "dirt"),
-        "emptied": Delivery(f"b_{name}.csv", _csv([]), "overlapping file, now without rows"),
+        # A day that loses its last row must lose its events.
+        "emptied": Delivery(f"{name}.csv", _csv([]), "path overwritten by nothing"),
+        "moved": Delivery(f"{name}_r3.csv", _csv([(ts + away, *rest) for ts, *rest in rows]), "all rows moved"),
     }
-    # The emptied file only says something after the overlapping one, the order of arrival decides nothing.
-    return [kinds[kind] for kind in rng.sample(sorted(kinds), rng.choice([0, 1, 1, 2]))]
+    return [kinds[kind] for kind in rng.sample(sorted(kinds), rng.choice([0, 1, 1, 2, 3]))]
 
 
 def _lateness(rng: random.Random) -> float:
