@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from jobs.airflow_run import ranges, tasks
 from jobs.days import Days
 from jobs.errors import UsageError
-from jobs.paths import Home
+from jobs.paths import PROJECT, Home
 from tests.steps.history import configured, day, deliver, pattern, readings
 
 PARAMS: dict[str, Any] = {
@@ -71,3 +72,30 @@ def test_a_line_runs_its_applications_in_order_and_stops_at_a_failure(
         ranges.run_line(models, "r.2")
     with pytest.raises(AirflowFailException, match="wrong"):
         ranges.run_line({"name": "pattern/wrong", "applications": [], "error": "wrong"}, "r")
+
+
+def test_the_dags_run_every_line_and_name_it(
+    lab: Home, airflow_database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from airflow.dag_processing.dagbag import DagBag
+
+    ran: list[tuple[str, Days, str]] = []
+
+    def run_step(step: str, source: str, days: Days, *, run_id: str, **rest: Any) -> dict[str, Any]:
+        ran.append((step, days, run_id))
+        return dict.fromkeys(("days", "added", "changed", "withdrawn"), 1)
+
+    monkeypatch.setattr(tasks, "run_step", run_step)
+    (lab.config / "patterns" / "wrong.sase").unlink()
+    dags = DagBag(PROJECT / "dags").dags
+    run = dags["backfill_history"].test(run_conf={"start": "2025-03-01", "end": "2025-03-05", "chunk": 2})
+    assert str(run.state) == "success"
+    spans = [Days(day(0), day(2)), Days(day(2), day(4))]
+    assert [(step, days) for step, days, _ in ran] == [
+        ("detect", spans[0]), ("detect", spans[1]), ("monitor", spans[0]), ("monitor", spans[1]),
+    ]  # fmt: skip
+    assert len({run_id for *_, run_id in ran}) == 4, "every application logs under an id of its own"
+    names = {ti.rendered_map_index for ti in run.get_task_instances() if ti.task_id == "run"}
+    assert names == {"detect lab 2025-03-01 2025-03-03", "detect lab 2025-03-03 2025-03-05", "monitor lab"}
+    ran.clear()
+    assert str(dags["restate_stale"].test().state) == "success" and ran == [], "nothing is stale"
