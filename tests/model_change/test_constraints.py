@@ -56,14 +56,12 @@ def test_onesided_is_below_residual_is_below_paper(seed):
 def test_silence_of_all_nodes_bounds_the_pooled_error(seed, name):
     """Every node is put on the boundary of its set; the pooled model stays within eps."""
     _, _, _, _, inner, in_a, in_c = problem(seed)
-    scale = np.ones(len(in_a))
-    for j in range(len(in_a)):
-        lo, hi = 0.0, 1e3
-        for _ in range(60):
-            mid = (lo + hi) / 2
-            quiet = not violates(*EVALUATORS[name](inner, mid * in_a[[j]], mid * in_c[[j]], EPS), EPS)[0]
-            lo, hi = (mid, hi) if quiet else (lo, mid)
-        scale[j] = lo
+    lo, hi = np.zeros(len(in_a)), np.full(len(in_a), 1e3)
+    for _ in range(45):
+        mid = (lo + hi) / 2
+        loud = violates(*EVALUATORS[name](inner, mid[:, None, None] * in_a, mid[:, None] * in_c, EPS), EPS)
+        lo, hi = np.where(loud, lo, mid), np.where(loud, mid, hi)
+    scale = lo
     d_a, d_c = scale[:, None, None] * in_a, scale[:, None] * in_c
     assert not violates(*EVALUATORS[name](inner, d_a, d_c, EPS), EPS).any()
     beta = solve((inner.a + d_a.mean(axis=0))[None], (inner.a @ inner.beta + d_c.mean(axis=0))[None])
