@@ -23,7 +23,7 @@ from jobs.cep.plan import Plan, Step
 from jobs.cep.values import Value
 
 #: Seconds: one candidate tested in order, one look into a stretch, one passing candidate, one candidate sorted.
-TEST, LOOK, PASS, SORT = 0.7e-9, 5e-9, 1.5e-9, 40e-9
+TEST, LOOK, PASS, SORT = 1.2e-9, 5e-9, 1.5e-9, 25e-9
 #: Values drawn to estimate how many candidates pass.
 DRAWN = 256
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
@@ -146,7 +146,7 @@ def _option(
         return None
     compared = _bound_values(other, data, candidates)
     share = 0.3 if compared is None else _share(op, value.values, compared)
-    shift = max(3, min(12, round(log2(sqrt(max(scope, 1.0) * LOOK / (max(share, 1e-3) * PASS))))))
+    shift = max(3, min(16, round(log2(sqrt(max(scope, 1.0) * LOOK / (max(share, 1e-3) * PASS))))))
     stretches = scope / (1 << shift) + 1.0
     price = stretches * LOOK + share * (scope + (1 << shift)) * PASS + SORT * len(value.values) / visits
     if price > 0.8 * scope * TEST:
