@@ -81,9 +81,9 @@ def test_histories_reach_patterns_and_the_events_are_scanned_once(
     (stock_home.config / "patterns" / "echo.sase").write_text(text)
     add_pattern("pair", pair())
     opened: list[str] = []
-    honest = detect_run.tables.read
+    honest = detect_run.tables.read_days
     monkeypatch.setattr(
-        detect_run.tables, "read", lambda *a, **k: opened.append(f"{a[2]}.{a[3]}") or honest(*a, **k)  # type: ignore[func-returns-value]
+        detect_run.tables, "read_days", lambda *a, **k: opened.append(f"{a[2]}.{a[3]}") or honest(*a, **k)  # type: ignore[func-returns-value]
     )
     detect(stock_home, "stock", DAY, run_id="r1")
     assert opened.count("events.stock") == 1
