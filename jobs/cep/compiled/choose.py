@@ -57,4 +57,5 @@ def decide(wanted: str, compiled: Compiled, model: Model | None) -> Decision:
     ready = (0.0 if machine.loaded() else IMPORT) + (READ if machine.known(source) else COMPILE)
     if seconds <= ready + evaluations * COMPILED_EVALUATION:
         return Decision("numpy", f"about {evaluations:,.0f} evaluations are done before machine code is ready")
-    return Decision("compiled", f"about {evaluations:,.0f} evaluations", compiled)
+    by_value = f", by value: {', '.join(compiled.skips)}" if compiled.skips else ""
+    return Decision("compiled", f"about {evaluations:,.0f} evaluations{by_value}", compiled)
