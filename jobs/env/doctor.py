@@ -103,7 +103,10 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m jobs.env.doctor", description=__doc__)
     parser.add_argument("--quiet", action="store_true", help="print problems only")
     args = parser.parse_args(argv)
-    found = problems(Home.from_env(), (lambda text: None) if args.quiet else print)
+    try:
+        found = problems(Home.from_env(), (lambda text: None) if args.quiet else print)
+    except ChainlakeError as error:
+        found = [error]
     for problem in found:
         print(f"chainlake: {problem.summary}", file=sys.stderr)
     return 5 if found else 0
