@@ -30,9 +30,12 @@ run: .venv/.installed ## the whole chain through Airflow on the shipped data, th
 airflow: .venv/.installed ## start Airflow and leave its page up until Ctrl-C
 	@$(PY) -m jobs.airflow_run.serve $(ARGS)
 
-test: .venv/.installed ## all tests (ARGS="tests/lake -x" runs some)
+# Two processes, each with a Spark session of its own; the tests of a file stay together, for their fixtures.
+WORKERS ?= 2
+
+test: .venv/.installed ## all tests (ARGS="tests/lake -x" runs some, WORKERS=0 in one process)
 	@$(PY) -m jobs.env.doctor --quiet
-	@$(PY) -m pytest $(ARGS)
+	@$(PY) -m pytest -n $(WORKERS) --dist loadfile $(ARGS)
 
 replay-proof: .venv/.installed ## three days daily and backfilled backwards by a real scheduler: same tables
 	@$(PY) -m tests.proof.scheduler_replay
