@@ -179,7 +179,7 @@ def _print_timing(home: Home, chain: Chain, timing: Timing) -> None:
             if row["spark_app_id"]:
                 applications.add(row["spark_app_id"])
     runs = [run.seconds for run in chain.runs if run.seconds]
-    print(f"\n  {len(runs)} runs took {sum(runs):.0f} s in all, two at a time; {len(applications)} started Spark")
+    print(f"\n  {len(runs)} runs took {sum(runs):.0f} s in all, two at a time; Spark drivers: {len(applications)}")
     rows = [(name, len(times), f"{sum(times):.1f}") for name, times in sorted(phases.items())]
     if rows:
         print(table(("phase", "times", "seconds in all"), rows))
