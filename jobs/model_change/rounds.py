@@ -103,11 +103,10 @@ class Rounds:
         ts, values = self._pivot(reduced)
         cut = [0]
         limit = self.config.session_gap_us
-        before = np.concatenate([[self.carry.last_ts if self.carry.last_ts is not None else -1], ts[:-1]])
         if limit is not None and self.config.on_gap == "reset":
-            quiet = ts - before - self.config.round_us
-            cut += [int(i) for i in np.flatnonzero((quiet >= limit) & (before >= 0)) if i > 0]
-            if len(ts) and self.carry.last_ts is not None and quiet[0] >= limit:
+            longest = limit + self.config.round_us
+            cut += (np.flatnonzero(np.diff(ts) >= longest) + 1).tolist()
+            if len(ts) and self.carry.last_ts is not None and ts[0] - self.carry.last_ts >= longest:
                 self._forget()
         found = []
         for lo, hi in zip(cut, [*cut[1:], len(ts)], strict=True):

@@ -185,6 +185,21 @@ def test_session_gaps(on_gap, inits):
     assert begun[-1] == (START + timedelta(hours=15, minutes=190) if inits == 2 else START + timedelta(minutes=190))
 
 
+def test_a_gap_before_1970_resets_like_one_after():
+    def told(year):
+        begin = datetime(year, 6, 1, tzinfo=UTC)
+        kept = [row for row in events(days=2, missing=0) if not 8 <= row["ts"].hour < 13]
+        rows = [{**row, "ts": row["ts"] - START + begin} for row in kept]
+        found = monitor(model(start=begin.date(), session_gap="2 h", on_gap="reset"), rows).changes.to_pylist()
+        return [{**row, "ts": row["ts"] - begin, "event_date": None} for row in found]
+
+    before = told(1969)
+    assert before == told(1971)
+    assert [row["ts"] for row in before if row["kind"] == "init"] == [
+        timedelta(minutes=190), timedelta(hours=13, minutes=190), timedelta(days=1, hours=13, minutes=190)
+    ]  # fmt: skip
+
+
 def test_days_without_rounds_have_no_row_and_snapshots_are_exact():
     config = parse_model(model())
     run = GroupMonitor(config, "")
