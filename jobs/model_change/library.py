@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs.days import day_of_us
-from jobs.errors import UsageError
+from jobs.errors import InputError, UsageError
 from jobs.model_change.definitions import Config, load_definition, parse_definition, result_table
 from jobs.model_change.reduce import reduce_rows
 from jobs.model_change.replay import run_days
@@ -29,6 +29,7 @@ class MonitorResult:
         alerts: as in ``alerts.threshold``; no rows for a model.
         state: per group, as JSON.
         next_day: the day that a call with this state goes on from.
+        definition_hash: of the model that the state belongs to.
         warnings: what is allowed in a model but seldom meant, and what its first windows showed.
         near_ties: rounds in which a node's value lay within 1e-9 of eps, so that another machine's last bit could
             have decided otherwise (spec 6.7).
@@ -39,6 +40,7 @@ class MonitorResult:
     alerts: pa.Table
     state: dict[str, str]
     next_day: date
+    definition_hash: str
     warnings: tuple[str, ...]
     near_ties: int
 
@@ -58,15 +60,22 @@ def monitor(
         rows: events: ``ts`` (UTC timestamps or microseconds), the key column, the model's columns; any order.
         key: name of the key column.
         until: first day not to run; default: the day after the last event.
-        after: result of an earlier call to go on from; rows before its ``next_day`` are ignored.
+        after: result of an earlier call of the same model to go on from; rows before its ``next_day`` are ignored.
 
     Returns:
         the result; it does not depend on how the days were divided over calls.
 
     Raises:
-        DefinitionError: for a wrong model. InputError: for rows without its columns.
+        DefinitionError: for a wrong model. InputError: for rows without its columns or without a time, and for an
+            ``after`` of another model. UsageError: for an ``until`` before the day to go on from.
     """
     config = _config(model)
+    if after is not None and after.definition_hash != config.definition_hash:
+        raise InputError(
+            f"the state to go on from is not of this definition of {config.name}",
+            key="after",
+            hint="Pass the result of the same model, or leave 'after' out and begin anew at the model's start.",
+        )
     table = result_table(config)
     reduced = reduce_rows(config, rows, key)
     first = after.next_day if after else config.start
@@ -92,6 +101,7 @@ def monitor(
         pa.Table.from_pylist(found if table is ALERTS else [], schema=ALERTS.arrow()),
         state,
         end,
+        config.definition_hash,
         tuple(warnings),
         near_ties,
     )

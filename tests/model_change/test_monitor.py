@@ -221,6 +221,34 @@ def test_missing_columns_and_texts_are_refused():
         monitor(model(), [{"ts": START, "key": "a", "x": "abc", "y": 1.0}])
 
 
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"features": ["y"], "response": "x"},
+        {"features": ["x", "y2"]},
+        {"window": {"sliding": 30}},
+        {"eps": 0.5},
+        {"nodes": ["a", "c"]},
+        {"nodes": None, "groups": {"g": ["a", "b"]}},
+        {"kind": "threshold"},
+    ],
+    ids=lambda more: ",".join(more),
+)
+def test_the_state_of_another_model_is_refused(more):
+    rows = events(days=2)
+    begun = monitor(model(), rows, until=date(2025, 3, 2))
+    other = {key: value for key, value in model(**more).items() if value is not None}
+    if "kind" in more:
+        other = {key: other[key] for key in ("kind", "source", "start", "nodes", "round")}
+        other |= {"value": "y", "threshold": 1.0}
+    with pytest.raises(InputError, match="not of this definition") as caught:
+        monitor(other, rows, after=begun)
+    assert caught.value.key == "after" and "same model" in (caught.value.hint or "")
+    with pytest.raises(InputError, match="not of this definition"):
+        monitor(model(), rows, after=monitor(other, [], until=date(2025, 3, 2)))
+    assert monitor(model(description="other words"), rows, after=begun).next_day == date(2025, 3, 3)
+
+
 def test_counting_begins_at_a_round_and_periods_end_at_a_longest_one():
     whole = monitor(model(per_baseline=True), events()).metrics.to_pylist()
     later = monitor(model(per_baseline=True, count_from=200, per_Tmax=3), events())
