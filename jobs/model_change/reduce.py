@@ -30,7 +30,7 @@ def reduce_rows(config: SeriesConfig, rows: pa.Table | list[dict[str, Any]], key
         key: name of the key column.
 
     Raises:
-        InputError: if a column is missing or not a number.
+        InputError: if a column is missing or not a number, or an event has no ``ts``.
     """
     table = rows if isinstance(rows, pa.Table) else pa.Table.from_pylist([{**r, **r.get("attrs", {})} for r in rows])
     if not len(table):
@@ -78,6 +78,13 @@ def _numbers(table: pa.Table, name: str) -> np.ndarray:
 
 
 def _micros(column: pa.ChunkedArray) -> np.ndarray:
+    if column.null_count:
+        row = pc.index(pc.is_null(column), True).as_py() + 1
+        raise InputError(
+            f"row {row} of the events has no 'ts'",
+            key="ts",
+            hint=f"Rows count from 1; {column.null_count} of {len(column)} have none. Give each a time, or drop it.",
+        )
     if pa.types.is_timestamp(column.type):
         column = pc.cast(column, pa.timestamp("us", tz=column.type.tz))
     return pc.cast(column, pa.int64()).to_numpy(zero_copy_only=False)

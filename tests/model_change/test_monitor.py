@@ -214,6 +214,19 @@ def test_days_without_rounds_have_no_row_and_snapshots_are_exact():
         GroupMonitor(config, "", other)
 
 
+@pytest.mark.parametrize("key", ["a", "not of the model"])
+def test_events_without_a_time_are_refused(key):
+    rows = [at(10 * i, "a", x=1, y=1) for i in range(4)]
+    rows[2] = {**rows[2], "ts": None, "key": key}
+    table = pa.Table.from_pylist(rows)
+    for form in (rows, table, pa.concat_tables([table.slice(0, 1), table.slice(1)])):
+        with pytest.raises(InputError, match="row 3 of the events has no 'ts'") as caught:
+            monitor(model(), form)
+        assert caught.value.key == "ts" and "1 of 4" in (caught.value.hint or "")
+    with pytest.raises(InputError, match="row 1 of the events"):
+        monitor(model(), [{**row, "ts": None} for row in rows])
+
+
 def test_missing_columns_and_texts_are_refused():
     with pytest.raises(InputError, match="no column 'y'"):
         monitor(model(), [{"ts": START, "key": "a", "x": 1}])
