@@ -71,10 +71,15 @@ def parse_features(top: Section) -> tuple[Feature, ...]:
     if not isinstance(listed, list):
         top.fail("'features' is not a list", "features", hint=f"Each entry: {_FORMS}.")
     found = tuple(_feature(top, value, "features", i) for i, value in enumerate(listed))
-    constant = any(feature.of is None for feature in found)
-    if constant and "intercept" in top.values:
-        top.fail("the constant is given both as a feature and by 'intercept'", "intercept", hint="Drop one of the two.")
-    if top.flag("intercept", True) and not constant:
+    if top.flag("intercept", True):
+        for i, feature in enumerate(found):
+            if feature.of is None:
+                top.fail(
+                    "the constant is given both as a feature and by 'intercept', which is true unless set",
+                    "features",
+                    i,
+                    hint="Drop the feature, or set intercept: false.",
+                )
         found = (Feature(of=None), *found)
     names = [name for feature in found for name in feature.names]
     for name in names:

@@ -39,6 +39,12 @@ def test_defaults_and_names():
     assert parse_model(GOOD.replace("sliding", "infinite")).constraint == "onesided"
 
 
+def test_the_constant_may_stand_among_the_features_instead():
+    config = parse_model(GOOD.replace("  - flow\n", "  - flow\n  - constant\n") + "intercept: false\nridge: 2\n")
+    assert config.feature_names[:2] == ("flow", "constant") and config.intercept == 1
+    assert config.ridge is not None and [row[i] for i, row in enumerate(config.ridge)] == [2, 0, 2, 2, 2, 2]
+
+
 def test_the_hash_follows_what_can_change_a_result():
     same = parse_model(GOOD).definition_hash
     for text in (GOOD + "max_replay: 3\n", GOOD + "description: other words\n", "# a comment\n" + GOOD):
@@ -66,6 +72,9 @@ def test_the_hash_follows_what_can_change_a_result():
         ("eps: 0.5", "eps: 0.5\nepsilon: 1", "epsilon", 12, "detector"),
         ("eps: 0.5", "eps: 0.5\nmax_replay: 0", "max_replay", 12, "from 1"),
         ("  - flow\n", "  - flow\n  - flow\n", "features", 5, "once"),
+        ("  - flow\n", "  - flow\n  - constant\n", "features.1", 7, "set intercept: false"),
+        ("features:\n", "intercept: true\nfeatures:\n  - constant\n", "features.0", 7, "Drop the feature"),
+        ("features:\n", "intercept: false\nfeatures:\n  - constant\n  - constant\n", "features", 6, "once"),
         ("  - flow\n", "  - {of: flow, transform: sqrt}\n", "features.0.transform", 6, "log, diff, lag N"),
         ("  - flow\n", "  - 7\n", "features.0", 6, "column name"),
         ("degree: 3, ", "degree: x, ", "features.2.polynomial.degree", 8, "from 1"),
