@@ -70,7 +70,8 @@ def table(rows: list[tuple[str, int, Any]], kind: pa.DataType) -> pa.Table:
 
 def both(query: str, events: pa.Table, **how: Any) -> list[str]:
     """The matches of both backends as texts such as ``e0 e1``, after both were found equal, counts included."""
-    pattern = compile_pattern(query, columns={"x": events.schema.field("x").type}, strict_units=False)
+    columns = {field.name: field.type for field in events.schema if field.name not in ("event_id", "type", "ts")}
+    pattern = compile_pattern(query, columns=columns, strict_units=False)
     ids = events["event_id"].to_pylist()
     found = []
     for backend in ("numpy", "compiled"):
@@ -120,6 +121,32 @@ def test_whole_numbers_beyond_two_to_the_53(by_value: bool, monkeypatch: pytest.
     events = table([("A", 0, big), ("B", 1, big + 1), ("B", 1, big), ("B", 1, -(2**63))], pa.int64())
     assert both(RISING, events) == ["e0 e1"]
     assert both("PATTERN SEQ(A a, B b) WHERE a.x > b.x WITHIN 9", events) == ["e0 e3"]
+
+
+@pytest.mark.parametrize("by_value", [False, True])
+def test_arrays_of_truth_beside_a_search_by_value(by_value: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if by_value:
+        monkeypatch.setattr("jobs.cep.compiled.skip.TEST", 1e9)
+    rows = [
+        ("A", 0, 5),
+        ("A", 0, 8),
+        ("B", 1, 7),
+        ("B", 1, 4),
+        ("B", 1, 5),
+        ("C", 2, 9),
+        ("C", 2, 1),
+        ("C", 2, 7),
+    ]
+    events = table(rows, pa.float64())
+    lanes = pa.array([1, 2, 3, None, 1, 2, 2, None], pa.int64())
+    events = events.append_column("lane", lanes).append_column("ok", pa.array([True, None, False] * 2 + [True, True]))
+    pattern = (
+        "PATTERN SEQ(A a, B b, C c) WHERE b.x > a.x AND c.x > b.x AND a.lane != b.lane AND b.lane != c.lane "
+        "AND c.ok = TRUE AND a.ok = TRUE WITHIN 9"
+    )
+    # a is e0, b with x above 5 is e2 (lane 3), c with x above 7 is e5, whose ok is false.
+    assert both(pattern, events) == []
+    assert both(pattern.replace("c.ok = TRUE", "c.ok = FALSE"), events) == ["e0 e2 e5"]
 
 
 def test_null_whole_numbers() -> None:

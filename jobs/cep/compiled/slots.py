@@ -79,7 +79,8 @@ class Slots:
         )
 
     def _add(self, key: Hashable, letter: str, table: str, found: list, value: object) -> str:
-        name = f"{letter}{len(found)}"
+        # With an underscore, which no local of the code has: the two can never be confused.
+        name = f"{letter}_{len(found)}"
         self.header.append(f"{name} = {table}[{len(found)}]")
         found.append(value)
         self._named[key] = name
@@ -88,4 +89,4 @@ class Slots:
 
 def place(name: str) -> int:
     """The number of an array or constant among its kind."""
-    return int(name[1:])
+    return int(name.partition("_")[2])
