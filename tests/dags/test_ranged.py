@@ -91,9 +91,12 @@ def test_the_dags_run_every_line_and_name_it(
     run = dags["backfill_history"].test(run_conf={"start": "2025-03-01", "end": "2025-03-05", "chunk": 2})
     assert str(run.state) == "success"
     spans = [Days(day(0), day(2)), Days(day(2), day(4))]
-    assert [(step, days) for step, days, _ in ran] == [
-        ("detect", spans[0]), ("detect", spans[1]), ("monitor", spans[0]), ("monitor", spans[1]),
+    # Mapped tasks come in any order; a source's models run one after the other in one task.
+    assert sorted(((step, days) for step, days, _ in ran if step == "detect"), key=str) == [
+        ("detect", spans[0]), ("detect", spans[1]),
     ]  # fmt: skip
+    assert [days for step, days, _ in ran if step == "monitor"] == spans
+    assert len(ran) == 4
     assert len({run_id for *_, run_id in ran}) == 4, "every application logs under an id of its own"
     names = {ti.rendered_map_index for ti in run.get_task_instances() if ti.task_id == "run"}
     assert names == {"detect lab 2025-03-01 2025-03-03", "detect lab 2025-03-03 2025-03-05", "monitor lab"}
