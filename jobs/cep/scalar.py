@@ -90,11 +90,19 @@ class Conditions:
             case ast.Member(of, negated, items):
                 value, kind = self._value(of)
                 literals = [self._nothing.literal(item.value) for item in items]  # type: ignore[union-attr]
-                same = {item.values for item in literals if item.kind == kind}
+                same = [item.values for item in literals if item.kind == kind]
+                # as values.compare: a whole number against a double is a double
+                others = {x for x in same if not isinstance(x, float)}
+                doubles = {x for x in same if isinstance(x, float)}
+                as_doubles = doubles | {float(x) for x in others}
 
                 def inside(one: Bound, bound: Bound) -> bool:
                     x = value(one, bound)
-                    return x is not None and (x in same) != negated
+                    if x is None:
+                        return False
+                    if isinstance(x, float):
+                        return (x in as_doubles) != negated
+                    return (x in others or (bool(doubles) and float(x) in doubles)) != negated
 
                 return inside
             case ast.Const(truth):
@@ -166,7 +174,7 @@ class Conditions:
             return _null, "null"
         kind = arithmetic(op, Value(1, None, left_kind), Value(1, None, right_kind)).kind
         apply = _ARITHMETIC[op]
-        exact = op in "+-" and "number" not in (left_kind, right_kind)
+        exact = op in "+-"  # Python adds whole numbers exactly, and one and a double as doubles
 
         def compute(one: Bound, bound: Bound) -> Any:
             x, y = left(one, bound), right(one, bound)

@@ -27,7 +27,7 @@ class Value(NamedTuple):
 
     Args:
         values: array of float64, int64 (whole numbers, µs, or codes of strings in the sorted vocabulary) or bool; a
-            ``Lists``; or a Python scalar.
+            ``Lists``; or a Python scalar. Whole numbers beyond int64 are Python integers (dtype object).
         valid: which entries are not null; None if all are (NaN in floats is null all the same).
         kind: number, string, bool, time, duration, list or null.
     """
@@ -86,7 +86,10 @@ def compare(op: str, left: Value, right: Value) -> Any:
         return False
     if left.kind != right.kind:
         return False if op == "=" else not_null(left) & not_null(right)
-    truth = _COMPARE[op](left.values, right.values)
+    x, y = left.values, right.values
+    if _is_objects(x) != _is_objects(y) and not (is_whole(left) and is_whole(right)):
+        x, y = as_float(left), as_float(right)
+    truth = _COMPARE[op](x, y)
     if op == "!=":
         truth = truth & not_nan(left) & not_nan(right)
     valid = both(left.valid, right.valid)
@@ -109,19 +112,61 @@ def not_null(value: Value) -> Any:
 
 
 def member(value: Value, items: list[Any], negated: bool) -> Any:
-    """Where ``value [NOT] IN items`` is TRUE; ``items`` holds only values of the same kind."""
+    """Where ``value [NOT] IN items`` is TRUE; ``items`` holds only values of the same kind.
+
+    An item equals a value where ``compare`` says so: whole numbers exactly, a double and any number as doubles.
+    """
     known = not_null(value)
+    doubles = [item for item in items if isinstance(item, float)]
+    others = [item for item in items if not isinstance(item, float)]
     if isinstance(value.values, np.ndarray):
-        inside = np.isin(value.values, np.array(items)) if items else np.zeros(len(value.values), bool)
+        inside = np.isin(value.values, np.array(others)) if others else np.zeros(len(value.values), bool)
+        if doubles:
+            inside = inside | np.isin(as_float(value), np.array(doubles))
         return (~inside if negated else inside) & known
-    return ((value.values in items) != negated) & known
+    found = any(_COMPARE["="](value.values, np.array(some)).any() for some in (doubles, others) if some)
+    return (found != negated) & known
+
+
+def is_whole(value: Value) -> bool:
+    """Whether all entries are whole numbers or ticks."""
+    if isinstance(value.values, np.ndarray):
+        return value.values.dtype.kind in "iO"
+    return isinstance(value.values, int)
+
+
+def _is_objects(values: Any) -> bool:
+    return isinstance(values, np.ndarray) and values.dtype.kind == "O"
+
+
+def _size(side: Any) -> int:
+    """The largest absolute value of whole numbers."""
+    if isinstance(side, np.ndarray):
+        return max(-int(side.min(initial=0)), int(side.max(initial=0)))
+    return abs(side)
+
+
+def _add(op: str, x: Any, y: Any, valid: np.ndarray | None) -> Any:
+    """``x + y`` or ``x - y`` of whole numbers, exactly: in int64, or in Python integers where that is too small."""
+    if _size(x) + _size(y) >= 2**63 and (isinstance(x, np.ndarray) or isinstance(y, np.ndarray)):
+        x, y = (side.astype(object) if isinstance(side, np.ndarray) else side for side in (x, y))
+        result = x + y if op == "+" else x - y
+        known = result if valid is None else np.where(valid, result, 0)
+        return known.astype(np.int64) if _size(known) < 2**63 else known
+    return x + y if op == "+" else x - y
 
 
 def arithmetic(op: str, left: Value, right: Value) -> Value:
-    """``left op right``: numbers in double, times and durations in whole ticks; division by zero is null."""
+    """``left op right``: sums and differences of whole numbers and ticks are exact, all else is done in double.
+
+    Division by zero is null.
+    """
     if "null" in (left.kind, right.kind):
         return NULL
     kind = result_kind(op, left.kind, right.kind)
+    if op in "+-" and is_whole(left) and is_whole(right):
+        valid = both(left.valid, right.valid)
+        return Value(_add(op, left.values, right.values, valid), valid, kind)
     if op in "+-" and "number" not in (left.kind, right.kind):
         values = left.values + right.values if op == "+" else left.values - right.values
         return Value(values, both(left.valid, right.valid), kind)
@@ -149,12 +194,19 @@ def result_kind(op: str, left: str, right: str) -> str:
 
 def negative(value: Value) -> Value:
     """``- value``."""
+    if is_whole(value):
+        return Value(_add("-", 0, value.values, value.valid), value.valid, value.kind)
     return Value(-value.values, value.valid, value.kind)
 
 
 def absolute(value: Value) -> Value:
     """``Abs(value)``."""
-    return NULL if value.kind == "null" else Value(abs(value.values), value.valid, value.kind)
+    if value.kind == "null":
+        return NULL
+    size = abs(value.values)
+    if isinstance(size, np.ndarray) and size.dtype.kind == "i" and (size < 0).any():  # of -2**63
+        size = abs(value.values.astype(object))
+    return Value(size, value.valid, value.kind)
 
 
 def aggregate(function: str, value: Value | None, offsets: np.ndarray) -> Value:
@@ -183,7 +235,7 @@ def aggregate(function: str, value: Value | None, offsets: np.ndarray) -> Value:
     best = _running(np.minimum if low else np.maximum, np.where(good, value.values, empty), offsets)
     if value.values.dtype.kind == "f":
         return Value(np.where(count == 0, np.nan, best), None, value.kind)
-    return Value(best, count > 0, value.kind)
+    return Value(np.where(count > 0, best, 0), count > 0, value.kind)
 
 
 def _running(function: np.ufunc, values: np.ndarray, offsets: np.ndarray) -> np.ndarray:

@@ -6,7 +6,7 @@ computed by NumPy before the search and read from a column; the code holds only 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,8 @@ from jobs.cep.evaluate import Candidates, View
 from jobs.cep.normal_form import Clause
 from jobs.cep.values import Value, result_kind
 
+#: Whole numbers lie below this in size, or code in int64 may be wrong.
+_TOO_LARGE = 2**63
 _OPS = {"<": "<", "<=": "<=", ">": ">", ">=": ">=", "=": "==", "!=": "!="}
 
 
@@ -34,12 +36,14 @@ class Code:
         dtype: ``f`` float64 (NaN is null), ``i`` int64, ``b`` bool, ``0`` null.
         kind: kind of the value (jobs.cep.values).
         valid: an expression that is true where the value is not null; None if it always is (floats: but for NaN).
+        size: of an int64, the largest that its absolute value can be.
     """
 
     text: str
     dtype: str
     kind: str
     valid: str | None = None
+    size: int = _TOO_LARGE
 
 
 NULL = Code("0", "0", "null")
@@ -131,15 +135,13 @@ class Expressions:
             case ast.Aggregate(function, name, attr):
                 return self.groups[name].aggregates[(function, attr)]
             case ast.Negative(of):
-                value = self.value(of, out)
-                return Code(f"(-{value.text})", value.dtype, value.kind, value.valid)
+                value = _fitting(self.value(of, out))
+                return replace(value, text=f"(-{value.text})")
             case ast.Arithmetic(op, left, right):
                 return self.arithmetic(op, self.value(left, out), self.value(right, out), out)
             case ast.Call(function, (argument,)) if function.lower() == "abs":
-                value = self.value(argument, out)
-                return value if value.dtype == "0" else Code(
-                    f"abs({value.text})", value.dtype, value.kind, value.valid
-                )
+                value = _fitting(self.value(argument, out))
+                return value if value.dtype == "0" else replace(value, text=f"abs({value.text})")
             case ast.Call(function):
                 raise NotCompilable(f"{function} of several events")
         raise TypeError(f"not a value: {node!r}")
@@ -157,7 +159,7 @@ class Expressions:
                 if found.valid is not None:
                     valid = self.fresh()
                     self.prelude.put(f"{valid} = {found.valid}")
-                found = Code(text, found.dtype, found.kind, valid)
+                found = replace(found, text=text, valid=valid)
             self._before[key] = found
         return self._before[key]
 
@@ -165,10 +167,13 @@ class Expressions:
         """A value without names; it is an argument of the kernel."""
         if value.kind == "null":
             return NULL
+        size = 0 if isinstance(value.values, float) else abs(int(value.values))
+        if size >= _TOO_LARGE:
+            raise NotCompilable("whole numbers beyond 64 bits")
         name = self.slots.number(value.values, ("constant", type(value.values).__name__, repr(key)))
         if isinstance(value.values, bool):
             return Code(f"({name} != 0)", "b", value.kind)
-        return Code(name, "f" if isinstance(value.values, float) else "i", value.kind)
+        return Code(name, "f" if isinstance(value.values, float) else "i", value.kind, None, size)
 
     def column(self, name: str, node: ast.Node) -> Code:
         """A value of one event, computed for all candidates of its name."""
@@ -184,7 +189,10 @@ class Expressions:
             valid = f"{self.slots.array(value.valid, ('valid', name, repr(node)))}[{self.singles[name]}] != 0"
         if slot[0] == "b":
             text = f"({text} != 0)"
-        return Code(text, slot[0], value.kind, valid)
+        size = _TOO_LARGE
+        if value.values.dtype.kind == "i":
+            size = max(-int(value.values.min(initial=0)), int(value.values.max(initial=0)))
+        return Code(text, slot[0], value.kind, valid, size)
 
     def of_candidates(self, name: str, node: ast.Node) -> Value:
         """The value of ``node`` for every candidate of the one name that it mentions."""
@@ -195,17 +203,20 @@ class Expressions:
             found = View(self.data, len(of), {name: (of, np.arange(len(of)))}, {}).value(node)
         if found.kind == "list":
             raise NotCompilable("a list")
+        if isinstance(found.values, np.ndarray) and found.values.dtype.kind == "O":
+            raise NotCompilable("whole numbers beyond 64 bits")
         return found
 
     def arithmetic(self, op: str, left: Code, right: Code, out: Writer) -> Code:
-        """As ``values.arithmetic``: numbers in double, times and durations in whole ticks."""
+        """As ``values.arithmetic``: whole numbers and ticks exactly, all else in double."""
         if "0" in (left.dtype, right.dtype):
             return NULL
         kind = result_kind(op, left.kind, right.kind)
-        if op in "+-" and "number" not in (left.kind, right.kind):
-            both = " and ".join(v for v in (left.valid, right.valid) if v)
-            dtype = "f" if "f" in (left.dtype, right.dtype) else "i"
-            return Code(f"({left.text} {op} {right.text})", dtype, kind, both or None)
+        whole = left.dtype == right.dtype == "i"
+        if op in "+-" and (whole or "number" not in (left.kind, right.kind)):
+            both = " and ".join(v for v in (left.valid, right.valid) if v) or None
+            sum_of = Code(f"({left.text} {op} {right.text})", "i" if whole else "f", kind, both)
+            return _fitting(replace(sum_of, size=left.size + right.size)) if whole else sum_of
         x, y = self.as_float(left), self.as_float(right)
         if op == "/":
             top, below, result = self.fresh(), self.fresh(), self.fresh()
@@ -255,17 +266,20 @@ class Expressions:
         view = View(self.data, 1, {}, {})
         constants = [view.literal(item.value) for item in node.items if isinstance(item, ast.Literal)]
         items = [item.values for item in constants if item.kind == value.kind]
-        array = np.unique(np.array(items, np.float64 if value.dtype == "f" or any(
-            isinstance(item, float) for item in items
-        ) else np.int64))
-        slot = self.slots.array(array, ("items", repr(node)))
-        size = self.slots.number(len(array), ("size", repr(node)))
+        doubles = [item for item in items if value.dtype == "f" or isinstance(item, float)]
+        others = [item for item in items if value.dtype != "f" and not isinstance(item, float)]
         inside, number = self.fresh(), self.fresh()
-        out.put(f"{inside} = False", f"{number} = 0")
-        out.open(f"while {number} < {size}:")
-        text = f"int({value.text})" if value.dtype == "b" else value.text
-        out.put(f"if {slot}[{number}] == {text}:", f"    {inside} = True", f"{number} += 1")
-        out.close()
+        out.put(f"{inside} = False")
+        for some, dtype, convert in ((others, np.int64, "int"), (doubles, np.float64, "float")):
+            if not some:
+                continue
+            array = np.unique(np.array(some, dtype))
+            slot = self.slots.array(array, ("items", convert, repr(node)))
+            size = self.slots.number(len(array), ("size", convert, repr(node)))
+            out.put(f"{number} = 0")
+            out.open(f"while {number} < {size}:")
+            out.put(f"if {slot}[{number}] == {convert}({value.text}):", f"    {inside} = True", f"{number} += 1")
+            out.close()
         known = [value.valid] if value.valid else []
         return _all([*known, *_not_nan(value), f"not {inside}" if node.negated else inside])
 
@@ -299,6 +313,12 @@ class Expressions:
         del self.singles[name]
         out.close()
         return good
+
+
+def _fitting(value: Code) -> Code:
+    if value.dtype == "i" and value.size >= _TOO_LARGE:
+        raise NotCompilable("whole numbers that may pass 64 bits")
+    return value
 
 
 def _not_nan(value: Code) -> list[str]:

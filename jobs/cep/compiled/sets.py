@@ -171,18 +171,18 @@ class Sets:
         to, name = self.to, self.name
         slots, out = to.slots, to.out
         if node.attr is None:
-            return Code(f"({depth} + 1)", "i", "number")
+            return Code(f"({depth} + 1)", "i", "number", None, len(self.of))
         to.make.singles[name] = position
         value = to.make.column(name, ast.Ref(name, node.attr))
         del to.make.singles[name]
         if value.dtype == "0":
-            return Code(slots.number(0, "no count"), "i", "number") if node.function == "COUNT" else NULL
+            return Code(slots.number(0, "no count"), "i", "number", None, 0) if node.function == "COUNT" else NULL
         good = value.valid or (f"{value.text} == {value.text}" if value.dtype == "f" else "True")
         count = self._stack("COUNT", node.attr, np.int64)
         if slots.first_time(("counted", name, node.attr)):
             self._add(count, depth, f"1 if {good} else 0")
         if node.function == "COUNT":
-            return Code(f"{count}[{depth}]", "i", "number")
+            return Code(f"{count}[{depth}]", "i", "number", None, len(self.of))
         if node.function in ("SUM", "AVG"):
             total = self._stack("SUM", node.attr, np.float64)
             if slots.first_time(("summed", name, node.attr)):
@@ -198,7 +198,7 @@ class Sets:
         out.put(f"{best}[{depth}] = {new}")
         if value.dtype == "f":
             return Code(f"({best}[{depth}] if {count}[{depth}] != 0 else {slots.nan})", "f", value.kind)
-        return Code(f"{best}[{depth}]", "i", value.kind, f"{count}[{depth}] != 0")
+        return Code(f"{best}[{depth}]", "i", value.kind, f"{count}[{depth}] != 0", value.size)
 
     def _stack(self, what: str, attr: str, dtype: type) -> str:
         return self.to.slots.array(np.zeros(len(self.of) + 1, dtype), ("stack", what, self.name, attr))
