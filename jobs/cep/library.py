@@ -131,7 +131,7 @@ def from_dicts(events: Iterable[Mapping[str, Any]]) -> tuple[pa.Table, list[Any]
                 raise InputError(f"an event has no {field}: {dict(event)}", key=field)
         key = str(event["id"])
         other = kept.setdefault(key, event)
-        if other is not event and dict(other) != dict(event):
+        if other is not event and _plain(other) != _plain(event):
             raise InputError(f"two different events have the id {key}", key="id")
     rows = list(kept.values())
     names = dict.fromkeys(name for event in rows for name in event.get("attrs") or {})
@@ -148,10 +148,25 @@ def from_dicts(events: Iterable[Mapping[str, Any]]) -> tuple[pa.Table, list[Any]
     return pa.table(columns), [event["id"] for event in rows]
 
 
+def _plain(value: Any) -> Any:
+    """What two events are compared by: NaN is null, a null attribute is as good as none, and True is not 1."""
+    if isinstance(value, Mapping):
+        items = {name: _plain(item) for name, item in value.items()}
+        return {name: item for name, item in items.items() if item is not None and item != {}}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, bool):
+        return "bool", value
+    return None if isinstance(value, float) and value != value else value
+
+
 def _times(values: list[Any]) -> pa.Array:
     kinds = {type(value) for value in values}
     if kinds <= {int}:
-        return pa.array(values, pa.int64())
+        try:
+            return pa.array(values, pa.int64())
+        except OverflowError as error:
+            raise InputError(f"a ts lies beyond 64 bits: {error}", key="ts") from None
     if all(issubclass(kind, datetime) for kind in kinds):
         return pa.array(values, pa.timestamp("us", tz="UTC"))
     raise InputError("ts must be whole numbers, or datetimes, in all events", key="ts")
@@ -159,9 +174,9 @@ def _times(values: list[Any]) -> pa.Array:
 
 def _attribute(name: str, values: list[Any]) -> pa.Array:
     kinds = {type(value) for value in values} - {type(None)}
-    if kinds == {int, float}:
-        values = [None if value is None else float(value) for value in values]
     try:
+        if kinds == {int, float}:
+            values = [None if value is None else float(value) for value in values]
         return pa.array(values, from_pandas=False)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
         raise InputError(f"the attribute {name} holds values of different kinds", key=name) from None
@@ -188,7 +203,7 @@ def from_table(events: pa.Table) -> tuple[pa.Table, list[Any]]:
         keep = [row for row, key in enumerate(ids) if first.setdefault(key, row) == row]
         others = [row for row, key in enumerate(ids) if first[key] != row]
         for row, same in zip(others, (first[ids[row]] for row in others), strict=True):
-            if events.slice(row, 1).to_pylist() != events.slice(same, 1).to_pylist():
+            if _plain(events.slice(row, 1).to_pylist()) != _plain(events.slice(same, 1).to_pylist()):
                 raise InputError(f"two different events have the id {ids[row]}", key="id", hint=_CONFLICT)
         events = events.take(pa.array(keep))
         ids = [ids[row] for row in keep]
