@@ -33,18 +33,29 @@ def kind_of(kind: pa.DataType) -> str | None:
 
 
 def ticks_of(column: pa.ChunkedArray | pa.Array, name: str) -> np.ndarray:
-    """A column of timestamps (as µs) or whole numbers (as they are) as int64.
+    """A column of timestamps (as whole µs, rounded down) or whole numbers (as they are) as int64.
 
     Raises:
-        InputError: nulls, or another type.
+        InputError: nulls, another type, or a number beyond int64.
     """
     if column.null_count:
         raise InputError(f"{column.null_count} events have no {name}", key=name)
     if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
-        column = column.cast(pa.timestamp("us", tz=getattr(column.type, "tz", None)), safe=False)
-    elif not pa.types.is_integer(column.type):
+        return _whole_us(column)
+    if not pa.types.is_integer(column.type):
         raise InputError(f"{name} is neither a timestamp nor a whole number, but {column.type}", key=name)
-    return numpy_of(column.cast(pa.int64()))
+    try:
+        return numpy_of(column.cast(pa.int64()))
+    except pa.ArrowInvalid as error:
+        raise InputError(f"{name} holds a number beyond 64 bits: {error}", key=name) from None
+
+
+def _whole_us(column: pa.ChunkedArray | pa.Array) -> np.ndarray:
+    """Timestamps or dates in µs, rounded down; 0 for null."""
+    if getattr(column.type, "unit", None) == "ns":  # a cast would round to zero, so up before 1970
+        return numpy_of(pc.fill_null(column.cast(pa.int64()), ZERO)) // 1000
+    column = column.cast(pa.timestamp("us", tz=getattr(column.type, "tz", None)), safe=False)
+    return numpy_of(pc.fill_null(column.cast(pa.int64()), ZERO))
 
 
 class Dataset:
@@ -179,7 +190,7 @@ def _column(column: pa.ChunkedArray, kind: str) -> Value:
     if kind == "bool":
         return Value(numpy_of(pc.fill_null(column, FALSE)), valid, kind)
     if kind == "time":
-        column = column.cast(pa.timestamp("us", tz=getattr(column.type, "tz", None)), safe=False)
+        return Value(_whole_us(column), valid, kind)
     if kind == "duration":
         column = column.cast(pa.duration("us"), safe=False)
     return Value(numpy_of(pc.fill_null(column.cast(pa.int64()), ZERO)), valid, kind)

@@ -23,10 +23,12 @@ from jobs.cep.pattern import Pattern
 from jobs.cep.plan import make_plan, routing
 from jobs.cep.search import Search, Statistics
 from jobs.cep.selectivity import measure, upper_bound
-from jobs.errors import LimitExceeded, UsageError
+from jobs.errors import InputError, LimitExceeded, UsageError
 
 #: Candidate bindings in memory at a time and level.
 BLOCK_ROWS = 1 << 17
+#: Ticks lie nearer to 0 than this, or sums of one and a window (at most 2^61) and differences may not fit in 64 bits.
+MOST_TICKS = 1 << 62
 #: Evaluations, by their upper bound, from which a run with a given order looks what they really are.
 WORTH_MEASURING = 2_000_000
 
@@ -88,7 +90,7 @@ def find(
     Raises:
         DefinitionError: kinds of columns that the conditions cannot be applied to.
         LimitExceeded: a limit of the front matter was exceeded.
-        InputError: missing columns, null ts.
+        InputError: missing columns, null ts, a ts that is not within ±2^62 ticks.
         UsageError: ``order`` or ``rates`` do not fit the pattern.
     """
     if block_rows < 1:
@@ -151,9 +153,12 @@ def dataset(
     """The events that ``pattern`` may use for the matches decided in ``own``, with the columns it mentions.
 
     Ties of ts are in the order of the ids where that order can show (in sums over sets, and in E_neg), or if ``by_id``.
+
+    Raises:
+        InputError: missing columns, null ts, a ts that is not within ±2^62 ticks.
     """
     lo, hi = (None, None) if own is None else pattern.read_range(*own)
-    return Dataset(
+    data = Dataset(
         events,
         types=pattern.event_types,
         attributes=pattern.mentioned,
@@ -163,6 +168,15 @@ def dataset(
         by_id=by_id or any(b.kleene or b.negated for b in pattern.branches),
         strict=pattern.strict,
     )
+    if len(data.ts):
+        beyond = [int(tick) for tick in (data.ts[0], data.ts[-1]) if not -MOST_TICKS < int(tick) < MOST_TICKS]
+        if beyond:
+            raise InputError(
+                f"timestamps must lie within ±2^62 ({MOST_TICKS}) ticks, but one is {beyond[0]}",
+                key="ts",
+                hint="State times in a coarser unit, or from a later zero.",
+            )
+    return data
 
 
 def check_kinds(pattern: Pattern, events: pa.Table) -> None:
