@@ -276,8 +276,8 @@ class _Attempt:
             expect_rows(self.spark, already + sum(c.rows_raw for c in counts.values()))
             rows = tables.read_days(self.spark, self.home, "raw", self.source.name, touched)
             contents = effective(self.source, files)
-            resolved = resolve.resolve(self.spark, self.source, self._raw, rows, contents)
-            resolved = resolved.persist(StorageLevel.MEMORY_AND_DISK)
+            fates = resolve.resolve(self.spark, self.source, self._raw, rows, contents)
+            resolved = fates.persist(StorageLevel.MEMORY_AND_DISK)
             stack.callback(resolved.unpersist)
             delivered = resolve.raw_counts(rows, contents)
             counted: dict[date, dict[str, Any]] = {day: {**EMPTY, "rows_raw": delivered.get(day, 0)} for day in touched}
@@ -289,17 +289,14 @@ class _Attempt:
         return resolved, counted, rates
 
     def _write_events(self, resolved: DataFrame, touched: list[date], rows: int) -> Any:
-        from pyspark.sql import functions as F
-
         table = events_table(self.source)
-        in_days = F.col("event_date").isin(touched)
         with around("ingest.events"):
             return write_difference(
                 self.spark,
                 self.home,
                 table,
                 replaces=[[("event_date", "in", touched or [_EPOCH])]],
-                current=lambda: tables.read(self.spark, self.home, table.schema, table.name).where(in_days),
+                current=lambda: tables.read_days(self.spark, self.home, table.schema, table.name, touched),
                 wanted=resolve.events_of(self.source, resolved),
                 count=rows,
                 bounds=_bounds(touched),
