@@ -29,12 +29,13 @@ def parse_day(text: str) -> date:
     Raises:
         UsageError: for anything else.
     """
+    wrong = UsageError(f"'{text}' is not a day", hint="Write days as YYYY-MM-DD.")
+    if len(text) != len("YYYY-MM-DD"):
+        raise wrong
     try:
-        if len(text) == len("YYYY-MM-DD"):
-            return date.fromisoformat(text)
+        return date.fromisoformat(text)
     except ValueError:
-        pass
-    raise UsageError(f"'{text}' is not a day", hint="Write days as YYYY-MM-DD.")
+        raise wrong from None
 
 
 @dataclass(frozen=True)
