@@ -73,7 +73,7 @@ def choose(pattern: Pattern, order: Sequence[str] | None = None, events: pa.Tabl
     for branch in pattern.branches:
         candidates = candidates_of(pattern, branch, data)
         statistics = Statistics()
-        chosen = order_of(pattern, branch, data, candidates, order, None, "cost", statistics)
+        chosen, _ = order_of(pattern, branch, data, candidates, order, None, "cost", statistics)
         model = measure(branch, data, candidates, pattern.window_us)
         plan = make_plan(branch, chosen)
         members = pattern.limits["kleene_members"]

@@ -111,7 +111,7 @@ def find(
         candidates = candidates_of(pattern, branch, data, own)
         all_candidates.append(candidates)
         given = order if orders is None else orders[number]
-        chosen, model = _order_and_model(pattern, branch, data, candidates, given, rates, by, statistics)
+        chosen, model = order_of(pattern, branch, data, candidates, given, rates, by, statistics)
         statistics.order.append(chosen)
         if model is None and backend == "auto":
             model = upper_bound(branch, candidates, pattern.window_us)
@@ -230,21 +230,11 @@ def order_of(
     rates: Mapping[str, float] | None,
     by: str,
     statistics: Statistics,
-) -> tuple[str, ...]:
-    """The binding order of a branch, as ``find`` takes it; ``statistics.how`` is set to where it came from."""
-    return _order_and_model(pattern, branch, data, candidates, order, rates, by, statistics)[0]
-
-
-def _order_and_model(
-    pattern: Pattern,
-    branch: Branch,
-    data: Dataset,
-    candidates: dict[str, Candidates],
-    order: Sequence[str] | None,
-    rates: Mapping[str, float] | None,
-    by: str,
-    statistics: Statistics,
 ) -> tuple[tuple[str, ...], Model | None]:
+    """The binding order of a branch, as ``find`` takes it, and the cost model if it came from one.
+
+    ``statistics.how`` is set to where it came from.
+    """
     if order is not None:
         statistics.how = "given"
         return given_order(branch, order), None

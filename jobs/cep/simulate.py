@@ -119,7 +119,7 @@ def simulate(
             automata.append(Eager(setting))
             continue
         wanted = branch.positive if engine == "eager" else order
-        orders.append(order_of(pattern, branch, data, candidates, wanted, None, "cost", Statistics()))
+        orders.append(order_of(pattern, branch, data, candidates, wanted, None, "cost", Statistics())[0])
         plan = make_plan(branch, orders[-1])
         post = negation == "post-processing"
         automata.append(Chain(setting, plan, post=post, members=pattern.limits["kleene_members"]))

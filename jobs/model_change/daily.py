@@ -53,12 +53,7 @@ class GroupMonitor:
     def __init__(self, config: ModelConfig, group: str, snapshot: str | None = None):
         self.config, self.group = config, group
         self.names = [node.name for node in config.groups[group]]
-        values: dict[str, Any] = {}
-        if snapshot is not None:
-            loaded = states.loads(snapshot)
-            if loaded is None:
-                raise ValueError("the snapshot was written by another version")
-            values = loaded
+        values = states.restored(snapshot)
         self.rounds = Rounds(config, group, values.get("rounds"))
         self.kernel = Kernel(settings_of(config, group, len(self.rounds.members.nodes) or None), values.get("kernel"))
         #: Rounds so far in which another machine's last bit could have decided otherwise (spec 6.7).

@@ -32,6 +32,18 @@ def loads(text: str) -> dict[str, Any] | None:
     return {key: _decode(value) for key, value in values.items()}
 
 
+def restored(snapshot: str | None) -> dict[str, Any]:
+    """The values that a monitor goes on with; none at its start.
+
+    Raises:
+        ValueError: the snapshot has another form; `loads` tells beforehand.
+    """
+    values = {} if snapshot is None else loads(snapshot)
+    if values is None:
+        raise ValueError("the snapshot was written by another version")
+    return values
+
+
 def _encode(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         kind = "int64" if value.dtype.kind == "i" else "float64"

@@ -32,12 +32,7 @@ class ThresholdRun:
 
     def __init__(self, config: ThresholdConfig, group: str, snapshot: str | None = None):
         self.config, self.k = config, len(config.groups[group])
-        values: dict[str, Any] = {}
-        if snapshot is not None:
-            loaded = states.loads(snapshot)
-            if loaded is None:
-                raise ValueError("the snapshot was written by another version")
-            values = loaded
+        values = states.restored(snapshot)
         self.rounds = Rounds(config, group, values.get("rounds"))
         level = 0.0 if config.weighted else config.threshold
         self.monitor = ThresholdMonitor.start(level, self.k)
