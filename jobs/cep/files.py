@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs.cep.arrow import NO_TEXT, text_array
+from jobs.cep.cells import no_values
 from jobs.cep.places import (
     JSON,
     NUMBER,
@@ -55,11 +56,30 @@ def read_events(
         UsageError: a suffix that says nothing.
     """
     texts = ("event_id", "id", "type", *filter(None, (id_column, type_column)))
-    tables = [_events(file, _read(file, texts), id_column, type_column, ts_column, ts_unit) for file in files]
+
+    def all_of(raw: Sequence[str]) -> list[pa.Table]:
+        read = (_read(file, texts, raw) for file in files)
+        return [
+            _events(file, rows, id_column, type_column, ts_column, ts_unit)
+            for file, rows in zip(files, read, strict=True)
+        ]
+
+    tables = all_of(())
+    raw = _numbers_and_texts(tables) if all(suffix_of(file) in TEXT for file in files) else []
+    if raw:
+        tables = all_of(raw)
     try:
         return pa.concat_tables(tables, promote_options="permissive")
     except (pa.ArrowInvalid, pa.ArrowTypeError):
         raise _misfit(files, tables) from None
+
+
+def _numbers_and_texts(tables: Sequence[pa.Table]) -> list[str]:
+    """Attributes that are numbers in one table and texts in another: one cell that is no number is enough for that."""
+    kinds: dict[str, set[str]] = {}
+    for field in (field for table in tables for field in table.schema if field.name not in ("event_id", "type", "ts")):
+        kinds.setdefault(field.name, set()).add(_kind(field.type))
+    return [name for name, found in kinds.items() if {"numbers", "texts"} <= found]
 
 
 def _misfit(files: Sequence[Path], tables: Sequence[pa.Table]) -> InputError:
@@ -79,9 +99,7 @@ def _misfit(files: Sequence[Path], tables: Sequence[pa.Table]) -> InputError:
 
 def not_a_number(file: Path, column: str) -> InputError | None:
     """An error at the first cell of a column of a CSV file that is no number, if there is one."""
-    import pyarrow.csv
-
-    nothing = frozenset(pyarrow.csv.ConvertOptions().null_values)
+    nothing = frozenset(no_values())
     return cell_error(file, column, lambda text: text not in nothing and not NUMBER.match(text), "is no number")
 
 
@@ -110,8 +128,8 @@ def regular_file(file: Path) -> None:
         raise InputError("there is no such file", file=file)
 
 
-def _read(file: Path, texts: Sequence[str]) -> pa.Table:
-    """The file's rows; in the columns ``texts`` of a CSV file 007 is not 7."""
+def _read(file: Path, texts: Sequence[str], raw: Sequence[str]) -> pa.Table:
+    """The file's rows; in the columns ``texts`` of a CSV file 007 is not 7, those of ``raw`` are texts as written."""
     suffix = suffix_of(file)
     regular_file(file)
     try:
@@ -120,7 +138,7 @@ def _read(file: Path, texts: Sequence[str]) -> pa.Table:
         if suffix in JSON:
             return _json(file)
         if suffix in TEXT:
-            return _csv(file, texts)
+            return _csv(file, texts, raw)
         if suffix in (".parquet", ".pq"):
             import pyarrow.parquet
 
@@ -148,11 +166,11 @@ def _json(file: Path) -> pa.Table:
         raise json_error(file) from None
 
 
-def _csv(file: Path, texts: Sequence[str]) -> pa.Table:
+def _csv(file: Path, texts: Sequence[str], raw: Sequence[str]) -> pa.Table:
     import pyarrow.csv
 
     form = pyarrow.csv.ParseOptions(delimiter=delimiter_of(file))
-    kinds = pyarrow.csv.ConvertOptions(column_types=dict.fromkeys(texts, pa.string()))
+    kinds = pyarrow.csv.ConvertOptions(column_types=dict.fromkeys((*texts, *raw), pa.string()))
     try:
         table = pyarrow.csv.read_csv(str(file), parse_options=form, convert_options=kinds)
     except pa.ArrowInvalid:

@@ -16,6 +16,7 @@ from jobs.cep.search import Statistics
 from jobs.errors import InputError, UsageError
 from jobs.history import parse_history
 
+_FORM = "An event is {'id': 1, 'type': 'A', 'ts': 0, 'attrs': {'price': 2.5}}; attrs may be left out."
 _CONFLICT = "An id may stand for one event only, in all files together."
 
 #: One match: name -> event id, or name -> list of ids (by ts, then id) for a repeated name.
@@ -52,10 +53,13 @@ def match(
 
     Raises:
         DefinitionError: the pattern is wrong.
-        InputError: the events are (two different events with one id, no ts, mixed values in one attribute).
+        InputError: the events are (no dicts of the form, two different events with one id, no ts, mixed values in one
+            attribute, text that is no Unicode).
         LimitExceeded: a limit of the front matter was exceeded.
         UsageError: the order does not fit.
     """
+    if not isinstance(pattern_text, str):
+        raise UsageError(f"the pattern is a text, not {type(pattern_text).__name__}")
     if isinstance(events, pa.Table):
         table, ids = from_table(events)
         columns = {field.name: field.type for field in table.schema if field.name != "event_id"}
@@ -122,30 +126,68 @@ def from_dicts(events: Iterable[Mapping[str, Any]]) -> tuple[pa.Table, list[Any]
     """Dicts ``{id, type, ts, attrs}`` as a table with one row per id, and the ids as they were given.
 
     Raises:
-        InputError: two different events with one id, missing fields, values of different kinds in one attribute.
+        InputError: events that are no dicts of this form, two different ones with one id, missing fields, values of
+            different kinds in one attribute, text that is no Unicode.
     """
+    if isinstance(events, str | bytes | Mapping) or not isinstance(events, Iterable):
+        raise InputError(f"events are dicts or an Arrow table, not {type(events).__name__}", hint=_FORM)
     kept: dict[str, Mapping[str, Any]] = {}
-    for event in events:
-        for field in ("id", "type", "ts"):
-            if event.get(field) is None:
-                raise InputError(f"an event has no {field}: {dict(event)}", key=field)
+    for number, event in enumerate(events, 1):
+        _check_form(number, event)
         key = str(event["id"])
         other = kept.setdefault(key, event)
         if other is not event and _plain(other) != _plain(event):
             raise InputError(f"two different events have the id {key}", key="id")
     rows = list(kept.values())
     names = dict.fromkeys(name for event in rows for name in event.get("attrs") or {})
+    for name in names:
+        if not isinstance(name, str) or not _is_unicode(name):
+            raise InputError(f"an attribute is called {ascii(name)}, which is no name", key="attrs")
     clash = {"id", "type", "ts", "event_id"} & names.keys()
     if clash:
         raise InputError(f"an attribute cannot be called {sorted(clash)[0]}", key=sorted(clash)[0])
     columns: dict[str, pa.Array] = {
-        "event_id": pa.array(list(kept), pa.string()),
-        "type": pa.array([str(event["type"]) for event in rows], pa.string()),
+        "event_id": _texts("id", list(kept)),
+        "type": _texts("type", [str(event["type"]) for event in rows]),
         "ts": _times([event["ts"] for event in rows]),
     }
     for name in names:
         columns[name] = _attribute(name, [(event.get("attrs") or {}).get(name) for event in rows])
     return pa.table(columns), [event["id"] for event in rows]
+
+
+def _check_form(number: int, event: Any) -> None:
+    if not isinstance(event, Mapping):
+        raise InputError(f"event {number} is no dict, but {type(event).__name__}", hint=_FORM)
+    for field in ("id", "type", "ts"):
+        if event.get(field) is None:
+            raise InputError(f"an event has no {field}: {dict(event)}", key=field)
+    attrs = event.get("attrs")
+    if attrs is not None and not isinstance(attrs, Mapping):
+        what = f"the attrs of event {number} are no dict, but {type(attrs).__name__}"
+        raise InputError(what, key="attrs", hint=_FORM)
+
+
+def _is_unicode(text: str) -> bool:
+    """Whether a text holds no lone surrogates, which no UTF-8 can spell."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _texts(name: str, texts: list[str]) -> pa.Array:
+    try:
+        return pa.array(texts, pa.string())
+    except UnicodeEncodeError:
+        raise _no_unicode(name, texts) from None
+
+
+def _no_unicode(name: str, values: Iterable[Any]) -> InputError:
+    wrong = next((value for value in values if isinstance(value, str) and not _is_unicode(value)), None)
+    what = f"{name} holds a text that is no Unicode" + ("" if wrong is None else f": {ascii(wrong)}")
+    return InputError(what, key=name, hint="Half of a surrogate pair is no character; decode the text it came from.")
 
 
 def _plain(value: Any) -> Any:
@@ -178,7 +220,9 @@ def _attribute(name: str, values: list[Any]) -> pa.Array:
         if kinds == {int, float}:
             values = [None if value is None else float(value) for value in values]
         return pa.array(values, from_pandas=False)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+    except UnicodeEncodeError:
+        raise _no_unicode(name, values) from None
+    except (pa.ArrowException, OverflowError, TypeError):
         raise InputError(f"the attribute {name} holds values of different kinds", key=name) from None
 
 

@@ -7,7 +7,7 @@ The kernel finds the same matches with the same evaluations much faster; these r
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -38,11 +38,13 @@ class Outcome:
         costs: summed over the branches; peaks are those of all branches together.
         orders: binding order of each branch that a chain ran.
         bindings: each match as name to rows of the events table, each set in (ts, id) order.
+        course: what the run had cost after every so many events, if that was asked for.
     """
 
     costs: Costs
     orders: list[tuple[str, ...]]
     bindings: list[dict[str, tuple[int, ...]]] = field(repr=False)
+    course: list[Costs] = field(default_factory=list, repr=False)
 
     def matches(self, pattern: Pattern, ids: Sequence[Any]) -> Iterator[dict[str, Any]]:
         """The matches in the form of spec 1.8; ``ids`` holds the event id of every row of the events table."""
@@ -67,6 +69,7 @@ def simulate(
     engine: str = "chain",
     order: Sequence[str] | None = None,
     negation: str = "first-chance",
+    every: int | None = None,
 ) -> Outcome:
     """Run a pattern over events in the order of (ts, id) (spec 3.4; tree: 4.3).
 
@@ -77,6 +80,7 @@ def simulate(
             a state per set of names. An eager automaton has no input buffers, except for forbidden events.
         order: binding order of a chain; default: the one the kernel takes.
         negation: ``first-chance`` or ``post-processing``; the result is the same.
+        every: after how many events each, of the pattern's types, the costs so far are put down in ``course``.
 
     Raises:
         UsageError: unknown engine or way of negation, an engine that is not defined for the pattern, a wrong order.
@@ -123,12 +127,15 @@ def simulate(
         plan = make_plan(branch, orders[-1])
         post = negation == "post-processing"
         automata.append(Chain(setting, plan, post=post, members=pattern.limits["kleene_members"]))
+    course: list[Costs] = []
     for row in range(len(ts)):
         for automaton in automata:
             automaton.arrive(row)
         meter.rested()
+        if every is not None and (row + 1) % every == 0:
+            course.append(replace(meter.costs))
     for automaton in automata:
         automaton.finish()
     rows = data.rows.tolist()
     bindings = [{name: tuple(rows[row] for row in each) for name, each in b.items()} for b in all_bindings]
-    return Outcome(meter.costs, orders, bindings)
+    return Outcome(meter.costs, orders, bindings, course)

@@ -6,12 +6,12 @@ import argparse
 import re
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jobs.cep.places import NUMBER
+from jobs.cep.places import TEXT, suffix_of
 from jobs.errors import DefinitionError, InputError, UsageError
+from jobs.words import counted
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,13 +40,19 @@ def pattern_text(given: str) -> tuple[str, str, str | None]:
     if not given.strip():
         raise UsageError("the pattern is empty", hint="Give a file or a query in quotes.")
     try:
-        return path.read_text(encoding="utf-8"), path.stem, given
+        return path.read_bytes().decode("utf-8"), path.stem, given
     except OSError as error:
         raise UsageError(
             f"the pattern cannot be read: {error.strerror}", file=given, hint="Give a file or a query in quotes."
         ) from None
-    except UnicodeDecodeError:
-        raise InputError("the pattern is not UTF-8 text", file=given) from None
+    except UnicodeDecodeError as error:
+        raise not_utf8(path, error) from None
+
+
+def not_utf8(file: Path, error: UnicodeDecodeError) -> DefinitionError:
+    """What is wrong with a pattern file that is no UTF-8 text."""
+    line = error.object[: error.start].count(b"\n") + 1
+    return DefinitionError("the pattern is not UTF-8 text", file=file, line=line, hint="Save the file as UTF-8.")
 
 
 def read(args: argparse.Namespace, files: Sequence[Path], text: str = "") -> pa.Table:
@@ -85,56 +91,50 @@ def _derived(source_name: str, events: pa.Table, text: str) -> pa.Table:
     return add_histories(ordered, [source.key], wanted).drop_columns(["seq"])
 
 
-def compiled(text: str, name: str, file: str | None, events: pa.Table, files: Sequence[Path] = ()) -> Pattern:
-    """What ``pattern_text`` gave as a pattern, checked against the events' columns (if there are events).
+def compiled(
+    text: str, name: str, file: str | None, events: pa.Table, files: Sequence[Path] = ()
+) -> tuple[Pattern, pa.Table]:
+    """What ``pattern_text`` gave as a pattern, checked against the events' columns (if there are events); the events.
+
+    A column of a CSV file that is numbers for the most part, and is compared with numbers, is numbers: its other cells
+    are missing values, and the first of them is named on stderr.
+
+    Args:
+        text, name, file: of the pattern.
+        events: what was read.
+        files: where from; those read as a source says are left out, for they have the types that it says.
 
     Raises:
         DefinitionError: the pattern is wrong, or does not fit the events.
-        InputError: it would fit them, were it not for a cell that is no number in a column of numbers.
     """
     import pyarrow as pa
 
+    from jobs.cep.cells import as_numbers, meant_as_numbers, spoilt
     from jobs.cep.pattern import compile_pattern
 
     strict = "ts" not in events.column_names or not pa.types.is_integer(events.schema.field("ts").type)
+    bad = spoilt(events) if files and all(suffix_of(one) in TEXT for one in files) else set()
+    meant: set[str] = set()
+    if bad:
+        found = compile_pattern(text, name=name, file=file, strict_units=strict)
+        meant = meant_as_numbers(found, dict(zip(events.schema.names, events.schema.types, strict=True)), bad)
+    for column in sorted(meant):
+        numbers, wrong = as_numbers(events[column])
+        events = events.set_column(events.column_names.index(column), column, numbers)
+        others = f", and so {'is' if wrong == 2 else 'are'} {counted(wrong - 1, 'other cell')}" if wrong > 1 else ""
+        print(f"{_first(column, files)}: taken as missing{others}", file=sys.stderr)
     columns = {field.name: field.type for field in events.schema if field.name != "event_id"} if len(events) else None
-    spoilt = _spoilt(events)
-    try:
-        pattern = compile_pattern(text, name=name, file=file, columns=columns, strict_units=strict)
-    except DefinitionError:
-        if spoilt:
-            with suppress(DefinitionError):
-                meant = (columns or {}) | dict.fromkeys(spoilt, pa.float64())
-                pattern = compile_pattern(text, name=name, file=file, columns=meant, strict_units=strict)
-                raise _blame(sorted(pattern.mentioned & spoilt), files) from None
-        raise
-    if pattern.mentioned & spoilt:
-        columns_of_texts = sorted(pattern.mentioned & spoilt)
-        print(f"{', '.join(columns_of_texts)} is compared as text: {_blame(columns_of_texts, files)}", file=sys.stderr)
-    return pattern
+    pattern = compile_pattern(text, name=name, file=file, columns=columns, strict_units=strict)
+    for column in sorted(pattern.mentioned & (bad - meant)):
+        print(f"{column} is compared as text: {_first(column, files)}", file=sys.stderr)
+    return pattern, events
 
 
-def _spoilt(events: pa.Table) -> set[str]:
-    """Columns of texts at least half of which are numbers."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    found = set()
-    for field in events.schema:
-        if field.name not in ("event_id", "type", "ts") and pa.types.is_string(field.type):
-            column = events[field.name]
-            numbers = pc.sum(pc.match_substring_regex(column, NUMBER.pattern.replace(r"\Z", "$"))).as_py() or 0
-            if 2 * numbers >= len(column) - column.null_count > numbers:
-                found.add(field.name)
-    return found
-
-
-def _blame(columns: Sequence[str], files: Sequence[Path]) -> InputError:
-    """The first cell of these columns that is no number."""
+def _first(column: str, files: Sequence[Path]) -> str:
+    """The first cell of a column that is no number, in words."""
     from jobs.cep.files import not_a_number
 
-    errors = (not_a_number(file, column) for column in columns for file in files)
-    return next((e for e in errors if e), InputError(f"{', '.join(columns)} holds texts beside numbers"))
+    return next((str(error) for file in files if (error := not_a_number(file, column))), f"{column} holds texts")
 
 
 def with_type(events: pa.Table, pattern: Pattern) -> pa.Table:

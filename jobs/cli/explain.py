@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
         if days is not None:
             raise UsageError("--near-misses searches the days of a source, --simulate files", hint="Give one of them.")
         events = read(args, args.simulate, text[0])
-        pattern = compiled(*text, events, args.simulate)
+        pattern, events = compiled(*text, events, () if args.source else args.simulate)
         events = from_table(with_type(events, pattern))[0] if len(events) else None
     choices = choose(pattern, order, events)
     print("\n".join(explain(pattern, choices)))

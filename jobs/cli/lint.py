@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from jobs.cli.event_files import not_utf8
 from jobs.errors import DefinitionError, UsageError
 from jobs.paths import Home
 from jobs.words import counted
@@ -62,8 +63,8 @@ def _read(file: Path) -> str:
         return file.read_bytes().decode("utf-8")
     except OSError as error:
         raise UsageError(f"the file cannot be read: {error.strerror}", file=file) from None
-    except UnicodeDecodeError:
-        raise DefinitionError("the pattern is not UTF-8 text", file=file) from None
+    except UnicodeDecodeError as error:
+        raise not_utf8(file, error) from None
 
 
 def _fixed(text: str) -> str | None:

@@ -14,7 +14,8 @@ HELP = (
     "repeated name). PATTERN is a file or the query itself; its front matter may be left out. FILEs are JSON lines, "
     "CSV or Parquet, plain or gzipped; with --source NAME they are files as they are landed for that source, and its "
     "rules for bad rows, duplicates, conflicts and revisions are applied. Events without an id are called FILE:ROW; "
-    "with --source all are called FILE:LINE, after the row that they are taken from."
+    "with --source all are called FILE:LINE, after the row that they are taken from. In a CSV column that the pattern "
+    "compares with numbers, a cell that is no number is a missing value, and a note on stderr names it."
 )
 EXAMPLE = (
     "  python -m jobs match dags/config/patterns/NAME.sase readings.csv --id reading --ts time\n"
@@ -36,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
 
     text = pattern_text(args.pattern)
     events = read(args, args.files, text[0])
-    pattern = compiled(*text, events, args.files)
+    pattern, events = compiled(*text, events, () if args.source else args.files)
     if not len(events):
         return 0
     table, ids = from_table(with_type(events, pattern))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -184,6 +185,32 @@ def test_kinds_are_checked_on_the_events_when_columns_were_not_known() -> None:
     assert list(match("PATTERN SEQ(A a) WHERE a.x = 1 WITHIN 1", events)) == []
     assert list(match("PATTERN SEQ(A a) WHERE a.x != 1 WITHIN 1", events)) == [{"a": "1"}]
     assert list(match("PATTERN SEQ(A a) WHERE a.x IN {1, text} WITHIN 1", events)) == [{"a": "1"}]
+
+
+@pytest.mark.parametrize(
+    ("events", "what"),
+    [
+        (None, "events are dicts or an Arrow table, not NoneType"),
+        ("abc", "not str"),
+        ({"id": 1, "type": "A", "ts": 1}, "not dict"),
+        ([{"id": 1, "type": "A", "ts": 1}, 5], "event 2 is no dict, but int"),
+        ([None], "event 1 is no dict, but NoneType"),
+        ([{"id": 1, "type": "A", "ts": 1, "attrs": [1]}], "the attrs of event 1 are no dict, but list"),
+        ([{"id": 1, "type": "A", "ts": 1, "attrs": {1: 1}}], "an attribute is called 1"),
+        ([{"id": 1, "type": "A", "ts": 1, "attrs": {"x": 1j}}], "x holds values of different kinds"),
+        ([{"id": "\ud800", "type": "A", "ts": 1}], r"id holds a text that is no Unicode: '\\ud800' \(key id\)"),
+        ([{"id": 1, "type": "A\udfff", "ts": 1}], r"type holds a text that is no Unicode: 'A\\udfff'"),
+        ([{"id": 1, "type": "A", "ts": 1, "attrs": {"x": "\ud800"}}], r"x holds a text that is no Unicode: '\\ud800'"),
+        ([{"id": 1, "type": "A", "ts": 1, "attrs": {"x": ["\ud800"]}}], "x holds a text that is no Unicode"),
+        ([{"id": 1, "type": "A", "ts": 1, "attrs": {"\ud800": 1}}], r"an attribute is called '\\ud800'"),
+    ],
+)
+def test_events_of_the_wrong_form(events: Any, what: str) -> None:
+    with pytest.raises(InputError, match=what) as found:
+        list(match("PATTERN SEQ(A a) WITHIN 1", events))
+    str(found.value).encode()  # it can be printed
+    with pytest.raises(UsageError, match="the pattern is a text, not int"):
+        list(match(5, events))  # type: ignore[arg-type]
 
 
 def test_events_that_cannot_be_used() -> None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 import pytest
 
+from benchmarks import lazy
 from jobs.cep import Statistics, compile_pattern, find, match
 from jobs.cep.chain import Chain
 from jobs.cep.library import from_dicts
 from jobs.cep.meter import Costs
-from jobs.cep.simulate import NEGATIONS, Outcome, simulate
+from jobs.cep.simulate import ENGINES, NEGATIONS, Outcome, simulate
 from jobs.errors import LimitExceeded, UsageError
 from tests.cep.test_evaluations import HUNDRED, ORDERS, RISING, stream
 
@@ -153,6 +155,40 @@ def test_a_tree_beats_every_chain_when_the_rare_type_changes() -> None:
     sequence = CLOSE.format("A a, B b, C c")
     chains = [ran(sequence, events, order).costs.evaluations for order in ORDERS]
     assert ran(sequence, events, engine="tree").costs.evaluations < min(chains)
+
+
+def test_the_course_of_a_run_says_what_it_had_cost_after_every_so_many_events() -> None:
+    events = load(100, 0.2, seed=3)
+    pattern = compile_pattern(CLOSE.format("A a, B b, C c"), strict_units=False)
+    for engine in ENGINES:
+        whole = simulate(pattern, from_dicts(events)[0], engine=engine, every=30)
+        assert [len(whole.course), whole.costs.evaluations > 0] == [3, True]
+        for number, costs in enumerate(whole.course, 1):
+            part = simulate(pattern, from_dicts(events[: 30 * number])[0], engine=engine, every=30)
+            assert costs == part.course[-1] == part.costs
+        assert simulate(pattern, from_dicts(events)[0], engine=engine).course == []
+
+
+def test_the_experiments_of_the_papers_find_equal_matches_and_counts(tmp_path: Path) -> None:
+    check = lazy.Check()
+    found = lazy.dynamic(1500, 500, check)
+    assert found["matches"] > 0 and found["orders"][0][0] == "c" and found["orders"][1][0] == "a"
+    file = tmp_path / "quotes.csv"
+    draw = random.Random(1)
+    file.write_text(
+        "ticker,ts,close\n"
+        + "".join(f"{t},{1_700_000_000 + 60 * m},{draw.randrange(9)}\n" for m in range(60) for t in "WXYZ")
+    )
+    quotes = lazy.quotes([file], ["W", "X"], ["Y"], "Z", 5)
+    assert quotes.counts() == (120, 60, 60) and quotes.with_rare(1.0).counts() == (120, 60, 90)
+    rows = lazy.sweep(quotes, "abc", 0.3, check)
+    assert [row["counts"][2] for row in rows] == [1, 3, 9, 27, 90] and rows[-1]["matches"] > 0
+    assert rows[2]["E"]["cba"] < rows[2]["E"]["eager"]
+    assert {row["what"] for row in lazy.operators(quotes, 0.3, check)} == set(lazy.OPERATORS)
+    assert lazy.peaks(quotes, 0.3, check)[-1]["costs"]["cba"]["resting"] == 0
+    assert check.wrong == []
+    check.equal("two numbers", {"one": 1, "other": 2})
+    assert check.wrong == ["two numbers: {'one': 1, 'other': 2}"]
 
 
 # ---- sets
