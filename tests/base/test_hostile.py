@@ -82,7 +82,7 @@ def test_results_that_cannot_be_written(verb: str, place: Path, capsys: pytest.C
         (["explain", "empty.sase"], 3, "a query begins with PATTERN"),
         (["match", "PATTERN A a WITHIN 1 s", ""], 4, "this is a folder"),
         (["match", "PATTERN A a WITHIN 1 s", "folder.csv"], 4, "this is a folder"),
-        (["match", "PATTERN A a WITHIN 1 s", "noise.csv"], 3, "not UTF-8"),
+        (["match", "PATTERN A a WITHIN 1 s", "noise.csv"], 4, "not UTF-8"),
         (["match", "PATTERN A a WITHIN 1 s", "empty.csv"], 0, ""),
         (["generate", "stock", "--from", "", "--out", "o"], 2, "'' is not a day"),
         (["generate", "stock", "--from", "2024-01-01", "--out", "o", "--events-per-day", "9" * 30], 2, "are more than"),
