@@ -19,6 +19,7 @@ from typing import IO
 from jobs.__main__ import unexpected
 from jobs.airflow_run import guard, settings
 from jobs.airflow_run.api import Api, ApiUnreachable
+from jobs.airflow_run.command import forget_environment, keep_environment
 from jobs.airflow_run.components import COMPONENTS, Components, last_line
 from jobs.airflow_run.drivers import ADDRESS, start_keeper
 from jobs.airflow_run.names import dag_ids
@@ -115,6 +116,9 @@ class Airflow:
         if self._guard is not None:
             guard.dismiss(self._guard)
             self._guard = None
+        if self._env:
+            forget_environment(self.home)
+            self._env = {}
         if self._lock is not None:
             self._lock.close()
             self._lock = None
@@ -141,6 +145,7 @@ class Airflow:
         self.api = Api(self.page)
         self._keeper, drivers = start_keeper(settings.base_environment(self.home))
         self._env = settings.airflow_environment(self.home, database, api_port) | {ADDRESS: drivers}
+        keep_environment(self.home, self._env)
         self._components = Components(self._env, self.home.airflow / "logs" / "components", self.say)
         self._migrate(database, self._components)
         for name in COMPONENTS:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -16,7 +17,9 @@ import pytest
 
 from jobs.airflow_run import guard
 from jobs.airflow_run.child import wait_until
+from jobs.airflow_run.command import kept_environment
 from jobs.airflow_run.postgres import Postgres
+from jobs.errors import InfrastructureError
 from jobs.paths import PROJECT, Home
 
 #: Starting takes about ten seconds on an idle machine and a minute on a busy one.
@@ -68,6 +71,12 @@ def test_a_dead_scheduler_is_replaced_and_a_killed_launcher_leaves_nothing(
 ) -> None:
     process, output = launcher
     assert len(left(home)) >= 4
+    given = subprocess.run(
+        [sys.executable, "-m", "jobs.airflow_run.command", "pools", "list", "--output", "plain"],
+        cwd=PROJECT, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert given.returncode == 0 and "spark" in given.stdout, given.stderr
+    assert stat.S_IMODE((home.airflow / "environment.json").stat().st_mode) == 0o600
     assert wait_until(lambda: scheduler(home) is not None, 60)
     old = scheduler(home)
     assert old is not None
@@ -84,14 +93,19 @@ def test_a_dead_scheduler_is_replaced_and_a_killed_launcher_leaves_nothing(
     process.kill()
     process.wait()
     assert wait_until(lambda: not left(home), 30), left(home)
+    with pytest.raises(InfrastructureError, match="Airflow is not running"):
+        kept_environment(home)
 
 
 def test_ctrl_c_ends_everything(home: Home, launcher: tuple[subprocess.Popen[bytes], Path]) -> None:
     process, output = launcher
+    kept = kept_environment(home)
+    assert kept["AIRFLOW_HOME"] == str(home.airflow) and guard.MARK not in kept
     begin = time.monotonic()
     process.send_signal(signal.SIGINT)
     process.wait(60)
     assert not left(home)
+    assert not (home.airflow / "environment.json").exists()
     assert process.returncode == 130
     assert output.read_text().strip().splitlines()[-1].startswith("chainlake: stopped; nothing is left running")
     assert "Traceback" not in output.read_text()

@@ -1,36 +1,37 @@
 """``make replay-proof``: the replay promise once through a real scheduler, with a real database and real Spark.
 
 One installation runs three days as they come and gets a late file, which the run of the fourth day repairs. The other
-has the three days backfilled by ``airflow backfill create``, backwards and two at a time, gets the late file then, and
-repeats a middle day and the last one. Their tables must be the same (design §4 "Same tables"). Takes some minutes.
+has the three days backfilled by ``airflow backfill create``, backwards and two at a time, gets the late file then, has
+a middle day cleared and run again by ``airflow tasks clear``, and the last one by another backfill. Their tables must
+be the same (design §4 "Same tables"). Takes five minutes.
 """
 
 from __future__ import annotations
 
-import csv
 import os
+import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from datetime import date
 from pathlib import Path
 from typing import Any
 
+from jobs.airflow_run.api import day_of_run
 from jobs.airflow_run.chain import OPEN_STATES, Chain
 from jobs.airflow_run.demo import POLL_S, _unpause, _work
 from jobs.airflow_run.launcher import Airflow, close_finished_backfills, run_program
 from jobs.airflow_run.progress import Progress
 from jobs.airflow_run.shipped import ShippedDay, land
 from jobs.errors import InfrastructureError
-from jobs.lake.same import same_tables
-from jobs.lake.staleness import status_rows
-from jobs.paths import Home
-from tests.steps.history import configured, day, pattern, readings
+from jobs.lake import ops
+from jobs.paths import PROJECT, Home
+from tests.proof.small import DAYS, control, deliver, differences, installation, print_tables
+from tests.steps.history import day
 
-DAYS = 3
-#: A late hour of the first day: the windows of its pairs reach into the second.
-LATE_HOURS = (23,)
+STEPS = ("ingest", "detect", "monitor")
 
 
 def main() -> int:
@@ -38,46 +39,21 @@ def main() -> int:
     progress = Progress()
     with tempfile.TemporaryDirectory(prefix="chainlake-proof-") as folder:
         root = Path(folder)
-        delivered = _files(root / "files")
-        late = ShippedDay(day(DAYS), (_file(root / "files" / "late.csv", 0, late=True),))
-        by_day = _installation(root / "by day")
+        delivered = [ShippedDay(day(n), (deliver(root / "files", n),)) for n in range(DAYS)]
+        late = ShippedDay(day(DAYS), (deliver(root / "files", 0, late=True),))
+        by_day = installation(root / "by-day")
         _daily(by_day, delivered, late, progress)
-        backwards = _installation(root / "backwards")
+        backwards = installation(root / "backwards")
         _backwards(backwards, delivered, late, progress)
-        differences = same_tables(by_day, backwards)
-        differences += [f"{home.root.name}: {row}" for home in (by_day, backwards) for row in _unfinished(home)]
-        for line in differences:
+        found = differences(by_day, backwards)
+        print_tables(by_day, backwards)
+        for line in found:
             print(line)
+        seen = control(by_day, backwards)
         print(
-            "the tables differ" if differences else "same tables: by day, and backfilled backwards; late file repaired"
+            "the tables differ" if found else "same tables: by day, and backfilled backwards; late file repaired",
         )
-        return 1 if differences else 0
-
-
-def _installation(root: Path) -> Home:
-    """A home of its own with the small source, two patterns and the model; the environment points to it."""
-    root.mkdir()
-    os.environ["CHAINLAKE_HOME"] = str(root)
-    os.environ["CHAINLAKE_CONFIG"] = str(root / "config")
-    configured(Home.from_env(), near=pattern(), far=pattern("26 h", step=1.0))
-    return Home.from_env()
-
-
-def _files(folder: Path) -> list[ShippedDay]:
-    folder.mkdir()
-    return [ShippedDay(day(n), (_file(folder / f"{n}.csv", n, late=False),)) for n in range(DAYS)]
-
-
-def _file(path: Path, n: int, *, late: bool) -> Path:
-    """The readings of a day; those of the late hours of the first day are in a file of their own."""
-    rows = [row for row in readings(n) if (n == 0 and row["ts"].hour in LATE_HOURS) == late]
-    with open(path, "w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["ts", "sensor", "x", "y"])
-        writer.writerows([f"{r['ts']:%Y-%m-%dT%H:%M:%S}", r["sensor"], repr(r["x"]), repr(r["y"])] for r in rows)
-    an_hour_ago = time.time() - 3600
-    os.utime(path, (an_hour_ago, an_hour_ago))
-    return path
+        return 1 if found or not seen else 0
 
 
 def _daily(home: Home, delivered: list[ShippedDay], late: ShippedDay, progress: Progress) -> None:
@@ -92,59 +68,91 @@ def _daily(home: Home, delivered: list[ShippedDay], late: ShippedDay, progress: 
 def _backwards(home: Home, delivered: list[ShippedDay], late: ShippedDay, progress: Progress) -> None:
     with Airflow(home, say=progress.say) as airflow:
         _unpause(airflow, progress)
+        proof = _Commands(home, airflow, progress)
         for shipped in delivered:
             land(home, "lab", shipped)
-        span = (day(0), day(DAYS - 1))
-        for step in ("ingest", "detect", "monitor"):
-            _backfill(airflow, f"{step}_lab", *span, "--run-backwards", "--max-active-runs", "2", progress=progress)
+        for step in STEPS:
+            proof.backfill(step, range(DAYS), "--run-backwards", "--max-active-runs", "2")
         land(home, "lab", late)
-        for n in (1, DAYS - 1):
-            for step in ("ingest", "detect", "monitor"):
-                again = ("--reprocess-behavior", "completed")
-                _backfill(airflow, f"{step}_lab", day(n), day(n), *again, progress=progress)
+        for step in STEPS:
+            proof.clear(step, 1)
+        for step in STEPS:
+            proof.backfill(step, [DAYS - 1], "--reprocess-behavior", "completed")
 
 
-def _backfill(airflow: Airflow, dag_id: str, first: date, last: date, *options: str, progress: Progress) -> None:
-    """``airflow backfill create``, whose dates are inclusive, and wait until all its runs have ended."""
-    close_finished_backfills(airflow)
-    begin = time.monotonic()
-    words = ["backfill", "create", "--dag-id", dag_id, "--from-date", str(first), "--to-date", str(last), *options]
-    assert airflow._components is not None
-    if airflow._components.run("backfill", words) != 0:
-        raise InfrastructureError(
-            f"airflow {' '.join(words)} failed: {airflow._components.log('backfill').read_text()}"
+class _Commands:
+    """Airflow's own commands, as a user gives them, and the wait for what they start."""
+
+    def __init__(self, home: Home, airflow: Airflow, progress: Progress) -> None:
+        self._home = home
+        self._airflow = airflow
+        self._progress = progress
+
+    def backfill(self, step: str, numbers: Iterable[int], *options: str) -> None:
+        """``airflow backfill create`` for days, whose dates are inclusive."""
+        days = [day(n) for n in numbers]
+        close_finished_backfills(self._airflow)
+        words = ["backfill", "create", "--dag-id", f"{step}_lab"]
+        self._give([*words, "--from-date", str(days[0]), "--to-date", str(days[-1]), *options], step, days)
+
+    def clear(self, step: str, n: int) -> None:
+        """``airflow tasks clear`` for a day: all tasks of its run start anew."""
+        one = str(day(n))
+        self._give(["tasks", "clear", f"{step}_lab", "--start-date", one, "--end-date", one, "--yes"], step, [day(n)])
+
+    def _give(self, words: list[str], step: str, days: list[date]) -> None:
+        begin = time.monotonic()
+        before = self._attempts(step)
+        done = subprocess.run(
+            [sys.executable, "-m", "jobs.airflow_run.command", *words],
+            cwd=PROJECT,
+            env=os.environ,
+            text=True,
+            capture_output=True,
+            check=False,
         )
-    wanted = (last - first).days + 1
-    while True:
-        airflow.tick()
-        runs = [run for run in airflow.api.runs([dag_id]) if _between(run, first, last)]
-        if len(runs) == wanted and all(run["state"] not in OPEN_STATES for run in runs):
-            break
-        time.sleep(POLL_S)
-    _require(f"{dag_id} {run['logical_date']}" for run in runs if run["state"] != "success")
-    progress.say(f"{' '.join(words)}: {wanted} runs ok, {time.monotonic() - begin:.0f} s")
+        said = f"airflow {' '.join(words)}"
+        if done.returncode != 0:
+            raise InfrastructureError(f"{said} failed: {done.stdout[-500:]} {done.stderr[-2000:]}")
+        command_s = time.monotonic() - begin
+        runs = self._ended(f"{step}_lab", days)
+        _require(f"{run['dag_id']} {run['logical_date']}" for run in runs if run["state"] != "success")
+        names = [str(run["dag_run_id"]) for run in runs]
+        after = self._attempts(step)
+        _require((f"{step} {name}" for name in names if after[name] <= before[name]), "runs were not made again: ")
+        self._progress.say(
+            f"{said}: {len(runs)} runs ok, {time.monotonic() - begin:.0f} s, {command_s:.0f} of them the command"
+        )
+
+    def _ended(self, dag_id: str, days: list[date]) -> list[dict[str, Any]]:
+        """The runs of the days, when all have ended."""
+        while True:
+            self._airflow.tick()
+            runs = [run for run in self._airflow.api.runs([dag_id]) if day_of_run(run) in days]
+            if len(runs) == len(days) and all(run["state"] not in OPEN_STATES for run in runs):
+                return runs
+            time.sleep(POLL_S)
+
+    def _attempts(self, step: str) -> Counter[str]:
+        """How many attempts of the step each run has made, from our own log: the id of an attempt is RUN.NUMBER."""
+        rows = ops.current(self._home, "runs", source="lab", step=step)
+        return Counter(attempt.rpartition(".")[0] for attempt in {str(row["run_id"]) for row in rows})
 
 
-def _between(run: dict[str, Any], first: date, last: date) -> bool:
-    return run["run_type"] == "backfill" and str(first) <= str(run["logical_date"])[:10] <= str(last)
-
-
-def _require(failed: Iterable[str]) -> None:
+def _require(failed: Iterable[str], what: str = "runs failed: ") -> None:
     names = list(failed)
     if names:
-        raise InfrastructureError(f"runs failed: {', '.join(names)}")
+        raise InfrastructureError(what + ", ".join(names))
 
 
-def _unfinished(home: Home) -> list[str]:
-    from jobs.cli.status import _definitions
-
-    rows = status_rows(home, _definitions(home)[0])
-    return [f"{row.definition} {row.day} is {row.state}" for row in rows if row.state not in ("done", "waiting")]
-
-
-if __name__ == "__main__":
-    code = run_program(main)
+def end(program: Callable[[], int]) -> None:
+    """Run a proof as a program and end the process."""
+    code = run_program(program)
     sys.stdout.flush()
     sys.stderr.flush()
     # As in the demo: a native library's thread can abort the teardown, which would hide the result.
     os._exit(code)
+
+
+if __name__ == "__main__":
+    end(main)
