@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, fields, replace
 from fractions import Fraction
@@ -22,7 +23,7 @@ from jobs.cep.pattern import Pattern
 from jobs.cep.plan import Plan, make_plan
 from jobs.cep.search import Statistics
 from jobs.cep.selectivity import measure
-from jobs.cep.simulate import ENGINES, NEGATIONS, simulate, unfit_for
+from jobs.cep.simulate import ENGINES, NEGATIONS, Outcome, simulate, unfit_for
 from jobs.cep.units import UNITS
 
 _HOW = {
@@ -32,6 +33,9 @@ _HOW = {
     "measured": "rarest first on these events",
     "written": "as written: a run estimates the cheapest one from its events",
 }
+
+#: Events of the first stretch that is run to forecast how long a run will take.
+_STRETCH = 100
 
 
 @dataclass(frozen=True)
@@ -238,6 +242,45 @@ def _quoted(text: str) -> str:
     return '"' + re.sub(r"[\"<>&#|;]", lambda found: f"#{ord(found[0])};", text) + '"'
 
 
+def beginning(events: pa.Table, first: int) -> pa.Table:
+    """The ``first`` events in the order of (ts, id)."""
+    return events.sort_by([("ts", "ascending"), ("event_id", "ascending")]).slice(0, first)
+
+
+def _runs(pattern: Pattern) -> Iterator[tuple[str, str]]:
+    """Engine and way of negation of each run that is defined for a pattern."""
+    negated = any(branch.negated for branch in pattern.branches)
+    for engine in ENGINES:
+        if unfit_for(engine, pattern) is None:
+            yield from ((engine, negation) for negation in (NEGATIONS if negated else NEGATIONS[:1]))
+
+
+def _run(pattern: Pattern, events: pa.Table, engine: str, order: Sequence[str] | None, negation: str) -> Outcome:
+    return simulate(pattern, events, engine=engine, order=order if engine == "chain" else None, negation=negation)
+
+
+def forecast(pattern: Pattern, events: pa.Table, order: Sequence[str] | None = None, enough: float = 0.2) -> float:
+    """About how many seconds ``costs`` will take, from runs over stretches in the middle of the events.
+
+    Args:
+        pattern, events, order: as of ``costs``.
+        enough: seconds from which a run over a stretch says how long one over all events takes.
+
+    Raises:
+        as ``simulate``.
+    """
+    ordered = events.sort_by([("ts", "ascending"), ("event_id", "ascending")])
+    total = 0.0
+    for engine, negation in _runs(pattern):
+        size, took = _STRETCH, 0.0
+        while took < enough and size < len(ordered):
+            began = time.perf_counter()
+            _run(pattern, ordered.slice((len(ordered) - size) // 2, size), engine, order, negation)
+            took, size = time.perf_counter() - began, 2 * size
+        total += took * len(ordered) / (size / 2)
+    return total
+
+
 def costs(pattern: Pattern, events: pa.Table, order: Sequence[str] | None = None) -> Iterator[str]:
     """The lines of a table: what each engine costs on these events (spec 6.1).
 
@@ -251,21 +294,16 @@ def costs(pattern: Pattern, events: pa.Table, order: Sequence[str] | None = None
     """
     head = ("engine", "E", "E_neg", "E_pre", "I_rest", "I_dfs", "B_in", "B_all", "states", "matches")
     rows: list[tuple[str, ...]] = [head]
-    remarks = []
     negated = any(branch.negated for branch in pattern.branches)
-    for engine in ENGINES:
-        reason = unfit_for(engine, pattern)
-        if reason is not None:
-            remarks.append(f"{engine} is not defined for this pattern: {reason}")
-            continue
-        for negation in NEGATIONS if negated else NEGATIONS[:1]:
-            found = simulate(
-                pattern, events, engine=engine, order=order if engine == "chain" else None, negation=negation
-            )
-            numbers = (*astuple(found.costs), len(found.bindings))
-            rows.append((f"{engine}, {negation}" if negated else engine, *(f"{n:,}" for n in numbers)))
+    for engine, negation in _runs(pattern):
+        found = _run(pattern, events, engine, order, negation)
+        numbers = (*astuple(found.costs), len(found.bindings))
+        rows.append((f"{engine}, {negation}" if negated else engine, *(f"{n:,}" for n in numbers)))
     widths = [max(len(row[i]) for row in rows) for i in range(len(head))]
     for row in rows:
         cells = [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
         yield "  ".join([row[0].ljust(widths[0]), *cells])
-    yield from remarks
+    for engine in ENGINES:
+        reason = unfit_for(engine, pattern)
+        if reason is not None:
+            yield f"{engine} is not defined for this pattern: {reason}"

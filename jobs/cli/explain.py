@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
 from jobs.cli.event_files import add_column_arguments, compiled, pattern_text, read, with_type
@@ -16,8 +17,9 @@ HELP = (
     "--simulate also the estimated cost of each order on the events of these files, and what a run in the order of "
     "time costs: evaluations of events and sets (E), of forbidden events (E_neg), of single members of sets (E_pre); "
     "peaks of instances (waiting: I_rest, at any moment: I_dfs), of buffered events (B_in), of events in buffers or "
-    "instances (B_all), of a tree's states. With --near-misses FROM TO the days from FROM to before TO of the source's "
-    "events are searched, and each step says how many candidates which condition ended, with examples."
+    "instances (B_all), of a tree's states; where it will take long, a note on stderr says so beforehand. With "
+    "--near-misses FROM TO the days from FROM to before TO of the source's events are searched, and each step says how "
+    "many candidates which condition ended, with examples."
 )
 EXAMPLE = (
     "  python -m jobs explain dags/config/patterns/NAME.sase\n"
@@ -25,12 +27,18 @@ EXAMPLE = (
     "  python -m jobs explain dags/config/patterns/NAME.sase --near-misses 2025-10-01 2025-10-02"
 )
 
+#: Seconds from which a simulation says beforehand how long it will take.
+WORTH_SAYING = 10.0
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The pattern, the order, and files of events."""
     parser.add_argument("pattern", metavar="PATTERN", help="a pattern file, or a query that begins with PATTERN")
     parser.add_argument("--order", metavar="NAMES", help="binding order to show, such as c,a,b (default: the run's)")
     parser.add_argument("--simulate", metavar="FILE", nargs="+", type=Path, help="files of events, as match reads them")
+    parser.add_argument(
+        "--first", metavar="N", type=int, help="simulate the first N events of the files only, in the order of time"
+    )
     parser.add_argument(
         "--near-misses",
         metavar=("FROM", "TO"),
@@ -42,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the explanation."""
-    from jobs.cep.explain import choose, costs, explain, mermaid
+    from jobs.cep.explain import beginning, choose, costs, explain, forecast, mermaid
     from jobs.cep.library import from_table
 
     order = None if args.order is None else [name.strip() for name in args.order.split(",")]
@@ -53,6 +61,8 @@ def run(args: argparse.Namespace) -> int:
         if args.source or args.id or args.type or args.ts or args.ts_unit:
             hint = "Give files with --simulate."
             raise UsageError("--source, --id, --type, --ts and --ts-unit are for files", hint=hint)
+        if args.first is not None:
+            raise UsageError("--first is for --simulate", hint="Give files with --simulate.")
         pattern, source = of_source(*text)
         if days is not None:
             if source is None:
@@ -64,14 +74,26 @@ def run(args: argparse.Namespace) -> int:
         events = read(args, args.simulate, text[0])
         pattern, events = compiled(*text, events, () if args.source else args.simulate)
         events = from_table(with_type(events, pattern))[0] if len(events) else None
+        if args.first is not None:
+            if args.first < 1:
+                raise UsageError("--first is at least 1")
+            events = None if events is None else beginning(events, args.first)
     choices = choose(pattern, order, events)
     print("\n".join(explain(pattern, choices)))
-    print("\n```mermaid", *mermaid(choices), "```", sep="\n")
+    print("\n```mermaid", *mermaid(choices), "```", sep="\n", flush=True)
     if args.simulate is not None:
         print()
         if events is None:
             print("the files hold no events")
         else:
+            seconds = forecast(pattern, events, order)
+            if seconds > WORTH_SAYING:
+                print(
+                    f"the run in the order of time over {len(events):,} events will take about {_about(seconds)}; "
+                    "--first N takes the first N events only",
+                    file=sys.stderr,
+                    flush=True,
+                )
             print("\n".join(costs(pattern, events, order)))
     if days is not None and source is not None and events is not None:
         from jobs.cep.near_misses import describe, near_misses
@@ -80,3 +102,7 @@ def run(args: argparse.Namespace) -> int:
         reports = near_misses(pattern, events, [choice.plan for choice in choices], days.micros())
         print("\n".join(describe(pattern, events, reports, source.key)))
     return 0
+
+
+def _about(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"

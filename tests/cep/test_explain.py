@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import json
+import random
 import re
+import time
 from pathlib import Path
 
 import pytest
 
 from jobs.__main__ import main
+from jobs.cep import compile_pattern
+from jobs.cep import explain as explain_module
+from jobs.cep.library import from_dicts
+from jobs.cli import explain as explain_command
 from tests.cep.test_evaluations import RISING, stream
 
 PATTERNS = sorted((Path(__file__).parents[2] / "dags" / "config" / "patterns").glob("*.sase"))
+
+QUOTES = Path(__file__).parents[2] / "data" / "stock" / "us_equity_minute_trade_20131007.csv.gz"
 
 
 def run(capsys: pytest.CaptureFixture, *args: object) -> tuple[int, list[str], str]:
@@ -110,6 +118,33 @@ def test_costs_on_files(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     assert out[-2].split()[:6] == ["chain", "13", "0", "0", "5", "6"]
 
 
+def test_a_long_simulation_says_so_beforehand_and_can_be_cut(
+    tmp_path: Path, capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(explain_command, "WORTH_SAYING", -1.0)
+    code, out, err = run(capsys, RISING, "--simulate", events(tmp_path), "--first", "4")
+    assert (code, err) == (
+        0,
+        "the run in the order of time over 4 events will take about 0 s; --first N takes the first N events only\n",
+    )
+    assert out[-3].split()[:2] == ["eager", "6"] and out[-1].split()[-1] == "0"  # a3 a5 a8 b7: 3 + 3 evaluations
+    assert (explain_command._about(99.4), explain_command._about(150)) == ("99 s", "2 min")
+
+
+@pytest.mark.parametrize("engine", ["eager", "chain", "tree"])
+def test_the_forecast_grows_with_the_events(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    pattern = compile_pattern(RISING.replace("1000", "20"), strict_units=False)
+    draw = random.Random(5)
+    many, _ = from_dicts(stream(*(f"{draw.choice('abc')}{draw.randrange(20)}" for _ in range(1600))))
+    clock = iter(range(10_000))
+    monkeypatch.setattr(time, "perf_counter", lambda: next(clock))  # every run takes a second
+    monkeypatch.setattr(explain_module, "_runs", lambda pattern: [(engine, "first-chance")])
+    # 100 events take a second, so 1,600 take 16; if two seconds were needed to say so, the last stretch were 800
+    assert explain_module.forecast(pattern, many) == 16.0
+    assert explain_module.forecast(pattern, many, enough=2.0) == 2.0
+    assert explain_module.forecast(pattern, many.slice(0, 100)) == 0.0
+
+
 def test_costs_of_both_ways_of_negation_and_of_engines_that_do_not_fit(
     tmp_path: Path, capsys: pytest.CaptureFixture
 ) -> None:
@@ -142,6 +177,8 @@ def test_stated_rates_give_the_order(tmp_path: Path, capsys: pytest.CaptureFixtu
     ("args", "code", "message"),
     [
         (["PATTERN A a WITHIN 1 s", "--ts", "time"], 2, "are for files"),
+        (["PATTERN A a WITHIN 1 s", "--first", "5"], 2, "--first is for --simulate"),
+        (["PATTERN A a WITHIN 1 s", "--simulate", str(QUOTES), "--first", "0"], 2, "--first is at least 1"),
         (["PATTERN A a WITHIN 1 s", "--order", "b"], 2, "is not an order of a"),
         (["PATTERN A a WITHIN 5", "--order", "a"], 3, "unit"),
         (["nowhere.sase"], 2, "cannot be read"),
