@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import random
 from pathlib import Path
 
 import pytest
 
-from jobs.cep import match
+from jobs.cep import compile_pattern, find, match
+from jobs.cep.library import as_dicts, from_dicts
 from tests.run_cases import main, pattern_case
 
 FILE = Path(__file__).parent.parent / "cases" / "pattern-cases.json"
@@ -42,3 +45,37 @@ def test_no_match_is_given_twice() -> None:
     for case in CASES:
         found = [json.dumps(m, sort_keys=True) for m in match(case["pattern"], case["events"], case.get("params"))]
         assert len(found) == len(set(found)), case["name"]
+
+
+def texts(matches: object) -> list[str]:
+    return sorted(json.dumps(m, sort_keys=True) for m in matches)  # type: ignore[attr-defined]
+
+
+def test_the_order_of_rows_never_shows() -> None:
+    draw = random.Random(3)
+    for case in CASES:
+        for _ in range(3):
+            shuffled = draw.sample(case["events"], len(case["events"]))
+            assert texts(match(case["pattern"], shuffled, case.get("params"))) == texts(case["expected"]), case["name"]
+
+
+def test_loads_that_know_nothing_of_what_comes_later_find_each_match_once_and_not_before_it_is_decided() -> None:
+    """Random cuts of time; each load has only the events of its read range, none from its end on (spec 1.9)."""
+    draw = random.Random(9)
+    waited = 0
+    for case in CASES:
+        pattern = compile_pattern(case["pattern"], params=case.get("params"), strict_units=False)
+        times = sorted({event["ts"] for event in case["events"]}) or [0]
+        span = range(times[0] - 1, times[-1] + pattern.window_us + 2)
+        for _ in range(4):
+            cuts = sorted(draw.choices(span, k=draw.randrange(1, 4)))
+            union = []
+            for own in itertools.pairwise([span[0] - 1, *cuts, span[-1] + 1]):
+                lo, hi = pattern.read_range(*own)
+                table, ids = from_dicts([event for event in case["events"] if lo <= event["ts"] < hi])
+                for batch in find(pattern, table, own=own):
+                    union += as_dicts(pattern, batch, ids)
+                    assert (batch.decision_us < own[1]).all() and (batch.end_us <= batch.decision_us).all()
+                    waited += int((batch.end_us < own[0]).sum())
+            assert texts(union) == texts(case["expected"]), (case["name"], cuts)
+    assert waited > 10  # matches whose events were all there a load earlier, while a forbidden one could still come

@@ -207,3 +207,32 @@ def test_times_are_exact_microseconds() -> None:
         assert list(match(f"PATTERN SEQ(A a, B b) {query}", table)) == [{"a": "1", "b": "2"}], query
     pattern = compile_pattern("PATTERN SEQ(A* a, B b) WHERE b.ts - MAX(a.ts) <= 2 s WITHIN 1 h")
     assert sum(batch.n for batch in find(pattern, table)) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "microseconds"),
+    [
+        ("ms millisecond milliseconds", 1_000),
+        ("s sec secs second seconds S Sec", 1_000_000),
+        ("m min mins minute minutes MIN", 60_000_000),
+        ("h hr hrs hour hours", 3_600_000_000),
+        ("d day days", 86_400_000_000),
+        ("w week weeks", 604_800_000_000),
+    ],
+)
+def test_every_spelling_of_a_unit(words: str, microseconds: int) -> None:
+    for word in words.split():
+        assert compile_pattern(f"pattern Seq(A a) Within 1.5 {word}").window_us == 1.5 * microseconds, word
+        assert compile_pattern(f"PATTERN SEQ(A a) WITHIN h {word}", params={"h": 3}).window_us == 3 * microseconds
+        clause = f"PATTERN SEQ(A a, B b) WHERE b.ts - a.ts <= 2 {word} WITHIN 9 w"
+        (literal,) = compile_pattern(clause).branches[0].clauses[0].literals
+        assert literal.right.seconds * 1_000_000 == 2 * microseconds  # type: ignore[attr-defined]
+
+
+def test_values_of_different_kinds_are_never_equal() -> None:
+    events = [{"id": 1, "type": "A", "ts": 1, "attrs": {"x": 1.0, "k": "1", "t": True}}]
+    for condition, found in (
+        ("a.x = a.k", 0), ("a.x != a.k", 1), ("a.x = '1'", 0), ("a.k = 1", 0), ("a.t = 1", 0), ("a.x = TRUE", 0),
+        ("a.k IN {1, '1'}", 1), ("a.k IN {1}", 0), ("a.x NOT IN {'1'}", 1), ("a.none != 'x'", 0), ("a.t = TRUE", 1),
+    ):  # fmt: skip
+        assert len(list(match(f"PATTERN A a WHERE {condition} WITHIN 1", events))) == found, condition

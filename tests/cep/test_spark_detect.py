@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -87,6 +88,24 @@ def test_neither_slices_nor_layout_show(spark: SparkSession, frame: DataFrame, t
     assert len(many.slices) >= 5 and many.partitions > 2
     shuffled = spark.createDataFrame(table.take(pa.array(np.random.default_rng(5).permutation(len(table)))))
     assert detected(shuffled.repartition(5), pattern, many, orders)[0] == wanted
+
+
+@pytest.mark.parametrize(("name", "numbers"), [("keyless", (1, 2, 7)), ("keyed", (1, 7))])
+def test_the_number_of_partitions_never_shows(
+    frame: DataFrame, table: pa.Table, name: str, numbers: tuple[int, ...]
+) -> None:
+    pattern = compiled(name, table)
+    known = table if pattern.partition_key is None else table.filter(pc.is_valid(table["k"]))
+    sample = sample_of(pattern, known)
+    orders = tuple(model.best() for model in sample.models)
+    estimate = Estimate(pattern, sample.models, orders, ({},) * len(orders))
+    counts = SampleCounts(sample, None if pattern.partition_key is None else known["k"])
+    layout = lay_out(runs(pattern, list(DAY)), estimate, counts, 2, not_cut=0.0)
+    found = []
+    for number in numbers:
+        place = {slice_number: at % number for at, slice_number in enumerate(sorted(layout.place))}
+        found.append(detected(frame, pattern, replace(layout, partitions=number, place=place), orders))
+    assert len(found[0][0]) > 20 and found == found[:1] * len(numbers)
 
 
 def test_spark_counts_what_a_plain_count_counts(frame: DataFrame, table: pa.Table) -> None:

@@ -145,6 +145,29 @@ def test_enough_patterns_need_only_sequences() -> None:
         assert "SEQ(" in query and "NOT(" not in query and "+ " not in query.split("WHERE")[0], name
 
 
+def test_every_operator_has_a_pattern_that_finds_something() -> None:
+    operators: dict[str, set[str]] = {}
+    for name in NAMES:
+        pattern = compile_pattern(text(name), name=name)
+        if len(pattern.branches) > 1:
+            operators.setdefault("OR", set()).add(name)
+        for b in pattern.branches:
+            if any(not b.ordered(n, m) for n in b.positive for m in b.positive if n != m):
+                operators.setdefault("AND", set()).add(name)
+            for negated in b.negated:
+                operators.setdefault("NOT at the end" if b.open_right(negated) else "NOT within", set()).add(name)
+            if any(clause.aggregated for clause in b.clauses):
+                operators.setdefault("set with an aggregate", set()).add(name)
+    assert operators == {
+        "OR": {"air_changes"},
+        "AND": {"queue_tail", "sensors_agree"},
+        "NOT within": {"fall_not_recovered", "stuck"},
+        "NOT at the end": {"jam_holds"},
+        "set with an aggregate": {"gas_stays"},
+    }
+    assert all(sum(COUNTS[name].values()) > 0 for names in operators.values() for name in names)
+
+
 def test_patterns_read_only_what_the_sources_give() -> None:
     """Compiled against the columns of the source files, as the jobs do it."""
     for name in NAMES:
