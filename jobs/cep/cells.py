@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,14 +16,14 @@ from jobs.cep.places import NUMBER
 _IS_NUMBER = "^" + NUMBER.pattern.replace(r"\Z", "$")
 
 
-def spoilt(events: pa.Table) -> set[str]:
-    """The columns of texts at least half of which, but not all, are numbers."""
+def spoilt(events: pa.Table, names: Collection[str]) -> set[str]:
+    """Those of the attributes ``names`` that are texts at least half of which, but not all, are numbers."""
     found = set()
-    for field in events.schema:
-        if field.name not in ("event_id", "type", "ts") and pa.types.is_string(field.type):
-            numbers, wrong = _counts(events[field.name])
+    for name in events.schema.names:
+        if name in names and pa.types.is_string(events.schema.field(name).type):
+            numbers, wrong = _counts(events[name])
             if numbers >= wrong > 0:
-                found.add(field.name)
+                found.add(name)
     return found
 
 

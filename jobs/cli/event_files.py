@@ -110,13 +110,15 @@ def compiled(
     import pyarrow as pa
 
     from jobs.cep.cells import as_numbers, meant_as_numbers, spoilt
+    from jobs.cep.check import PSEUDO
     from jobs.cep.pattern import compile_pattern
 
     strict = "ts" not in events.column_names or not pa.types.is_integer(events.schema.field("ts").type)
-    bad = spoilt(events) if files and all(suffix_of(one) in TEXT for one in files) else set()
+    bad: set[str] = set()
     meant: set[str] = set()
-    if bad:
+    if files and all(suffix_of(one) in TEXT for one in files):
         found = compile_pattern(text, name=name, file=file, strict_units=strict)
+        bad = spoilt(events, found.mentioned - PSEUDO)
         meant = meant_as_numbers(found, dict(zip(events.schema.names, events.schema.types, strict=True)), bad)
     for column in sorted(meant):
         numbers, wrong = as_numbers(events[column])
@@ -125,7 +127,7 @@ def compiled(
         print(f"{_first(column, files)}: taken as missing{others}", file=sys.stderr)
     columns = {field.name: field.type for field in events.schema if field.name != "event_id"} if len(events) else None
     pattern = compile_pattern(text, name=name, file=file, columns=columns, strict_units=strict)
-    for column in sorted(pattern.mentioned & (bad - meant)):
+    for column in sorted(bad - meant):
         print(f"{column} is compared as text: {_first(column, files)}", file=sys.stderr)
     return pattern, events
 
