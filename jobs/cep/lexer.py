@@ -23,6 +23,10 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 _SAME = {"==": "=", "<>": "!=", "∈": "IN"}
+_HINTS = {
+    **dict.fromkeys("\"`", "Strings take single quotes: 'text'."),
+    "\ufeff": "Save the file as UTF-8 without a byte order mark.",
+}
 
 
 @dataclass(frozen=True)
@@ -98,7 +102,7 @@ def tokens(source: SourceText, start: int = 0) -> list[Token]:
         if match is None:
             if text[position] == "'":
                 raise source.error("this string has no closing quote", at, hint="Strings are written 'like this'.")
-            hint = "Strings take single quotes: 'text'." if text[position] in "\"`" else None
+            hint = _HINTS.get(text[position])
             raise source.error(f"the character {text[position]!r} has no meaning here", at, hint=hint)
         kind, word = str(match.lastgroup), match.group()
         if kind == "word" and word.upper() in KEYWORDS:

@@ -155,6 +155,11 @@ def test_front_matter_errors(front: str, what: str, line: int) -> None:
     assert what in error.what and error.line == line, (error.what, error.line)
 
 
+def test_a_byte_order_mark_is_named() -> None:
+    error = error_of("\ufeff---\nsource: stock\n---\nPATTERN SEQ(A a) WITHIN 1 s")
+    assert (error.line, error.column, error.hint) == (1, 1, "Save the file as UTF-8 without a byte order mark.")
+
+
 def test_front_matter_without_end() -> None:
     assert "has no end" in error_of("---\nsource: a\nPATTERN SEQ(A a) WITHIN 1 s").what
 
