@@ -92,6 +92,8 @@ def run_line(line: dict[str, Any], run_id: str) -> dict[str, Any]:
         AirflowFailException: one failed in a way that a retry cannot mend; those after it are not run.
         InfrastructureError: one failed in a way that a retry can mend.
     """
+    from jobs.steps.common import REPAIR_HORIZON
+
     if line["error"]:
         from airflow.sdk.exceptions import AirflowFailException
 
@@ -100,13 +102,15 @@ def run_line(line: dict[str, Any], run_id: str) -> dict[str, Any]:
     applications: Sequence[dict[str, Any]] = line["applications"]
     for number, told in enumerate(applications, 1):
         tasks.log.info("application %d of %d: %s %s", number, len(applications), told["start"], told["end"])
+        days = Days.parse(told["start"], told["end"])
         result = tasks.run_step(
             told["step"],
             told["source"],
-            Days.parse(told["start"], told["end"]),
+            days,
             run_id=f"{run_id}.{number}",
             definitions=told["definitions"],
             options=told["options"],
+            warm=len(days) <= REPAIR_HORIZON,
         )
         for name in total:
             total[name] += result[name]

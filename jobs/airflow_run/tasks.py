@@ -98,7 +98,14 @@ def _ingested_past(home: Home, source: str, day: date) -> bool:
 
 
 def run_step(
-    verb: str, source: str, days: Days, *, run_id: str, definitions: Sequence[str] = (), options: Sequence[str] = ()
+    verb: str,
+    source: str,
+    days: Days,
+    *,
+    run_id: str,
+    definitions: Sequence[str] = (),
+    options: Sequence[str] = (),
+    warm: bool = True,
 ) -> dict[str, Any]:
     """Run ``python -m jobs VERB SOURCE FROM TO`` under this task's supervision, with its output in the task log.
 
@@ -109,6 +116,8 @@ def run_step(
         run_id: id of the run in ``ops``.
         definitions: names of patterns or models, all of the source if empty.
         options: further arguments.
+        warm: in a warm driver if there is one; long work is better off in a process of its own, whose JVM has the
+            optimising compiler that the drivers' JVMs do without.
 
     Returns:
         The step's result.
@@ -121,10 +130,10 @@ def run_step(
     call = [verb, source, str(days.start), str(days.end), *options]
     if definitions and option:
         call += [word for name in definitions for word in (option, name)]
-    return run_verb(call, run_id=run_id)
+    return run_verb(call, run_id=run_id, warm=warm)
 
 
-def run_verb(words: Sequence[str], *, run_id: str) -> dict[str, Any]:
+def run_verb(words: Sequence[str], *, run_id: str, warm: bool = True) -> dict[str, Any]:
     """Run ``python -m jobs WORDS…``, a verb that knows ``--run-id`` and ``--result``; otherwise as :func:`run_step`."""
     home = Home.from_env()
     home.airflow.mkdir(parents=True, exist_ok=True)
@@ -132,7 +141,7 @@ def run_verb(words: Sequence[str], *, run_id: str) -> dict[str, Any]:
         result_file = Path(folder) / "result.json"
         call = [*words, "--run-id", run_id, "--result", str(result_file)]
         lines = _Lines(log.info)
-        code = _run(call, lines)
+        code = _run(call, lines, warm)
         result: dict[str, Any] = json.loads(result_file.read_text()) if result_file.exists() else {}
     if code == 0:
         return result
@@ -147,9 +156,9 @@ def run_verb(words: Sequence[str], *, run_id: str) -> dict[str, Any]:
     raise InfrastructureError(reason)
 
 
-def _run(call: list[str], on_line: Callable[[str], None]) -> int:
-    """``python -m jobs CALL…`` in a warm driver if the launcher keeps some, else as a child; its exit code."""
-    address = os.environ.get(ADDRESS)
+def _run(call: list[str], on_line: Callable[[str], None], warm: bool) -> int:
+    """``python -m jobs CALL…`` in a warm driver if it may be and the launcher keeps some, else as a child; its code."""
+    address = os.environ.get(ADDRESS) if warm else None
     code = run_in_driver(address, call, on_line) if address else None
     if code is not None:
         return code

@@ -9,7 +9,7 @@ import pytest
 
 from jobs.airflow_run import ranges, tasks
 from jobs.days import Days
-from jobs.errors import UsageError
+from jobs.errors import InfrastructureError, UsageError
 from jobs.paths import PROJECT, Home
 from tests.steps.history import configured, day, deliver, pattern, readings
 
@@ -72,6 +72,29 @@ def test_a_line_runs_its_applications_in_order_and_stops_at_a_failure(
         ranges.run_line(models, "r.2")
     with pytest.raises(AirflowFailException, match="wrong"):
         ranges.run_line({"name": "pattern/wrong", "applications": [], "error": "wrong"}, "r")
+
+
+def test_many_days_get_a_process_of_their_own(lab: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The warm drivers' JVMs lack the optimising compiler."""
+    started: list[str] = []
+
+    def child(command: Any, **_: Any) -> int:
+        started.append("child")
+        return 5
+
+    def driver(*_: Any) -> int:
+        started.append("driver")
+        return 5
+
+    monkeypatch.setattr(tasks, "run_child", child)
+    monkeypatch.setattr(tasks, "run_in_driver", driver)
+    monkeypatch.setenv(tasks.ADDRESS, "1:token")
+    line = ranges.backfill_lines(PARAMS | {"patterns": ["near"]})[0]
+    for end, where in (("2025-03-03", "driver"), ("2025-04-01", "child")):
+        line["applications"][0]["end"] = end
+        with pytest.raises(InfrastructureError):
+            ranges.run_line(line, "r")
+        assert started.pop() == where
 
 
 def test_the_dags_run_every_line_and_name_it(
