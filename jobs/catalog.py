@@ -5,7 +5,6 @@ One file's error never hides another file: errors are collected, and each is rai
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,12 +12,12 @@ import pyarrow as pa
 
 from jobs.cep import ENGINE_VERSION, Pattern, compile_pattern
 from jobs.days import Days
-from jobs.definition_files import BrokenDefinition, named_source
+from jobs.definition_files import BrokenDefinition, named_source, source_line
 from jobs.errors import DefinitionError
 from jobs.lake import tables
 from jobs.lake.definitions import Definition
 from jobs.paths import Home
-from jobs.sources import Source
+from jobs.sources import Source, Sources, source_for
 from schemas.matches import MatchShape, matches_table
 from schemas.table import Table
 
@@ -38,13 +37,13 @@ def pattern_files(home: Home) -> list[Path]:
 
 
 def load_patterns(
-    home: Home, sources: Mapping[str, Source], *, only: str | None = None
+    home: Home, sources: Sources, *, only: str | None = None
 ) -> tuple[list[CompiledPattern], list[BrokenDefinition]]:
     """Compile every pattern file against the source it names.
 
     Args:
         home: where the configuration lies.
-        sources: all sources by name.
+        sources: all sources.
         only: just the pattern of this name.
     """
     compiled: list[CompiledPattern] = []
@@ -61,23 +60,14 @@ def load_patterns(
     return compiled, broken
 
 
-def _compile(
-    home: Home, file: Path, text: str, source_name: str | None, sources: Mapping[str, Source]
-) -> CompiledPattern:
+def _compile(home: Home, file: Path, text: str, source_name: str | None, sources: Sources) -> CompiledPattern:
     if file.stem == "all":
         raise DefinitionError(
             "a pattern cannot be named 'all'", file=file, hint="matches.all is the view over all patterns; rename it."
         )
-    if source_name is not None and source_name not in sources:
-        line = text[: text.index("source:")].count("\n") + 1
-        raise DefinitionError(
-            f"there is no source '{source_name}'",
-            file=file,
-            line=line,
-            key="source",
-            hint=f"Sources are {', '.join(sorted(sources)) or 'none yet'}; see dags/config/sources.",
-        )
-    source = sources[source_name] if source_name is not None else None
+    source = None
+    if source_name is not None:
+        source = source_for(sources, source_name, file, source_line(text))
     pattern = compile_pattern(
         text,
         name=file.stem,

@@ -25,3 +25,9 @@ def named_source(text: str) -> str | None:
     """The source that a file's text names, read without understanding the rest of it."""
     named = _SOURCE_LINE.search(text)
     return named.group(1) if named else None
+
+
+def source_line(text: str) -> int | None:
+    """The line, from 1, in which a file's text names its source."""
+    named = _SOURCE_LINE.search(text)
+    return text.count("\n", 0, named.start(1)) + 1 if named else None

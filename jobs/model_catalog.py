@@ -5,14 +5,13 @@ One file's error never hides another file: errors are collected, and each is rai
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 
 from jobs.days import Days
-from jobs.definition_files import BrokenDefinition, named_source
+from jobs.definition_files import BrokenDefinition, named_source, source_line
 from jobs.errors import DefinitionError
 from jobs.lake.definitions import Definition
 from jobs.model_change import ENGINE_VERSION
@@ -20,7 +19,7 @@ from jobs.model_change.definitions import Config, load_definition, result_table
 from jobs.model_change.reading import Section
 from jobs.model_change.threshold_config import ThresholdConfig
 from jobs.paths import Home
-from jobs.sources import Source
+from jobs.sources import Source, Sources, source_for
 
 
 @dataclass(frozen=True)
@@ -33,13 +32,13 @@ class LoadedModel:
 
 
 def load_models(
-    home: Home, sources: Mapping[str, Source], *, only: str | None = None
+    home: Home, sources: Sources, *, only: str | None = None
 ) -> tuple[list[LoadedModel], list[BrokenDefinition]]:
     """Check every model file against the source it names.
 
     Args:
         home: where the configuration lies.
-        sources: all sources by name.
+        sources: all sources.
         only: just the model of this name.
     """
     loaded: list[LoadedModel] = []
@@ -55,12 +54,9 @@ def load_models(
     return loaded, broken
 
 
-def _load(file: Path, sources: Mapping[str, Source]) -> LoadedModel:
+def _load(file: Path, sources: Sources) -> LoadedModel:
     config = load_definition(file)
-    if config.source not in sources:
-        known = ", ".join(sorted(sources)) or "none yet"
-        Section.read(file).fail(f"there is no source '{config.source}'", "source", hint=f"Sources are {known}.")
-    source = sources[config.source]
+    source = source_for(sources, config.source, file, source_line(file.read_text(encoding="utf-8", errors="replace")))
     numbers = sorted(name for name, kind in source.event_columns().items() if _is_number(kind))
     response, features = ("value", "weight") if isinstance(config, ThresholdConfig) else ("response", "features")
     wanted = [(config.response.of, response), *((f.of, features) for f in config.features)]

@@ -134,9 +134,48 @@ class Source:
         return next(a for a in self.attributes if a.name == name)
 
 
-def load_sources(home: Home) -> dict[str, Source]:
-    """All sources of ``<config>/sources``, by name."""
-    return {name: load_source(path) for name, path in _files(home).items()}
+class Sources(dict[str, Source]):
+    """The sources whose files can be read, by name, and in ``broken`` the error of each file that cannot."""
+
+    def __init__(self, *sources: Source) -> None:
+        super().__init__({source.name: source for source in sources})
+        self.broken: dict[str, DefinitionError] = {}
+
+
+def load_sources(home: Home) -> Sources:
+    """All sources of ``<config>/sources``: a file that is wrong must not stop the sources beside it."""
+    found = Sources()
+    for name, path in _files(home).items():
+        try:
+            found[name] = load_source(path)
+        except DefinitionError as error:
+            found.broken[name] = error
+    return found
+
+
+def source_for(sources: Sources, name: str, definition: Path, line: int | None = None) -> Source:
+    """The source that the file ``definition`` names in its line ``line``.
+
+    Raises:
+        DefinitionError: there is none, or its own file is wrong.
+    """
+    if name in sources:
+        return sources[name]
+    if name in sources.broken:
+        raise DefinitionError(
+            f"its source '{name}' cannot be used: {sources.broken[name].summary}",
+            file=definition,
+            line=line,
+            key="source",
+            hint="Mend the source's file first.",
+        )
+    raise DefinitionError(
+        f"there is no source '{name}'",
+        file=definition,
+        line=line,
+        key="source",
+        hint=f"Sources are {', '.join(sorted(sources)) or 'none yet'}; they are files of dags/config/sources.",
+    )
 
 
 def find_source(home: Home, name: str) -> Source:

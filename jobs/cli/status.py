@@ -14,9 +14,11 @@ import pyarrow as pa
 
 from jobs.catalog import load_patterns
 from jobs.days import Days
-from jobs.errors import UsageError
+from jobs.errors import DefinitionError, UsageError
 from jobs.lake import ops
 from jobs.lake.definitions import Definition
+from jobs.lake.intervals import Intervals
+from jobs.lake.recorded import GONE, UNREADABLE, Recorded
 from jobs.lake.staleness import STATUS, Judged, judge
 from jobs.model_catalog import load_models
 from jobs.paths import Home
@@ -25,8 +27,8 @@ from jobs.words import counted
 
 HELP = (
     "Show for every pattern and model which days are done, missing (never computed), stale (with what changed), "
-    "failed, audit_failed, or waiting for files or for an ingest; and which landed files or definitions need a look. "
-    "Consecutive days that are alike are shown as one line; TO is not included."
+    "failed, audit_failed, retired, or waiting for files or for an ingest; and which landed files or definitions need "
+    "a look. Consecutive days that are alike are shown as one line; TO is not included."
 )
 EXAMPLE = (
     "  python -m jobs status\n"
@@ -69,17 +71,8 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("FROM needs TO", hint="Give both days or none; one day is 2025-10-01 2025-10-02.")
     home = Home.from_env()
     days = Days.parse(args.start, args.end) if args.start else None
-    definitions, notes = _definitions(home)
-    if args.definition:
-        known = {definition.name for definition in definitions}
-        unknown = sorted(set(args.definition) - known)
-        if unknown:
-            there = ", ".join(sorted(known)) or "none"
-            names = ", ".join(f"'{name}'" for name in unknown)
-            raise UsageError(f"there is no definition {names}", hint=f"There are {there}.")
-        definitions = [definition for definition in definitions if definition.name in args.definition]
+    judged, notes = judge_all(home, days, args.definition)
     states = tuple(args.state or STATES)
-    judged = list(judge(home, definitions, days))
     notes += _early_files(home)
     if args.json:
         _print_json(judged, states, notes)
@@ -90,21 +83,52 @@ def run(args: argparse.Namespace) -> int:
 
 def status_table(home: Home) -> pa.Table:
     """The view ``ops.status``: a row per definition and day, see :data:`jobs.lake.staleness.STATUS`."""
-    definitions, _ = _definitions(home)
-    parts = [judged.table(np.arange(len(judged.numbers))) for judged in judge(home, definitions)]
+    judged, _ = judge_all(home)
+    parts = [one.table(np.arange(len(one.numbers))) for one in judged]
     return pa.concat_tables([STATUS.empty_table(), *parts])
 
 
-def _definitions(home: Home) -> tuple[list[Definition], list[str]]:
-    """All definitions that can be read, and a line for each that cannot."""
+def judge_all(
+    home: Home, days: Days | None = None, names: Sequence[str] | None = None
+) -> tuple[list[Judged], list[str]]:
+    """All definitions that have a file or were ever published, and a line for each file that cannot be read.
+
+    Args:
+        home: the installation.
+        days: only these days; all if None.
+        names: only these definitions, by ``pattern/NAME`` or ``model/NAME``.
+
+    Raises:
+        UsageError: a name that nothing has.
+    """
+    definitions, broken, notes = _definitions(home)
+    intervals = Intervals(home, names)
+    known = {definition.name for definition in definitions}
+    # Retired, or removed without a word.
+    lost = [name for name in intervals.names if name not in known]
+    if names is not None:
+        unknown = sorted(set(names) - known - set(lost) - set(broken))
+        if unknown:
+            there = ", ".join(sorted(known)) or "none"
+            listed = ", ".join(f"'{name}'" for name in unknown)
+            raise UsageError(f"there is no definition {listed}", hint=f"There are {there}.")
+        definitions = [definition for definition in definitions if definition.name in names]
+        lost = [name for name in lost if name in names]
+    judged = list(judge(home, definitions, days, intervals=intervals))
+    judged += [Recorded(name, UNREADABLE if name in broken else GONE, intervals, days) for name in lost]
+    return sorted(judged, key=lambda one: one.name), notes
+
+
+def _definitions(home: Home) -> tuple[list[Definition], set[str], list[str]]:
+    """All definitions that can be read, the names of those that cannot, and a line for each broken file."""
     sources = load_sources(home)
     patterns, broken_patterns = load_patterns(home, sources)
     models, broken_models = load_models(home, sources)
     definitions = [item.definition for item in patterns] + [item.definition for item in models]
-    broken = [f"broken {kind}/{item.name}: {item.error.summary}" for kind, items in (
-        ("pattern", broken_patterns), ("model", broken_models)
-    ) for item in items]  # fmt: skip
-    return definitions, broken
+    files: list[tuple[str, DefinitionError]] = [(f"source/{name}", error) for name, error in sources.broken.items()]
+    for kind, items in (("pattern", broken_patterns), ("model", broken_models)):
+        files += [(f"{kind}/{item.name}", item.error) for item in items]
+    return definitions, {name for name, _ in files}, [f"broken {name}: {error.summary}" for name, error in files]
 
 
 def _early_files(home: Home) -> list[str]:
@@ -151,8 +175,7 @@ def _print(judged: Sequence[Judged], states: Sequence[str], notes: Sequence[str]
             print("  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip())
     counts: Counter[str] = Counter()
     for item in judged:
-        found, numbers = np.unique(item.state, return_counts=True)
-        counts.update(dict(zip(found.tolist(), numbers.tolist(), strict=True)))
+        counts.update(item.state.tolist())
     summary = ", ".join(f"{counts[state]} {state}" for state in STATES if counts[state]) or "no days yet"
     print(f"{counted(len(judged), 'definition')}: {summary}")
     for note in notes:

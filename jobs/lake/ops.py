@@ -90,13 +90,28 @@ def current_table(
         schema = definition.arrow()
         return pa.schema([schema.field(name) for name in wanted]).empty_table()
     needed = list(dict.fromkeys([*wanted, *definition.key, "seq"]))
-    rows = DeltaTable(home.table("ops", table)).to_pyarrow_table(columns=needed, filters=filters)
+    texts = [f for f in definition.arrow() if encoded and f.name in needed and pa.types.is_string(f.type)]
+    rows = _read(DeltaTable(home.table("ops", table)), needed, filters, texts)
     if as_log:
         return rows.select(wanted)
     newest = pa.array(_newest(rows, definition.key))
-    texts = {name for name in wanted if encoded and pa.types.is_string(rows[name].type)}
-    found = {name: rows[name].dictionary_encode() if name in texts else rows[name] for name in wanted}
-    return pa.table({name: column.combine_chunks().take(newest) for name, column in found.items()})
+    return pa.table({name: rows[name].combine_chunks().take(newest) for name in wanted})
+
+
+def _read(delta: Any, columns: list[str], filters: Any, encoded: Sequence[pa.Field]) -> pa.Table:
+    """The columns, texts of ``encoded`` as dictionaries, which is how the files have them."""
+    import pyarrow.dataset as ds
+    from pyarrow.parquet import filters_to_expression
+
+    # Dictionaries of columns that can be null have a null among their values at times, and then cannot be united.
+    as_stored = {field.name for field in encoded if not field.nullable}
+    files = delta.to_pyarrow_dataset(parquet_read_options=ds.ParquetReadOptions(dictionary_columns=as_stored))
+    chosen = filters_to_expression(filters) if filters else None
+    rows = files.to_table(columns=columns, filter=chosen).unify_dictionaries()
+    for field in encoded:
+        if field.nullable:
+            rows = rows.set_column(columns.index(field.name), field.name, rows[field.name].dictionary_encode())
+    return rows
 
 
 def _newest(rows: pa.Table, key: Sequence[str]) -> np.ndarray:

@@ -10,26 +10,21 @@ import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
-from itertools import pairwise
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from jobs.days import Days, day_of_us
-from jobs.lake import ops
 from jobs.lake.definitions import Definition
 from jobs.lake.event_days import COMPUTABLE, EventDays
+from jobs.lake.intervals import Intervals
+from jobs.lake.late_files import UNKNOWN, LateFiles
 from jobs.paths import Home
 
 #: States that ask for a computation, if the day's events are complete or provisional.
 TO_DO = ("missing", "stale", "failed")
-
-_FEW = 20
-_COLUMNS = (
-    "table_name", "definition_hash", "engine_version", "input_fingerprint", "status", "rows", "published_version",
-    "reason",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -118,24 +113,32 @@ class Judged:
         numbers: its days, as days since 1970-01-01, ascending.
         at: row of ``intervals`` per day, -1 where there is none.
         intervals: the current rows of ``ops.intervals``.
+        files: asked for the files of the source if a day's events changed.
     """
 
+    #: Whether days are shown as noted, also done ones with a reason why; see ``jobs.lake.recorded``.
+    unjudged = False
+
     def __init__(
-        self, definition: Definition, events: EventDays, numbers: np.ndarray, at: np.ndarray, intervals: Intervals
+        self,
+        definition: Definition,
+        events: EventDays,
+        numbers: np.ndarray,
+        at: np.ndarray,
+        intervals: Intervals,
+        files: Callable[[], LateFiles],
     ) -> None:
+        self.name = definition.name
         self.definition = definition
         self.numbers = numbers
+        self._files = files
         self._at = at
         self._intervals = intervals
         self._event_status = event_states(events, numbers)
         self.ready = np.isin(self._event_status, COMPUTABLE)
         self.provisional = self._event_status == "provisional"
         wanted = (
-            (
-                "its events changed (late or corrected files)",
-                "input_fingerprint",
-                fingerprints(definition, events, numbers),
-            ),
+            (UNKNOWN, "input_fingerprint", fingerprints(definition, events, numbers)),
             ("its definition changed", "definition_hash", definition.definition_hash),
             ("the engine changed", "engine_version", definition.engine_version),
             (f"migrating to {definition.table_name}", "table_name", definition.table_name),
@@ -166,16 +169,29 @@ class Judged:
         if state in ("missing", "waiting", "done"):
             return {"missing": "never computed", "waiting": waiting, "done": ""}[state]
         if state == "stale":
-            moved = [text for text, differs in self._moved if differs[position]]
+            moved = [text for text, differs in self._moved[1:] if differs[position]]
+            if self._moved[0][1][position]:
+                moved.insert(0, self._late[position])
             back = self._intervals.columns["status"][self._at[position]] == "retired"
             text = ", ".join(moved) or ("it was retired" if back else "publishing was interrupted")
         else:
             text = self._intervals.columns["reason"][self._at[position]] or str(state).replace("_", " ")
         return text if self.ready[position] else f"{text}; {waiting}"
 
+    @cached_property
+    def _late(self) -> np.ndarray:
+        """What changed the events of each day that is stale for it, empty for all others."""
+        found = np.full(len(self.numbers), "", dtype=object)
+        changed = np.flatnonzero(self._moved[0][1] & (self.state == "stale")).tolist()
+        for at in changed:
+            reads = self.definition.read_range(self.day(at))
+            found[at] = self._files().since(int(self._intervals.written_us[self._at[at]]), *reads)
+        return found
+
     def alike(self, positions: np.ndarray) -> np.ndarray:
         """Per position whether it follows the one before it by a day and in the same state for the same reason."""
-        columns = [self.state, self.provisional, self._event_status, *(differs for _, differs in self._moved)]
+        columns = [self.state, self.provisional, self._event_status, self._late]
+        columns += [differs for _, differs in self._moved]
         same = np.diff(self.numbers[positions], prepend=-1) == 1
         same &= np.isin(self.state[positions], ("done", "missing", "waiting", "stale"))
         for column in columns:
@@ -195,7 +211,7 @@ class Judged:
             (None, None) if at < 0 else (_whole(self._intervals.columns[n][at]) for n in ("rows", "published_version"))
         )
         return StatusRow(
-            self.definition.name,
+            self.name,
             self.day(position),
             str(self.state[position]),
             self.why(position),
@@ -209,10 +225,10 @@ class Judged:
         """:class:`StatusRow` of every position as columns, see :data:`STATUS`."""
         at = self._at[positions]
         whys = np.full(len(positions), "", dtype=object)
-        for n in np.flatnonzero(self.state[positions] != "done").tolist():
+        for n in np.flatnonzero((self.state[positions] != "done") | self.unjudged).tolist():
             whys[n] = self.why(int(positions[n]))
         values = {
-            "definition": pa.array([self.definition.name] * len(positions), pa.string()),
+            "definition": pa.array([self.name] * len(positions), pa.string()),
             "day": pa.array(self.numbers[positions].astype(np.int32)).cast(pa.date32()),
             "state": pa.array(self.state[positions].tolist(), pa.string()),
             "why": pa.array(whys, pa.string()),
@@ -246,52 +262,35 @@ def _chained(definition: Definition, day: date, event_days: EventDays) -> str:
     return chain[(day - start).days]
 
 
-class Intervals:
-    """Current rows of ``ops.intervals``, in columns, found by definition; one row of nulls stands at the end."""
-
-    def __init__(self, home: Home, definitions: Sequence[Definition]) -> None:
-        names = sorted({definition.name for definition in definitions})
-        # Looking for many names costs more than reading the rest of the rows with them.
-        only = [("definition", "in", names)] if len(names) <= _FEW else None
-        columns = ["definition", "day", *_COLUMNS]
-        table = ops.current_table(home, "intervals", columns=columns, filters=only, encoded=True)
-        codes = table["definition"].combine_chunks().dictionary_encode().indices.to_numpy()
-        starts = np.flatnonzero(np.diff(codes, prepend=-1)).tolist()
-        found = table["definition"].take(pa.array(starts, pa.int64())).to_pylist()
-        self._span = dict(zip(found, pairwise([*starts, len(codes)]), strict=True))
-        self.numbers = table["day"].cast("int32").to_numpy()
-        self.columns = {name: _objects(table[name].combine_chunks()) for name in _COLUMNS}
-
-    def of(self, name: str) -> slice:
-        """Where the rows of a definition lie; their days ascend."""
-        return slice(*self._span.get(name, (0, 0)))
-
-
-def _objects(column: pa.Array) -> np.ndarray:
-    """A column as Python values and a ``None`` at the end; equal values are made once."""
-    encoded = column.dictionary_encode()
-    values = np.array([*encoded.dictionary.to_pylist(), None], dtype=object)
-    codes = np.append(encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False), -1)
-    return values[codes]
-
-
 def judge(
-    home: Home, definitions: Sequence[Definition], days: Days | None = None, asked: Days | None = None
+    home: Home,
+    definitions: Sequence[Definition],
+    days: Days | None = None,
+    asked: Days | None = None,
+    intervals: Intervals | None = None,
 ) -> Iterator[Judged]:
-    """Judge every definition; arguments as for :func:`to_do`."""
+    """Judge every definition; arguments as for :func:`to_do`, ``intervals`` if they were read before."""
     if not definitions:
         return
-    intervals = Intervals(home, definitions)
+    intervals = intervals or Intervals(home, {definition.name for definition in definitions})
+    files = {source: _once(home, source) for source in {d.source for d in definitions}}
     events = {source: EventDays.load(home, source) for source in {d.source for d in definitions}}
     for definition in sorted(definitions, key=lambda d: d.name):
         part = intervals.of(definition.name)
         mine = intervals.numbers[part]
-        numbers = np.union1d(_wanted(definition, events[definition.source], asked), mine).astype(np.int64)
+        numbers = _wanted(definition, events[definition.source], asked)
+        if not np.array_equal(numbers, mine):
+            numbers = np.union1d(numbers, mine).astype(np.int64)
         if days is not None:
-            numbers = numbers[(numbers >= _number(days.start)) & (numbers < _number(days.end))]
+            numbers = numbers[(numbers >= day_number(days.start)) & (numbers < day_number(days.end))]
         found = np.searchsorted(mine, numbers)
         at = np.where(np.isin(numbers, mine), found + part.start, -1)
-        yield Judged(definition, events[definition.source], numbers, at, intervals)
+        yield Judged(definition, events[definition.source], numbers, at, intervals, files[definition.source])
+
+
+def _once(home: Home, source: str) -> Callable[[], LateFiles]:
+    """The files of a source, read when they are first asked for."""
+    return lru_cache(maxsize=1)(lambda: LateFiles(home, source))
 
 
 def event_states(events: EventDays, numbers: np.ndarray) -> np.ndarray:
@@ -313,30 +312,36 @@ def fingerprints(definition: Definition, events: EventDays, numbers: np.ndarray)
 
 def _dense(events: EventDays, key: Any, value: Callable[[date], str], numbers: np.ndarray) -> np.ndarray:
     """``value`` of each day; computed once per key and day, and kept beside the rows it comes from."""
-    known: dict[int, str] = events.memo.setdefault(key, {})
-    for number in numbers.tolist():
-        if number not in known:
-            known[number] = value(date.fromordinal(_EPOCH + number))
-    return np.array([known[number] for number in numbers.tolist()], dtype=object)
+    known: dict[int, str]
+    known, before, found = events.memo.setdefault(key, ({}, np.empty(0, dtype=np.int64), np.empty(0, dtype=object)))
+    if not np.array_equal(numbers, before):
+        for number in numbers.tolist():
+            if number not in known:
+                known[number] = value(date.fromordinal(_EPOCH + number))
+        found = np.array([known[number] for number in numbers.tolist()], dtype=object)
+        # Most definitions of a source have the same days.
+        events.memo[key] = (known, numbers, found)
+    return found
 
 
 _EPOCH = date(1970, 1, 1).toordinal()
 
 
-def _number(day: date) -> int:
+def day_number(day: date) -> int:
+    """Days since 1970-01-01."""
     return day.toordinal() - _EPOCH
 
 
 def _wanted(definition: Definition, events: EventDays, asked: Days | None) -> np.ndarray:
     """Days that should have a row: from the first event day to the last on which a match can decide, and those asked
     for."""
-    parts = [np.empty(0, dtype=np.int64)]
+    days = np.empty(0, dtype=np.int64)
     last = last_day(definition, events)
     if events.first is not None and last is not None:
-        parts.append(np.arange(_number(events.first), _number(last) + 1))
+        days = np.arange(day_number(events.first), day_number(last) + 1)
     if asked is not None:
-        parts.append(np.arange(_number(asked.start), _number(asked.end)))
-    return np.unique(np.concatenate(parts))
+        days = np.union1d(days, np.arange(day_number(asked.start), day_number(asked.end)))
+    return days
 
 
 def last_day(definition: Definition, events: EventDays) -> date | None:

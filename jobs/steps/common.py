@@ -16,7 +16,7 @@ from jobs.lake import ops
 from jobs.lake.definitions import Definition
 from jobs.lake.runs import one_line
 from jobs.paths import Home
-from jobs.sources import Source, asked_source, load_sources
+from jobs.sources import Source, Sources, asked_source, load_sources
 
 
 class Defined(Protocol):
@@ -36,12 +36,12 @@ STALE = ("stale", "failed")
 _STALE_STAGING_S = 7 * 86_400
 
 
-def the_source(home: Home, name: str) -> tuple[Source, dict[str, Source]]:
+def the_source(home: Home, name: str) -> tuple[Source, Sources]:
     """The source ``name``, and all sources.
 
     Raises:
         UsageError: there is none of that name.
-        DefinitionError: the file of one of the sources is wrong.
+        DefinitionError: its file is wrong.
     """
     asked = asked_source(home, name)
     return asked, load_sources(home)

@@ -24,7 +24,7 @@ from jobs.lake.staleness import fingerprint
 from jobs.lake.types import spark_schema
 from jobs.paths import Home
 from jobs.quality import Audit, audit_matches, warm_up
-from jobs.sources import Source
+from jobs.sources import Source, Sources
 from jobs.steps.common import REPAIR_HORIZON, discard, record_failure, staging_folder
 from jobs.steps.detect import STEP, Work
 from jobs.steps.detect_history import with_histories
@@ -185,7 +185,7 @@ def _rates(home: Home, source: Source, days: Days) -> list[dict[str, Any]]:
 
 def _fingerprints_now(home: Home, source: Source, item: Work) -> dict[date, str]:
     """What the fingerprints are now: a day whose input or definition moved meanwhile is left to the next run."""
-    compiled, _ = load_patterns(home, {source.name: source}, only=item.compiled.pattern.name)
+    compiled, _ = load_patterns(home, Sources(source), only=item.compiled.pattern.name)
     if [c.definition.definition_hash for c in compiled] != [item.compiled.definition.definition_hash]:
         return {}
     now = EventDays.load(home, source.name)

@@ -32,7 +32,8 @@ from jobs.model_change.threshold_config import ThresholdConfig
 from jobs.paths import Home
 from jobs.quality import Audit, audit_models, warm_up
 from jobs.quality.alerts import audit_alerts
-from jobs.steps.common import discard, one_line, record_failure, staging_folder
+from jobs.sources import Sources
+from jobs.steps.common import REPAIR_HORIZON, discard, one_line, record_failure, staging_folder
 from jobs.steps.monitor import STEP, Replay, stretches
 from schemas.models import METRICS, STATE
 from schemas.table import Table
@@ -50,7 +51,8 @@ def run_work(
 ) -> None:
     """Run each model's days; add to ``result`` and ``failures``."""
     warm_up()
-    spark = spark_session(home, f"monitor {source_name} {days}")
+    long_running = max(len(item.fingerprints) for item in work) > REPAIR_HORIZON
+    spark = spark_session(home, f"monitor {source_name} {days}", long_running=long_running)
     audit = Audit(home)
     for item in work:
         name = item.model.definition.name
@@ -200,7 +202,7 @@ def _stage(spark: SparkSession, table: Table, rows: pa.Table, path: str) -> None
 def _fingerprints_now(home: Home, item: Replay) -> dict[date, str]:
     """What the fingerprints are now: a day whose input or definition moved meanwhile is left to the next run."""
     source, definition = item.model.source, item.model.definition
-    loaded, _ = load_models(home, {source.name: source}, only=item.model.config.name)
+    loaded, _ = load_models(home, Sources(source), only=item.model.config.name)
     if [m.definition.definition_hash for m in loaded] != [definition.definition_hash]:
         return {}
     now = EventDays.load(home, source.name)

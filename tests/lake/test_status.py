@@ -18,7 +18,7 @@ from tests.lake.test_staleness import D0, day, done, event_day, pattern
 @pytest.fixture
 def shown(home: Home, monkeypatch: pytest.MonkeyPatch) -> Home:
     """Two patterns over five days: one all done, one with something of everything."""
-    found = [pattern("good"), pattern("mixed")], ["broken pattern/x"]
+    found = [pattern("good"), pattern("mixed")], {"pattern/x"}, ["broken pattern/x"]
     monkeypatch.setattr(status, "_definitions", lambda home: found)
     ops.append(home, "event_days", [event_day(n) for n in range(4)], "r")
     ops.append(home, "event_days", [event_day(4, status="provisional")], "r")
@@ -72,6 +72,28 @@ def test_what_is_wrong_on_the_command_line_is_said(shown: Home, capsys: pytest.C
     assert "there is no definition 'pattern/none'" in capsys.readouterr().err
     assert main(["status", "2025-10-01"]) == 2
     assert "FROM needs TO" in capsys.readouterr().err
+
+
+def test_definitions_without_a_file_are_listed_as_they_were_last(
+    shown: Home, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, state, why in (
+        ("old", "retired", "retired, rows kept"), ("lost", "done", None), ("x", "failed", "no memory"),
+    ):  # fmt: skip
+        for n in (0, 1):
+            done(shown, pattern(name), n, state, reason=why)
+    lines = [" ".join(line.split()) for line in _lines(capsys)]
+    assert [line for line in lines if line.split()[0] in ("pattern/old", "pattern/lost", "pattern/x")] == [
+        "pattern/lost 2025-10-01 2025-10-03 2 done 6 its file is gone",
+        "pattern/old 2025-10-01 2025-10-03 2 retired 6 retired, rows kept",
+        "pattern/x 2025-10-01 2025-10-03 2 failed 6 its file cannot be read; no memory",
+    ]
+    assert "2 retired" in lines[-2]
+    only = _lines(capsys, "2025-10-02", "2025-10-03", "--definition", "pattern/old")
+    assert " ".join(only[1].split()) == "pattern/old 2025-10-02 2025-10-03 1 retired 3 retired, rows kept"
+    found = {(row["definition"], row["state"], row["why"]) for row in status.status_table(shown).to_pylist()}
+    assert ("pattern/old", "retired", "retired, rows kept") in found
+    assert ("pattern/lost", "done", "its file is gone") in found
 
 
 def test_files_dated_in_the_future_are_listed(shown: Home, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,55 @@
+"""One source file that is wrong: the sources beside it are ingested, computed, planned and shown as ever."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from jobs.__main__ import main
+from jobs.days import Days
+from jobs.errors import DefinitionError
+from jobs.lake.runs import new_run_id
+from jobs.paths import Home
+from jobs.steps.detect import detect
+from jobs.steps.ingest import ingest
+from jobs.steps.monitor import monitor
+from jobs.steps.range_plan import plan_range
+from tests.steps.history import SOURCE, configured, day, deliver, pattern, readings
+
+DAYS = Days(day(0), day(1))
+
+
+@pytest.fixture
+def lab(home: Home, monkeypatch: pytest.MonkeyPatch) -> Home:
+    """The source lab with a day of events, and a source ``bad`` whose file is wrong, with a pattern and a model."""
+    made = configured(home, near=pattern(), other=pattern().replace("source: lab", "source: bad"))
+    monkeypatch.setenv("CHAINLAKE_CONFIG", str(made.config))
+    (made.config / "sources" / "bad.yaml").write_text(SOURCE.replace("identity: unique", "identity: uniqe"))
+    model = made.config / "models" / "slope.yaml"
+    Path(model.parent, "slope_bad.yaml").write_text(model.read_text().replace("source: lab", "source: bad"))
+    deliver(made, {0: readings(0)})
+    return made
+
+
+def test_the_other_sources_go_on(lab: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    # Days before all events: the steps read every definition, and have nothing to do.
+    before = Days(day(-2), day(-1))
+    assert ingest(lab, "lab", before, run_id=new_run_id("ingest"))["files"] == 0
+    assert detect(lab, "lab", before, run_id=new_run_id("detect"))["patterns"] == 0
+    assert monitor(lab, "lab", before, run_id=new_run_id("monitor"))["models"] == 0
+    plan = plan_range(lab, DAYS)
+    assert [part.definition for app in plan.applications for part in app.parts] == ["pattern/near", "model/slope"]
+    assert [name for name, _ in plan.failures] == ["pattern/other", "model/slope_bad"]
+    assert main(["status"]) == 0
+    said = capsys.readouterr().out
+    assert "pattern/near" in said and "broken source/bad: " in said and "'uniqe' is not" in said
+    (note,) = [line for line in said.splitlines() if line.startswith("broken pattern/other")]
+    assert "other.sase:2: its source 'bad' cannot be used: " in note
+
+
+@pytest.mark.parametrize("step", [ingest, detect, monitor])
+def test_the_broken_one_fails_with_its_message(lab: Home, step: object) -> None:
+    with pytest.raises(DefinitionError, match="uniqe") as caught:
+        step(lab, "bad", DAYS, run_id="r")  # type: ignore[operator]
+    assert Path(str(caught.value.file)).name == "bad.yaml" and caught.value.line == 7
