@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -53,9 +54,14 @@ def ticks_of(column: pa.ChunkedArray | pa.Array, name: str) -> np.ndarray:
 def _whole_us(column: pa.ChunkedArray | pa.Array) -> np.ndarray:
     """Timestamps or dates in µs, rounded down; 0 for null."""
     if getattr(column.type, "unit", None) == "ns":  # a cast would round to zero, so up before 1970
-        return numpy_of(pc.fill_null(column.cast(pa.int64()), ZERO)) // 1000
+        return numpy_of(_filled(column.cast(pa.int64()), ZERO)) // 1000
     column = column.cast(pa.timestamp("us", tz=getattr(column.type, "tz", None)), safe=False)
-    return numpy_of(pc.fill_null(column.cast(pa.int64()), ZERO))
+    return numpy_of(_filled(column.cast(pa.int64()), ZERO))
+
+
+def _filled(column: pa.ChunkedArray | pa.Array, value: pa.Scalar) -> pa.ChunkedArray | pa.Array:
+    """The column with ``value`` for null; the same column, not copied, if it has none."""
+    return pc.fill_null(column, value) if column.null_count else column
 
 
 class Dataset:
@@ -88,49 +94,64 @@ class Dataset:
             if column not in events.column_names:
                 raise InputError(f"the events have no column {column}", key=column)
         ts = ticks_of(events["ts"], "ts")
-        names = sorted(set(types))
-        codes = _codes(events["type"], names)
-        wanted = codes >= 0
+        codes, self._codes_of = _type_codes(events["type"], sorted(set(types)))
+        wanted = np.zeros(len(ts), bool)
+        for code in self._codes_of.values():
+            wanted |= codes == code
         if lo is not None:
             wanted &= ts >= lo
         if hi is not None:
             wanted &= ts < hi
-        rows = np.arange(len(ts)) if wanted.all() else np.flatnonzero(wanted)
-        kept = ts[rows]
-        if by_id:
-            table = pa.table({"ts": int64_array(kept), "id": events["event_id"].take(int64_array(rows))})
-            rows = rows[numpy_of(pc.sort_indices(table, [("ts", "ascending"), ("id", "ascending")]))]
-        elif len(kept) and np.any(kept[1:] < kept[:-1]):
-            rows = rows[np.argsort(kept, kind="stable")]
-        #: row of the events table of each sorted row
-        self.rows = rows
-        self.ts = ts[rows]
-        self._types = codes[rows]
-        self._type_names = names
+        #: row of the events table of each sorted row; None if they are the same
+        self._picked: np.ndarray | None = None if wanted.all() else np.flatnonzero(wanted)
+        kept = self.pick(ts)
+        if not _is_sorted(kept) or by_id and not _ties_sorted(kept, events["event_id"], self._picked):
+            rows = np.arange(len(ts)) if self._picked is None else self._picked
+            if by_id:
+                table = pa.table({"ts": int64_array(kept), "id": events["event_id"].take(int64_array(rows))})
+                order = numpy_of(pc.sort_indices(table, [("ts", "ascending"), ("id", "ascending")]))
+            else:
+                order = np.argsort(kept, kind="stable")
+            self._picked = rows[order]
+            kept = ts[self._picked]
+        self.ts = kept
+        self._types = self.pick(codes)
         self.vocabulary: dict[str, int] = {}
         self.columns: dict[str, Value] = {"ts": Value(self.ts, None, "time" if strict else "number")}
-        self._in_order = len(rows) == len(ts) and bool(np.array_equal(rows, np.arange(len(ts))))
         self._load(events, sorted(set(attributes) - {"ts"}), set(words))
+
+    @cached_property
+    def rows(self) -> np.ndarray:
+        """The row of the events table of each sorted row."""
+        return np.arange(len(self.ts)) if self._picked is None else self._picked
+
+    def rows_of(self, sorted_rows: np.ndarray) -> np.ndarray:
+        """The rows of the events table of some sorted rows."""
+        return sorted_rows if self._picked is None else self._picked[sorted_rows]
+
+    def pick(self, values: np.ndarray) -> np.ndarray:
+        """A column of the events table, in the order of the sorted rows."""
+        return values if self._picked is None else values[self._picked]
 
     def of_type(self, name: str) -> np.ndarray:
         """The sorted rows of the events of this type."""
-        if name not in self._type_names:
+        if name not in self._codes_of:
             return np.zeros(0, np.int64)
-        return np.flatnonzero(self._types == self._type_names.index(name))
+        return np.flatnonzero(self._types == self._codes_of[name])
 
     def code(self, word: str) -> int:
         """The code of a string of the conditions; codes are ordered as the strings are."""
         return self.vocabulary[word]
 
     def _load(self, events: pa.Table, attributes: list[str], words: set[str]) -> None:
-        index = int64_array(self.rows)
+        index = None if self._picked is None else int64_array(self._picked)
         texts: dict[str, tuple[np.ndarray, list[str]]] = {}
         for attr in attributes:
             stored = "event_id" if attr == "id" else attr
             if stored not in events.column_names:
                 self.columns[attr] = NULL
                 continue
-            column = events[stored] if self._in_order else events[stored].take(index)
+            column = events[stored] if index is None else events[stored].take(index)
             kind = kind_of(column.type)
             if kind == "string":
                 texts[attr] = _encode(column)
@@ -144,6 +165,34 @@ class Dataset:
             recode = np.array([self.vocabulary[word] for word in found] + [-1], np.int64)
             valid = codes >= 0
             self.columns[attr] = Value(recode[codes], None if valid.all() else valid, "string")
+
+
+def _is_sorted(ts: np.ndarray) -> bool:
+    return not np.any(ts[1:] < ts[:-1])
+
+
+def _ties_sorted(ts: np.ndarray, ids: pa.ChunkedArray, picked: np.ndarray | None) -> bool:
+    """Whether events of one time follow each other in the order of their ids; ``ts`` is ascending."""
+    ties = np.flatnonzero(ts[1:] == ts[:-1])
+    if not len(ties):
+        return True
+    if pa.types.is_dictionary(ids.type):
+        ids = ids.cast(ids.type.value_type)
+    one, next_one = (ids.take(int64_array(at if picked is None else picked[at])) for at in (ties, ties + 1))
+    return bool(numpy_of(pc.fill_null(pc.less_equal(one, next_one), FALSE)).all())
+
+
+def _type_codes(column: pa.ChunkedArray, names: list[str]) -> tuple[np.ndarray, dict[str, int]]:
+    """A small whole number for each event's type, and the numbers of those of ``names`` that occur.
+
+    The codes of a dictionary are taken as they are: nothing is looked at row by row.
+    """
+    if column.num_chunks == 1 and pa.types.is_dictionary(column.type) and not column.null_count:
+        entries = column.chunk(0).dictionary.to_pylist()
+        if len(set(entries)) == len(entries):
+            found = {entry: code for code, entry in enumerate(entries)}
+            return numpy_of(column.chunk(0).indices), {name: found[name] for name in names if name in found}
+    return _codes(column, names), {name: code for code, name in enumerate(names)}
 
 
 def _codes(column: pa.ChunkedArray | pa.Array, names: list[str]) -> np.ndarray:
@@ -185,15 +234,15 @@ def _column(column: pa.ChunkedArray, kind: str) -> Value:
         return _lists(column)
     valid = None if column.null_count == 0 else numpy_of(pc.is_valid(column))
     if kind == "number" and not (pa.types.is_integer(column.type) and column.type != pa.uint64()):
-        filled = pc.fill_null(column.cast(pa.float64()), NAN)
+        filled = _filled(column.cast(pa.float64()), NAN)
         return Value(numpy_of(filled), None, kind)
     if kind == "bool":
-        return Value(numpy_of(pc.fill_null(column, FALSE)), valid, kind)
+        return Value(numpy_of(_filled(column, FALSE)), valid, kind)
     if kind == "time":
         return Value(_whole_us(column), valid, kind)
     if kind == "duration":
         column = column.cast(pa.duration("us"), safe=False)
-    return Value(numpy_of(pc.fill_null(column.cast(pa.int64()), ZERO)), valid, kind)
+    return Value(numpy_of(_filled(column.cast(pa.int64()), ZERO)), valid, kind)
 
 
 def _lists(column: pa.ChunkedArray) -> Value:
@@ -201,8 +250,8 @@ def _lists(column: pa.ChunkedArray) -> Value:
     if isinstance(array, pa.ChunkedArray):
         array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
     valid = None if array.null_count == 0 else numpy_of(array.is_valid())
-    lengths = numpy_of(pc.fill_null(pc.list_value_length(array).cast(pa.int64()), ZERO))
-    flat = numpy_of(pc.fill_null(pc.list_flatten(array).cast(pa.float64()), NAN))
+    lengths = numpy_of(_filled(pc.list_value_length(array).cast(pa.int64()), ZERO))
+    flat = numpy_of(_filled(pc.list_flatten(array).cast(pa.float64()), NAN))
     matrix = np.full((len(array), int(lengths.max(initial=0))), np.nan)
     matrix[np.arange(matrix.shape[1]) < lengths[:, None]] = flat
     return Value(Lists(matrix, lengths, np.arange(len(array))), valid, "list")

@@ -36,8 +36,8 @@ class Candidates:
         return self._columns[attr]
 
 
-#: Bound single events: their candidates and the position of each block row's event among them.
-Single = tuple[Candidates, np.ndarray]
+#: Bound single events: their candidates and the position of each block row's event among them (or all, as a slice).
+Single = tuple[Candidates, np.ndarray | slice]
 #: Bound sets of events: candidates, offsets (rows + 1), positions of all members.
 Members = tuple[Candidates, np.ndarray, np.ndarray]
 
@@ -74,6 +74,11 @@ class View:
         at: np.ndarray | None = None,
     ) -> None:
         self.data, self.n, self.singles, self.groups, self.parent, self.at = data, n, singles, groups, parent, at
+
+    @classmethod
+    def of_all(cls, data: Dataset, name: str, candidates: Candidates) -> View:
+        """One row for each candidate of one name, in their order."""
+        return cls(data, len(candidates), {name: (candidates, slice(None))}, {})
 
     def value(self, node: ast.Node) -> Value:
         """The value of ``node`` in every row."""

@@ -195,12 +195,10 @@ def candidates_of(
     found: dict[str, Candidates] = {}
     for name, clauses in routing(branch).items():
         candidates = Candidates(data, data.of_type(branch.types[name]))
-        keep = np.ones(len(candidates), bool)
-        everything = View(data, len(candidates), {name: (candidates, np.arange(len(candidates)))}, {})
-        for clause in clauses:
-            keep &= everything.holds(clause, frozenset())
+        tests = [View.of_all(data, name, candidates).holds(clause, frozenset()) for clause in clauses]
         if own is not None:
-            keep &= _may_be_owned(pattern, branch, name, candidates.ts, own)
+            tests.append(_may_be_owned(pattern, branch, name, candidates.ts, own))
+        keep = np.logical_and.reduce(tests) if tests else np.ones(1, bool)
         found[name] = candidates if keep.all() else Candidates(data, candidates.rows[keep])
     return found
 
@@ -259,7 +257,7 @@ def _batch(
     """Bound positions among ``candidates``, or rows of the events table where these are None, as a batch."""
 
     def rows(name: str, positions: np.ndarray) -> np.ndarray:
-        return positions if candidates is None else data.rows[candidates[name].rows[positions]]
+        return positions if candidates is None else data.rows_of(candidates[name].rows[positions])
 
     return MatchBatch(
         number,

@@ -54,11 +54,11 @@ def stated_rates(pattern: Pattern, key: str, rates: Iterable[Mapping[str, object
                 continue
             candidates = Candidates(data, data.of_type(branch.types[name]))
             keep = np.ones(len(candidates), bool)
-            everything = View(data, len(candidates), {name: (candidates, np.arange(len(candidates)))}, {})
+            everything = View.of_all(data, name, candidates)
             for clause in clauses:
                 if _attributes(clause) <= {key, "type"}:
                     keep &= everything.holds(clause, frozenset())
-            rate = float(counts[data.rows[candidates.rows[keep]]].sum())
+            rate = float(counts[data.rows_of(candidates.rows[keep])].sum())
             found[name] = max(rate, found.get(name, 0.0))
     return found
 

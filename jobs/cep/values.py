@@ -40,7 +40,7 @@ class Value(NamedTuple):
 NULL = Value(0, None, "null")
 
 
-def take(value: Value, index: np.ndarray) -> Value:
+def take(value: Value, index: np.ndarray | slice) -> Value:
     """``value`` at the rows ``index``."""
     if isinstance(value.values, np.ndarray):
         return Value(value.values[index], None if value.valid is None else value.valid[index], value.kind)

@@ -140,7 +140,7 @@ class _Group:
         keep = np.zeros(len(events), bool)
         for branch in pattern.branches:
             for candidates in candidates_of(pattern, branch, data, later).values():
-                keep[data.rows[candidates.rows]] = True
+                keep[data.rows_of(candidates.rows)] = True
         if not keep.all():
             events = events.filter(pa.array(keep))
             self.parts, self.rows = events.to_batches(), len(events)

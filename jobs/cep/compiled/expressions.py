@@ -200,7 +200,7 @@ class Expressions:
         if isinstance(node, ast.Ref):
             found = of.column(node.attr)
         else:
-            found = View(self.data, len(of), {name: (of, np.arange(len(of)))}, {}).value(node)
+            found = View.of_all(self.data, name, of).value(node)
         if found.kind == "list":
             raise NotCompilable("a list")
         if isinstance(found.values, np.ndarray) and found.values.dtype.kind == "O":
@@ -287,7 +287,7 @@ class Expressions:
         """A condition on one event within a clause on several: a column of truths."""
         name = next(iter(literal.plain))
         of = self.candidates[name]
-        view = View(self.data, len(of), {name: (of, np.arange(len(of)))}, {})
+        view = View.of_all(self.data, name, of)
         truth = np.broadcast_to(np.asarray(view.truth(literal), bool), (len(of),))
         return f"({self.slots.array(truth, ('truth', name, repr(literal)))}[{self.singles[name]}] != 0)"
 

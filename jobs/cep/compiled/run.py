@@ -53,7 +53,7 @@ class Compiled:
                 most = np.searchsorted(ts, ts + self.window, "right") - np.arange(len(ts))
                 if most.max(initial=0) > self.members:
                     raise NotCompilable("several repeated events, and more of one in a window than kleene_members")
-        if len(self.data.rows) >= 2**31 - 1:
+        if len(self.data.ts) >= 2**31 - 1:
             raise NotCompilable("more than 2^31 events at once")
         skips = choose_skips(self.plan, self.data, self.candidates, self.window)
         made = Generator(
@@ -100,7 +100,7 @@ class Compiled:
             numbers[place(name)] = value
         for name, table in output.maps.items():
             rows = self.candidates[name].rows
-            shorts[place(table)] = (np.arange(len(rows)) if positions else self.data.rows[rows]).astype(np.int32)
+            shorts[place(table)] = (np.arange(len(rows)) if positions else self.data.rows_of(rows)).astype(np.int32)
         constants = np.array(slots.float_constants, np.float64)
         shared = np.zeros(slots.states, np.int64)
         while True:

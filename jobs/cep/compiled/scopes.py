@@ -67,7 +67,7 @@ class Scopes:
         one, other = self.make.candidates[bound], self.make.candidates[name]
 
         def make() -> np.ndarray:
-            places = np.full(len(one.data.rows), -1, np.int32)
+            places = np.full(len(one.data.ts), -1, np.int32)
             places[other.rows] = np.arange(len(other), dtype=np.int32)
             return places[one.rows]
 

@@ -158,7 +158,7 @@ def _values(node: ast.Node, name: str, data: Dataset, candidates: Mapping[str, C
     of = candidates[name]
     if isinstance(node, ast.Ref):
         return of.column(node.attr)
-    return View(data, len(of), {name: (of, np.arange(len(of)))}, {}).value(node)
+    return View.of_all(data, name, of).value(node)
 
 
 def _bound_values(node: ast.Node, data: Dataset, candidates: Mapping[str, Candidates]) -> np.ndarray | None:
