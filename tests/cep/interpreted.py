@@ -40,7 +40,8 @@ def no_compiler() -> Iterator[None]:
 
 @contextmanager
 def always_by_value() -> Iterator[None]:
-    """Within it, every clause that a loop can skip by is skipped by."""
+    """Within it, every clause that a loop can skip by is skipped by, and every step that can have lists has them."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("jobs.cep.compiled.skip.TEST", 1e9)
+        patch.setattr("jobs.cep.compiled.skip.LISTED", 0.0)
         yield

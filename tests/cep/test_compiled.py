@@ -14,7 +14,7 @@ import pytest
 
 from jobs.cep import Statistics, compile_pattern, find, functions, match
 from jobs.cep.compiled import machine
-from jobs.cep.compiled.skip import sorted_stretches
+from jobs.cep.compiled.stretches import sorted_stretches
 from jobs.cep.explain import choose, explain
 from jobs.cep.library import as_dicts
 from jobs.cep.values import absolute

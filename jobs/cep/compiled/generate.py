@@ -55,6 +55,7 @@ class Generator:
         window: in ticks.
         by_start: whether matches decide at start + window.
         skips: step number to the value test that its loop skips by.
+        lists: step number to that of an earlier one: the candidates that pass are listed once per event of that one.
         members: largest number of members of a set.
     """
 
@@ -66,14 +67,18 @@ class Generator:
         window: int,
         by_start: bool,
         skips: Mapping[int, Skip],
+        lists: Mapping[int, int],
         members: int,
     ) -> None:
-        self.plan, self.candidates, self.by_start, self.skips = plan, candidates, by_start, skips
+        self.plan, self.candidates, self.by_start = plan, candidates, by_start
+        self.skips, self.lists = skips, lists
         self.slots = Slots()
         self.make = Expressions(self.slots, data, candidates)
         self.scopes = Scopes(plan.branch, window, self.make)
         self.out = Writer()
         self.places: list[tuple[str, str]] = []
+        self.kept: list[str] = []
+        self._body: list[str] = []
         self.window = self.slots.number(window, "window")
         self.capacity = self.slots.number(0, "capacity")
         self.flat_capacity = self.slots.number(0, "flat")
@@ -88,7 +93,7 @@ class Generator:
         head = Writer()
         head.put(*self.slots.header)
         head.put("n = 0", "E = 0", "EN = 0", "EP = 0", "T = 0", f"resume = st[{state.STATUS}]")
-        head.put(*(f"{self._written(name)} = 0" for name in self.output.offsets))
+        head.put(*(f"{self._written(name)} = 0" for name in self.output.offsets), *self.kept)
         tail = Writer()
         self._return(tail, state.DONE)
         return "\n".join(["def kernel(F, I, B, J, kf, ki, st):", *head.lines, *body, *tail.lines]) + "\n"
@@ -132,32 +137,77 @@ class Generator:
             self._level(number + 1)
 
     def _events(self, step: Step, number: int) -> None:
-        out, make, name, skip = self.out, self.make, step.name, self.skips.get(number)
+        out, make, name = self.out, self.make, step.name
+        skip, listed = self.skips.get(number), number in self.lists
         p, q, lo, hi = (f"{letter}{number}" for letter in ("p", "q", "lo", "hi"))
-        size = self.slots.number(len(self.candidates[name]), ("size", name))
         if number:
             self.scopes.code(name, step.scope, lo, hi, out)
             out.put(f"if {hi} <= {lo}:", "    continue")
         else:
-            out.put(f"{lo} = 0", f"{hi} = {size}")
+            out.put(f"{lo} = 0", f"{hi} = {self._size(name)}")
         apart = self.apart_from(step.scope, name)
         place = self.slots.state()
-        self.places.append((place, f"g{number}" if skip else q))
+        self.places.append((place, f"g{number}" if skip or listed else q))
         out.open("if resume != 0:")
-        out.put(f"{p} = {place}", *([f"b{number} = {p} >> {skip.shift_of(self.slots)}", "T -= 1"] if skip else []))
+        out.put(f"{p} = {place}")
+        if skip and not listed:
+            out.put(f"b{number} = {p} >> {skip.shift_of(self.slots)}", "T -= 1")
         out.close()
         out.open("else:")
         out.put(f"E += {hi} - {lo}")
         for x in apart:
             out.put(f"if {x} >= {lo} and {x} < {hi}:", "    E -= 1")
+        if listed:
+            self._list(step, number)
+            out.put(f"{p} = 0")
+        else:
+            self._from(number, lo, hi)
+        out.close()
+        closed = out.depth
+        if listed:
+            out.open(f"while {p} < m{number}:")
+            out.put(f"g{number} = {p}", f"{p} += 1", f"{q} = {self._members(name)}[g{number}]")
+            out.put(f"if {q} < {lo} or {q} >= {hi}:", "    continue")
+            make.singles[name] = q
+        else:
+            self._scan(step, number, lo, hi)
+        self.scopes.bind(name, q, q)
+        for x in apart:
+            out.put(f"if {q} == {x}:", "    continue")
+        if not listed:
+            out.lines += self._body
+        if number < len(self.plan.steps) - 1:
+            # Looked up once for all that is found below; the writes of matches would make the compiler read it again.
+            out.put(f"r{number} = {self.output.maps[name]}[{q}]", f"x{number} = {self.scopes.ticks(name)}[{q}]")
+            self.scopes.moments[name] = f"x{number}"
+        for other, key in self.lists.items():
+            if key == number:
+                out.put("if resume == 0:", f"    v{other} = 0")
+        self.enter(step, number)
+        if skip and not listed:
+            self._next_stretch(number, closed, skip)
+        out.depth = closed
+
+    def _size(self, name: str) -> str:
+        return self.slots.number(len(self.candidates[name]), ("size", name))
+
+    def _members(self, name: str) -> str:
+        return self.slots.later("j", lambda: np.zeros(len(self.candidates[name]), np.int32), ("list", name))
+
+    def _from(self, number: int, lo: str, hi: str) -> None:
+        """Begin with the candidate ``lo``, or with its stretch."""
+        skip = self.skips.get(number)
         if skip:
             shift = skip.shift_of(self.slots)
-            out.put(f"b{number} = {lo} >> {shift}", f"{p} = b{number} << {shift}")
+            self.out.put(f"b{number} = {lo} >> {shift}", f"p{number} = b{number} << {shift}")
         else:
-            out.put(f"{p} = {lo}", f"T += {hi} - {lo}")
-        out.close()
+            self.out.put(f"p{number} = {lo}", f"T += {hi} - {lo}")
+
+    def _scan(self, step: Step, number: int, lo: str, hi: str) -> None:
+        """Open the loop over the candidates from ``lo`` to ``hi``; the tests of its clauses are left in ``_body``."""
+        out, make, name, skip = self.out, self.make, step.name, self.skips.get(number)
+        p, q = f"p{number}", f"q{number}"
         make.singles[name] = q
-        self.scopes.bind(name, q, q)
         prelude, body = Writer(), Writer()
         prelude.depth, body.depth = out.depth, out.depth + (2 if skip else 1)
         make.loop_over(name, prelude)
@@ -170,22 +220,40 @@ class Generator:
         out.lines += prelude.lines
         if valid is not None:
             out.put(f"if not {valid}:", "    continue")
-        closed = out.depth
         if skip:
-            skip.open_loop(self.slots, make, out, number, size, value)
+            skip.open_loop(self.slots, make, out, number, hi, self._size(name), value)
+            out.put(f"if {q} < {lo} or {q} >= {hi}:", "    continue")
         else:
             out.open(f"while {p} < {hi}:")
             out.put(f"{q} = {p}", f"{p} += 1")
+        self._body = body.lines
+
+    def _next_stretch(self, number: int, closed: int, skip: Skip) -> None:
+        self.out.depth = closed + 1
+        self.out.put(f"b{number} += 1", f"p{number} = b{number} << {skip.shift_of(self.slots)}")
+
+    def _list(self, step: Step, number: int) -> None:
+        """List the candidates that pass, as far as the names up to the key of the list say, if it is not made yet."""
+        out, name, skip = self.out, step.name, self.skips.get(number)
+        bound = frozenset(self.plan.order[: self.lists[number] + 1])
+        lo, hi, made, size = (f"{letter}{number}" for letter in ("first", "last", "v", "m"))
+        for value in (made, size):
+            place = self.slots.state()
+            self.places.append((place, value))
+            self.kept.append(f"{value} = {place}")
+        out.open(f"if {made} == 0:")
+        self.scopes.among(bound).code(name, step.scope.among(bound), lo, hi, out)
+        out.put(f"{size} = 0", f"{made} = 1")
+        out.open(f"if {hi} > {lo}:")
+        self._from(number, lo, hi)
+        closed = out.depth
+        self._scan(step, number, lo, hi)
+        out.lines += self._body
+        out.put(f"{self._members(name)}[{size}] = q{number}", f"{size} += 1")
         if skip:
-            out.put(f"if {q} < {lo} or {q} >= {hi}:", "    continue")
-        for x in apart:
-            out.put(f"if {q} == {x}:", "    continue")
-        out.lines += body.lines
-        self.enter(step, number)
-        if skip:
-            out.depth = closed + 1
-            out.put(f"b{number} += 1", f"{p} = b{number} << {skip.shift_of(self.slots)}")
+            self._next_stretch(number, closed, skip)
         out.depth = closed
+        out.close(2)
 
     def apart_from(self, scope: Scope, name: str) -> list[str]:
         """Locals with the positions, among the candidates of ``name``, of single events that it must differ from."""
@@ -298,7 +366,9 @@ class Generator:
         for name in self.plan.order:
             rows, table = self.output.rows[name], self.output.maps[name]
             if name not in kleene:
-                out.put(f"{rows}[n] = {table}[{self.make.singles[name]}]")
+                early = name in self.scopes.moments
+                found = f"r{self.plan.order.index(name)}" if early else f"{table}[{self.make.singles[name]}]"
+                out.put(f"{rows}[n] = {found}")
                 continue
             group, written, number = self.make.groups[name], self._written(name), self.make.fresh()
             out.put(f"{number} = 0")

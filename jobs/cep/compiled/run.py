@@ -55,9 +55,9 @@ class Compiled:
                     raise NotCompilable("several repeated events, and more of one in a window than kleene_members")
         if len(self.data.ts) >= 2**31 - 1:
             raise NotCompilable("more than 2^31 events at once")
-        skips = choose_skips(self.plan, self.data, self.candidates, self.window)
+        skips, lists = choose_skips(self.plan, self.data, self.candidates, self.window)
         made = Generator(
-            self.plan, self.data, self.candidates, self.window, self.by_start, skips, self.members
+            self.plan, self.data, self.candidates, self.window, self.by_start, skips, lists, self.members
         )
         return made, made.source()
 

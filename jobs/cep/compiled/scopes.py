@@ -30,10 +30,20 @@ class Scopes:
         #: bound name to the code of the position of its first and last event
         self.first: dict[str, str] = {}
         self.last: dict[str, str] = {}
+        #: bound name to the local that holds the time of its single event, where there is one
+        self.moments: dict[str, str] = {}
 
     def bind(self, name: str, first: str, last: str) -> None:
         """From now on ``name`` is bound."""
         self.first[name], self.last[name] = first, last
+
+    def among(self, names: frozenset[str]) -> Scopes:
+        """The same while only ``names`` are bound."""
+        found = Scopes(self.branch, self.window, self.make)
+        for name in self.first:
+            if name in names:
+                found.bind(name, self.first[name], self.last[name])
+        return found
 
     def code(self, name: str, scope: Scope, lo: str, hi: str, out: Writer) -> None:
         """Statements that set ``lo`` and ``hi`` to the bounds of ``name``'s candidates in scope and in window."""
@@ -54,9 +64,8 @@ class Scopes:
         """Statements that set ``result`` to the smallest (``first``) or largest (``last``) bound time."""
         names = self._first_of(self.first) if which == "first" else self._last_of(self.last)
         places = self.first if which == "first" else self.last
-        self._extreme(
-            result, [f"{self.ticks(name)}[{places[name]}]" for name in names], "<" if which == "first" else ">", out
-        )
+        times = [self.moments.get(name) or f"{self.ticks(name)}[{places[name]}]" for name in names]
+        self._extreme(result, times, "<" if which == "first" else ">", out)
 
     def ticks(self, name: str) -> str:
         """The array of times of a name's candidates."""

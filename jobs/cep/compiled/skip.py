@@ -17,6 +17,7 @@ from jobs.cep import ast
 from jobs.cep.columns import Dataset
 from jobs.cep.compiled.expressions import Expressions, Writer
 from jobs.cep.compiled.slots import Slots
+from jobs.cep.compiled.stretches import sorted_stretches
 from jobs.cep.evaluate import Candidates, View
 from jobs.cep.normal_form import Branch, Clause
 from jobs.cep.plan import Plan, Step
@@ -24,6 +25,10 @@ from jobs.cep.values import Value
 
 #: Seconds: one candidate tested in order, one look into a stretch, one passing candidate, one candidate sorted.
 TEST, LOOK, PASS, SORT = 1.2e-9, 5e-9, 1.5e-9, 25e-9
+#: Visits per list from which one pays.
+LISTED = 1.5
+#: The share of candidates that pass a condition of which nothing is known.
+GUESS = 0.3
 #: Values drawn to estimate how many candidates pass.
 DRAWN = 256
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
@@ -60,14 +65,16 @@ class Skip:
         """The constant that holds the shift."""
         return slots.number(self.shift, ("shift", self.name, repr(self.candidate), self.op))
 
-    def open_loop(self, slots: Slots, make: Expressions, out: Writer, number: int, size: str, value: str) -> None:
+    def open_loop(
+        self, slots: Slots, make: Expressions, out: Writer, number: int, hi: str, size: str, value: str
+    ) -> None:
         """The two loops, over stretches and over what passes in them; ``q`` is the candidate's position."""
         key = (self.name, repr(self.candidate), self.op)
         kind = "f" if self.values.dtype.kind == "f" else "i"
         ordered = slots.later(kind, lambda: self.stretches[0], ("sorted", key))
         permuted = slots.later("j", lambda: self.stretches[1], ("places", key))
         p, b, e, shift = f"p{number}", f"b{number}", f"e{number}", self.shift_of(slots)
-        out.open(f"while ({b} << {shift}) < hi{number}:")
+        out.open(f"while ({b} << {shift}) < {hi}:")
         out.put(f"{e} = ({b} + 1) << {shift}", f"if {e} > {size}:", f"    {e} = {size}")
         if self.op == "=":
             low, high, middle = make.fresh(), make.fresh(), make.fresh()
@@ -83,36 +90,70 @@ class Skip:
         out.put(f"g{number} = {p}", f"{p} += 1", "T += 1", f"q{number} = {permuted}[g{number}]")
 
 
-def sorted_stretches(values: np.ndarray, shift: int, descending: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Stretches of ``values`` sorted, NaN last, and where each value stood (int32)."""
-    # The bitwise complement reverses the order of whole numbers without overflow.
-    keys = (-values if values.dtype.kind == "f" else ~values) if descending else values
-    whole = len(values) >> shift << shift
-    order = np.argsort(keys[:whole].reshape(-1, 1 << shift), axis=1)
-    order += np.arange(0, whole, 1 << shift)[:, None]
-    places = np.concatenate([order.ravel(), np.argsort(keys[whole:]) + whole])
-    return values[places], places.astype(np.int32)
+def choose_skips(
+    plan: Plan, data: Dataset, candidates: Mapping[str, Candidates], window: int
+) -> tuple[dict[int, Skip], dict[int, int]]:
+    """For which steps of ``plan`` skipping by value and lists are estimated to pay.
 
+    A step whose conditions look at some of the bound names only finds the same candidates, but for the window, for all
+    bindings of the others: where it is entered often per event of the last of these names, they are listed once.
 
-def choose_skips(plan: Plan, data: Dataset, candidates: Mapping[str, Candidates], window: int) -> dict[int, Skip]:
-    """The steps of ``plan`` for which skipping by value is estimated to pay, and by which clause."""
-    found = {}
+    Returns:
+        step number to the value test of its loop; step number to that of the step whose event a list belongs to.
+    """
+    skips: dict[int, Skip] = {}
+    lists: dict[int, int] = {}
+    order = list(plan.order)
     bound: list[str] = []
-    visits = 1.0
+    #: bindings that enter each step
+    entered = [1.0]
     for number, step in enumerate(plan.steps):
+        visits, key = entered[number], number - 1
+        if number and step.clauses and not step.kleene:
+            named = frozenset[str]().union(*(clause.names for clause in step.clauses)) - {step.name}
+            key = max((order.index(name) for name in named), default=key)
+            if entered[key + 1] and visits > LISTED * entered[key + 1]:
+                lists[number], visits = key, entered[key + 1]
         scope = _scope_size(plan.branch, step.name, bound, candidates, window)
         if number and not step.kleene and visits and len(candidates[step.name]):
+            seen = bound[: key + 1] if number in lists else bound
+            size = _scope_size(plan.branch, step.name, seen, candidates, window)
             options = [
                 option
                 for clause in step.clauses
-                if (option := _option(step, clause, data, candidates, bound, scope, visits)) is not None
+                if (option := _option(step, clause, data, candidates, seen, size, visits)) is not None
             ]
             if options:
-                found[number] = min(options, key=lambda option: option[0])[1]
-        # Shares of clauses are not known here; a third each is a guess that only says whether sorting can pay.
-        visits *= scope * 0.3 ** len(step.clauses)
+                skips[number] = min(options, key=lambda option: option[0])[1]
+        passing = 1.0
+        for clause in step.clauses:
+            passing *= _passing(step, clause, data, candidates)
+        entered.append(entered[number] * scope * passing)
         bound.append(step.name)
-    return found
+    return skips, lists
+
+
+def _passing(step: Step, clause: Clause, data: Dataset, candidates: Mapping[str, Candidates]) -> float:
+    """About which share of a step's candidates passes a clause; a guess where it is no comparison with one name."""
+    compared = _comparison(step.name, clause)
+    if compared is None:
+        return GUESS
+    op, mine, other = compared
+    value, bound = _values(mine, step.name, data, candidates), _bound_values(other, data, candidates)
+    if bound is None or not isinstance(value.values, np.ndarray):
+        return GUESS
+    return _share(op, value.values, bound)
+
+
+def _comparison(name: str, clause: Clause) -> tuple[str, ast.Node, ast.Node] | None:
+    """``op``, the side of ``name`` and the other side of a clause that is one comparison of these."""
+    match clause.literals:
+        case (ast.Compare(op, left, right),) if op in _MIRRORED and not clause.aggregated:
+            if left.names == {name} and name not in right.names:
+                return op, left, right
+            if right.names == {name} and name not in left.names:
+                return _MIRRORED[op], right, left
+    return None
 
 
 def _option(
@@ -125,17 +166,10 @@ def _option(
     visits: float,
 ) -> tuple[float, Skip] | None:
     """The cost of skipping by ``clause``, or None if it cannot be or does not pay."""
-    match clause.literals:
-        case (ast.Compare(op, left, right),) if op in _MIRRORED and not clause.aggregated:
-            pass
-        case _:
-            return None
-    if left.names == {step.name} and step.name not in right.names:
-        mine, other = left, right
-    elif right.names == {step.name} and step.name not in left.names:
-        mine, other, op = right, left, _MIRRORED[op]
-    else:
+    comparison = _comparison(step.name, clause)
+    if comparison is None:
         return None
+    op, mine, other = comparison
     value = _values(mine, step.name, data, candidates)
     if not isinstance(value.values, np.ndarray) or value.valid is not None or value.values.dtype.kind not in "fi":
         return None
@@ -145,7 +179,7 @@ def _option(
     if code.dtype not in "fi" or code.kind != value.kind:
         return None
     compared = _bound_values(other, data, candidates)
-    share = 0.3 if compared is None else _share(op, value.values, compared)
+    share = GUESS if compared is None else _share(op, value.values, compared)
     shift = max(3, min(16, round(log2(sqrt(max(scope, 1.0) * LOOK / (max(share, 1e-3) * PASS))))))
     stretches = scope / (1 << shift) + 1.0
     price = stretches * LOOK + share * (scope + (1 << shift)) * PASS + SORT * len(value.values) / visits
@@ -177,7 +211,7 @@ def _share(op: str, values: np.ndarray, compared: np.ndarray) -> float:
     passing = {
         "<": below, "<=": through, "=": through - below, ">": len(mine) - through, ">=": len(mine) - below,
     }[op]  # fmt: skip
-    return float(passing.mean()) / len(mine) if len(others) else 0.0
+    return float(passing.mean()) / len(mine) if len(mine) and len(others) else 0.0
 
 
 def _scope_size(
