@@ -70,13 +70,16 @@ def run(seed: int, *, machine_code: bool = False, by_value: bool = False) -> Out
             found.with_matches += bool(wanted)
             for order in (None, pick.shuffled(names)):
                 counts = {}
+                orders = None
                 for backend in ("numpy", "compiled"):
                     statistics = Statistics()
                     batches = find(
-                        pattern, table, order=order, backend=backend, block_rows=pick.one((1, 2, 5, 1000)),
-                        statistics=statistics,
+                        pattern, table, order=order, orders=orders, backend=backend,
+                        block_rows=pick.one((1, 2, 5, 1000)), statistics=statistics,
                     )  # fmt: skip
                     matches = canonical(m for batch in batches for m in as_dicts(pattern, batch, ids))
+                    # Each backend would choose an order of its own, and counts belong to an order.
+                    orders = statistics.order
                     counts[backend] = (
                         statistics.evaluations, statistics.evaluations_neg, statistics.evaluations_pre
                     )  # fmt: skip

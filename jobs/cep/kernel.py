@@ -22,6 +22,7 @@ from jobs.cep.order import choose_order, given_order
 from jobs.cep.pattern import Pattern
 from jobs.cep.plan import make_plan, routing
 from jobs.cep.search import Search, Statistics
+from jobs.cep.seconds import best_order
 from jobs.cep.selectivity import measure, upper_bound
 from jobs.errors import InputError, LimitExceeded, UsageError
 
@@ -78,7 +79,7 @@ def find(
         order: binding order of the positive names; default: by rates, or as ``by`` says.
         orders: the same for each branch by itself.
         rates: events per name in any common unit; default: the front matter's.
-        by: without order and rates: ``cost`` takes the order of the lowest estimated cost (jobs.cep.cost),
+        by: without order and rates: ``cost`` takes the order of the fewest estimated seconds (jobs.cep.seconds),
             ``frequency`` the rarest name first.
         backend: ``numpy``; ``compiled``, which falls back on NumPy where there is no code for a condition; or ``auto``,
             the one that is estimated to be done first. Both give the same matches and counts; ``statistics`` says
@@ -111,7 +112,7 @@ def find(
         candidates = candidates_of(pattern, branch, data, own)
         all_candidates.append(candidates)
         given = order if orders is None else orders[number]
-        chosen, model = order_of(pattern, branch, data, candidates, given, rates, by, statistics)
+        chosen, model = order_of(pattern, branch, data, candidates, given, rates, by, statistics, backend)
         statistics.order.append(chosen)
         if model is None and backend == "auto":
             model = upper_bound(branch, candidates, pattern.window_us)
@@ -228,6 +229,7 @@ def order_of(
     rates: Mapping[str, float] | None,
     by: str,
     statistics: Statistics,
+    backend: str = "auto",
 ) -> tuple[tuple[str, ...], Model | None]:
     """The binding order of a branch, as ``find`` takes it, and the cost model if it came from one.
 
@@ -246,7 +248,7 @@ def order_of(
     if by == "cost":
         statistics.how = "estimated"
         model = measure(branch, data, candidates, pattern.window_us)
-        return model.best(), model
+        return best_order(model, backend), model
     statistics.how = "measured"
     return choose_order(branch, {name: float(len(candidates[name])) for name in branch.positive}), None
 

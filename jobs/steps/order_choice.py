@@ -25,6 +25,7 @@ from jobs.cep.order import choose_order
 from jobs.cep.partition import name_sql
 from jobs.cep.pattern import Pattern
 from jobs.cep.rates import stated_rates
+from jobs.cep.seconds import best_order
 from jobs.cep.selectivity import pass_rates
 from jobs.cep.slices import Counts, Estimate, Slice
 from jobs.lake import ops
@@ -110,7 +111,7 @@ def choose_plan(
         stated["declared"] = declared
         orders = tuple(choose_order(branch, declared) for branch in pattern.branches)
     else:
-        orders = tuple(model.best() for model in models)
+        orders = tuple(best_order(model, "auto") for model in models)
     return Plan(
         "declared" if by_rates else "estimated",
         orders,

@@ -74,14 +74,16 @@ def both(query: str, events: pa.Table, **how: Any) -> list[str]:
     pattern = compile_pattern(query, columns=columns, strict_units=False)
     ids = events["event_id"].to_pylist()
     found = []
+    orders = None
     for backend in ("numpy", "compiled"):
         statistics = Statistics()
-        batches = find(pattern, events, backend=backend, statistics=statistics, **how)
+        batches = find(pattern, events, backend=backend, orders=orders, statistics=statistics, **how)
         matches = sorted(
             " ".join(value if isinstance(value, str) else "+".join(value) for value in m.values())
             for batch in batches for m in as_dicts(pattern, batch, ids)
         )  # fmt: skip
         assert [name for name, _ in statistics.backends] == [backend] * len(pattern.branches)
+        orders = statistics.order  # each backend would choose its own, and counts belong to an order
         found.append((matches, statistics.evaluations, statistics.evaluations_neg, statistics.evaluations_pre))
     assert found[0] == found[1]
     return found[0][0]

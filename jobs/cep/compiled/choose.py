@@ -8,10 +8,9 @@ from jobs.cep.compiled import machine
 from jobs.cep.compiled.expressions import NotCompilable
 from jobs.cep.compiled.run import Compiled
 from jobs.cep.cost import Model
+from jobs.cep.seconds import compiled_seconds, numpy_seconds
 
 BACKENDS = ("auto", "numpy", "compiled")
-#: Seconds per evaluation.
-NUMPY_EVALUATION, COMPILED_EVALUATION = 1 / 20e6, 1 / 500e6
 #: Seconds: Numba imported, a kernel compiled, a kernel read from disk.
 IMPORT, COMPILE, READ = 0.8, 1.5, 0.03
 
@@ -41,12 +40,14 @@ def decide(wanted: str, compiled: Compiled, model: Model | None) -> Decision:
     """
     if wanted == "numpy":
         return Decision("numpy", "as asked for")
-    evaluations = seconds = 0.0
+    evaluations = by_numpy = by_machine = 0.0
     if wanted == "auto":
-        evaluations = 0.0 if model is None else model.evaluations(compiled.plan.order)
-        seconds = evaluations * NUMPY_EVALUATION
+        if model is not None:
+            order = compiled.plan.order
+            evaluations = model.evaluations(order)
+            by_numpy, by_machine = numpy_seconds(model, order), compiled_seconds(model, order)
         start = READ if machine.loaded() else IMPORT + READ
-        if seconds <= start + evaluations * COMPILED_EVALUATION:
+        if by_numpy <= start + by_machine:
             return Decision("numpy", f"about {evaluations:,.0f} evaluations are done before machine code is ready")
     try:
         source = compiled.source
@@ -55,7 +56,7 @@ def decide(wanted: str, compiled: Compiled, model: Model | None) -> Decision:
     if wanted == "compiled":
         return Decision("compiled", "as asked for", compiled)
     ready = (0.0 if machine.loaded() else IMPORT) + (READ if machine.known(source) else COMPILE)
-    if seconds <= ready + evaluations * COMPILED_EVALUATION:
+    if by_numpy <= ready + by_machine:
         return Decision("numpy", f"about {evaluations:,.0f} evaluations are done before machine code is ready")
     by_value = f", by value: {', '.join(compiled.skips)}" if compiled.skips else ""
     return Decision("compiled", f"about {evaluations:,.0f} evaluations{by_value}", compiled)

@@ -6,7 +6,7 @@ its first: the search pays one look per stretch and one per passing candidate, n
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import log2, sqrt
@@ -24,7 +24,7 @@ from jobs.cep.plan import Plan, Step
 from jobs.cep.values import Value
 
 #: Seconds: one candidate tested in order, one look into a stretch, one passing candidate, one candidate sorted.
-TEST, LOOK, PASS, SORT = 1.2e-9, 5e-9, 1.5e-9, 25e-9
+TEST, LOOK, PASS, SORT = 1.2e-9, 5e-9, 1.5e-9, 12e-9
 #: Visits per list from which one pays.
 LISTED = 1.5
 #: The share of candidates that pass a condition of which nothing is known.
@@ -110,8 +110,7 @@ def choose_skips(
     for number, step in enumerate(plan.steps):
         visits, key = entered[number], number - 1
         if number and step.clauses and not step.kleene:
-            named = frozenset[str]().union(*(clause.names for clause in step.clauses)) - {step.name}
-            key = max((order.index(name) for name in named), default=key)
+            key = list_key(order, number, step.clauses)
             if entered[key + 1] and visits > LISTED * entered[key + 1]:
                 lists[number], visits = key, entered[key + 1]
         scope = _scope_size(plan.branch, step.name, bound, candidates, window)
@@ -133,9 +132,31 @@ def choose_skips(
     return skips, lists
 
 
+def by_value(scope: float, share: float, visits: float, size: float) -> tuple[float, int]:
+    """Seconds per visit of a loop, and how long its stretches are if it skips by value: the shift, or 0 if it does not.
+
+    Args:
+        scope: candidates in scope.
+        share: of them that pass the comparison.
+        visits: how often the loop is entered.
+        size: candidates that were to be sorted.
+    """
+    in_order = scope * TEST
+    shift = max(3, min(16, round(log2(sqrt(max(scope, 1.0) * LOOK / (max(share, 1e-3) * PASS))))))
+    stretches = scope / (1 << shift) + 1.0
+    price = stretches * LOOK + share * (scope + (1 << shift)) * PASS + SORT * size / max(visits, 1.0)
+    return (price, shift) if price < 0.8 * in_order else (in_order, 0)
+
+
+def list_key(order: Sequence[str], number: int, clauses: Sequence[Clause]) -> int:
+    """The step of the last name, before that of step ``number``, that its clauses look at."""
+    named = frozenset[str]().union(*(clause.names for clause in clauses)) - {order[number]}
+    return max((order.index(name) for name in named), default=number - 1)
+
+
 def _passing(step: Step, clause: Clause, data: Dataset, candidates: Mapping[str, Candidates]) -> float:
     """About which share of a step's candidates passes a clause; a guess where it is no comparison with one name."""
-    compared = _comparison(step.name, clause)
+    compared = comparison(step.name, clause)
     if compared is None:
         return GUESS
     op, mine, other = compared
@@ -145,7 +166,7 @@ def _passing(step: Step, clause: Clause, data: Dataset, candidates: Mapping[str,
     return _share(op, value.values, bound)
 
 
-def _comparison(name: str, clause: Clause) -> tuple[str, ast.Node, ast.Node] | None:
+def comparison(name: str, clause: Clause) -> tuple[str, ast.Node, ast.Node] | None:
     """``op``, the side of ``name`` and the other side of a clause that is one comparison of these."""
     match clause.literals:
         case (ast.Compare(op, left, right),) if op in _MIRRORED and not clause.aggregated:
@@ -166,10 +187,10 @@ def _option(
     visits: float,
 ) -> tuple[float, Skip] | None:
     """The cost of skipping by ``clause``, or None if it cannot be or does not pay."""
-    comparison = _comparison(step.name, clause)
-    if comparison is None:
+    compared_by = comparison(step.name, clause)
+    if compared_by is None:
         return None
-    op, mine, other = comparison
+    op, mine, other = compared_by
     value = _values(mine, step.name, data, candidates)
     if not isinstance(value.values, np.ndarray) or value.valid is not None or value.values.dtype.kind not in "fi":
         return None
@@ -180,10 +201,8 @@ def _option(
         return None
     compared = _bound_values(other, data, candidates)
     share = GUESS if compared is None else _share(op, value.values, compared)
-    shift = max(3, min(16, round(log2(sqrt(max(scope, 1.0) * LOOK / (max(share, 1e-3) * PASS))))))
-    stretches = scope / (1 << shift) + 1.0
-    price = stretches * LOOK + share * (scope + (1 << shift)) * PASS + SORT * len(value.values) / visits
-    if price > 0.8 * scope * TEST:
+    price, shift = by_value(scope, share, visits, len(value.values))
+    if not shift:
         return None
     return price, Skip(step.name, clause, op, mine, other, value.values, shift)
 
