@@ -13,13 +13,13 @@ import importlib.util
 import os
 import sys
 import tempfile
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from jobs.errors import InfrastructureError
 from jobs.paths import Home
 
 #: Raised by hand when kernels of equal source must not be shared with older ones.
@@ -83,26 +83,49 @@ def _keep_freed_memory() -> None:
 def load(source: str) -> Kernel:
     """The compiled function ``kernel`` of ``source``.
 
-    Raises:
-        InfrastructureError: the cache folder cannot be written.
+    Where the cache folder cannot be used it is compiled for this process alone, and a warning says so once.
     """
     name = _name(source)
     if name not in _loaded:
         if not _loaded:
             _keep_freed_memory()
-        module = _module(name, _written(name, source))
-        from numba import cfunc, types
-
-        pointer = types.CPointer
-        kinds = [types.float64, types.int64, types.uint8, types.int32]
-        signature = types.int64(
-            *(pointer(pointer(kind)) for kind in kinds), pointer(types.float64), pointer(types.int64),
-            pointer(types.int64),
-        )  # fmt: skip
-        compiled: Any = cfunc(signature, cache=True)(module.kernel)
-        prototype = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 7)
-        _loaded[name] = _caller(prototype(compiled.address), compiled)
+        try:
+            _loaded[name] = _compiled(_module(name, _written(name, source)).kernel, cache=True)
+        except (OSError, RuntimeError) as error:
+            # Numba raises RuntimeError where it finds no place for its cache, and so it would for another cause again.
+            _warn_once(folder(), error)
+            space: dict[str, Any] = {}
+            exec(compile(source, name, "exec"), space)
+            _loaded[name] = _compiled(space["kernel"], cache=False)
     return _loaded[name]
+
+
+_warned: set[Path] = set()
+
+
+def _warn_once(place: Path, error: Exception) -> None:
+    if place not in _warned:
+        _warned.add(place)
+        warnings.warn(
+            f"compiled kernels cannot be kept in {place}, so every process compiles its own: {error}. "
+            "Set CHAINLAKE_CACHE to a folder that can be written.",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+
+
+def _compiled(function: Any, *, cache: bool) -> Kernel:
+    from numba import cfunc, types
+
+    pointer = types.CPointer
+    kinds = [types.float64, types.int64, types.uint8, types.int32]
+    signature = types.int64(
+        *(pointer(pointer(kind)) for kind in kinds), pointer(types.float64), pointer(types.int64),
+        pointer(types.int64),
+    )  # fmt: skip
+    compiled: Any = cfunc(signature, cache=cache)(function)
+    prototype = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 7)
+    return _caller(prototype(compiled.address), compiled)
 
 
 def _caller(function: Any, compiled: Any) -> Kernel:
@@ -135,19 +158,13 @@ def _name(source: str) -> str:
 
 def _written(name: str, source: str) -> Path:
     path = folder() / f"{name}.py"
-    try:
-        if not path.exists():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(source)
-            os.utime(temporary, (0, 0))
-            os.replace(temporary, path)
-    except OSError as error:
-        raise InfrastructureError(
-            f"compiled kernels cannot be kept in {path.parent}: {error}",
-            hint="Set CHAINLAKE_CACHE to a folder that can be written.",
-        ) from error
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(source)
+        os.utime(temporary, (0, 0))
+        os.replace(temporary, path)
     return path
 
 
