@@ -105,10 +105,11 @@ class Dataset:
         #: row of the events table of each sorted row; None if they are the same
         self._picked: np.ndarray | None = None if wanted.all() else np.flatnonzero(wanted)
         kept = self.pick(ts)
-        if not _is_sorted(kept) or by_id and not _ties_sorted(kept, events["event_id"], self._picked):
+        ids = _plain(events["event_id"]) if by_id else None
+        if not _is_sorted(kept) or ids is not None and not _ties_sorted(kept, ids, self._picked):
             rows = np.arange(len(ts)) if self._picked is None else self._picked
-            if by_id:
-                table = pa.table({"ts": int64_array(kept), "id": events["event_id"].take(int64_array(rows))})
+            if ids is not None:
+                table = pa.table({"ts": int64_array(kept), "id": ids.take(int64_array(rows))})
                 order = numpy_of(pc.sort_indices(table, [("ts", "ascending"), ("id", "ascending")]))
             else:
                 order = np.argsort(kept, kind="stable")
@@ -167,6 +168,11 @@ class Dataset:
             self.columns[attr] = Value(recode[codes], None if valid.all() else valid, "string")
 
 
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The column itself, not as a dictionary."""
+    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+
+
 def _is_sorted(ts: np.ndarray) -> bool:
     return not np.any(ts[1:] < ts[:-1])
 
@@ -176,8 +182,6 @@ def _ties_sorted(ts: np.ndarray, ids: pa.ChunkedArray, picked: np.ndarray | None
     ties = np.flatnonzero(ts[1:] == ts[:-1])
     if not len(ties):
         return True
-    if pa.types.is_dictionary(ids.type):
-        ids = ids.cast(ids.type.value_type)
     one, next_one = (ids.take(int64_array(at if picked is None else picked[at])) for at in (ties, ties + 1))
     return bool(numpy_of(pc.fill_null(pc.less_equal(one, next_one), FALSE)).all())
 
@@ -214,8 +218,7 @@ def _codes(column: pa.ChunkedArray | pa.Array, names: list[str]) -> np.ndarray:
 
 def _encode(column: pa.ChunkedArray) -> tuple[np.ndarray, list[str]]:
     """Codes (-1 for null) and the texts they stand for."""
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
+    column = _plain(column)
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
     if pa.types.is_null(column.type):
