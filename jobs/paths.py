@@ -81,6 +81,11 @@ class Home:
         return self.root / "locks"
 
     @property
+    def temporary(self) -> Path:
+        """Temporary files of Spark and the JVM."""
+        return self.root / "tmp"
+
+    @property
     def logs(self) -> Path:
         """Full stack traces of unexpected errors."""
         return self.root / "logs"

@@ -170,7 +170,7 @@ def code_archive(folder: Path) -> Path:
 
 
 def _temporary(home: Home) -> Path:
-    folder = home.root / "tmp"
+    folder = home.temporary
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

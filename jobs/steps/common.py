@@ -33,7 +33,8 @@ REPAIR_HORIZON = 7
 #: States of days that were computed once and are not up to date.
 STALE = ("stale", "failed")
 
-_STALE_STAGING_S = 7 * 86_400
+#: No attempt works for so long.
+_STALE_S = 7 * 86_400
 
 
 def the_source(home: Home, name: str) -> tuple[Source, Sources]:
@@ -52,14 +53,16 @@ def staging_folder(home: Home, run_id: str, what: str) -> str:
     return f"{home.staging}/{run_id}/{what}-{uuid.uuid4().hex[:8]}".replace(":", "-").replace("+", "-")
 
 
-def sweep_staging(home: Home) -> None:
-    """Remove local staged output that attempts left behind more than a week ago."""
-    folder = Path(home.staging)
-    if not folder.is_dir():
-        return
-    now = time.time()
-    for entry in folder.iterdir():
-        if now - entry.stat().st_mtime > _STALE_STAGING_S:
+def sweep_leftovers(home: Home) -> None:
+    """Remove what killed attempts left on local disk more than a week ago: staged output, folders of Spark, of tasks."""
+    long_ago = time.time() - _STALE_S
+    for entry in (*Path(home.staging).glob("*"), *home.temporary.glob("*/"), *home.airflow.glob("result-*")):
+        try:
+            old = entry.stat().st_mtime < long_ago
+        except FileNotFoundError:
+            # Another step sweeps too.
+            continue
+        if old:
             shutil.rmtree(entry, ignore_errors=True)
 
 

@@ -16,7 +16,7 @@ from jobs.lake.event_days import EventDays, Pinned, pin
 from jobs.lake.runs import phase
 from jobs.lake.staleness import TO_DO, fingerprint, last_day, to_do
 from jobs.paths import Home
-from jobs.steps.common import REPAIR_HORIZON, STALE, chosen, raise_together, sweep_staging, the_source
+from jobs.steps.common import REPAIR_HORIZON, STALE, chosen, raise_together, sweep_leftovers, the_source
 
 STEP = "detect"
 
@@ -90,7 +90,7 @@ def detect(
     else:
         with phase(home, run_id, source=source_name, step=STEP, phase="plan", days=days) as row:
             row.status, row.reason = "nothing", "nothing to do"
-    sweep_staging(home)
+    sweep_leftovers(home)
     raise_together(failures, f"{result['days']} days published")
     return result
 

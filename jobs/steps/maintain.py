@@ -12,7 +12,7 @@ from jobs.lake import tables
 from jobs.lake.maintain import Maintained, maintain_table
 from jobs.lake.runs import one_line, phase
 from jobs.paths import Home
-from jobs.steps.common import raise_together, sweep_staging
+from jobs.steps.common import raise_together, sweep_leftovers
 
 STEP = "maintain"
 SCHEMAS = ("raw", "events", "quarantine", "matches", "models", "alerts", "ops")
@@ -54,7 +54,7 @@ def maintain(
                 flush=True,
             )
         report.rows_in, report.rows_out = len(names), len(done)
-        sweep_staging(home)
+        sweep_leftovers(home)
         raise_together(failures, f"{len(done)} tables maintained")
     counts = {name: sum(getattr(one, name) for one in done) for name in ("compacted", "loads", "removed", "files")}
     return {"tables": len(done), **counts}

@@ -26,7 +26,7 @@ from jobs.steps.common import (
     chosen,
     raise_together,
     record_failure,
-    sweep_staging,
+    sweep_leftovers,
     the_source,
 )
 
@@ -95,7 +95,7 @@ def monitor(
     else:
         with phase(home, run_id, source=source_name, step=STEP, phase="plan", days=days) as row:
             row.status, row.reason = "nothing", "nothing to do"
-    sweep_staging(home)
+    sweep_leftovers(home)
     raise_together(failures, f"{result['days']} days published")
     return result
 
