@@ -54,7 +54,7 @@ def staging_folder(home: Home, run_id: str, what: str) -> str:
 
 
 def sweep_leftovers(home: Home) -> None:
-    """Remove what killed attempts left on local disk more than a week ago: staged output, folders of Spark, of tasks."""
+    """Remove what killed attempts left on local disk over a week ago: staged output, folders of Spark and tasks."""
     long_ago = time.time() - _STALE_S
     for entry in (*Path(home.staging).glob("*"), *home.temporary.glob("*/"), *home.airflow.glob("result-*")):
         try:
