@@ -2,7 +2,9 @@
 
 Each pattern meets several streams and two binding orders. Wanted are the matches of ``tests.cep.brute_force``, and
 equal counts (E, E_neg, E_pre) on both backends. Kernels run in the Python interpreter, every fiftieth pattern's as
-machine code too. The seed of a difference is printed, ``--seed`` runs it again, and the exit code is 1.
+machine code too; and with every pattern one of ``tests.cep.shapes``, whose kernels are compiled once, runs as machine
+code with numbers and a stream of its own. The seed of a difference is printed, ``--seed`` runs it again, and the exit
+code is 1.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from jobs.cep.library import as_dicts, from_dicts
 from jobs.errors import DefinitionError
 from tests.cep.brute_force import brute_force
 from tests.cep.interpreted import always_by_value, no_compiler
+from tests.cep.shapes import PATTERNS, pair
 from tests.cep.strategies import Random, query, stream, text_of
 
 #: Streams per pattern.
@@ -93,6 +96,20 @@ def run(seed: int, *, machine_code: bool = False, by_value: bool = False) -> Out
     return found
 
 
+def run_shape(seed: int) -> Outcome:
+    """One of the patterns of ``tests.cep.shapes`` with numbers and a stream of a seed, as machine code."""
+    name = list(PATTERNS)[seed % len(PATTERNS)]
+    one = pair(name, seed, nulls=seed % 3 != 0)
+    order = one.names if seed % 2 else one.names[::-1]
+    by_numpy, numpy_counts = one.found("numpy", order=order)
+    compiled, counts = one.found("compiled", order=order)
+    same = numpy_counts.evaluations == counts.evaluations and numpy_counts.evaluations_neg == counts.evaluations_neg
+    if by_numpy == compiled == one.wanted and same and numpy_counts.evaluations_pre == counts.evaluations_pre:
+        return Outcome(1, int(bool(one.wanted)))
+    what = f"{name}, order {order}, {text_of(one.query)}\n  on {one.table.to_pylist()}\n  numpy {by_numpy}"
+    return Outcome(1, 1, f"{what}\n  compiled {compiled}\n  not {one.wanted}\n  counts {numpy_counts} {counts}")
+
+
 def main(argv: list[str] | None = None) -> int:
     """Run for a time, or one seed."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
@@ -101,7 +118,7 @@ def main(argv: list[str] | None = None) -> int:
     args = parser.parse_args(argv)
     end = time.monotonic() + args.seconds
     first = random.SystemRandom().randrange(2**40)
-    pairs = with_matches = patterns = 0
+    pairs = with_matches = patterns = as_machine_code = 0
     while args.seed is not None or time.monotonic() < end:
         seed = args.seed if args.seed is not None else first + patterns
         for machine_code in (False, True) if args.seed is not None or patterns % 50 == 0 else (False,):
@@ -111,10 +128,16 @@ def main(argv: list[str] | None = None) -> int:
             if found.difference is not None:
                 print(f"seed {seed}{' as machine code' if machine_code else ''}: {found.difference}")
                 return 1
+        found = run_shape(seed)
+        as_machine_code += found.pairs
+        if found.difference is not None:
+            print(f"seed {seed} as machine code: {found.difference}")
+            return 1
         patterns += 1
         if args.seed is not None:
             break
-    print(f"{patterns} patterns, {pairs} pairs, {with_matches} of them with matches, no difference")
+    print(f"{patterns} patterns, {pairs} pairs, {with_matches} of them with matches, and {as_machine_code} pairs of the "
+          "same few patterns as machine code: no difference")  # fmt: skip
     return 0
 
 

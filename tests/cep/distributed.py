@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -14,11 +15,17 @@ from schemas.matches import matches_table
 
 
 def distributed(
-    pattern: Pattern, events: pa.Table, layout: Layout, *, batch_rows: int, piece_rows: int
+    pattern: Pattern,
+    events: pa.Table,
+    layout: Layout,
+    *,
+    batch_rows: int,
+    piece_rows: int,
+    orders: Sequence[Sequence[str]] | None = None,
 ) -> tuple[list[str], list[dict[str, Any]]]:
     """Matches as sorted texts, duplicates kept, and the reports; one worker per slice (and none shares a key)."""
     schema = matches_table(pattern.shape(types={f.name: f.type for f in events.schema})).arrow()
-    matcher = Matcher(pattern, schema, {s.number: s.own for s in layout.slices}, None, piece_rows)
+    matcher = Matcher(pattern, schema, {s.number: s.own for s in layout.slices}, orders, piece_rows)
     key = pattern.partition_key
     linked = key is not None and all(len(branch.types) > 1 for branch in pattern.branches)
     rows = [row for row in events.to_pylist() if not linked or row[key] is not None]

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from jobs.cep.compiled import machine
+from jobs.cep.compiled.choose import decide
 
 
 def load(source: str) -> machine.Kernel:
@@ -35,6 +36,17 @@ def no_compiler() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(machine, "load", load)
         patch.setattr("jobs.cep.compiled.scopes.first_positions", first_positions)
+        yield
+
+
+@contextmanager
+def always_compiled() -> Iterator[None]:
+    """Within it, a search that would choose its backend takes machine code."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            "jobs.cep.kernel.decide",
+            lambda wanted, compiled, model: decide("compiled" if wanted == "auto" else wanted, compiled, model),
+        )
         yield
 
 

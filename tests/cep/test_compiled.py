@@ -158,14 +158,43 @@ def test_null_whole_numbers() -> None:
     assert both("PATTERN SEQ(A a, B b) WHERE NOT (a.x < b.x) WITHIN 9", events) == []
 
 
-def test_nothing_one_event_and_equal_times() -> None:
-    assert both(RISING, table([], pa.float64())) == []
-    assert both(RISING, table([("A", 0, 1.0)], pa.float64())) == []
-    assert both("PATTERN A a WITHIN 0", table([("A", 7, 1.0)], pa.float64())) == ["e0"]
+GUARDED = "PATTERN SEQ(A a, B* b, NOT(C f), A d) WHERE f.x > a.x AND b.x >= a.x WITHIN 9"
+
+
+@pytest.mark.parametrize("absent", ["ABC", "A", "B", "C"])
+def test_empty_candidate_lists(absent: str) -> None:
+    rows = [(kind, i, 1.0 + (kind == "C")) for i, kind in enumerate("ABCBA") if kind not in absent]
+    # e0 b e4 with the C between them left out; the second B lies behind that C.
+    matches = ["e0 e1 e3", "e0 e1+e2 e3", "e0 e2 e3"] if absent == "C" else []
+    assert both(GUARDED, table(rows, pa.float64())) == matches
+    assert both(RISING, table([row for row in rows if row[0] != absent], pa.float64())) == []
+
+
+def test_a_stream_of_one_event() -> None:
+    one = table([("A", 7, 1.0)], pa.float64())
+    assert both(RISING, one) == [] and both(GUARDED, one) == []
+    assert both("PATTERN A a WITHIN 9", one) == ["e0"]
+    assert both("PATTERN SEQ(NOT(B f), A a, NOT(B g)) WHERE f.x = a.x AND g.x = a.x WITHIN 9", one) == ["e0"]
+
+
+def test_all_events_at_one_time() -> None:
     tied = table([(kind, 5, value) for kind in "AAB" for value in (1.0, 2.0)], pa.float64())
     assert both(RISING, tied) == []
     pairs = [f"e{i} e{j}" for i in range(4) for j in range(4) if i != j]
-    assert both("PATTERN AND(A a, A b) WITHIN 0", tied) == pairs
+    assert both("PATTERN AND(A a, A b) WITHIN 9", tied) == pairs
+    # What lies at the time of a bound event lies neither between two of them nor outside.
+    assert both("PATTERN SEQ(NOT(B f), A a, NOT(B g)) WHERE f.x = a.x AND g.x = a.x WITHIN 9", tied) == [
+        "e0", "e1", "e2", "e3",
+    ]  # fmt: skip
+
+
+def test_a_window_of_zero() -> None:
+    rows = [("A", 1, 1.0), ("B", 1, 2.0), ("A", 2, 1.0), ("B", 2, 0.0), ("B", 2, 3.0), ("B", 3, 9.0)]
+    events = table(rows, pa.float64())
+    assert both(RISING.replace("WITHIN 9", "WITHIN 0"), events) == []
+    assert both("PATTERN AND(A a, B b) WHERE a.x < b.x WITHIN 0", events) == ["e0 e1", "e2 e4"]
+    assert both("PATTERN AND(A a, B* b) WITHIN 0", events) == ["e0 e1", "e2 e3", "e2 e3+e4", "e2 e4"]
+    assert both("PATTERN A a WITHIN 0", events) == ["e0", "e2"]
 
 
 @pytest.mark.parametrize("own", [None, (8, 12), (100, 200)])
