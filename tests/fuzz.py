@@ -136,8 +136,8 @@ def main(argv: list[str] | None = None) -> int:
         patterns += 1
         if args.seed is not None:
             break
-    print(f"{patterns} patterns, {pairs} pairs, {with_matches} of them with matches, and {as_machine_code} pairs of the "
-          "same few patterns as machine code: no difference")  # fmt: skip
+    print(f"{patterns} patterns, {pairs} pairs, {with_matches} of them with matches, {as_machine_code} pairs of the "
+          "same few patterns as machine code; no difference")  # fmt: skip
     return 0
 
 
