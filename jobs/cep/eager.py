@@ -57,7 +57,7 @@ class Eager:
                 kept.append(instance)
         self._live = kept
         names = self._in.names_of(row)
-        for instance in (self._root, *kept):
+        for instance in (self._root, *kept):  # those born below do not see the event again
             for name in names:
                 self._take(instance, name, row)
 
@@ -66,7 +66,7 @@ class Eager:
 
     def _take(self, instance: Instance, name: str, row: int) -> None:
         branch, bound = self._in.branch, instance.bound
-        if name in bound or row in instance.rows or not all(n in bound for n in branch.before[name]):
+        if name in bound or not all(n in bound for n in branch.before[name]):
             return
         low, high = self._in.range_of(scope_of(branch, name, tuple(bound)), instance)
         if not low <= self._ts[row] <= high:
