@@ -292,6 +292,18 @@ def test_a_cell_that_is_no_number_makes_no_texts_of_another_file_s_numbers(
         assert err == f"{bad}:5: '5.5.5' is no number (key x): taken as missing\n"
 
 
+def test_typed_numbers_are_not_put_beside_texts(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    typed, bad = tmp_path / "a.parquet", tmp_path / "b.csv"
+    pyarrow.parquet.write_table(pa.table({"id": [1], "type": ["A"], "ts": [1], "x": [2.5]}), typed)
+    bad.write_text(SPOILT)
+    for files in ((typed, bad), (bad, typed)):
+        assert run(capsys, "PATTERN SEQ(A a, B b) WHERE a.x < b.x WITHIN 5 s", *files) == (
+            4, [], f"error: {bad}:5: '5.5.5' is no number (key x)\n"
+        )  # fmt: skip
+    bad.write_text(SPOILT.replace("5.5.5", ""))
+    assert run(capsys, "PATTERN SEQ(A a, B b) WHERE a.x < b.x WITHIN 5 s", typed, bad)[0] == 0
+
+
 def test_how_many_cells_are_missing_is_said_and_texts_stay_texts_where_only_equal_ones_are_asked_for(
     tmp_path: Path, capsys: pytest.CaptureFixture
 ) -> None:
