@@ -1,0 +1,147 @@
+"""How the search scales: ten times the events, and two cores.
+
+``python -m benchmarks.kernel_cores [--events N] [--share C]``
+
+Ten times the events at equal density, on one core, as ``benchmarks.kernel`` measures. Two cores: the stream is cut into
+eight equal stretches of decision time, each with the events of its read range, as detection cuts a pattern without a
+key; workers (``jobs.cep.worker``: Arrow batches in, rows of the match table out) in processes of their own, each bound
+to a core, take all eight or half of them. Their start, reading of the input and compiling are left out. The exit code
+is 1 if matches differ.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.ipc
+
+from benchmarks.kernel import ours
+from benchmarks.kernel_peers import least
+from benchmarks.kernel_streams import QUERY, Stream, stream
+from jobs.cep import compile_pattern
+from jobs.cep.slices import PIECES, Slice
+from jobs.cep.worker import SLICE, Matcher
+from schemas.matches import matches_table
+
+PATTERN = compile_pattern(QUERY, columns={"price": pa.float64()})
+#: Rows of a batch that Spark sends to a worker.
+BATCH_ROWS = 10_000
+
+
+def slices(made: Stream) -> list[Slice]:
+    """Equal stretches of the stream's time."""
+    bounds = np.linspace(0, int(made.ms[-1]) * 1000 + 1, PIECES + 1).astype(int).tolist()
+    return [Slice(i, own, PATTERN.read_range(*own)) for i, own in enumerate(zip(bounds, bounds[1:], strict=False))]
+
+
+def write(made: Stream, folder: Path) -> None:
+    """One Arrow file per slice, with its bounds in the name."""
+    table = made.table()
+    ids, types = table["event_id"].cast(pa.string()), table["type"].cast(pa.string())
+    table = table.set_column(0, "event_id", ids).set_column(1, "type", types)
+    for one in slices(made):
+        lo, hi = np.searchsorted(made.ms * 1000, one.read)
+        part = table.slice(lo, hi - lo)
+        part = part.append_column(SLICE, pa.array(np.full(len(part), one.number, np.int32)))
+        with pa.ipc.new_file(folder / f"{one.number} {one.own[0]} {one.own[1]}.arrow", part.schema) as file:
+            file.write_table(part, BATCH_ROWS)
+
+
+def work(folder: Path, core: int, numbers: Sequence[int]) -> None:
+    """A worker: says that it is ready, waits for a line, works, and says how many matches it found."""
+    os.sched_setaffinity(0, {core})
+    own, batches = {}, []
+    for file in sorted(folder.glob("*.arrow")):
+        number, lo, hi = map(int, file.stem.split())
+        if number in numbers:
+            own[number] = (lo, hi)
+            batches += pa.ipc.open_file(file.read_bytes()).read_all().to_batches()
+    schema = matches_table(PATTERN.shape(types={"price": pa.float64()})).arrow()
+    matcher = Matcher(PATTERN, schema, own, None)
+    warm = batches[: 100_000 // BATCH_ROWS]
+    sum(len(batch) for batch in matcher.run(warm))
+    print("ready", flush=True)
+    sys.stdin.readline()
+    print(sum(len(batch) for batch in matcher.run(batches)) - 1, flush=True)
+
+
+def together(folder: Path, shares: Sequence[Sequence[int]]) -> tuple[float, int]:
+    """Wall seconds from the start of all workers' work to the end of the last, and their matches."""
+    cores = sorted(os.sched_getaffinity(0))
+    workers = [
+        subprocess.Popen(
+            [sys.executable, "-m", "benchmarks.kernel_cores", "--worker", str(folder), str(cores[i]), *map(str, share)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        )
+        for i, share in enumerate(shares)
+    ]  # fmt: skip
+    for worker in workers:
+        assert worker.stdout is not None
+        worker.stdout.readline()
+    began = time.perf_counter()
+    for worker in workers:
+        assert worker.stdin is not None
+        worker.stdin.write("go\n")
+        worker.stdin.flush()
+    found = [int(worker.communicate()[0]) for worker in workers]
+    return time.perf_counter() - began, sum(found)
+
+
+def two_cores(made: Stream) -> Iterator[str]:
+    """Lines about one worker beside two."""
+    exact = made.exact()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        write(made, folder)
+        numbers = range(PIECES)
+        runs = [(together(folder, [numbers]), together(folder, [numbers[::2], numbers[1::2]])) for _ in range(3)]
+    if any(found != exact for run in runs for _, found in run):
+        raise SystemExit(f"not {exact} matches: {runs}")
+    one, two = (min(run[i][0] for run in runs) for i in range(2))
+    yield f"{made.name}, {exact:,} matches: one worker {one:.2f} s, two {two:.2f} s, {one / two:.2f} x"
+
+
+def scaled(n: int, share: float) -> str:
+    """A line about ten times the events."""
+    small, large = (stream(size, share, 5.0) for size in (n, 10 * n))
+    seconds = []
+    for made in (small, large):
+        events, exact = made.table(), made.exact()
+        ours(events, "compiled")
+        best = least(lambda events=events: ours(events, "compiled")[0], 7)
+        if best["matches"] != exact:
+            raise SystemExit(f"{made.name}: {best['matches']} matches, not {exact}")
+        seconds.append(float(best["wall"] or 0.0))
+    return (f"{small.name}: {seconds[0]:.4f} s; {large.name}: {seconds[1]:.4f} s, "
+            f"{seconds[1] / seconds[0]:.2f} x")  # fmt: skip
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Print what was measured."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.kernel_cores", description=__doc__)
+    parser.add_argument("--events", type=int, default=1_000_000)
+    parser.add_argument("--share", type=float, default=0.10)
+    parser.add_argument("--worker", nargs="+", help=argparse.SUPPRESS)
+    args = parser.parse_args(argv)
+    if args.worker:
+        folder, core, *numbers = args.worker
+        work(Path(folder), int(core), [int(number) for number in numbers])
+        return 0
+    for line in two_cores(stream(args.events, args.share, 5.0)):
+        print(line, flush=True)
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    print(scaled(args.events // 10, args.share), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
