@@ -94,7 +94,7 @@ def _visits(model: Model, bound: frozenset[str]) -> float:
 
 def _sets(model: Model, order: Sequence[str]) -> float:
     """Evaluations of sets."""
-    return model.evaluations(order) - model.cost(order)
+    return model.evaluations(order) - model.cost(order) if model.branch.kleene else 0.0
 
 
 def _ready(model: Model, singles: Sequence[str], number: int) -> list[Clause]:

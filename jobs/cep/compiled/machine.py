@@ -41,6 +41,9 @@ _BOUNDS = '''def kernel(F, I, B, J, kf, ki, st):
     return 0
 '''
 
+#: With so many times more times to pass over than positions wanted, each is searched for.
+_FEW = 16
+
 Kernel = Callable[..., int]
 
 
@@ -180,6 +183,8 @@ def _module(name: str, path: Path) -> Any:
 
 def first_positions(wanted: np.ndarray, shift: int, ts: np.ndarray) -> np.ndarray:
     """For each time of ``wanted``, ascending: how many of the ascending ``ts`` lie before it + ``shift``; int32."""
+    if _FEW * len(wanted) < len(ts):
+        return np.searchsorted(ts, wanted + shift, "left").astype(np.int32)
     found = np.zeros(len(wanted), np.int32)
     sizes = np.array([len(wanted), len(ts), shift], np.int64)
     wanted, ts = np.ascontiguousarray(wanted, np.int64), np.ascontiguousarray(ts, np.int64)
