@@ -61,7 +61,7 @@ def detect(
         run_id: id of the run in ``ops``.
         patterns: names of the patterns to run; all of the source if None.
         repair_horizon: days before ``days`` that are repaired too; unless it is 0, also days after the last event of
-            the source on which its matches can still decide.
+            the source on which its matches can still decide, and days of ``days`` on which none can.
         only_stale: leave out days that were never computed.
 
     Returns:
@@ -81,7 +81,8 @@ def detect(
     states = STALE if only_stale else TO_DO
     work: list[Work] = []
     if mine:
-        pinned, work = _plan(home, source_name, mine, days, horizon, states)
+        # The windows of a long stretch hold days that some of the patterns have no use for: the plan leaves them out.
+        pinned, work = _plan(home, source_name, mine, days if repair_horizon else None, horizon, states)
     result: dict[str, Any] = {"patterns": 0, "days": 0, "added": 0, "changed": 0, "withdrawn": 0}
     if work:
         from jobs.steps.detect_run import run_work  # imports Spark, which a run with nothing to do must not
@@ -108,12 +109,17 @@ def _end_of_events(home: Home, source_name: str, mine: Sequence[CompiledPattern]
 
 
 def _plan(
-    home: Home, source_name: str, mine: Sequence[CompiledPattern], days: Days, horizon: Days, states: Sequence[str]
+    home: Home,
+    source_name: str,
+    mine: Sequence[CompiledPattern],
+    asked: Days | None,
+    horizon: Days,
+    states: Sequence[str],
 ) -> tuple[Pinned, list[Work]]:
     """Pin the events and find what is to do; pin first, since fingerprints must be those of the pinned version."""
     reads = [c.definition.read_range(horizon.start)[0] for c in mine]
     pinned = pin(home, source_name, Days(day_of_us(min(reads)), horizon.end))
-    listed = to_do(home, [c.definition for c in mine], horizon, asked=days)
+    listed = to_do(home, [c.definition for c in mine], horizon, asked=asked)
     work = []
     for c in mine:
         wanted = sorted(item.day for item in listed if item.definition == c.definition.name and item.state in states)

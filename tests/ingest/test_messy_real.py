@@ -48,6 +48,10 @@ class Read:
         self.events = resolved.events
         self.left_out = (resolved.duplicates, resolved.conflicts, resolved.superseded)
 
+    def all_events(self, rows: int) -> None:
+        """There are so many rows, and each is an event."""
+        assert (self.rows, self.bad, self.left_out) == (rows, [], (0, 0, 0))
+
     def total(self, column: str) -> float:
         return pc.sum(self.events[column]).as_py()
 
@@ -76,7 +80,7 @@ formats:
       into: riders
 """
     found = Read(tmp_path, yaml, "montreal_bikes_2012_latin1.csv")
-    assert (found.rows, found.bad, found.left_out) == (2170, [], (0, 0, 0))
+    found.all_events(2170)
     # Most rows lack the last cell, which is blank in the others. Seven of the nine counters have a value on each day.
     assert len(set(found.events["counter"].to_pylist())) == 7 and found.total("riders") == 4_805_856
     assert found.span() == ("2012-01-01 05:00", "2012-11-05 05:00")
@@ -141,7 +145,7 @@ formats:
       wind: {column: AWND, sentinels: [-9999], scale: 0.1, round: 1}
 """
     found = Read(tmp_path, yaml, "seattle_SeaTacWeather.csv")
-    assert (found.rows, found.bad, found.left_out) == (609, [], (0, 0, 0))
+    found.all_events(609)
     assert math.isclose(found.total("tmax"), 8_945.6) and (found.missing("tmax"), found.missing("wind")) == (0, 2)
 
 
@@ -159,7 +163,7 @@ formats:
     map: {room: {path: room}}
 """
     found = Read(tmp_path, yaml, "occupancy/datatraining.txt", "occupancy/datatest.txt")
-    assert (found.rows, found.bad, found.left_out) == (8143 + 2665, [], (0, 0, 0))
+    found.all_events(8143 + 2665)
     assert found.total("occupied") == 1729 + 972
     assert found.span() == ("2015-02-02 13:19", "2015-02-10 08:33")
 
@@ -182,7 +186,7 @@ formats:
     map: {station: {constant: Aarhus}, value: NAME}
 """.replace("NAME", name)
     text = Read(tmp_path, yaml, f"aarhus_weather/{name}.txt")
-    assert (text.rows, text.bad, text.left_out) == (4357, [], (0, 0, 0))
+    text.all_events(4357)
     assert (text.missing("value"), text.total("value")) == (blank, total)
     both = Read(tmp_path, yaml, f"aarhus_weather/{name}.csv", f"aarhus_weather/{name}.txt")
     # The csv file says the same: every row of it is a duplicate.
@@ -218,7 +222,7 @@ formats:
       speed: {sentinels: [{value: 0, when: {volume: 0}}, {value: 0, when: {volume: '> 0'}}]}
 """
     found = Read(tmp_path, yaml, "portland_loopdata1000.csv")
-    assert (found.rows, found.bad, found.left_out) == (1000, [], (0, 0, 0))
+    found.all_events(1000)
     # Blank in 628 rows, 0 in 8.
     assert (found.missing("volume"), found.missing("speed")) == (1, 636)
     assert found.span() == ("2011-09-15 07:00", "2011-09-15 17:12")
@@ -235,7 +239,8 @@ formats:
     map: {ticker: {constant: SPY}, close: Close, logr14: LOGR14}
 """
     found = Read(tmp_path, yaml, "lean_spy_logr14_bom.txt")
-    assert (found.rows, found.bad, found.left_out, found.missing("logr14")) == (500, [], (0, 0, 0), 14)
+    found.all_events(500)
+    assert found.missing("logr14") == 14
     assert math.isclose(found.total("close"), 97_499.3364)
     assert found.span() == ("2013-08-30 04:00", "2015-08-25 04:00")
 
@@ -255,6 +260,6 @@ formats:
     map: {ticker: {constant: NIFTY50}}
 """.replace("DATE", date_of)
     found = Read(tmp_path, yaml, "lean_nifty50_20190101_trade_two_members.zip")
-    assert (found.rows, found.bad, found.left_out) == (378 * days, [], (0, 0, 0))
+    found.all_events(378 * days)
     assert len(set(day.date() for day in found.events["ts"].to_pylist())) == days
 

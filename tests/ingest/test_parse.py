@@ -257,11 +257,12 @@ def test_sentinels_and_units(tmp_path):
     yaml = BARS.replace("volume: {type: long}", "volume: {type: long}\n  kmh: {type: double}")
     yaml += "    map:\n      price: {sentinels: [-1, 999.9, {value: 0, when: {volume: '> 0'}}]}\n"
     yaml += "      kmh: {column: mph, scale: 1.609344, round: 1}\n"
-    rows = ["-1,1,10", "999.9,1,", "0,5,62", "0,0,0", "7,4294967295,1"]
+    yaml += "      volume: {sentinels: [4294967295]}\n"
+    rows = ["-1,1,10", "999.9,1,", "0,5,62", "0,0,0", "7,4294967295,1", "7,4294967294,1"]
     text = "ts,ticker,price,volume,mph\n" + "".join(f"2025-01-01 0{n}:00:00,A,{r}\n" for n, r in enumerate(rows))
     found = parsed(tmp_path, text, yaml)
     assert found.values("price", "volume", "kmh") == [
-        (None, 1, 16.1), (None, 1, None), (None, 5, 99.8), (0.0, 0, 0.0), (7.0, 4294967295, 1.6),
+        (None, 1, 16.1), (None, 1, None), (None, 5, 99.8), (0.0, 0, 0.0), (7.0, None, 1.6), (7.0, 4294967294, 1.6),
     ]  # fmt: skip
 
 

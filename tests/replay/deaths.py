@@ -95,6 +95,13 @@ class Deaths:
         finally:
             self._landing = False
 
+    def land_of(self, table: str) -> None:
+        """All pending commits to a table, or to later versions of it, land."""
+        mine = [one for one in self.pending if one[0] == table or one[0].startswith(f"{table}/")]
+        self.pending = [*mine, *(one for one in self.pending if one not in mine)]
+        for _ in mine:
+            self.land()
+
     def point(self, name: str) -> None:
         """Called wherever something can happen to the running attempt."""
         if not self._stack or self._landing:

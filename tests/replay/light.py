@@ -307,7 +307,7 @@ def _read_staged(spark: Any, path: str, table: Any) -> Any:
 # What Spark commits
 
 
-def _materialise(spark: Any, table: Any, diff: pa.Table, bounds: Any) -> tuple[Rows, Counter[str], bool]:
+def _materialise(spark: Any, table: Any, diff: pa.Table, bounds: Any, kept: bool) -> tuple[Rows, Counter[str], bool]:
     difference._check_arrow_bounds(table, diff, bounds)
     return Rows(diff), Counter(diff["_op"].to_pylist()), False
 

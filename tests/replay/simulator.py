@@ -9,41 +9,39 @@ rows as was noted.
 from __future__ import annotations
 
 import contextlib
-import io
 import os
 import random
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 from jobs.days import Days
-from jobs.errors import InfrastructureError, InputError
-from jobs.lake import difference, ops, rows, runs, tables
-from jobs.lake import maintain as maintaining
+from jobs.errors import InfrastructureError, InputError, UsageError
+from jobs.lake import ops, runs, tables
 from jobs.lake.same import same_tables
 from jobs.lake.staleness import status_rows
 from jobs.paths import Home
-from jobs.quality.audit import Audit
 from jobs.steps.detect import detect
 from jobs.steps.ingest import ingest
-from jobs.steps.maintain import maintain
 from jobs.steps.monitor import monitor
-from tests.replay import world
+from tests.replay import verbs, world
 from tests.replay.deaths import Deaths, Fate, Injected
 from tests.replay.light import light
+from tests.replay.surroundings import large, quick, quiet
 
 #: Long after all days, so that no expected file is waited for any longer.
 _LATE = datetime(2026, 1, 1, tzinfo=UTC)
 #: Actions between the first delivery and the last, unless said otherwise.
 ACTIONS = 9
 #: Points that a step passes, about; a fate beyond the last never comes.
-_POINTS = {"ingest": 30, "detect": 36, "monitor": 22, "maintain": 40}
+_POINTS = {
+    "ingest": 30, "detect": 36, "monitor": 22, "maintain": 40, "backfill": 70, "restate": 60, "retire": 6,
+}  # fmt: skip
 #: Undisturbed rounds in which everything must become done.
 _SETTLING = 4
 #: What a disturbed attempt may end with; anything else is a bug.
@@ -78,6 +76,8 @@ class Simulation:
         names = sorted(world.PATTERNS)
         # Every pattern comes up within a few seeds, whatever the generator draws.
         self.patterns = dict.fromkeys((names[seed % len(names)], self.rng.choice(names)), 0)
+        #: Those whose file is not there for the moment.
+        self.away: set[str] = set()
         self.model = 0 if self.rng.random() < 0.7 else None
         self.coming = world.deliveries(self.rng)
         self.landed: dict[str, str] = {}
@@ -92,15 +92,16 @@ class Simulation:
         """
         note = f"{self.kind} patterns {sorted(self.patterns)} model {self.model} differences by Spark {self.by_spark}"
         self._note(note)
-        place = light() if self.light else self._large() if self.by_spark else contextlib.nullcontext()
-        with _quiet(), _quick(), place:
+        place = light() if self.light else large() if self.by_spark else contextlib.nullcontext()
+        with quiet(), quick(), place:
             try:
                 self._write_config()
                 self._live()
                 self._settle()
                 self._compare()
             except Exception as error:
-                text = f"seed {self.seed}: {error}\n" if isinstance(error, Broken) else traceback.format_exc()
+                told = isinstance(error, Broken | verbs.NotAsPlanned)
+                text = f"seed {self.seed}: {error}\n" if told else traceback.format_exc()
                 raise Broken("\n".join([text, f"history of seed {self.seed}:", *self.log])) from error
 
     # What happens
@@ -119,9 +120,11 @@ class Simulation:
             self._steps()
         elif draw < 0.62:
             self._step("maintain")
+        elif draw < 0.68:
+            self._retire()
         elif draw < 0.8:
             self._edit()
-            self._step(self.rng.choice(["detect", "monitor"]))
+            self._step(self.rng.choice(["detect", "monitor", "restate"]))
         else:
             self._steps()
         if self.deaths.pending and self.rng.random() < 0.3:
@@ -136,12 +139,15 @@ class Simulation:
         _deliver(self.home, delivery.path, delivery.content)
 
     def _steps(self) -> None:
-        """A daily run, a backfill in pieces, or a single step."""
+        """A daily run, a backfill or a restatement as the command line does it, one in pieces, or a single step."""
         how = self.rng.random()
-        if how < 0.5:
+        if how < 0.4:
             for verb in ("ingest", "detect", "monitor"):
                 self._step(verb)
-        elif how < 0.75:
+        elif how < 0.6:
+            self._step("ingest")
+            self._step(self.rng.choice(["backfill", "backfill", "restate"]))
+        elif how < 0.8:
             self._step("ingest")
             pieces = [self._range() for _ in range(2)]
             for days in pieces:
@@ -158,20 +164,53 @@ class Simulation:
         self._note(f"{verb} {days} {fate.kind}{f'@{fate.at}' if fate.kind else ''}")
         with self.deaths.attempt(fate):
             try:
-                result = _STEPS[verb](self.home, days, self._now())
+                result = self._run(verb, days, self._now(), undisturbed=not fate.kind, nested=nested)
                 self._note(f"  {result}")
             except _ALLOWED as error:
                 self._note(f"  {runs.one_line(error)}"[:300])
         if not nested and fate.kind in ("kill", "late", "error") and self.rng.random() < 0.4:
             self._step(verb, days, nested=True)
 
+    def _run(
+        self, verb: str, days: Days, now: datetime, *, undisturbed: bool, nested: bool = False
+    ) -> dict[str, Any]:
+        if verb in ("backfill", "restate"):
+            asked, chunk = days if verb == "backfill" else None, self.rng.choice([1, 2, 3, 30])
+            return verbs.long_run(self.home, asked, chunk=chunk, undisturbed=undisturbed)
+        if verb == "maintain":
+            # What an attempt around this one reads must stay; so must what Spark remembers of a table.
+            gone = self.light and not nested and self.rng.random() < 0.5
+            return verbs.maintained(self.home, nothing_kept=gone)
+        return _STEPS[verb](self.home, days, now)
+
+    def _retire(self) -> None:
+        """A pattern's file is removed and the pattern retired; an edit or the end brings it back."""
+        name, drop = self.rng.choice(sorted(self.patterns)), self.rng.random() < 0.5
+        self.away.add(name)
+        self._write_config()
+        if drop:
+            # Who still commits to the table holds its lock, so that it is not dropped before.
+            self.deaths.land_of(f"matches.{name}")
+        fate = self._fate("retire", nested=True)
+        self._note(f"retire {name}, rows {'dropped' if drop else 'kept'} {fate.kind}@{fate.at}")
+        with self.deaths.attempt(fate):
+            try:
+                self._note(f"  {verbs.retired(self.home, name, drop=drop)}")
+            except (*_ALLOWED, UsageError) as error:
+                # It may never have been published.
+                self._note(f"  {runs.one_line(error)}"[:300])
+
     def _fate(self, verb: str, nested: bool) -> Fate:
         kind = self.rng.choices(["", "kill", "late", "error", "nest"], [4, 2, 2, 1, 0 if nested else 2])[0]
         fate = Fate(kind, self.rng.randrange(1, _POINTS[verb]))
         if kind == "nest":
-            other = self.rng.choice(["ingest", "detect", "monitor", "edit", "land", "maintain"])
+            other = self.rng.choice(
+                ["ingest", "detect", "monitor", "edit", "land", "maintain", "backfill", "restate", "retire"]
+            )
             if other == "land":
                 fate.other = self.deaths.land
+            elif other == "retire":
+                fate.other = self._retire
             elif other == "edit":
                 fate.other = self._edit
             else:
@@ -183,6 +222,7 @@ class Simulation:
         what = self.rng.choice(["pattern", "pattern", "pattern", "model", "source"])
         if what == "pattern":
             name = self.rng.choice(sorted(self.patterns))
+            self.away.discard(name)
             self.patterns[name] = self.rng.randrange(len(world.PATTERNS[name]))
             self._note(f"pattern {name} is now number {self.patterns[name]}")
         elif what == "model" and self.model is not None:
@@ -216,19 +256,24 @@ class Simulation:
         """Everything has landed; undisturbed runs until nothing is to do, then the commits that still come late."""
         while self.coming:
             self._land()
+        self.away.clear()
+        self._write_config()
         with self.deaths.installed():
             if self.deaths.pending and self.rng.random() < 0.5:
                 self.deaths.land()
             first, end = world.SPAN
             days = Days(first, end)
-            if self.rng.random() < 0.5:
+            verbs_of_a_round, how = ["ingest", "detect", "monitor"], self.rng.random()
+            if how < 0.4:
+                verbs_of_a_round = ["ingest", "backfill"]
+            elif how < 0.7:
                 # A scheduled run, whose horizon reaches back to the first day.
                 days = Days(end - timedelta(days=1), end)
             for _ in range(_SETTLING):
-                for verb in ("ingest", "detect", "monitor"):
+                for verb in verbs_of_a_round:
                     if verb == "monitor" and self.model is None:
                         continue
-                    result = _STEPS[verb](self.home, days, _LATE)
+                    result = self._run(verb, days, _LATE, undisturbed=True)
                     self._note(f"settling: {verb} {days} {result}")
                 left = self._left()
                 if not left:
@@ -287,41 +332,25 @@ class Simulation:
 
     def _write_config(self) -> None:
         texts = {"sources/lab.yaml": self.kind.text(self.scale)}
-        texts |= {f"patterns/{name}.sase": world.pattern_text(name, v) for name, v in self.patterns.items()}
+        there = {name: number for name, number in self.patterns.items() if name not in self.away}
+        texts |= {f"patterns/{name}.sase": world.pattern_text(name, number) for name, number in there.items()}
         if self.model is not None:
             texts[f"models/{world.MODEL}.yaml"] = world.model_text(self.model)
         for name, text in texts.items():
             path = self.home.config / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
+        for name in self.away:
+            (self.home.config / "patterns" / f"{name}.sase").unlink(missing_ok=True)
 
     def _note(self, line: str) -> None:
         self.log.append(line)
-
-    @contextlib.contextmanager
-    def _large(self) -> Iterator[None]:
-        """As if every output were too large for the driver: Spark takes the differences and commits them."""
-        from jobs.ingest import writing
-        from jobs.steps import monitor_run, staged
-
-        with contextlib.ExitStack() as stack:
-            for module, name in (
-                (difference, "SMALL_APPEND"),
-                (writing, "SMALL_APPEND"),
-                (writing, "_SMALL"),
-                (rows, "SMALL_ROWS"),
-                (staged, "SMALL_ROWS"),
-                (monitor_run, "SMALL_ROWS"),
-            ):
-                stack.enter_context(patch.object(module, name, -1))
-            yield
 
 
 _STEPS: dict[str, Callable[[Home, Days, datetime], dict[str, Any]]] = {
     "ingest": lambda home, days, now: ingest(home, world.SOURCE, days, run_id=runs.new_run_id("ingest"), now=now),
     "detect": lambda home, days, now: detect(home, world.SOURCE, days, run_id=runs.new_run_id("detect")),
     "monitor": lambda home, days, now: monitor(home, world.SOURCE, days, run_id=runs.new_run_id("monitor")),
-    "maintain": lambda home, days, now: maintain(home, run_id=runs.new_run_id("maintain")),
 }
 
 
@@ -336,20 +365,3 @@ def _deliver(home: Home, path: str, content: str) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(content)
     os.utime(file, (time.time() - 3600, time.time() - 3600))
-
-
-@contextlib.contextmanager
-def _quick() -> Iterator[None]:
-    """No Data Docs: pages that nobody reads cost more than the audits; compaction at a few files instead of many."""
-    with (
-        patch.object(Audit, "build_docs", lambda audit: audit.home.docs),
-        patch.object(ops, "COMPACT_ABOVE", 12),
-        patch.object(maintaining, "COMPACT_ABOVE", 1),
-    ):
-        yield
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    with contextlib.redirect_stdout(io.StringIO()):
-        yield

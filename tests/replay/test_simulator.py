@@ -9,6 +9,7 @@ import pytest
 
 from jobs.lake.event_days import EventDays
 from jobs.paths import Home
+from jobs.steps import range_plan
 from tests.replay import world
 from tests.replay.simulator import Broken, Simulation
 
@@ -31,8 +32,16 @@ def test_any_history_on_spark_ends_in_the_tables_of_one_clean_run(
 def test_a_broken_rule_is_seen(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Fingerprints that hold no checksums: a late file makes nothing stale."""
     monkeypatch.setattr(EventDays, "checksums", lambda self, lo, hi: [])
-    with pytest.raises(Broken, match=r"not those of a clean run[\s\S]*history of seed 2"):
-        Simulation(2, tmp_path / "seed", home.cache, light=True, actions=5).run()
+    with pytest.raises(Broken, match=r"not those of a clean run[\s\S]*history of seed 14"):
+        Simulation(14, tmp_path / "seed", home.cache, light=True, actions=5).run()
+
+
+def test_a_plan_that_announces_other_days_is_seen(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A plan that passes over every other day, which the steps then compute with the days around them."""
+    real = range_plan._positions
+    monkeypatch.setattr(range_plan, "_positions", lambda judged, asked: real(judged, asked)[::2])
+    with pytest.raises(Broken, match="computed and not announced: pattern/and_ 2025-03-02"):
+        Simulation(8, tmp_path / "seed", home.cache, light=True, actions=5).run()
 
 
 def test_the_world_is_a_function_of_the_seed_and_has_every_pattern(home: Home, tmp_path: Path) -> None:

@@ -70,6 +70,10 @@ def test_the_day_on_which_the_last_events_decide_is_computed_with_them(home: Hom
     assert looked_at(made, Days.one(day(2)), patterns=["near"]) == {day(0), day(1), day(2)}
     assert looked_at(made, Days.one(day(1)), patterns=["late"]) == {day(0), day(1)}
     assert looked_at(made, Days.one(day(2)), patterns=["late"], repair_horizon=0) == {day(2)}
+    # Days without events: computed by the daily run of the day, so that it is seen to be done; not by a backfill whose
+    # plan does not announce them, though its window holds them for another pattern's sake.
+    assert looked_at(made, Days(day(2), day(5)), patterns=["near"]) == {day(n) for n in range(5)}
+    assert looked_at(made, Days(day(2), day(5)), patterns=["near"], repair_horizon=0) == {day(2)}
 
 
 def pairs(n: int) -> int:

@@ -1,0 +1,49 @@
+"""What the simulator sets around a seed: nothing printed, small limits, and work by Spark where a seed asks for it."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from collections.abc import Iterator
+from unittest.mock import patch
+
+from jobs.lake import difference, ops, rows
+from jobs.lake import maintain as maintaining
+from jobs.quality.audit import Audit
+
+
+@contextlib.contextmanager
+def large() -> Iterator[None]:
+    """As if every output were too large for the driver: Spark takes the differences and commits them."""
+    from jobs.ingest import writing
+    from jobs.steps import monitor_run, staged
+
+    with contextlib.ExitStack() as stack:
+        for module, name in (
+            (difference, "SMALL_APPEND"),
+            (writing, "SMALL_APPEND"),
+            (writing, "_SMALL"),
+            (rows, "SMALL_ROWS"),
+            (staged, "SMALL_ROWS"),
+            (monitor_run, "SMALL_ROWS"),
+        ):
+            stack.enter_context(patch.object(module, name, -1))
+        yield
+
+
+@contextlib.contextmanager
+def quick() -> Iterator[None]:
+    """No Data Docs: pages that nobody reads cost more than the audits; compaction at a few files instead of many."""
+    with (
+        patch.object(Audit, "build_docs", lambda audit: audit.home.docs),
+        patch.object(ops, "COMPACT_ABOVE", 12),
+        patch.object(maintaining, "COMPACT_ABOVE", 1),
+    ):
+        yield
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Nothing that the steps print is shown."""
+    with contextlib.redirect_stdout(io.StringIO()):
+        yield

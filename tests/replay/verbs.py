@@ -1,0 +1,75 @@
+"""The verbs about long stretches in the simulator: what a plan announces is what its backfill computes; retiring."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+from typing import Any
+
+from jobs.days import Days
+from jobs.lake import ops, runs
+from jobs.paths import Home
+from jobs.steps.backfill import run_plan
+from jobs.steps.maintain import maintain
+from jobs.steps.range_plan import RangePlan, plan_range
+from jobs.steps.retire import retire
+
+#: (definition, day) pairs.
+Pairs = set[tuple[str, date]]
+
+
+class NotAsPlanned(AssertionError):
+    """A backfill computed other days than its plan announced."""
+
+
+def long_run(home: Home, days: Days | None, *, chunk: int, undisturbed: bool) -> dict[str, Any]:
+    """``backfill`` on ``days``, or ``restate`` (``days`` is None), in chunks; what it computes was announced.
+
+    Args:
+        home: the installation.
+        days: the days, or None for all, and of these only those that were computed once.
+        chunk: days of an application.
+        undisturbed: nothing happens to this attempt, so that its plan holds.
+
+    Raises:
+        NotAsPlanned: it computed other days.
+    """
+    plan = plan_range(home, days, chunk=chunk, only_stale=days is None)
+    run_id = runs.new_run_id("backfill")
+    result = run_plan(home, plan, run_id=run_id, say=lambda line: None)
+    announced, computed = announced_by(plan), computed_by(home, run_id)
+    if undisturbed and announced != computed:
+        raise NotAsPlanned(f"announced and not computed: {_listed(announced - computed)}; computed and not announced: "
+                           f"{_listed(computed - announced)}")  # fmt: skip
+    return result
+
+
+def announced_by(plan: RangePlan) -> Pairs:
+    """What a plan says will be computed."""
+    return {(part.definition, day) for app in plan.applications for part in app.parts for day in part.days}
+
+
+def computed_by(home: Home, run_id: str) -> Pairs:
+    """What the applications of a run brought to an end, whichever."""
+    log = ops.current_table(home, "intervals", columns=["definition", "day", "status", "run_id"], as_log=True)
+    return {
+        (row["definition"], row["day"])
+        for row in log.to_pylist()
+        if row["run_id"].startswith(f"{run_id}.") and row["status"] != "publishing"
+    }
+
+
+def _listed(pairs: Pairs) -> str:
+    return ", ".join(f"{name} {day}" for name, day in sorted(pairs)) or "nothing"
+
+
+def retired(home: Home, name: str, *, drop: bool) -> dict[str, Any]:
+    """``retire`` a pattern whose file was removed just before."""
+    return retire(home, f"pattern/{name}", drop=drop, run_id=runs.new_run_id("retire"))
+
+
+def maintained(home: Home, *, nothing_kept: bool) -> dict[str, Any]:
+    """``maintain``; with ``nothing_kept``, as if the retention had passed since whatever was replaced."""
+    keep = timedelta(0) if nothing_kept else None
+    return maintain(home, run_id=runs.new_run_id("maintain"), keep=keep)
+
+
