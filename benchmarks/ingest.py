@@ -110,14 +110,16 @@ def measure(file: Path, root: Path) -> dict[str, Any]:
         spark.read.csv(str(content), header=True).write.parquet(target)
         return spark.read.parquet(target).count()
 
+    run = new_run_id("ingest")
+
     def take() -> dict[str, Any]:
-        return ingest(home, "quote", days, run_id=new_run_id("ingest"))
+        return ingest(home, "quote", days, run_id=run)
 
     warm = root / "warm.csv.gz"
     warm.write_bytes(gzip.compress((",".join(COLUMNS) + "\n" + _WARM).encode()))
     copy(warm, "warm")
     land(warm.name, warm)
-    take()
+    ingest(home, "quote", days, run_id=new_run_id("warm"))
 
     print("warm", flush=True)
     copy_s, copy_mb, rows = timed(lambda: copy(file, "copy"))
@@ -126,6 +128,7 @@ def measure(file: Path, root: Path) -> dict[str, Any]:
     ingest_s, ingest_mb, result = timed(take)
     current = ops.current(home, "files", source="quote")
     events = tables.arrow(home, "events", "quote", columns=["event_date"])
+    phases = ops.current(home, "runs", run_id=run)
     stop_session()
     return {
         "file": file.name,
@@ -135,6 +138,7 @@ def measure(file: Path, root: Path) -> dict[str, Any]:
         "events": len(events) - 1,
         "copy_s": round(copy_s, 1),
         "ingest_s": round(ingest_s, 1),
+        "phases_s": {p["phase"]: round((p["ended"] - p["started"]).total_seconds(), 1) for p in phases},
         "ratio": round(ingest_s / copy_s, 2),
         "copy_peak_mb": round(copy_mb),
         "ingest_peak_mb": round(ingest_mb),

@@ -1,4 +1,4 @@
-"""Landed files to events without Spark and without a lake: the rules of ``resolve`` in NumPy, for what fits memory.
+"""Landed files to events without Spark and without a lake, for what fits memory.
 
 ``resolve`` is what tables are made by; this is for looking at a few files by hand. A test holds both to one result.
 """
@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from jobs.ingest.discovery import Landed
+from jobs.ingest.fates import codes, decide
 from jobs.ingest.plan import path_key
 from jobs.sources import Source
 
@@ -55,69 +55,10 @@ def resolve_local(source: Source, files: Sequence[Landed], rows: Sequence[pa.Tab
     alive = ~_superseded(source, files, tables)
     superseded = int((~alive).sum())
     table, order = table.filter(pa.array(alive)), order[alive]
-    place = _codes([table["type"], table[source.key], table["ts"]])
-    content = _codes([table[a.name] for a in source.attributes])
-    if source.identity == "multiset":
-        event, conflict = _multiset(source, place, content, order), np.zeros(len(table), bool)
-    else:
-        event, conflict = _unique(source, place, content)
-    duplicates = len(table) - int(event.sum()) - int(conflict.sum())
-    return Resolved(table.filter(pa.array(event)), duplicates, int(conflict.sum()), superseded)
-
-
-def _codes(columns: list[pa.ChunkedArray]) -> np.ndarray:
-    """A whole number per row, equal where all columns are (a missing value equals a missing value)."""
-    codes = np.zeros(len(columns[0]), np.int64)
-    for column in columns:
-        if pa.types.is_floating(column.type):
-            # -0.0 is 0.0.
-            column = pc.add(column, 0.0)
-        encoded = column.combine_chunks().dictionary_encode()
-        encoded = encoded.combine_chunks() if isinstance(encoded, pa.ChunkedArray) else encoded
-        index = encoded.indices.fill_null(len(encoded.dictionary)).to_numpy(zero_copy_only=False).astype(np.int64)
-        codes = np.unique(codes * (len(encoded.dictionary) + 1) + index, return_inverse=True)[1]
-    return codes
-
-
-def _nth(*keys: np.ndarray) -> np.ndarray:
-    """How many earlier rows have the same keys, for each row."""
-    codes = _joined(*keys)
-    sort = np.argsort(codes, kind="stable")
-    ordered = codes[sort]
-    starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]]) if len(ordered) else np.empty(0, np.int64)
-    lengths = np.diff(np.r_[starts, len(ordered)])
-    nth = np.empty(len(codes), np.int64)
-    nth[sort] = np.arange(len(codes)) - np.repeat(starts, lengths)
-    return nth
-
-
-def _joined(*keys: np.ndarray) -> np.ndarray:
-    codes = keys[0]
-    for key in keys[1:]:
-        codes = np.unique(codes * (int(key.max(initial=0)) + 1) + key, return_inverse=True)[1]
-    return codes
-
-
-def _unique(source: Source, place: np.ndarray, content: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """``(event, conflict)`` per row: one event per place, of the content that wins there."""
-    winner = np.zeros(int(place.max(initial=-1)) + 1, np.int64)
-    # Of rows that are assigned to one index the last one stays.
-    rows = slice(None) if source.on_conflict == "latest" else slice(None, None, -1)
-    winner[place[rows]] = content[rows]
-    conflict = content != winner[place]
-    if source.on_conflict == "quarantine_all":
-        torn = np.zeros(len(winner), bool)
-        torn[place[conflict]] = True
-        conflict = torn[place]
-    return ~conflict & (_nth(place, content) == 0), conflict
-
-
-def _multiset(source: Source, place: np.ndarray, content: np.ndarray, order: np.ndarray) -> np.ndarray:
-    """Which rows are events: each copy is one, and copies of overlapping files are the same ones."""
-    if source.delivery == "disjoint":
-        return np.ones(len(place), bool)
-    copy = _nth(place, content, order)
-    return _nth(place, content, copy) == 0
+    place = codes([table["type"], table[source.key], table["ts"]])
+    found = decide(source, place, codes([table[a.name] for a in source.attributes]), order)
+    events, conflicts = int(found.event.sum()), int(found.conflict.sum())
+    return Resolved(table.filter(pa.array(found.event)), len(table) - events - conflicts, conflicts, superseded)
 
 
 def _superseded(source: Source, files: Sequence[Landed], tables: Sequence[pa.Table]) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Raw rows of days to events, duplicates, conflicts and superseded rows, in Spark SQL (design §3).
+"""Raw rows of days to events, duplicates, conflicts and superseded rows, by Spark and NumPy (design §3).
 
 The result depends on the raw rows of the effective files and on nothing else: not on the order in which they arrived,
 nor on what was resolved before.
@@ -6,13 +6,16 @@ nor on what was resolved before.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from jobs.ingest.fates import codes, decide
 from jobs.ingest.identity import content_sql, multiset_id_sql, quoted, row_hash_sql, unique_id_sql
 from jobs.sources import Source
 from schemas.events import events_table
@@ -24,6 +27,8 @@ if TYPE_CHECKING:
 EVENT, DUPLICATE, CONFLICT, SUPERSEDED = "event", "duplicate", "conflict", "superseded"
 #: Checksum of a day without events; a day without a row in ``ops.event_days`` stands for the same.
 EMPTY_CHECKSUM = "0:00000000000000000000000000000000"
+#: Rows of a batch that a task gives back.
+_BATCH_ROWS = 50_000
 
 
 @dataclass(frozen=True)
@@ -72,23 +77,57 @@ def resolve(
         files: the effective files.
 
     Returns:
-        The columns of raw, the file's order (``_order``), and ``_fate``, ``event_id``, ``seq``; the latter two are
-        null unless the fate is ``event``.
+        The columns of raw but ``load_id``, the file's order (``_order``), and ``_fate``, ``event_id``, ``seq``; the
+        latter two are null unless the fate is ``event``.
     """
     from pyspark.sql import functions as F
+    from pyspark.sql.types import LongType, StringType, StructField, StructType
 
     order = sorted(files, key=lambda f: (f.file_date or date.min, f.revision, f.name))
     ranks = _frame(spark, {"load_id": [f.load_id for f in order], "_order": list(range(len(order)))})
     rows = delivered.join(F.broadcast(ranks), "load_id")
     rows = _mark_superseded(spark, source, raw, rows, order)
     first, second = content_sql(source)
-    rows = rows.withColumn("_c1", F.expr(first)).withColumn("_c2", F.expr(second))
-    # The windows below all partition by these columns and more, so the rows are moved between tasks only once.
-    rows = rows.repartition("type", source.key, "ts")
-    alive = rows.where("_fate IS NULL")
-    fates = _multiset(source, alive) if source.identity == "multiset" else _unique(source, alive)
-    dead = rows.where("_fate IS NOT NULL").withColumn("event_id", F.lit(None).cast("string"))
-    return fates.unionByName(dead.withColumn("seq", F.lit(None).cast("bigint")))
+    rows = rows.drop("load_id").withColumn("_c1", F.expr(first)).withColumn("_c2", F.expr(second))
+    # Windows over these columns would sort all rows three times; a task of NumPy takes a tenth of it.
+    rows = rows.repartition("ts", source.key, "type")
+    given = [field for field in rows.schema if field.name != "_fate"]
+    added = [StructField("_fate", StringType()), StructField("seq", LongType()), StructField("_copy", LongType())]
+    decided = rows.mapInArrow(_fates_of(source), StructType([*given, *added]))
+    identity = multiset_id_sql(source) if source.identity == "multiset" else unique_id_sql(source)
+    return decided.withColumn("event_id", F.when(F.col("_fate") == EVENT, F.expr(identity))).drop("_copy")
+
+
+def _fates_of(source: Source) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """A task: all rows of some places in, the same rows with ``_fate``, ``seq`` and ``_copy`` out."""
+
+    def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        found = list(batches)
+        if found:
+            yield from _decided(source, pa.Table.from_batches(found)).to_batches(max_chunksize=_BATCH_ROWS)
+
+    return work
+
+
+def _decided(source: Source, table: pa.Table) -> pa.Table:
+    table = table.sort_by([(name, "ascending") for name in ("_order", "line", "entry")])
+    fate = np.array(table["_fate"].to_pylist(), dtype=object)
+    alive = pc.is_null(table["_fate"]).to_numpy()
+    rows = table.filter(pa.array(alive))
+    place = codes([rows["ts"], rows[source.key], rows["type"]])
+    fates = decide(source, place, codes([rows["_c1"], rows["_c2"]]), rows["_order"].to_numpy())
+    fate[alive] = np.where(fates.event, EVENT, np.where(fates.conflict, CONFLICT, DUPLICATE))
+    event = np.zeros(len(table), bool)
+    event[alive] = fates.event
+    seq, copy = np.zeros((2, len(table)), np.int64)
+    seq[alive], copy[alive] = fates.seq, fates.copy
+    columns = {
+        "_fate": pa.array(fate, pa.string()), "seq": pa.array(seq, mask=~event), "_copy": pa.array(copy, mask=~event)
+    }  # fmt: skip
+    table = table.drop_columns("_fate")
+    for name, values in columns.items():
+        table = table.append_column(name, values)
+    return table
 
 
 def _frame(spark: SparkSession, columns: dict[str, list[Any]]) -> DataFrame:
@@ -144,53 +183,6 @@ def _competing(order: list[Effective]) -> dict[date, list[Effective]]:
         if file.file_date is not None:
             by_date.setdefault(file.file_date, []).append(file)
     return {day: files for day, files in by_date.items() if len({f.revision for f in files}) > 1}
-
-
-def _unique(source: Source, rows: DataFrame) -> DataFrame:
-    """One event per (type, key, ts): equal content is a duplicate, other content a conflict."""
-    from pyspark.sql import Window
-    from pyspark.sql import functions as F
-
-    place = Window.partitionBy("type", source.key, "ts")
-    ascending = place.orderBy("_order", "line", "entry")
-    whole = ascending.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
-    pick = F.last if source.on_conflict == "latest" else F.first
-    content = F.struct("_c1", "_c2")
-    rows = rows.withColumn("_won", pick(content).over(whole))
-    if source.on_conflict == "quarantine_all":
-        differing = (F.min(content).over(whole)) != (F.max(content).over(whole))
-        rows = rows.withColumn("_same", ~differing)
-    else:
-        rows = rows.withColumn("_same", F.col("_won") == content)
-    # Of the rows with the winning content, the first in file order is the one that the event is taken from.
-    rank = F.row_number().over(place.orderBy(F.col("_same").desc(), "_order", "line", "entry"))
-    rows = rows.withColumn("_fate", F.when(~F.col("_same"), CONFLICT).when(rank == 1, EVENT).otherwise(DUPLICATE))
-    return (
-        rows.withColumn("event_id", F.when(F.col("_fate") == EVENT, F.expr(unique_id_sql(source))))
-        .withColumn("seq", F.when(F.col("_fate") == EVENT, F.lit(0).cast("bigint")))
-        .drop("_won", "_same")
-    )
-
-
-def _multiset(source: Source, rows: DataFrame) -> DataFrame:
-    """Equal rows are different events; copies in several files by maximum, or by sum if deliveries are disjoint."""
-    from pyspark.sql import Window
-    from pyspark.sql import functions as F
-
-    place = ["type", source.key, "ts"]
-    content = [*place, "_c1", "_c2"]
-    within = content if source.delivery == "disjoint" else [*content, "_order"]
-    copy = F.row_number().over(Window.partitionBy(*within).orderBy("_order", "line", "entry")) - 1
-    rows = rows.withColumn("_copy", copy)
-    # The first file that holds the copy gives the event; the same copy in later files repeats it.
-    holder = F.row_number().over(Window.partitionBy(*content, "_copy").orderBy("_order", "line", "entry"))
-    rows = rows.withColumn("_fate", F.when(holder == 1, EVENT).otherwise(DUPLICATE))
-    ranked = Window.partitionBy(*place, "_fate").orderBy("_order", "line", "entry")
-    return (
-        rows.withColumn("seq", F.when(F.col("_fate") == EVENT, (F.row_number().over(ranked) - 1).cast("bigint")))
-        .withColumn("event_id", F.when(F.col("_fate") == EVENT, F.expr(multiset_id_sql(source))))
-        .drop("_copy")
-    )
 
 
 def events_of(source: Source, resolved: DataFrame) -> DataFrame:

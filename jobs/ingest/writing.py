@@ -11,7 +11,15 @@ import pyarrow.parquet as pq
 from jobs.errors import InfrastructureError
 from jobs.lake import tables
 from jobs.lake.append import SMALL_APPEND, append_arrow
-from jobs.lake.difference import Applied, Bounds, apply_difference, difference, difference_arrow
+from jobs.lake.difference import (
+    Applied,
+    Bounds,
+    additions,
+    apply_difference,
+    difference,
+    difference_arrow,
+    in_few_files,
+)
 from jobs.paths import Home
 from schemas.table import Table
 
@@ -20,8 +28,6 @@ if TYPE_CHECKING:
 
 #: Up to so many rows on either side, a difference is taken in memory.
 _SMALL = 50_000
-#: Up to so many rows, one file.
-_ONE_FILE = 1_000_000
 
 
 def append_raw(home: Home, table: Table, rows: DataFrame, count: int) -> None:
@@ -35,8 +41,7 @@ def append_raw(home: Home, table: Table, rows: DataFrame, count: int) -> None:
         small = rows.toArrow().cast(table.arrow())
         append_arrow(home, table, small, app=f"ingest-{table.name}", base_version=base, mark="raw")
         return
-    rows = rows.coalesce(1) if count <= _ONE_FILE else rows.hint("rebalance", *table.partition_by)
-    writer = rows.write.format("delta").mode("append")
+    writer = in_few_files(rows, table, count).write.format("delta").mode("append")
     # A late commit of an attempt that died has this turn or an earlier one, and Delta refuses it.
     writer = writer.option("txnAppId", f"ingest-{table.name}").option("txnVersion", base + 1)
     writer.save(home.table(table.schema, table.name))
@@ -66,7 +71,7 @@ def write_difference(
     Args:
         replaces: which rows of the table ``wanted`` replaces, as pyarrow's disjunctive normal form.
         current: the same rows by Spark.
-        wanted: the rows as they should be, in the table's columns.
+        wanted: the rows as they should be, in the table's columns; cheap to compute more than once.
         count: how many they are; with 0, ``wanted`` is not computed.
         bounds, force: see ``jobs.lake.difference.apply_difference``.
     """
@@ -83,8 +88,10 @@ def write_difference(
         new = wanted.select(*columns).toArrow() if count else None
         empty = schema.empty_table()
         diff = difference_arrow(_as(old, schema, empty), _as(new, schema, empty), key, compare)
-    else:
+    elif held:
         diff = difference(current(), wanted, key, compare)
+    else:
+        diff = additions(wanted)
     return apply_difference(
         spark,
         home,
@@ -94,6 +101,7 @@ def write_difference(
         base_version=base,
         bounds=bounds,
         force=force,
+        kept=not held,
     )
 
 

@@ -36,8 +36,9 @@ if TYPE_CHECKING:
 #: Column, lower bound, upper bound (not included); µs for timestamps, dates for date columns.
 Bounds = tuple[str, int, int] | tuple[str, date, date]
 
-#: One output file up to so many rows; above, Spark decides.
+#: One output file up to so many rows, and a few of each partition up to a few times as many; above, Spark decides.
 _ROWS_PER_FILE = 1_000_000
+_FEW_FILES = 4
 
 #: Delta takes a MERGE's transaction and mark from the session's settings, so one MERGE at a time.
 _merging = threading.Lock()
@@ -79,6 +80,13 @@ def difference(current: DataFrame, wanted: DataFrame, key: list[str], compare: l
     return w.join(c, on, "full_outer").select(*columns, op.alias("_op")).where("_op IS NOT NULL")
 
 
+def additions(wanted: DataFrame) -> DataFrame:
+    """The difference to a table without any of the rows: a join of millions of rows with nothing takes long."""
+    from pyspark.sql import functions as F
+
+    return wanted.withColumn("_op", F.lit("I"))
+
+
 def difference_arrow(current: pa.Table, wanted: pa.Table, key: list[str], compare: list[str]) -> pa.Table:
     """The same for two Arrow tables, by DuckDB, without a JVM."""
     import duckdb
@@ -118,6 +126,7 @@ def apply_difference(
     base_version: int,
     bounds: Bounds | None = None,
     force: bool = False,
+    kept: bool = False,
 ) -> Applied:
     """Commit a difference. The caller holds the lock of the table (or of its source).
 
@@ -130,6 +139,7 @@ def apply_difference(
         base_version: the table's version that the difference was taken from.
         bounds: a range of a column that holds all rows of the difference; it prunes the files a ``MERGE`` reads.
         force: commit even if nothing differs, so that a dead attempt's late commit is refused.
+        kept: a frame is cheap to compute twice, so that keeping it costs more.
 
     Raises:
         AuditFailed: a row breaks a constraint of the table; the message names rule and row.
@@ -145,7 +155,7 @@ def apply_difference(
         landed = _append_small(home, table, diff, purpose, base_version, mark)
         if landed is not None:
             return Applied(len(diff), 0, 0, landed)
-    frame, counts, unpersist = _materialise(spark, table, diff, bounds)
+    frame, counts, unpersist = _materialise(spark, table, diff, bounds, kept)
     try:
         if not sum(counts.values()) and not force:
             return Applied(0, 0, 0, None)
@@ -173,7 +183,7 @@ def _all(conditions: list[Column]) -> Column:
 
 
 def _materialise(
-    spark: SparkSession, table: Table, diff: DataFrame | pa.Table, bounds: Bounds | None
+    spark: SparkSession, table: Table, diff: DataFrame | pa.Table, bounds: Bounds | None, kept: bool
 ) -> tuple[DataFrame, Counter[str], bool]:
     """The difference as a frame that is computed once, the rows per operation, and whether to unpersist it."""
     if isinstance(diff, pa.Table):
@@ -184,13 +194,13 @@ def _materialise(
         return frame_of(spark, rows, schema), counts, False
     from pyspark.sql import functions as F
 
-    frame = diff.persist()
+    frame = diff if kept else diff.persist()
     column = bounds[0] if bounds else "_op"
     found = frame.groupBy("_op").agg(F.count("*"), F.min(column), F.max(column)).collect()
     if bounds is not None:
         for _, _, low, high in found:
             _check_bounds(table, low, high, bounds)
-    return frame, Counter({row[0]: row[1] for row in found}), True
+    return frame, Counter({row[0]: row[1] for row in found}), not kept
 
 
 def _append_small(home: Home, table: Table, rows: pa.Table, app: str, base: int, mark: str) -> int | None:
@@ -217,13 +227,19 @@ def _check_bounds(table: Table, low: Any, high: Any, bounds: Bounds) -> None:
 
 
 def _append(table: Table, path: str, frame: DataFrame, rows: int, app: str, turn: int, mark: str) -> None:
-    out = frame.select(*table.column_names)
-    if rows <= _ROWS_PER_FILE:
-        out = out.coalesce(1)
-    elif table.partition_by:
-        out = out.hint("rebalance", *table.partition_by)
+    out = in_few_files(frame.select(*table.column_names), table, rows)
     writer = out.write.format("delta").mode("append")
     writer.option("txnAppId", app).option("txnVersion", turn).option("userMetadata", mark).save(path)
+
+
+def in_few_files(frame: DataFrame, table: Table, rows: int) -> DataFrame:
+    """``frame``, which has ``rows`` rows of ``table``, in tasks that write files of a good size."""
+    if rows <= _ROWS_PER_FILE:
+        return frame.coalesce(1)
+    if rows <= _FEW_FILES * _ROWS_PER_FILE:
+        # Moving the rows to tasks of their partition costs more than a few files do.
+        return frame.coalesce(_FEW_FILES)
+    return frame.hint("rebalance", *table.partition_by) if table.partition_by else frame
 
 
 def _merge(

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 #: Rows up to which the queries of a step are interpreted.
 _INTERPRETED_ROWS = 200_000
+#: Rows of a shuffle partition: so many are sorted in the memory of one of two tasks in a driver of 1 GB.
+_ROWS_PER_PARTITION = 150_000
+_MOST_PARTITIONS = 2_000
 #: A JVM that writes a class archive takes long to end.
 _STOP_SECONDS = 300
 
@@ -105,8 +108,15 @@ def expect_rows(spark: SparkSession, rows: int) -> None:
         rows: an estimate; it decides over seconds, not over results.
     """
     compiled = rows > _INTERPRETED_ROWS
+    partitions = max(_shuffle_partitions(), min(rows // _ROWS_PER_PARTITION, _MOST_PARTITIONS))
+    spark.conf.set("spark.sql.shuffle.partitions", str(partitions))
     spark.conf.set("spark.sql.codegen.wholeStage", str(compiled).lower())
     spark.conf.set("spark.sql.codegen.factoryMode", "FALLBACK" if compiled else "NO_CODEGEN")
+
+
+def _shuffle_partitions() -> int:
+    """How many there are at least; ``CHAINLAKE_SHUFFLE_PARTITIONS`` says."""
+    return int(os.environ.get("CHAINLAKE_SHUFFLE_PARTITIONS") or 4)
 
 
 def settings(home: Home, jars: list[Path], folder: Path, *, long_running: bool) -> dict[str, str]:
@@ -139,7 +149,7 @@ def settings(home: Home, jars: list[Path], folder: Path, *, long_running: bool) 
         # With a system zone of Etc/UTC, Arrow functions fail over the name of the zone.
         "spark.sql.session.timeZone": "UTC",
         # 200 shuffle tasks and 50 tasks per Delta snapshot cost seconds on every small table.
-        "spark.sql.shuffle.partitions": os.environ.get("CHAINLAKE_SHUFFLE_PARTITIONS") or "4",
+        "spark.sql.shuffle.partitions": str(_shuffle_partitions()),
         "spark.databricks.delta.snapshotPartitions": "2",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",

@@ -1,4 +1,4 @@
-"""Resolving without Spark gives what the tables hold: the same rows through both, on small random deliveries."""
+"""Resolving with and without Spark gives the rows that the rules name, row by row: on small random deliveries."""
 
 from __future__ import annotations
 
@@ -66,18 +66,61 @@ def delivery(seed: int) -> tuple[list[Landed], list[pa.Table]]:
     return files, tables
 
 
+def plainly(source: Source, files: list[Landed], tables: list[pa.Table]) -> dict[tuple[str, int], tuple[str, int]]:
+    """(file, line) → fate and seq, by design §3 word for word."""
+    best: dict[tuple, int] = {}
+    scoped = [bool(source.replaces) and f.file_date is not None for f in files]
+
+    def scope(file: Landed, key: str | None) -> tuple:
+        return (file.file_date, key if "key" in source.replaces else None)
+
+    for file, table, one in zip(files, tables, scoped, strict=True):
+        for key in {*table["k"].to_pylist(), file.fields.get("key")} if one else ():
+            best[scope(file, key)] = max(file.revision, best.get(scope(file, key), 0))
+    places: dict[tuple, list[tuple[tuple, str, int]]] = {}
+    found: dict[tuple[str, int], tuple[str, int]] = {}
+    for file, table, one in zip(files, tables, scoped, strict=True):
+        for row in sorted(table.to_pylist(), key=lambda row: row["line"]):
+            if one and file.revision < best[scope(file, row["k"])]:
+                found[file.path, row["line"]] = ("superseded", 0)
+                continue
+            content = (None if row["v"] is None else row["v"] + 0.0, row["s"])
+            places.setdefault((row["type"], row["k"], row["ts"]), []).append((content, file.path, row["line"]))
+    for rows in places.values():
+        seen: set[tuple] = set()
+        wins = rows[-1 if source.on_conflict == "latest" else 0][0]
+        torn = source.on_conflict == "quarantine_all" and any(content != wins for content, _, _ in rows)
+        copies: dict[tuple, int] = {}
+        for content, path, line in rows:
+            if source.identity == "multiset":
+                within = (content, path if source.delivery == "overlapping" else "")
+                copies[within] = copies.get(within, 0) + 1
+                identity = (content, copies[within])
+            else:
+                identity = (content,)
+                if torn or content != wins:
+                    found[path, line] = ("conflict", 0)
+                    continue
+            found[path, line] = ("duplicate" if identity in seen else "event", len(seen))
+            seen.add(identity)
+    return found
+
+
 @pytest.mark.parametrize("rules", RULES)
 def test_both_ways_take_the_same_rows(tmp_path: Path, spark, rules: str) -> None:
     source = source_of(tmp_path, RULES[rules])
     # Deliveries of a key of their own, so that Spark resolves all of them at once.
-    effective, parts, expected = [], [], set()
+    effective, parts, expected = [], [], {}
     totals = [0, 0, 0]
     for seed in range(40):
         shift = timedelta(days=10 * seed)
         files, tables = delivery(seed)
         found = resolve_local(source, files, [t.append_column("file", pa.array([f.path] * len(t), pa.string()))
                                               for f, t in zip(files, tables, strict=True)])  # fmt: skip
-        expected |= {(seed, row["file"], row["line"]) for row in found.events.to_pylist()}
+        plain = plainly(source, files, tables)
+        expected |= {(seed, *at): fate for at, fate in plain.items()}
+        there = {(row["file"], row["line"]) for row in found.events.to_pylist()}
+        assert there == {at for at, (fate, _) in plain.items() if fate == "event"}
         for at, number in enumerate((found.duplicates, found.conflicts, found.superseded)):
             totals[at] += number
         for f, table in zip(files, tables, strict=True):
@@ -94,11 +137,14 @@ def test_both_ways_take_the_same_rows(tmp_path: Path, spark, rules: str) -> None
     days = [DAY + timedelta(days=10 * seed) for seed in range(40)]
     delivered = raw.where(F.col("event_date").isin(days))
     resolved = resolve(spark, source, lambda: raw, delivered, effective)
-    rows = resolved.select("load_id", "line", "_fate").toArrow().to_pylist()
-    events = {(*row["load_id"].split("/"), row["line"]) for row in rows if row["_fate"] == "event"}
-    assert {(int(seed), file, line) for seed, file, line in events} == expected
-    fates = [row["_fate"] for row in rows]
-    assert [fates.count(fate) for fate in ("duplicate", "conflict", "superseded")] == totals
+    rows = resolved.select("file_id", "line", "_fate", "seq").toArrow().to_pylist()
+    fates = {(*row["file_id"].split("/"), row["line"]): (row["_fate"], row["seq"]) for row in rows}
+    assert {(int(seed), file, line): (fate, seq or 0) for (seed, file, line), (fate, seq) in fates.items()} == {
+        at: (fate, seq if fate == "event" else 0) for at, (fate, seq) in expected.items()
+    }
+    assert all((seq is None) == (fate != "event") for fate, seq in fates.values())
+    counts = [fate for fate, _ in fates.values()]
+    assert [counts.count(fate) for fate in ("duplicate", "conflict", "superseded")] == totals
     # None of the rules was left out by chance.
     assert (totals[0] > 0) == (rules != "disjoint")
     assert (totals[1] > 0) == (rules in ("latest", "all"))
