@@ -10,14 +10,16 @@ from collections.abc import Sequence
 from itertools import permutations
 from math import inf
 
+from jobs.cep.compiled.scopes import first_of, last_of
 from jobs.cep.compiled.skip import by_value, comparison, list_key
 from jobs.cep.cost import LISTED_NAMES, Model
-from jobs.cep.normal_form import Clause
+from jobs.cep.normal_form import Branch, Clause
+from jobs.cep.plan import scope_of
 
 #: Seconds on NumPy: a binding to be extended, an evaluation, a binding found.
 NUMPY_VISIT, NUMPY_TEST, NUMPY_FOUND = 60e-9, 9e-9, 60e-9
-#: Seconds as machine code: an event brought into the tables of a step, a binding to be extended, a candidate of a list.
-TABLE, VISIT, ITEM = 10e-9, 4e-9, 1e-9
+#: Seconds as machine code: an event's entry in a table of scopes, a binding to be extended, a candidate of a list.
+TABLE, VISIT, ITEM = 5e-9, 4e-9, 1e-9
 #: Seconds until machine code of an order can begin, Numba's import and compiling included, as far as the choice of an
 #: order goes: it must not depend on what this process did before.
 READY = 1.0
@@ -49,15 +51,18 @@ def compiled_seconds(model: Model, order: Sequence[str]) -> float:
         shares = [_share(model, clause, name) for clause in clauses if comparison(name, clause)]
         key = list_key(singles, number, clauses)
         entered = _visits(model, frozenset(singles[: key + 1]))
-        found += TABLE * model.totals[singles[number - 1]] + VISIT * visits
+        tables = _tables(model.branch, name, singles[:number])
+        found += VISIT * visits
         once = by_value(scope, min(shares, default=1.0), visits, size)[0] * visits
         if key < number - 1 and entered:
             seen = frozenset(singles[: key + 1])
             wide = model.step(seen, name) / entered
             listed = wide * model.passing(seen | {name}) / max(model.passing(seen), 1e-12)
             per_list = by_value(wide, min(shares, default=1.0), entered, size)[0]
-            once = min(once, per_list * min(entered, visits) + visits * listed * ITEM)
-        found += once
+            as_lists = per_list * min(entered, visits) + visits * listed * ITEM
+            if as_lists < once:
+                once, tables = as_lists, tables | _tables(model.branch, name, singles[: key + 1])
+        found += once + TABLE * sum(model.totals[other] for other, _ in tables)
     return found
 
 
@@ -102,6 +107,18 @@ def _ready(model: Model, singles: Sequence[str], number: int) -> list[Clause]:
     bound, name = frozenset(singles[: number + 1]), singles[number]
     return [clause for clause in model.branch.clauses if name in clause.names and clause.names <= bound
             and len(clause.names) > 1]  # fmt: skip
+
+
+def _tables(branch: Branch, name: str, bound: Sequence[str]) -> set[tuple[str, str]]:
+    """The tables that the scope of ``name`` is looked up in: whose events, and which limit (``compiled.scopes``)."""
+    scope = scope_of(branch, name, tuple(bound))
+    after, before = last_of(branch, scope.after), first_of(branch, scope.before)
+    return {
+        *((other, "after") for other in after),
+        *((other, "lowest") for other in last_of(branch, bound) if other not in after),
+        *((other, "before") for other in before),
+        *((other, "highest") for other in first_of(branch, bound) if other not in before),
+    }
 
 
 def _share(model: Model, clause: Clause, name: str) -> float:

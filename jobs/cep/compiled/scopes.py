@@ -47,14 +47,15 @@ class Scopes:
 
     def code(self, name: str, scope: Scope, lo: str, hi: str, out: Writer) -> None:
         """Statements that set ``lo`` and ``hi`` to the bounds of ``name``'s candidates in scope and in window."""
-        below = self._last_of(scope.after)
+        below = last_of(self.branch, scope.after)
         low = [self._entry(x, name, 1, self.last[x]) for x in below]
-        low += [self._entry(x, name, -self.window, self.last[x]) for x in self._last_of(self.last) if x not in below]
-        above = self._first_of(scope.before)
+        latest = last_of(self.branch, self.last)
+        low += [self._entry(x, name, -self.window, self.last[x]) for x in latest if x not in below]
+        above = first_of(self.branch, scope.before)
         high = [self._entry(x, name, 0, self.first[x]) for x in above]
         high += [
             self._entry(x, name, self.window + 1, self.first[x])
-            for x in self._first_of(self.first)
+            for x in first_of(self.branch, self.first)
             if x not in above
         ]
         self._extreme(lo, low, ">", out)
@@ -62,7 +63,7 @@ class Scopes:
 
     def time(self, which: str, result: str, out: Writer) -> None:
         """Statements that set ``result`` to the smallest (``first``) or largest (``last``) bound time."""
-        names = self._first_of(self.first) if which == "first" else self._last_of(self.last)
+        names = first_of(self.branch, self.first) if which == "first" else last_of(self.branch, self.last)
         places = self.first if which == "first" else self.last
         times = [self.moments.get(name) or f"{self.ticks(name)}[{places[name]}]" for name in names]
         self._extreme(result, times, "<" if which == "first" else ">", out)
@@ -82,15 +83,6 @@ class Scopes:
 
         return self.make.slots.later("j", make, ("same", bound, name))
 
-    def _last_of(self, names: Iterable[str]) -> list[str]:
-        """Of these names, those that ≺ lets no other of them follow: one of them has the latest event."""
-        names = list(names)
-        return [n for n in names if not any(n in self.branch.before[m] for m in names)]
-
-    def _first_of(self, names: Iterable[str]) -> list[str]:
-        names = list(names)
-        return [n for n in names if not any(m in self.branch.before[n] for m in names)]
-
     def table(self, bound: str, name: str, shift: int) -> str:
         """The table from ``bound``'s candidates to how many candidates of ``name`` lie before ts + ``shift``."""
         one, other = self.make.candidates[bound].ts, self.make.candidates[name].ts
@@ -104,3 +96,15 @@ class Scopes:
         for value in values[1:]:
             other = self.make.fresh()
             out.put(f"{other} = {value}", f"if {other} {sign} {result}:", f"    {result} = {other}")
+
+
+def last_of(branch: Branch, names: Iterable[str]) -> list[str]:
+    """Of these names, those that ≺ lets no other of them follow: one of them has the latest event."""
+    names = list(names)
+    return [n for n in names if not any(n in branch.before[m] for m in names)]
+
+
+def first_of(branch: Branch, names: Iterable[str]) -> list[str]:
+    """Of these names, those that ≺ lets no other of them precede."""
+    names = list(names)
+    return [n for n in names if not any(m in branch.before[n] for m in names)]
