@@ -16,7 +16,7 @@ from jobs.airflow_run.child import die_with_parent, wait_until
 from jobs.errors import InfrastructureError
 from jobs.paths import PROJECT
 
-#: Name and arguments of each, in the order in which they are stopped.
+#: Name and arguments of each, in the order in which they are stopped; they are started the other way round.
 COMPONENTS = {
     # Task logs are read from the folder that all components share; serving them too would open a port to the network.
     "scheduler": ["scheduler", "--skip-serve-logs"],

@@ -148,10 +148,17 @@ class Airflow:
         keep_environment(self.home, self._env)
         self._components = Components(self._env, self.home.airflow / "logs" / "components", self.say)
         self._migrate(database, self._components)
-        for name in COMPONENTS:
-            self._components.start(name)
+        self._start_components()
         self._wait_ready()
         self.api.set_pool(settings.SPARK_POOL, settings.SPARK_SLOTS, "Spark applications that run at a time")
+
+    def _start_components(self) -> None:
+        assert self._components is not None
+        for name in reversed(COMPONENTS):
+            if name == "scheduler":
+                # It takes up the tasks of a killed run at once, and one that finds no API server has lost a try.
+                self._wait_api()
+            self._components.start(name)
 
     def _take_lock(self) -> None:
         self.home.airflow.mkdir(parents=True, exist_ok=True)
@@ -201,6 +208,19 @@ class Airflow:
                     "WHERE state = 'running' AND job_type = 'SchedulerJob'"
                 )
 
+    def _wait_api(self) -> None:
+        """Wait until the API server answers, its interface for tasks too."""
+        end = time.monotonic() + START_TIMEOUT_S
+        while time.monotonic() < end:
+            self.tick()
+            try:
+                # The first request makes the server build the tasks' interface for seconds: better now than then.
+                self.api.warm_up()
+                return
+            except ApiUnreachable:
+                time.sleep(0.2)
+        raise self._not_ready("the API server")
+
     def _wait_ready(self) -> None:
         """Wait until all components are healthy and every DAG is known."""
         wanted = set(dag_ids(self.home))
@@ -210,8 +230,6 @@ class Airflow:
             self.tick()
             try:
                 health = self.api.health()
-                # Its first request makes the server build the tasks' interface for seconds: better now than then.
-                self.api.warm_up()
                 sick = [part for part in ("metadatabase", "scheduler", "dag_processor") if health[part] != "healthy"]
                 missing = ", ".join(sick)
                 if not sick:
@@ -225,7 +243,10 @@ class Airflow:
             except ApiUnreachable:
                 missing = "the API server"
             time.sleep(0.2)
-        raise InfrastructureError(
+        raise self._not_ready(missing)
+
+    def _not_ready(self, missing: str) -> InfrastructureError:
+        return InfrastructureError(
             f"Airflow is not ready after {START_TIMEOUT_S:.0f} s: still waiting for {missing}",
             hint=f"See the logs in {self.home.airflow / 'logs' / 'components'}.",
         )

@@ -93,6 +93,9 @@ def airflow_environment(home: Home, database: str, api_port: int) -> dict[str, s
         "SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "60",
         # A restart of the API server must not end running tasks.
         "WORKERS__MAX_FAILED_HEARTBEATS": "24",
+        # Nor may a task that starts meanwhile lose a try: it asks for about a minute, on a busy machine needed.
+        "WORKERS__EXECUTION_API_RETRIES": "20",
+        "WORKERS__EXECUTION_API_RETRY_WAIT_MAX": "5",
         "DAG_PROCESSOR__DAG_BUNDLE_STORAGE_PATH": str(home.airflow / "bundles"),
         "DAG_PROCESSOR__REFRESH_INTERVAL": "30",
         "DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "30",

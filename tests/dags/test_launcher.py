@@ -66,6 +66,11 @@ def scheduler(home: Home) -> psutil.Process | None:
     return psutil.Process(workers[0]).parent() if workers else None
 
 
+def first_time(log: Path, words: str) -> str:
+    """When a log first says ``words``."""
+    return next(line.split()[0] for line in log.read_text().splitlines() if words in line)
+
+
 def test_a_dead_scheduler_is_replaced_and_a_killed_launcher_leaves_nothing(
     home: Home, launcher: tuple[subprocess.Popen[bytes], Path]
 ) -> None:
@@ -99,6 +104,9 @@ def test_a_dead_scheduler_is_replaced_and_a_killed_launcher_leaves_nothing(
 
 def test_ctrl_c_ends_everything(home: Home, launcher: tuple[subprocess.Popen[bytes], Path]) -> None:
     process, output = launcher
+    logs = home.airflow / "logs" / "components"
+    # A task that an earlier scheduler left starts as soon as there is one, and needs the API server.
+    assert first_time(logs / "api-server.log", "startup complete") < first_time(logs / "scheduler.log", "Starting the")
     kept = kept_environment(home)
     assert kept["AIRFLOW_HOME"] == str(home.airflow) and guard.MARK not in kept
     begin = time.monotonic()
