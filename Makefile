@@ -8,7 +8,7 @@ PY := .venv/bin/python
 # Set by `make test ARGS="tests/lake -x"` and the like.
 ARGS ?=
 
-.PHONY: help setup run airflow test fuzz simulate check lock clean replay-proof
+.PHONY: help setup run airflow test fuzz simulate check lock clean replay-proof kill-proof
 
 help: ## show this list
 	@echo "Chainlake: event patterns and model changes in a data lake"
@@ -39,6 +39,9 @@ test: .venv/.installed ## all tests (ARGS="tests/lake -x" runs some, WORKERS=0 i
 
 replay-proof: .venv/.installed ## three days daily and backfilled backwards by a real scheduler: same tables
 	@$(PY) -m tests.proof.scheduler_replay
+
+kill-proof: .venv/.installed ## kill -9 of drivers, tasks, scheduler, launcher at named points, recovery, same tables
+	@$(PY) -m tests.proof.kill_points
 
 fuzz: .venv/.installed ## random patterns against the definition on both backends (ARGS="--seconds 600")
 	@$(PY) -m tests.fuzz $(ARGS)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -28,7 +27,7 @@ from jobs.airflow_run.shipped import ShippedDay, land
 from jobs.errors import InfrastructureError
 from jobs.lake import ops
 from jobs.paths import PROJECT, Home
-from tests.proof.small import DAYS, control, deliver, differences, installation, print_tables
+from tests.proof.small import DAYS, control, deliver, differences, in_folder, installation, print_tables
 from tests.steps.history import day
 
 STEPS = ("ingest", "detect", "monitor")
@@ -36,24 +35,24 @@ STEPS = ("ingest", "detect", "monitor")
 
 def main() -> int:
     """Run both installations and compare; 0 if their tables are the same, else 1."""
+    return in_folder("chainlake-proof-", _proof)
+
+
+def _proof(root: Path) -> int:
     progress = Progress()
-    with tempfile.TemporaryDirectory(prefix="chainlake-proof-") as folder:
-        root = Path(folder)
-        delivered = [ShippedDay(day(n), (deliver(root / "files", n),)) for n in range(DAYS)]
-        late = ShippedDay(day(DAYS), (deliver(root / "files", 0, late=True),))
-        by_day = installation(root / "by-day")
-        _daily(by_day, delivered, late, progress)
-        backwards = installation(root / "backwards")
-        _backwards(backwards, delivered, late, progress)
-        found = differences(by_day, backwards)
-        print_tables(by_day, backwards)
-        for line in found:
-            print(line)
-        seen = control(by_day, backwards)
-        print(
-            "the tables differ" if found else "same tables: by day, and backfilled backwards; late file repaired",
-        )
-        return 1 if found or not seen else 0
+    delivered = [ShippedDay(day(n), (deliver(root / "files", n),)) for n in range(DAYS)]
+    late = ShippedDay(day(DAYS), (deliver(root / "files", 0, late=True),))
+    by_day = installation(root / "by-day")
+    _daily(by_day, delivered, late, progress)
+    backwards = installation(root / "backwards")
+    _backwards(backwards, delivered, late, progress)
+    found = differences(by_day, backwards)
+    print_tables(by_day, backwards)
+    for line in found:
+        print(line)
+    seen = control(by_day, backwards)
+    print("the tables differ" if found else "same tables: by day, and backfilled backwards; late file repaired")
+    return 1 if found or not seen else 0
 
 
 def _daily(home: Home, delivered: list[ShippedDay], late: ShippedDay, progress: Progress) -> None:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import csv
 import os
+import shutil
+import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from deltalake import DeltaTable
@@ -22,6 +25,19 @@ LATE_HOUR = 23
 #: Readings that cannot be read, and that contradict the ones before them: there must be something to put aside.
 _UNREADABLE = "oops"
 _CONTRADICTION = 9.0
+
+
+def in_folder(prefix: str, body: Callable[[Path], int]) -> int:
+    """Run ``body`` in a new temporary folder and return its exit code; the folder is kept unless that is 0."""
+    root, code = Path(tempfile.mkdtemp(prefix=prefix)), 1
+    try:
+        code = body(root)
+    finally:
+        if code == 0:
+            shutil.rmtree(root)
+        else:
+            print(f"what is there is kept for a look: {root}", flush=True)
+    return code
 
 
 def installation(root: Path) -> Home:
