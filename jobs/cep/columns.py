@@ -159,7 +159,7 @@ class Dataset:
             elif kind is None:
                 raise InputError(f"{attr} holds {column.type}, which conditions cannot use", key=attr)
             else:
-                self.columns[attr] = _column(column, kind)
+                self.columns[attr] = _column(column, kind, attr)
         vocabulary = sorted(words.union(*(found for _, found in texts.values())))
         self.vocabulary = {word: code for code, word in enumerate(vocabulary)}
         for attr, (codes, found) in texts.items():
@@ -230,13 +230,14 @@ def _encode(column: pa.ChunkedArray) -> tuple[np.ndarray, list[str]]:
     return codes, encoded.dictionary.to_pylist()
 
 
-def _column(column: pa.ChunkedArray, kind: str) -> Value:
+def _column(column: pa.ChunkedArray, kind: str, name: str) -> Value:
     if kind == "null":
         return NULL
+    column = _plain(column)
     if kind == "list":
         return _lists(column)
     valid = None if column.null_count == 0 else numpy_of(pc.is_valid(column))
-    if kind == "number" and not (pa.types.is_integer(column.type) and column.type != pa.uint64()):
+    if kind == "number" and not pa.types.is_integer(column.type):
         filled = _filled(column.cast(pa.float64()), NAN)
         return Value(numpy_of(filled), None, kind)
     if kind == "bool":
@@ -245,7 +246,11 @@ def _column(column: pa.ChunkedArray, kind: str) -> Value:
         return Value(_whole_us(column), valid, kind)
     if kind == "duration":
         column = column.cast(pa.duration("us"), safe=False)
-    return Value(numpy_of(_filled(column.cast(pa.int64()), ZERO)), valid, kind)
+    try:
+        return Value(numpy_of(_filled(column.cast(pa.int64()), ZERO)), valid, kind)
+    except pa.ArrowInvalid as error:
+        hint = "Whole numbers lie within ±2^63; give larger ones as doubles."
+        raise InputError(f"{name} holds a number beyond 64 bits: {error}", key=name, hint=hint) from None
 
 
 def _lists(column: pa.ChunkedArray) -> Value:

@@ -222,7 +222,9 @@ def _attribute(name: str, values: list[Any]) -> pa.Array:
         return pa.array(values, from_pandas=False)
     except UnicodeEncodeError:
         raise _no_unicode(name, values) from None
-    except (pa.ArrowException, OverflowError, TypeError):
+    except OverflowError:
+        raise InputError(f"{name} holds a number beyond 64 bits", key=name, hint="Give it as a double.") from None
+    except (pa.ArrowException, TypeError):
         raise InputError(f"the attribute {name} holds values of different kinds", key=name) from None
 
 

@@ -130,15 +130,23 @@ def _conditions(branch: Branch, window: int, source: SourceText) -> Iterator[Def
                         f"'{value.value}' is a text like any other; a missing value equals nothing", value.at,
                         hint="Conditions on a missing value are never true.",
                     )  # fmt: skip
-    for one, other in combinations(branch.clauses, 2):
-        if one.literals == other.literals:
-            yield source.error("this condition stands twice", other.literals[0].at)  # type: ignore[attr-defined]
-    for one, other in combinations(branch.clauses, 2):
-        if one.names <= set(branch.positive) and _contradict(one, other):
+    seen: set[tuple[ast.Node, ...]] = set()
+    for clause in branch.clauses:
+        if clause.literals in seen:
+            yield source.error("this condition stands twice", clause.literals[0].at)  # type: ignore[attr-defined]
+        seen.add(clause.literals)
+    tightest: dict[tuple[tuple[str, str], bool], list[_Bound]] = {}
+    for clause in branch.clauses:
+        bound = _bound(clause)
+        if bound is None or not clause.names <= set(branch.positive):
+            continue
+        earlier = tightest.setdefault((bound[0], isinstance(bound[2], str)), [])
+        if any(_contradict(one, bound) for one in earlier):
             yield source.error(
                 "this condition and an earlier one are never true together, so nothing matches",
-                other.literals[0].at,  # type: ignore[attr-defined]
+                clause.literals[0].at,  # type: ignore[attr-defined]
             )
+        earlier[:] = _tightest([*earlier, bound])
 
 
 def _time(branch: Branch, clause: Clause, window: int, source: SourceText) -> Iterator[DefinitionError]:
@@ -166,11 +174,12 @@ def _time(branch: Branch, clause: Clause, window: int, source: SourceText) -> It
             yield source.error("the window is not longer than this time, so the condition is always true", node.at)
 
 
-def _contradict(one: Clause, other: Clause) -> bool:
-    """Whether two conditions of the form ``name.attribute op number`` (or ``= text``) exclude each other."""
-    first, second = _bound(one), _bound(other)
-    if first is None or second is None or first[0] != second[0]:
-        return False
+#: ``(name, attribute) op value``.
+_Bound = tuple[tuple[str, str], str, float | str]
+
+
+def _contradict(first: _Bound, second: _Bound) -> bool:
+    """Whether two conditions on one attribute, with values of one kind, exclude each other."""
     if first[1] == second[1] == "=":
         return first[2] != second[2]
     if first[1] in ("<", "<=") or second[1] in (">", ">="):
@@ -181,7 +190,24 @@ def _contradict(one: Clause, other: Clause) -> bool:
     return low > high or low == high and bool({above, below} & {"<", ">"})
 
 
-def _bound(clause: Clause) -> tuple[tuple[str, str], str, float | str] | None:
+def _tightest(bounds: list[_Bound]) -> list[_Bound]:
+    """Of conditions on one attribute, the few that exclude whatever one of them does.
+
+    So lists of thousands of conditions are not compared pair by pair.
+    """
+    equal = list({bound[2]: bound for bound in bounds if bound[1] == "="}.values())[:2]
+    if bounds and isinstance(bounds[0][2], str):
+        return equal
+    low = [bound for bound in bounds if bound[1] in (">", ">=")]
+    high = [bound for bound in bounds if bound[1] in ("<", "<=")]
+    return [
+        *equal,
+        *sorted(low, key=lambda bound: (bound[2], bound[1] == ">"))[-1:],
+        *sorted(high, key=lambda bound: (bound[2], bound[1] == "<="))[:1],
+    ]
+
+
+def _bound(clause: Clause) -> _Bound | None:
     match clause.literals:
         case (ast.Compare(op, ast.Ref(name, attr), ast.Literal(value)),) if not isinstance(value, bool):
             return (name, attr), op, value

@@ -188,3 +188,37 @@ def test_parts_of_a_microsecond_are_rounded_down_before_1970_too() -> None:
     table = pa.table({"event_id": ["1", "2"], "type": ["A", "B"], "ts": ts, "at": ts})
     assert list(match("PATTERN SEQ(A a, B b) WITHIN 1 ms", table)) == [{"a": "1", "b": "2"}]
     assert list(match("PATTERN AND(A a, B b) WHERE a.at < b.at WITHIN 1 ms", table)) == [{"a": "1", "b": "2"}]
+
+
+def _pairs(values: pa.Array, backend: str) -> list[dict[str, Any]]:
+    size = range(len(values))
+    types = [*"AB"] * (len(values) // 2)
+    table = pa.table({"event_id": [str(i) for i in size], "type": types, "ts": [*size], "x": values})
+    with no_compiler():
+        return list(match("PATTERN SEQ(A a, B b) WHERE a.x = b.x WITHIN 10", table, backend=backend))
+
+
+@pytest.mark.parametrize("backend", ["numpy", "compiled"])
+@pytest.mark.parametrize(
+    "shape",
+    [lambda x: x.dictionary_encode(), lambda x: x.cast("uint64"), lambda x: x.cast("uint64").dictionary_encode()],
+)
+def test_whole_numbers_of_any_column_are_exact(shape: Callable[[pa.Array], pa.Array], backend: str) -> None:
+    values = pa.array([BIG, BIG + 1, BIG + 1, BIG, None, BIG + 1])
+    assert _pairs(shape(values), backend) == [{"a": "0", "b": "3"}, {"a": "2", "b": "5"}]
+
+
+@pytest.mark.parametrize("backend", ["numpy", "compiled"])
+def test_truths_and_nulls_in_a_dictionary(backend: str) -> None:
+    truths = pa.DictionaryArray.from_arrays(pa.array([1, 1, None, 0]), pa.array([False, True]))
+    assert _pairs(truths, backend) == [{"a": "0", "b": "1"}]
+    nothing = pa.DictionaryArray.from_arrays(pa.array([1, 1, 0, 0]), pa.array([7, None]))
+    assert _pairs(nothing, backend) == [{"a": "2", "b": "3"}]
+
+
+@pytest.mark.parametrize("shape", [lambda x: x, lambda x: x.dictionary_encode()])
+def test_whole_numbers_beyond_64_bits_are_refused(shape: Callable[[pa.Array], pa.Array]) -> None:
+    with pytest.raises(InputError, match="x holds a number beyond 64 bits"):
+        _pairs(shape(pa.array([1, 2**63], pa.uint64())), "numpy")
+    with pytest.raises(InputError, match="x holds a number beyond 64 bits"):
+        found("PATTERN A a WHERE a.x > 1 WITHIN 1", [event("1", "A", 1, x=2**63)])

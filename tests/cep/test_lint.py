@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import random
 from collections.abc import Mapping
 from pathlib import Path
@@ -187,6 +188,21 @@ def test_warnings(query: str, expected: str) -> None:
     assert [part in warning.what for warning in report.warnings] == [True], report.warnings
     assert place in [f"{warning.line}:{warning.column}" for warning in one_line.warnings if part in warning.what]
     assert any("layout" in warning.what for warning in one_line.warnings)
+
+
+OPS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "=": operator.eq}
+
+
+def test_each_condition_that_contradicts_an_earlier_one_is_named_once() -> None:
+    draw = random.Random(1)
+    reals = [half / 2 for half in range(-2, 9)]
+    for _ in range(60):
+        conditions = list(dict.fromkeys((draw.choice([*OPS]), draw.randrange(4)) for _ in range(6)))
+        text = " AND ".join(f"a.x {op} {value}" for op, value in conditions)
+        report = found(format_text(f"{HEAD}PATTERN Open a WHERE {text} WITHIN 1 s", len(HEAD)))
+        possible = [{x for x in reals if OPS[op](x, value)} for op, value in conditions]
+        expected = sum(any(not one & other for one in possible[:i]) for i, other in enumerate(possible))
+        assert sum("never true together" in w.what for w in report.warnings) == expected, text
 
 
 @pytest.mark.parametrize("query", FINE)
