@@ -3,7 +3,8 @@
 * ``slots``: the arrays and numbers that a kernel reads, each under a number; nothing else reaches the code
 * ``expressions``: values and clauses as code
 * ``scopes``: where the events of a name lie, as tables made before the search
-* ``generate``, ``levels``, ``sets``: the loops of a plan
+* ``generate``, ``sets``: the loops of a plan
+* ``skip``, ``stretches``: which steps search by value or list what they find, and values sorted in stretches
 * ``machine``: source to machine code, kept on disk
 * ``run``: one branch, from candidates to batches of matches
 * ``choose``: which backend a branch runs on, and why

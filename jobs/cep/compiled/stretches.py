@@ -75,13 +75,14 @@ def sorted_stretches(values: np.ndarray, shift: int, descending: bool) -> tuple[
     """Stretches of values sorted, NaN last.
 
     Args:
-        values: float64 or int64, of shape (n,).
+        values: doubles or whole numbers, of shape (n,).
         shift: 2^shift values make a stretch; the last one may be shorter.
         descending: the largest value of a stretch first.
 
     Returns:
         the values, and where each of them stood (int32).
     """
+    values = np.ascontiguousarray(values, np.float64 if values.dtype.kind == "f" else np.int64)
     whole = len(values) >> shift << shift
     found, places = np.empty_like(values), np.empty(len(values), np.int32)
     if not whole or not _sort(values, found, places, whole, shift, descending):
