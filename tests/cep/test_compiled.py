@@ -15,7 +15,6 @@ import pytest
 
 from jobs.cep import Statistics, compile_pattern, find, functions, match
 from jobs.cep.compiled import machine
-from jobs.cep.compiled.stretches import sorted_stretches
 from jobs.cep.explain import choose, explain
 from jobs.cep.library import as_dicts
 from jobs.cep.values import absolute
@@ -269,16 +268,6 @@ def test_few_tests_where_values_rule_candidates_out() -> None:
         found = sum(b.n for b in find(pattern, table(rows, pa.float64()), backend="compiled", statistics=statistics))
     assert found == statistics.matches > 0
     assert statistics.tests * 5 < statistics.evaluations
-
-
-@pytest.mark.parametrize("kind", [np.float64, np.int64])
-@pytest.mark.parametrize("descending", [False, True])
-def test_stretches_are_sorted_and_keep_their_events(kind: type, descending: bool) -> None:
-    values = np.random.default_rng(0).integers(-5, 5, 21).astype(kind)
-    found, places = sorted_stretches(values, 3, descending)
-    assert sorted(places.tolist()) == list(range(21)) and (values[places] == found).all()
-    for start in range(0, 21, 8):
-        assert found[start : start + 8].tolist() == sorted(values[start : start + 8].tolist(), reverse=descending)
 
 
 # ---- cache
