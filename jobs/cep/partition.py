@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 
 from jobs.cep import ast
 from jobs.cep.normal_form import Branch, Clause
@@ -78,11 +78,20 @@ def _literal_sql(literal: ast.Node, kinds: Mapping[str, str]) -> str | None:
     return None
 
 
-def _same_kind(attr: str, values: Iterable[object], kinds: Mapping[str, str]) -> bool:
+def _same_kind(attr: str, values: Sequence[object], kinds: Mapping[str, str]) -> bool:
     wanted = {"number": (int, float), "string": (str,), "bool": (bool,)}.get(kinds.get(attr, ""), ())
-    return all(
+    return bool(wanted) and _read_alike(values) and all(
         isinstance(value, wanted) and isinstance(value, bool) == (wanted == (bool,)) for value in values
-    ) and bool(wanted)
+    )  # fmt: skip
+
+
+def _read_alike(values: Sequence[object]) -> bool:
+    """Whether SQL compares numbers with these as ``values.compare`` and ``values.member`` do.
+
+    It takes whole numbers beyond 64 bits for decimals, and all of a set for doubles if one of it is.
+    """
+    largest = max((abs(value) for value in values if isinstance(value, int)), default=0)
+    return largest < (2**53 if any(isinstance(value, float) for value in values) else 2**63)
 
 
 def _spark(op: str) -> str:

@@ -136,6 +136,21 @@ def test_scan_filter_lets_every_candidate_through() -> None:
     assert quoted.candidate_sql() == r"(type = 'A' AND (`key` = 'it\'s \\ here'))"
 
 
+@pytest.mark.parametrize(
+    "condition, sql",
+    [
+        ("a.n NOT IN {1, 0.5}", "`n` NOT IN (1, 0.5D)"),
+        ("a.n NOT IN {9007199254740992, 1}", "`n` NOT IN (9007199254740992, 1)"),
+        ("a.n NOT IN {9007199254740992, 0.5}", None),  # 9007199254740993 is none of these, but so it is in doubles
+        ("a.n >= 9223372036854775807", "`n` >= 9223372036854775807"),
+        ("a.n >= 9223372036854775808", None),
+    ],
+)
+def test_scan_filter_leaves_out_what_sql_reads_otherwise(condition: str, sql: str | None) -> None:
+    found = compile_pattern(f"PATTERN A a WHERE {condition} WITHIN 1 s", columns=COLUMNS).candidate_sql()
+    assert found == "(type = 'A'" + ("" if sql is None else f" AND ({sql})") + ")"
+
+
 def events(**counts: int) -> list[dict]:
     """So many events per type, interleaved."""
     rows = [(ts, kind) for kind, n in counts.items() for ts in range(n)]
