@@ -1,10 +1,11 @@
-"""Many models in one Spark application: one day of minutes, evenly sized and skewed.
+"""Many models in one run of the monitor step: one day of minutes, evenly sized and skewed.
 
-Usage: ``python -m benchmarks.monitor_spark [--models N] [--nodes K] [--minutes M] [--json FILE]`` (1000, 10, 1440).
-Every model is a group of one definition: response and two features of K nodes, window of an hour, both detectors. The
-*skewed* run has one group with a tenth of all nodes, the others share the rest. Timed apart: events to rounds (Spark),
-and the groups (workers, states included); then the largest group by itself on the driver. Where skew serialised the
-job, the skewed run would take about that much longer than the even one.
+Usage: ``python -m benchmarks.monitor_spark [--models N] [--nodes K] [--large L] [--minutes M] [--json FILE]``
+(1000, 10, 50, 1440). Every model is a file of its own: response and two features of K nodes, window of an hour, both
+detectors; the source has one event per node and minute. The step is the one that ``python -m jobs monitor`` runs:
+planned, computed, audited and published. The *skewed* run has one model with L times K nodes instead of one with K.
+Timed by phase; then the large model by itself on the driver. Were the others to wait for the large model, the skewed
+run would take longer than the even one by more than its rows' share.
 """
 
 from __future__ import annotations
@@ -20,84 +21,123 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jobs.days import day_start_us
-from jobs.model_change.config import ModelConfig, parse_model
+from jobs.days import Days, day_start_us
 from jobs.paths import Home
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 DAY = date(2025, 3, 3)
-MODEL = {
-    "source": "made", "start": DAY, "response": "y", "features": ["u", "v"], "round": {"length": "1 min"},
-    "window": {"sliding": 60}, "eps": 0.5,
-}  # fmt: skip
+SOURCE = """\
+key: node
+type: Reading
+zone: UTC
+attributes: {u: {type: double}, v: {type: double}, y: {type: double}}
+identity: unique
+on_conflict: first
+formats:
+  - {name: csv, glob: '*.csv', header: [ts, node, u, v, y], time: {column: ts, format: '%Y-%m-%dT%H:%M:%S'},
+     map: {node: node, u: u, v: v, y: y}}
+"""
+MODEL = """\
+source: made
+start: 2025-03-03
+nodes: [%s]
+response: y
+features: [u, v]
+round: {length: 1 min}
+window: {sliding: 60}
+eps: 0.5
+"""
 
 
-def sizes(models: int, nodes: int, *, skewed: bool) -> list[int]:
-    """Nodes per group; the same total either way."""
-    if not skewed:
-        return [nodes] * models
-    large = models * nodes // 10
-    rest, more = divmod(models * nodes - large, models - 1)
-    return [large, *(rest + (i < more) for i in range(models - 1))]
-
-
-def definition(counts: list[int]) -> ModelConfig:
-    """One definition with a group of each size; keys are n0, n1, ..."""
-    groups, at = {}, 0
+def configure(home: Home, counts: list[int]) -> None:
+    """The source, and a model file of each number of nodes; keys are n0, n1, ..."""
+    for folder in ("sources", "models", "patterns"):
+        (home.config / folder).mkdir(parents=True, exist_ok=True)
+    (home.config / "sources" / "made.yaml").write_text(SOURCE)
+    at = 0
     for i, count in enumerate(counts):
-        groups[f"g{i}"] = [f"n{j}" for j in range(at, at + count)]
+        nodes = ", ".join(f"n{j}" for j in range(at, at + count))
+        (home.config / "models" / f"{home.config.name}_{i}.yaml").write_text(MODEL % nodes)
         at += count
-    return parse_model({**MODEL, "groups": groups}, "made")
 
 
-def events(spark: SparkSession, keys: int, minutes: int) -> DataFrame:
-    """One event per key and minute; the slope of every model moves from 1 to 2 at half of the day."""
+def deliver(spark: SparkSession, home: Home, keys: int, minutes: int) -> None:
+    """The events table as an ingest leaves it; the slope of every model moves from 1 to 2 at half of the day."""
     from pyspark.sql import functions as F
 
+    from jobs.lake import ops, tables
+    from jobs.sources import load_sources
+    from schemas.events import events_table
+
+    table = events_table(load_sources(home)["made"])
+    tables.ensure_table(home, table)
     start = day_start_us(DAY) // 1_000_000
-    rows = spark.range(keys * minutes)
-    minute = (F.col("id") % minutes).cast("long")
-    made = rows.select(
-        F.col("id").cast("string").alias("event_id"),
-        F.concat(F.lit("n"), F.expr(f"id div {minutes}").cast("string")).alias("key"),
+    # Minute by minute, as files are: a model's nodes lie all over the table.
+    minute = F.expr(f"id div {keys}")
+    made = spark.range(keys * minutes).select(
+        F.md5(F.col("id").cast("string")).alias("event_id"),
+        F.lit("Reading").alias("type"),
+        F.concat(F.lit("n"), (F.col("id") % keys).cast("string")).alias("node"),
         F.timestamp_seconds(F.lit(start) + minute * 60).alias("ts"),
+        F.lit(0).cast("long").alias("seq"),
         F.randn(1).alias("u"),
         F.randn(2).alias("v"),
-        F.randn(3).alias("noise"),
-        minute.alias("minute"),
+        F.randn(3).alias("y"),
+        F.lit(DAY).alias("event_date"),
+        F.lit("f").alias("file_id"),
+        F.col("id").alias("line"),
+        F.current_timestamp().alias("ingested_at"),
     )
-    slope = F.when(F.col("minute") < minutes // 2, 1.0).otherwise(2.0)
-    return made.withColumn("y", slope * F.col("u") - F.col("v") + F.col("noise"))
+    slope = F.when(F.col("line") < keys * (minutes // 2), 1.0).otherwise(2.0)
+    made = made.withColumn("y", slope * F.col("u") - F.col("v") + F.col("y"))
+    made.write.format("delta").mode("append").save(home.table("events", "made"))
+    row = {"source": "made", "day": DAY, "status": "complete", "rows": keys * minutes, "checksum": "made"}
+    version = tables.version(home, "events", "made")
+    ops.append(home, "event_days", [{**row, "events_version": version}], "benchmark")
 
 
-def measure(spark: SparkSession, made: DataFrame, config: ModelConfig) -> dict[str, Any]:
-    """Seconds of both phases, and of the largest group alone on the driver."""
-    from pyspark import StorageLevel
-    from pyspark.sql import functions as F
+def measure(home: Home) -> dict[str, Any]:
+    """Wall seconds of the step, and of its phases as ``ops.runs`` has them."""
+    from jobs.lake import ops, tables
+    from jobs.steps.monitor import monitor
 
-    from jobs.model_change.reduce_spark import reduced_frame, run_groups
+    run_id = f"benchmark-{home.config.name}"
+    began = time.perf_counter()
+    result = monitor(home, "made", Days.one(DAY), run_id=run_id)
+    whole = time.perf_counter() - began
+    phases: dict[str, set[tuple[Any, Any]]] = {}
+    for row in ops.current(home, "runs", run_id=run_id):
+        phases.setdefault(row["phase"], set()).add((row["started"], row["ended"]))
+    changes = tables.arrow(home, "models", "changes", columns=["model", "kind"])
+    mine = [row for row in changes.to_pylist() if row["model"].startswith(f"{home.config.name}_")]
+    return {
+        "models": result["models"], "days": result["days"], "seconds": whole,
+        "ms_per_model": 1000 * whole / result["models"],
+        "phases": {
+            name: sum((ended - started).total_seconds() for started, ended in spans) for name, spans in phases.items()
+        },
+        "syncs": sum(row["kind"] == "sync" for row in mine),
+        "models_with_a_change": len({row["model"] for row in mine if row["kind"] == "change"}),
+        "versions": tables.version(home, "models", "metrics"),
+    }  # fmt: skip
+
+
+def alone(home: Home) -> float:
+    """Seconds that the largest model takes on the driver, its rounds given."""
+    from jobs.lake import tables
+    from jobs.model_change.config import load_model
+    from jobs.model_change.reduce import reduce_rows
     from jobs.model_change.replay import run_days
 
-    end = DAY + timedelta(days=1)
+    config = load_model(home.config / "models" / f"{home.config.name}_0.yaml")
+    columns = ["event_id", "ts", "node", *config.columns]
+    wanted = [("node", "in", list(config.all_keys))]
+    reduced = reduce_rows(config, tables.arrow(home, "events", "made", columns=columns, filters=wanted), "node")
     began = time.perf_counter()
-    reduced = reduced_frame(made, config, "key").persist(StorageLevel.DISK_ONLY)
-    rows = reduced.count()
-    rounds = time.perf_counter()
-    found = run_groups(reduced, config, DAY, end, {})
-    done = time.perf_counter()
-    largest = max(config.groups, key=lambda group: len(config.groups[group]))
-    its = reduced.where(F.col("key").isin(*config.keys(largest))).toArrow()
-    alone = time.perf_counter()
-    run_days(config, largest, its, DAY, end)
-    alone = time.perf_counter() - alone
-    reduced.unpersist()
-    changed = sum(any(row["kind"] == "change" for row in gave.found) for gave in found.values())
-    return {
-        "groups": len(found), "rows": rows, "reduce_s": rounds - began, "groups_s": done - rounds,
-        "ms_per_group": 1000 * (done - rounds) / len(found), "largest_s": alone, "groups_with_a_change": changed,
-    }  # fmt: skip
+    run_days(config, "", reduced, DAY, DAY + timedelta(days=1))
+    return time.perf_counter() - began
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -105,27 +145,41 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.monitor_spark", description=__doc__)
     parser.add_argument("--models", type=int, default=1000)
     parser.add_argument("--nodes", type=int, default=10)
+    parser.add_argument("--large", type=int, default=50)
     parser.add_argument("--minutes", type=int, default=1440)
     parser.add_argument("--json", type=Path)
     args = parser.parse_args(argv)
     from jobs.lake.session import spark_session, stop_session
 
     root = Path(tempfile.mkdtemp(prefix="chainlake-monitor-"))
-    home = dataclasses.replace(Home.from_env(), root=root, lake=str(root / "lake"))
-    spark = spark_session(home, "monitor benchmark", long_running=True)
-    slots = spark.sparkContext.defaultParallelism
-    results = {}
+    even, skewed = (
+        dataclasses.replace(Home.from_env(), root=root, lake=str(root / "lake"), config=root / name)
+        for name in ("even", "skewed")
+    )
+    configure(even, [args.nodes] * args.models)
+    configure(skewed, [args.nodes * args.large, *([args.nodes] * (args.models - 1))])
+    began = time.perf_counter()
+    spark = spark_session(even, "monitor benchmark", long_running=True)
+    results: dict[str, Any] = {"slots": spark.sparkContext.defaultParallelism}
     try:
-        made = events(spark, args.models * args.nodes, args.minutes)
-        for name in ("even", "skewed"):
-            config = definition(sizes(args.models, args.nodes, skewed=name == "skewed"))
-            found = results[name] = measure(spark, made, config)
+        keys = args.nodes * (args.models - 1 + args.large)
+        deliver(spark, even, keys, args.minutes)
+        print(f"{keys * args.minutes:,} events made in {time.perf_counter() - began:.0f} s, session included")
+        for name, home, nodes in (("even", even, args.nodes * args.models), ("skewed", skewed, keys)):
+            found = results[name] = measure(home) | {"rows": nodes * args.minutes}
+            parts = ", ".join(f"{phase} {seconds:.1f}" for phase, seconds in found["phases"].items())
             print(
-                f"{name}: {found['groups']} models, {found['rows']:,} rows; rounds by Spark {found['reduce_s']:.1f} s, "
-                f"models {found['groups_s']:.1f} s on {slots} slots = {found['ms_per_group']:.1f} ms each "
-                f"(the largest alone {found['largest_s']:.1f} s); {found['groups_with_a_change']} with a change",
+                f"{name}: {found['models']} models over {found['rows']:,} rows in {found['seconds']:.1f} s ({parts}) "
+                f"= {found['ms_per_model']:.0f} ms a model; {found['syncs']} synchronisations, "
+                f"{found['models_with_a_change']} models with a change",
                 flush=True,
             )
+        results["largest_alone_s"] = alone(skewed)
+        ideal = results["even"]["seconds"] * results["skewed"]["rows"] / results["even"]["rows"]
+        print(
+            f"skewed: the even run's time for as many rows is {ideal:.1f} s; the largest model by itself takes "
+            f"{results['largest_alone_s']:.1f} s"
+        )
     finally:
         stop_session()
         shutil.rmtree(root, ignore_errors=True)

@@ -5,6 +5,7 @@ One file's error never hides another file: errors are collected, and each is rai
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,19 +33,19 @@ class LoadedModel:
 
 
 def load_models(
-    home: Home, sources: Sources, *, only: str | None = None
+    home: Home, sources: Sources, *, only: Collection[str] | None = None
 ) -> tuple[list[LoadedModel], list[BrokenDefinition]]:
     """Check every model file against the source it names.
 
     Args:
         home: where the configuration lies.
         sources: all sources.
-        only: just the model of this name.
+        only: just the models of these names.
     """
     loaded: list[LoadedModel] = []
     broken: list[BrokenDefinition] = []
     for file in sorted((home.config / "models").glob("*.yaml")):
-        if only is not None and file.stem != only:
+        if only is not None and file.stem not in only:
             continue
         try:
             loaded.append(_load(file, sources))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
@@ -138,15 +138,19 @@ def _counts(home: Home, definition: str, days: Sequence[date]) -> list[Any]:
 def _print_changes(home: Home) -> None:
     from jobs.lake import tables
 
-    if not tables.exists(home, "models", "changes"):
-        print("\n== Model changes: none published")
-        return
-    counts: dict[tuple[str, str, str], int] = defaultdict(int)
-    changes = tables.arrow(home, "models", "changes", columns=["model", "kind", "event_date"])
-    for row in changes.to_pylist():
-        counts[row["model"], str(row["event_date"]), row["kind"]] += 1
-    print("\n== Model changes per model, day and kind")
-    print(table(("model", "day", "kind", "rows"), [(*key, count) for key, count in sorted(counts.items())]))
+    for title, schema, name, owner, day in (
+        ("Model changes", "models", "changes", "model", "event_date"),
+        ("Threshold alerts", "alerts", "threshold", "monitor", "ts"),
+    ):
+        rows = []
+        if tables.exists(home, schema, name):
+            rows = tables.arrow(home, schema, name, columns=[owner, "kind", day]).to_pylist()
+        if not rows:
+            print(f"\n== {title}: none published")
+            continue
+        counts = Counter((row[owner], f"{row[day]:%Y-%m-%d}", row["kind"]) for row in rows)
+        print(f"\n== {title} per {owner}, day and kind")
+        print(table((owner, "day", "kind", "rows"), [(*key, count) for key, count in sorted(counts.items())]))
 
 
 def _docs(home: Home) -> str:
@@ -171,15 +175,19 @@ def _print_timing(home: Home, chain: Chain, timing: Timing) -> None:
     print("\n== Where the time went (seconds)")
     total = sum(seconds for _, seconds in timing.parts)
     print(table(("part", "seconds"), [(name, f"{s:.1f}") for name, s in [*timing.parts, ("total", total)]]))
-    phases: dict[str, list[float]] = defaultdict(list)
+    spans: dict[str, set[tuple[datetime, datetime]]] = defaultdict(set)
     applications = set()
     for row in ops.current(home, "runs"):
         if row["started"] >= timing.start:
-            phases[f"{row['step']}: {row['phase']}"].append((row["ended"] - row["started"]).total_seconds())
+            # Models that are run together have a row each, with the same times.
+            spans[f"{row['step']}: {row['phase']}"].add((row["started"], row["ended"]))
             if row["spark_app_id"]:
                 applications.add(row["spark_app_id"])
     runs = [run.seconds for run in chain.runs if run.seconds]
     print(f"\n  {len(runs)} runs took {sum(runs):.0f} s in all, two at a time; Spark drivers: {len(applications)}")
-    rows = [(name, len(times), f"{sum(times):.1f}") for name, times in sorted(phases.items())]
+    rows = [
+        (name, len(times), f"{sum((ended - started).total_seconds() for started, ended in times):.1f}")
+        for name, times in sorted(spans.items())
+    ]
     if rows:
         print(table(("phase", "times", "seconds in all"), rows))

@@ -33,7 +33,7 @@ _T = TypeVar("_T")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _HEAD = (
     "     W    phi        eps    syncs false alarms  messages  (of rows' bytes)  max error   PER(T*)  messages  "
-    "T_mono   changes"
+    "max error  T_mono   changes"
 )
 
 
@@ -126,12 +126,13 @@ def _phi(text: str) -> float | str | None:
 def _line(outcome: Outcome) -> str:
     period = "none" if outcome.period is None else f"{'>=' if outcome.capped else ''}{outcome.period}"
     per = "" if outcome.periodic_up is None else f"{outcome.periodic_up:.4f}"
+    error = "" if outcome.periodic_error is None else f"{outcome.periodic_error:.4g}"
     phi = "OLS" if outcome.phi is None else f"{outcome.phi}"
     mono = "" if outcome.period_mono is None else str(outcome.period_mono)
     return (
         f"{outcome.window:>6} {phi:>6} {outcome.eps:>10.4g} {outcome.syncs:>8} {outcome.syncs - outcome.exceeded:>12} "
-        f"{outcome.up:>9.4f} {outcome.up_bytes:>17.4f} {outcome.max_error:>10.4g} {period:>9} {per:>9} {mono:>7} "
-        f"{outcome.exact:>9}"
+        f"{outcome.up:>9.4f} {outcome.up_bytes:>17.4f} {outcome.max_error:>10.4g} {period:>9} {per:>9} "
+        f"{error:>10} {mono:>7} {outcome.exact:>9}"
     )
 
 

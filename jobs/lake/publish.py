@@ -8,8 +8,8 @@ one commits, even if nothing differs.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import date
@@ -86,65 +86,134 @@ def publish_matches(
         if not days:
             return Published([], left_out)
         change = staged_change(spark, home, table, staged, days, day_column="decision_ts")
-        force = _interrupted(home, definition, days)
+        force = _interrupted(home, [definition], days)
         with around("publish.publishing"):
-            _note(home, definition, days, fingerprints, "publishing", run_id)
+            ops.append(home, "intervals", _notes(definition, days, fingerprints, "publishing"), run_id)
         with around("publish.commit"):
             applied = change.commit(spark, home, purpose=f"table-{table.path_name}", force=force)
         version = change.base_version if applied.version is None else applied.version
         with around("publish.done"):
-            _note(home, definition, days, fingerprints, "done", run_id, change, version)
+            done = _notes(definition, days, fingerprints, "done", change, version)
+            ops.append(home, "intervals", done, run_id)
     return Published(days, left_out, applied.added, applied.changed, applied.withdrawn, version)
+
+
+@dataclass(frozen=True)
+class ModelOutput:
+    """What a model or monitor gave on some days, to be published.
+
+    Args:
+        definition: the model.
+        found: its rows of ``models.changes``, or of ``alerts.threshold``.
+        metrics: its rows of ``models.metrics``.
+        state: its rows of ``models.state``.
+        fingerprints: day → fingerprint that the computation started from; these are the days.
+        audits: day → ``None`` if its audit passed, else the reason in one line.
+    """
+
+    definition: Definition
+    found: pa.Table
+    metrics: pa.Table
+    state: pa.Table
+    fingerprints: Mapping[date, str]
+    audits: Mapping[date, str | None]
+
+    @property
+    def owner(self) -> str:
+        """The model's name in its tables."""
+        return self.definition.name.partition("/")[2]
 
 
 def publish_models(
     spark: SparkSession,
     home: Home,
-    definition: Definition,
-    found: DataFrame | pa.Table,
-    metrics: DataFrame | pa.Table,
-    state: DataFrame | pa.Table,
-    fingerprints: Mapping[date, str],
-    audits: Mapping[date, str | None],
+    outputs: Sequence[ModelOutput],
     run_id: str,
-    recheck: Callable[[], Mapping[date, str]],
+    recheck: Callable[[], Mapping[str, Mapping[date, str]]],
     table: Table = CHANGES,
-) -> Published:
-    """Publish what a model or monitor found on some days and its metrics, then its state, which is a cache.
+) -> dict[str, Published]:
+    """Publish what models or monitors found on some days and their metrics, then their state, which is a cache.
 
-    Arguments as for :func:`publish_matches`; the three outputs are rows of ``table`` (``models.changes``, or
-    ``alerts.threshold``), ``models.metrics`` and ``models.state`` of this model. State is carried from day to day, so
-    nothing from the first day that is left out is published. The counts returned and noted are those of ``table``.
+    State is carried from day to day, so nothing of a model from its first day that is left out is published. Models
+    that publish the same days share one commit per table, however many they are.
+
+    Args:
+        spark: the session.
+        home: the installation.
+        outputs: of different models that publish in ``table``.
+        run_id: id of the run in ``ops``.
+        recheck: the fingerprints now by definition, as for :func:`publish_matches`.
+        table: ``models.changes``, or ``alerts.threshold``.
+
+    Returns:
+        by definition; counts are those of ``table``.
+
+    Raises:
+        AuditFailed: a row breaks a constraint of a table. InfrastructureError: as for :func:`publish_matches`.
     """
-    model = definition.name.partition("/")[2]
-    day_column = "event_date" if table is CHANGES else "ts"
-    parts = ((table, found, day_column), (METRICS, metrics, "day"), (STATE, state, "day"))
     with ExitStack() as locks:
-        for part, _, _ in parts:
-            # Always in this order, or two models could wait for each other.
+        for part in (table, METRICS, STATE):
+            # Always in this order, or two writers could wait for each other.
             locks.enter_context(jvm_lock(spark, home, f"table-{part.path_name}"))
-        days, left_out = _publishable(fingerprints, audits, recheck(), chained=True)
-        _note_failed_audits(home, definition, fingerprints, audits, left_out, run_id)
-        if not days:
-            return Published([], left_out)
-        taken = [
-            staged_change(spark, home, part, staged, days, day_column=column, only=(part.key[0], model))
-            for part, staged, column in parts
+        published: dict[str, Published] = {}
+        together: dict[tuple[date, ...], list[ModelOutput]] = defaultdict(list)
+        now = recheck()
+        for output in outputs:
+            name = output.definition.name
+            days, left_out = _publishable(output.fingerprints, output.audits, now.get(name, {}), chained=True)
+            _note_failed_audits(home, output.definition, output.fingerprints, output.audits, left_out, run_id)
+            published[name] = Published([], left_out)
+            if days:
+                together[tuple(days)].append(output)
+        for same, mine in together.items():
+            change, version = _commit_models(spark, home, mine, same, run_id, table)
+            for output in mine:
+                name = output.definition.name
+                added, changed, gone = (sum(change.ops[output.owner, day, op] for day in same) for op in "IUD")
+                published[name] = Published(list(same), published[name].left_out, added, changed, gone, version)
+    return published
+
+
+def _commit_models(
+    spark: SparkSession, home: Home, outputs: Sequence[ModelOutput], days: Sequence[date], run_id: str, table: Table
+) -> tuple[Change, int]:
+    """Commit the same days of models; the difference of ``table``, and its version that holds the days."""
+    owners = [output.owner for output in outputs]
+    day_column = "event_date" if table is CHANGES else "ts"
+    taken = [
+        staged_change(
+            spark,
+            home,
+            part,
+            pa.concat_tables([getattr(output, name) for output in outputs]),
+            days,
+            day_column=column,
+            only=(part.key[0], owners),
+        )
+        for part, name, column in ((table, "found", day_column), (METRICS, "metrics", "day"), (STATE, "state", "day"))
+    ]
+    force = _interrupted(home, [output.definition for output in outputs], days)
+
+    def note(status: str, change: Change | None = None, version: int | None = None) -> None:
+        rows = [
+            row
+            for output in outputs
+            for row in _notes(output.definition, days, output.fingerprints, status, change, version, output.owner)
         ]
-        force = _interrupted(home, definition, days)
-        with around("publish.publishing"):
-            _note(home, definition, days, fingerprints, "publishing", run_id)
-        with around("publish.commit"):
-            applied, _ = (
-                change.commit(spark, home, purpose=f"table-{change.table.path_name}", force=force)
-                for change in taken[:2]
-            )
-        version = taken[0].base_version if applied.version is None else applied.version
-        with around("publish.done"):
-            _note(home, definition, days, fingerprints, "done", run_id, taken[0], version)
-        with around("monitor.state"):
-            taken[2].commit(spark, home, purpose=f"table-{STATE.path_name}", force=force)
-    return Published(days, left_out, applied.added, applied.changed, applied.withdrawn, version)
+        ops.append(home, "intervals", rows, run_id)
+
+    with around("publish.publishing"):
+        note("publishing")
+    with around("publish.commit"):
+        applied, _ = (
+            change.commit(spark, home, purpose=f"table-{change.table.path_name}", force=force) for change in taken[:2]
+        )
+    version = taken[0].base_version if applied.version is None else applied.version
+    with around("publish.done"):
+        note("done", taken[0], version)
+    with around("monitor.state"):
+        taken[2].commit(spark, home, purpose=f"table-{STATE.path_name}", force=force)
+    return taken[0], version
 
 
 def _publishable(
@@ -180,52 +249,56 @@ def _note_failed_audits(
     ops.append(home, "intervals", rows, run_id)
 
 
-def _interrupted(home: Home, definition: Definition, days: Iterable[date]) -> bool:
-    """Whether an attempt noted ``publishing`` for one of the days and this table, and none has come to its end since.
+def _interrupted(home: Home, definitions: Sequence[Definition], days: Iterable[date]) -> bool:
+    """Whether an attempt noted ``publishing`` for one of the days and tables, and none has come to its end since.
 
     The current row does not tell: an attempt that failed later has put ``failed`` over it, and the definition may have
     moved to another table and back, while the commit of the first one is still on its way.
     """
     wanted = set(days)
+    tables = {definition.name: definition.table_name for definition in definitions}
     log = ops.current_table(
         home,
         "intervals",
-        columns=["day", "table_name", "status", "seq"],
-        filters=[("definition", "=", definition.name)],
+        columns=["definition", "day", "table_name", "status", "seq"],
+        filters=[("definition", "in", list(tables)), ("day", ">=", min(wanted)), ("day", "<=", max(wanted))],
         as_log=True,
     )
-    begun: dict[tuple[str, date], int] = {}
+    begun: dict[tuple[str, str, date], int] = {}
     for row in log.to_pylist():
-        if row["table_name"] == definition.table_name and row["status"] in ("publishing", "done"):
-            key = (row["status"], row["day"])
+        if row["table_name"] == tables[row["definition"]] and row["status"] in ("publishing", "done"):
+            key = (row["status"], row["definition"], row["day"])
             begun[key] = max(row["seq"], begun.get(key, 0))
-    return any(begun.get(("publishing", day), 0) > begun.get(("done", day), 0) for day in wanted)
+    return any(
+        seq > begun.get(("done", name, day), 0)
+        for (status, name, day), seq in begun.items()
+        if status == "publishing" and day in wanted
+    )
 
 
-def _note(
-    home: Home,
+def _notes(
     definition: Definition,
     days: Iterable[date],
     fingerprints: Mapping[date, str],
     status: str,
-    run_id: str,
     change: Change | None = None,
     version: int | None = None,
-) -> None:
+    owner: str = "",
+) -> list[dict[str, Any]]:
+    """Rows of ``ops.intervals``, with counts and version once they are known."""
     rows: list[dict[str, Any]] = []
     for day in days:
         row = {**_row(definition, day, fingerprints), "status": status}
         if change is not None:
-            counts: Counter[tuple[date, str]] = change.ops
             row |= {
-                "rows": change.rows[day],
-                "added": counts[day, "I"],
-                "changed": counts[day, "U"],
-                "withdrawn": counts[day, "D"],
+                "rows": change.rows[owner, day],
+                "added": change.ops[owner, day, "I"],
+                "changed": change.ops[owner, day, "U"],
+                "withdrawn": change.ops[owner, day, "D"],
                 "published_version": version,
             }
         rows.append(row)
-    ops.append(home, "intervals", rows, run_id)
+    return rows
 
 
 def _row(definition: Definition, day: date, fingerprints: Mapping[date, str]) -> dict[str, Any]:

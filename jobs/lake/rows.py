@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 #: Up to so many staged and published rows are compared on the driver.
 SMALL_ROWS = 200_000
+#: A column, and its values whose rows a writer owns.
+Owners = tuple[str, Sequence[str]]
 
 
 @dataclass(frozen=True)
@@ -36,16 +38,16 @@ class Change:
         base_version: its version that the difference was taken from.
         diff: rows and ``_op``.
         bounds: of the day column.
-        rows: day → rows staged.
-        ops: (day, ``I``/``U``/``D``) → rows.
+        rows: (owner, day) → rows staged; the owner is empty where the whole table is one writer's.
+        ops: (owner, day, ``I``/``U``/``D``) → rows.
     """
 
     table: Table
     base_version: int
     diff: DataFrame | pa.Table
     bounds: Bounds
-    rows: Counter[date] = field(default_factory=Counter)
-    ops: Counter[tuple[date, str]] = field(default_factory=Counter)
+    rows: Counter[tuple[str, date]] = field(default_factory=Counter)
+    ops: Counter[tuple[str, date, str]] = field(default_factory=Counter)
 
     def commit(self, spark: SparkSession, home: Home, *, purpose: str, force: bool) -> Applied:
         """Write it; see :func:`jobs.lake.difference.apply_difference`."""
@@ -69,7 +71,7 @@ def staged_change(
     days: Sequence[date],
     *,
     day_column: str,
-    only: tuple[str, str] | None = None,
+    only: Owners | None = None,
 ) -> Change:
     """The difference between the published rows of ``days`` and the staged ones.
 
@@ -80,7 +82,7 @@ def staged_change(
         staged: rows of the table; those of other days are not looked at.
         days: the days to publish, not empty; need not be contiguous.
         day_column: a timestamp whose UTC day owns the row, or a date.
-        only: ``(column, value)``: the part of the table that this writer owns.
+        only: ``(column, values)``: the owners whose part of the table is staged.
     """
     tables.ensure_table(home, table)
     base = tables.version(home, table.schema, table.name)
@@ -95,15 +97,14 @@ def staged_change(
         wanted = _of_days(arrow.select(table.column_names).cast(table.arrow()), days, day_column, only)
         current = _of_days(published.cast(table.arrow()), days, day_column, only)
         diff = difference_arrow(current, wanted, names[1], names[0])
-        counted = zip(_days(diff, day_column).to_pylist(), diff["_op"].to_pylist(), strict=True)
-        return Change(
-            table, base, diff, bounds, Counter(_days(wanted, day_column).to_pylist()), Counter(counted)
-        )
+        ops = Counter(zip(*_owned_days(diff, day_column, only), diff["_op"].to_pylist(), strict=True))
+        rows = Counter(zip(*_owned_days(wanted, day_column, only), strict=True))
+        return Change(table, base, diff, bounds, rows, ops)
     return _by_spark(spark, home, table, staged, base, days, bounds, only, names)
 
 
 def _published(
-    home: Home, table: Table, base: int, bounds: Bounds, only: tuple[str, str] | None
+    home: Home, table: Table, base: int, bounds: Bounds, only: Owners | None
 ) -> pa.Table | None:
     """The published rows within ``bounds``, or ``None`` if they are many."""
     import pyarrow.dataset as ds
@@ -114,7 +115,7 @@ def _published(
     low, high = (pa.scalar(value).cast(kind) for value in limits)
     test = (ds.field(column) >= low) & (ds.field(column) < high)
     if only is not None:
-        test = test & (ds.field(only[0]) == only[1])
+        test = test & ds.field(only[0]).isin(list(only[1]))
     rows = DeltaTable(home.table(table.schema, table.name), version=base).to_pyarrow_dataset()
     if rows.count_rows(filter=test) > SMALL_ROWS:
         return None
@@ -131,9 +132,15 @@ def _days(rows: pa.Table, column: str) -> pa.ChunkedArray:
     return pc.cast(rows[column], pa.date32(), safe=False)
 
 
-def _of_days(rows: pa.Table, days: Sequence[date], column: str, only: tuple[str, str] | None) -> pa.Table:
+def _owned_days(rows: pa.Table, column: str, only: Owners | None) -> tuple[list[str], list[date]]:
+    """The owner and the day of every row."""
+    owners = [""] * len(rows) if only is None else rows[only[0]].to_pylist()
+    return owners, _days(rows, column).to_pylist()
+
+
+def _of_days(rows: pa.Table, days: Sequence[date], column: str, only: Owners | None) -> pa.Table:
     rows = rows.filter(pc.is_in(_days(rows, column), pa.array(days, pa.date32())))
-    return rows if only is None else rows.filter(pc.equal(rows[only[0]], only[1]))
+    return rows if only is None else rows.filter(pc.is_in(rows[only[0]], pa.array(only[1], pa.string())))
 
 
 def _by_spark(
@@ -144,7 +151,7 @@ def _by_spark(
     base: int,
     days: Sequence[date],
     bounds: Bounds,
-    only: tuple[str, str] | None,
+    only: Owners | None,
     names: tuple[list[str], list[str]],
 ) -> Change:
     from pyspark.sql import functions as F
@@ -156,15 +163,16 @@ def _by_spark(
 
     def mine(frame: DataFrame) -> DataFrame:
         frame = frame.where(_between(F.col(column), bounds)).where(day.isin(list(days)))
-        return frame if only is None else frame.where(F.col(only[0]) == only[1])
+        return frame if only is None else frame.where(F.col(only[0]).isin(list(only[1])))
 
     if isinstance(staged, pa.Table):
         staged = frame_of(spark, staged.cast(table.arrow()), table.arrow())
     wanted = mine(staged.select(*table.column_names))
     diff = difference(mine(tables.read(spark, home, table.schema, table.name, base)), wanted, names[1], names[0])
     diff = diff.persist()
-    rows = Counter({r[0]: r[1] for r in wanted.groupBy(day).count().collect()})
-    ops = Counter({(r[0], r[1]): r[2] for r in diff.groupBy(day, "_op").count().collect()})
+    owner = F.lit("") if only is None else F.col(only[0])
+    rows = Counter({(r[0], r[1]): r[2] for r in wanted.groupBy(owner, day).count().collect()})
+    ops = Counter({(r[0], r[1], r[2]): r[3] for r in diff.groupBy(owner, day, "_op").count().collect()})
     return Change(table, base, diff, bounds, rows, ops)
 
 

@@ -6,7 +6,7 @@ import functools
 import sys
 import tomllib
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -49,38 +49,52 @@ def phase(
         definition: ``pattern/NAME`` or ``model/NAME``, empty if the phase concerns none or all.
         days: the interval, if it has one.
     """
-    report = Phase()
+    with phases(home, run_id, {definition: days}, source=source, step=step, phase=phase) as reports:
+        yield reports[definition]
+
+
+@contextmanager
+def phases(
+    home: Home, run_id: str, definitions: Mapping[str, Days | None], *, source: str, step: str, phase: str
+) -> Iterator[dict[str, Phase]]:
+    """A phase of several definitions at once: a row each, all with the same times, written together.
+
+    Args:
+        definitions: each with its interval. The others: see :func:`phase`.
+
+    Yields:
+        the report of each; an error that passes through fails all of them.
+    """
+    reports = {name: Phase() for name in definitions}
     started = datetime.now(UTC)
     try:
-        yield report
+        yield reports
     except BaseException as error:
-        report.status = "failed"
-        report.reason = one_line(error)
+        for report in reports.values():
+            report.status, report.reason = "failed", one_line(error)
         raise
     finally:
-        ops.append(
-            home,
-            "runs",
-            [
-                {
-                    "source": source,
-                    "step": step,
-                    "phase": phase,
-                    "definition": definition,
-                    "day_from": days.start if days else None,
-                    "day_to": days.end if days else None,
-                    "started": started,
-                    "ended": datetime.now(UTC),
-                    "status": report.status,
-                    "reason": report.reason,
-                    "rows_in": report.rows_in,
-                    "rows_out": report.rows_out,
-                    "code_version": code_version(),
-                    "spark_app_id": _application(),
-                }
-            ],
-            run_id,
-        )
+        ended = datetime.now(UTC)
+        rows = [
+            {
+                "source": source,
+                "step": step,
+                "phase": phase,
+                "definition": name,
+                "day_from": days.start if days else None,
+                "day_to": days.end if days else None,
+                "started": started,
+                "ended": ended,
+                "status": reports[name].status,
+                "reason": reports[name].reason,
+                "rows_in": reports[name].rows_in,
+                "rows_out": reports[name].rows_out,
+                "code_version": code_version(),
+                "spark_app_id": _application(),
+            }
+            for name, days in definitions.items()
+        ]
+        ops.append(home, "runs", rows, run_id)
 
 
 def new_run_id(step: str) -> str:

@@ -69,7 +69,7 @@ def load_model(path: str | Path) -> ModelConfig:
     Raises:
         DefinitionError: naming file, line, key and the allowed values.
     """
-    return _checked(Path(path).stem, Section.read(Path(path)))
+    return checked_model(Path(path).stem, Section.read(Path(path)))
 
 
 def parse_model(content: dict[str, Any] | str, name: str = "model") -> ModelConfig:
@@ -78,10 +78,15 @@ def parse_model(content: dict[str, Any] | str, name: str = "model") -> ModelConf
     Raises:
         DefinitionError: as `load_model`.
     """
-    return _checked(name, Section.of(content))
+    return checked_model(name, Section.of(content))
 
 
-def _checked(name: str, top: Section) -> ModelConfig:
+def checked_model(name: str, top: Section) -> ModelConfig:
+    """The model that a file's mapping describes.
+
+    Raises:
+        DefinitionError: naming file, line, key and the allowed values.
+    """
     top.choice("kind", ("model",), "model")
     top.only(*SHARED_KEYS, *_KEYS)
     groups = parse_groups(top)

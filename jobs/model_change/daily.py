@@ -58,14 +58,18 @@ class GroupMonitor:
         self.kernel = Kernel(settings_of(config, group, len(self.rounds.members.nodes) or None), values.get("kernel"))
         #: Rounds so far in which another machine's last bit could have decided otherwise (spec 6.7).
         self.near_ties = 0
-        #: What the first windows showed, one sentence each.
-        self.warnings: list[str] = []
+        self._warnings: list[str] = []
         self.last_beta: Array | None = values.get("last_beta")
 
     @property
     def eps(self) -> float | None:
         """Threshold in force: None before the first window of a model whose eps is a share."""
         return self.kernel.state.eps if self.config.eps_is_share else self.config.eps
+
+    @property
+    def warnings(self) -> list[str]:
+        """What the first windows, and the values, showed, one sentence each."""
+        return [*self._warnings, *self.rounds.remarks]
 
     def snapshot(self) -> str:
         """The state after the last day, as JSON."""
@@ -122,7 +126,7 @@ class GroupMonitor:
             condition = self.kernel.condition
             if condition > _ILL_CONDITIONED:
                 where = f" of group {self.group}" if self.group else ""
-                self.warnings.append(
+                self._warnings.append(
                     f"the design{where} has condition number {condition:.1e}: with metric: prediction eps is in units "
                     "of the response and does not hang on the features' units"
                 )
@@ -207,4 +211,4 @@ def _r2(trace: dict[str, Array], k: Array, counted: Array) -> float | None:
         return None
     sse, y, yy = (float(np.add.accumulate(trace[name][rows])[-1]) for name in ("sse", "sum_y", "sum_yy"))
     spread = yy - y**2 / int(k[rows].sum())
-    return 1 - sse / spread if spread > 0 else None
+    return _finite(1 - sse / spread) if spread > 0 else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from jobs.model_change.config import ModelConfig, load_model, parse_model
+from jobs.model_change.config import ModelConfig, checked_model
 from jobs.model_change.daily import GroupMonitor
 from jobs.model_change.reading import Section
 from jobs.model_change.threshold_config import ThresholdConfig, checked_threshold
@@ -23,10 +23,7 @@ def load_definition(path: str | Path) -> Config:
     Raises:
         DefinitionError: naming file, line, key and the allowed values.
     """
-    top = Section.read(Path(path))
-    if top.choice("kind", KINDS, "model") == "threshold":
-        return checked_threshold(Path(path).stem, top)
-    return load_model(path)
+    return _checked(Path(path).stem, Section.read(Path(path)))
 
 
 def parse_definition(content: dict[str, Any] | str, name: str = "model") -> Config:
@@ -35,10 +32,12 @@ def parse_definition(content: dict[str, Any] | str, name: str = "model") -> Conf
     Raises:
         DefinitionError: as `load_definition`.
     """
-    top = Section.of(content)
-    if top.choice("kind", KINDS, "model") == "threshold":
-        return checked_threshold(name, top)
-    return parse_model(content, name)
+    return _checked(name, Section.of(content))
+
+
+def _checked(name: str, top: Section) -> Config:
+    kind = top.choice("kind", KINDS, "model")
+    return checked_threshold(name, top) if kind == "threshold" else checked_model(name, top)
 
 
 def start(config: Config, group: str, snapshot: str | None = None) -> GroupMonitor | ThresholdRun:

@@ -23,7 +23,7 @@ def detect(state: State, beta: Array, place: int, trace: Trace, *, alone: bool) 
     assert basis is not None and eps is not None and state.exact_beta is not None
     monitored = trace.beta[place : place + len(beta)]
     held = [(-1, state.exact_beta)]
-    at, size = 0, _SHORT
+    at, size = 0, len(beta)
     while at < len(beta):
         stop = min(at + size, len(beta))
         error = norm(monitored[at:stop] - basis.monitored(state.exact_beta[None]))

@@ -2,7 +2,9 @@
 
 Window sums are kept relative to anchors: at the first round of every UTC day (and at the first window) they are summed
 anew from the raw window, from there on the per-round changes are added one after the other. So no chunking, and no
-day's length, shows in a result, and rounding never piles up over more than a day (design §6).
+day's length, shows in a result, and rounding never piles up over more than a day (design §6). Where a value leaves the
+window that is far larger than all that stay, subtracting it would leave its rounding behind: there too they are summed
+anew.
 """
 
 from __future__ import annotations
@@ -18,9 +20,13 @@ from jobs.model_change.membership import Switch
 from jobs.model_change.records import Event, Settings, State, Trace
 from jobs.model_change.statistics import Array, Moments, fit_phi, identifiable, norm, pooled, running, solve
 
-#: Numbers of one block of drifts that may be in memory at a time (8 bytes each).
+#: Numbers of one block of drifts that may be in memory at a time (8 bytes each), and its rounds at most, with the sums
+#: of every node and with their total alone.
 _BLOCK_NUMBERS = 2_000_000
-_BLOCK_ROUNDS = 512
+_BLOCK_ROUNDS, _BLOCK_ROUNDS_TOTAL = 512, 1536
+#: How many times larger than all others of its column a value must be for the sums to begin anew when it leaves: its
+#: square then still leaves ten digits of theirs.
+_WILD = 1e3
 
 
 class Kernel:
@@ -74,13 +80,16 @@ class Kernel:
             assert st.basis is not None
             z, u = st.basis.rows(x), st.basis.response(y)
             trace.counted[at - first :] = True
-            starts = [first + int(i) for i in np.flatnonzero(anchor)]
-            block = int(max(16, min(_BLOCK_ROUNDS, _BLOCK_NUMBERS // (s.k * s.m**2))))
+            wild = set() if s.infinite else self._wild(z, u, at)
+            starts = [*(first + int(i) for i in np.flatnonzero(anchor)), *wild]
+            longest = _BLOCK_ROUNDS if s.by_node else _BLOCK_ROUNDS_TOTAL
+            block = int(max(16, min(longest, _BLOCK_NUMBERS // (s.k * s.m**2))))
             while at < len(x):
-                if anchor[at - first]:
-                    self._anchor(z[:at], u[:at], gap[:at])
+                fresh = at in wild
+                if fresh or anchor[at - first]:
+                    self._anchor(z[: at + fresh], u[: at + fresh], gap[: at + fresh])
                 stop = min([at + block, len(x), *(i for i in starts if i > at)])
-                self._block(z[:stop], u[:stop], gap[:stop], at, first, trace)
+                self._block(z[:stop], u[:stop], gap[:stop], at, first, trace, summed=fresh)
                 at = stop
         # Each block reports all its changes before its synchronisations: by round the order knows no blocks.
         trace.events.sort(key=lambda event: event.at)
@@ -198,6 +207,18 @@ class Kernel:
             st.base_a, st.base_c = self._sums(z[-w:], u[-w:], gap[-w:])
         st.run_a, st.run_c = np.zeros_like(st.base_a), np.zeros_like(st.base_c)
 
+    def _wild(self, z: Array, u: Array, at: int) -> set[int]:
+        """The rounds from place ``at`` on in which a value leaves that is far larger than all that stay."""
+        w = self.settings.window
+        size = np.concatenate([np.abs(z).max(axis=1), np.abs(u).max(axis=1)[:, None]], axis=1)
+        leaving, coming = size[at - w : len(size) - w], size[at:]
+        found = set()
+        for i in np.flatnonzero((leaving > _WILD * coming).any(axis=1)).tolist():
+            stays = size[at - w + i + 1 : at + i + 1].max(axis=0)
+            if (leaving[i] > _WILD * stays).any():
+                found.add(at + i)
+        return found
+
     def _penalty(self) -> Array | float:
         assert self.state.basis is not None
         p = self.state.basis.ridge(self.settings.ridge_matrix)
@@ -253,8 +274,13 @@ class Kernel:
         trace.events.append(Event(at, "init", None, basis.original(beta[None])[0]))
         return True
 
-    def _block(self, z: Array, u: Array, gap: Array, at: int, first: int, trace: Trace) -> None:
-        """Rounds ``at`` to the end of the given rows, which begin far enough back for the window."""
+    def _block(
+        self, z: Array, u: Array, gap: Array, at: int, first: int, trace: Trace, *, summed: bool
+    ) -> None:
+        """Rounds ``at`` to the end of the given rows, which begin far enough back for the window.
+
+        ``summed`` says that the sums are those of round ``at`` already.
+        """
         s, st = self.settings, self.state
         assert st.basis is not None and st.run_a is not None and st.run_c is not None
         n = len(z) - at
@@ -263,6 +289,8 @@ class Kernel:
         moments = Moments(st.phi)
         changes = moments.changes if s.by_node else moments.total_changes
         d_a, d_c = changes(z[lo:], u[lo:], gap[lo:], window, n)
+        if summed:
+            d_a[0], d_c[0] = 0.0, 0.0
         d_a, d_c = running(st.run_a, d_a), running(st.run_c, d_c)
         st.run_a, st.run_c = d_a[-1].copy(), d_c[-1].copy()
         a, c = d_a + st.base_a, d_c + st.base_c
@@ -279,8 +307,9 @@ class Kernel:
 
 def _fit(z: Array, u: Array, beta: Array, trace: Trace, rows: slice) -> None:
     """How the models fit the rounds they end with: z (n, k, m), u (n, k), beta (n, m)."""
-    predicted = z[:, :, 0] * beta[:, 0, None]
-    for i in range(1, z.shape[2]):
-        predicted += z[:, :, i] * beta[:, i, None]
-    squares = ((u - predicted) ** 2, u, u**2)
+    with np.errstate(over="ignore", invalid="ignore"):  # a barely determined model can predict anything
+        predicted = z[:, :, 0] * beta[:, 0, None]
+        for i in range(1, z.shape[2]):
+            predicted += z[:, :, i] * beta[:, i, None]
+        squares = ((u - predicted) ** 2, u, u**2)
     trace.sse[rows], trace.sum_y[rows], trace.sum_yy[rows] = (pooled(v[:, :, None])[:, 0] for v in squares)

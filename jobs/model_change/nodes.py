@@ -6,10 +6,14 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
+import numpy as np
+
 from jobs.days import day_start_us
 from jobs.model_change.reading import Section
 
-_FORMS = "a key, or {name: NAME, keys: [key, ...], from: DAY, to: DAY}"
+_FORMS = "a key, or {name: NAME, keys: [key, ...], from: DAY, to: DAY} or with dates: [{from: DAY, to: DAY}, ...]"
+#: Times before and after all rounds, microseconds.
+_EVER = (-(2**62), 2**62)
 
 
 @dataclass(frozen=True)
@@ -19,28 +23,27 @@ class Node:
     Args:
         name: how results call it.
         keys: the key values whose events are its; features may name them one by one (``member``).
-        start: first UTC day on which it takes part; None: always.
-        end: day after the last one; None: for good.
+        dates: stretches of UTC days on which it takes part, in order, each the first day (None: from ever) and the day
+            after the last one (None: for good); none: always.
     """
 
     name: str
     keys: tuple[str, ...]
-    start: date | None = None
-    end: date | None = None
+    dates: tuple[tuple[date | None, date | None], ...] = ()
 
     @property
     def dated(self) -> bool:
         """Whether there is a day on which it does not take part."""
-        return self.start is not None or self.end is not None
+        return bool(self.dates)
 
-    @property
-    def span_us(self) -> tuple[int, int]:
-        """The times of the rounds that it takes part in, half-open, microseconds."""
-        lowest, highest = -(2**62), 2**62
-        return (
-            lowest if self.start is None else day_start_us(self.start),
-            highest if self.end is None else day_start_us(self.end),
-        )
+    def takes_part(self, us: np.ndarray) -> np.ndarray:
+        """Whether it takes part at each of some times, microseconds."""
+        found = np.zeros(us.shape, dtype=bool)
+        for first, end in self.dates or ((None, None),):
+            lo = _EVER[0] if first is None else day_start_us(first)
+            hi = _EVER[1] if end is None else day_start_us(end)
+            found |= (lo <= us) & (us < hi)
+        return found
 
 
 def parse_groups(top: Section) -> dict[str, tuple[Node, ...]]:
@@ -65,12 +68,10 @@ def parse_groups(top: Section) -> dict[str, tuple[Node, ...]]:
 
 def fewest(nodes: tuple[Node, ...]) -> int:
     """The smallest number of nodes that take part on a day on which any does."""
-    days = sorted({day for node in nodes for day in (node.start, node.end) if day is not None})
-    counts = [sum(node.start is None for node in nodes)]
-    for day in days:
-        us = day_start_us(day)
-        counts.append(sum(node.span_us[0] <= us < node.span_us[1] for node in nodes))
-    return min(count for count in counts if count) if any(counts) else 0
+    edges = {day_start_us(day) for node in nodes for span in node.dates for day in span if day is not None}
+    us = np.array([_EVER[0], *sorted(edges)])
+    counts = np.sum([node.takes_part(us) for node in nodes], axis=0)
+    return int(counts[counts > 0].min(initial=len(nodes)))
 
 
 def _nodes(section: Section, key: str) -> tuple[Node, ...]:
@@ -91,12 +92,38 @@ def _node(section: Section, item: Any, *path: str | int) -> Node:
             section.fail(f"'{item}' is not a node", *path, hint=f"Allowed: {_FORMS}.")
         return Node(str(item), (str(item),))
     inner = section.inner(item, *path)
-    inner.only("name", "keys", "from", "to")
+    inner.only("name", "keys", "from", "to", "dates")
     keys = inner.names("keys")
     named = item.get("name")
     if named is None and len(keys) > 1:
         inner.fail("a node of several keys needs a name", "name", hint="Give name: a text.")
-    start, end = (inner.day(key) if item.get(key) is not None else None for key in ("from", "to"))
-    if start is not None and end is not None and start >= end:
-        inner.fail(f"'to' {end} is not after 'from' {start}", "to", hint="'to' is the day after the last one.")
-    return Node(keys[0] if named is None else str(named), keys, start, end)
+    return Node(keys[0] if named is None else str(named), keys, _dates(inner))
+
+
+def _dates(node: Section) -> tuple[tuple[date | None, date | None], ...]:
+    """``dates``, or the one stretch ``from`` to ``to``."""
+    listed = node.values.get("dates")
+    if listed is None:
+        one = _stretch(node)
+        return () if one == (None, None) else (one,)
+    if "from" in node.values or "to" in node.values:
+        node.fail("'dates' is given besides 'from' or 'to'", "dates", hint="Put all stretches into dates.")
+    if not isinstance(listed, list) or not listed or not all(isinstance(item, dict) for item in listed):
+        node.fail("'dates' is not a list of stretches", "dates", hint="Give [{from: DAY, to: DAY}, ...].")
+    found: list[tuple[date | None, date | None]] = []
+    for i, item in enumerate(listed):
+        inner = node.inner(item, "dates", i)
+        inner.only("from", "to")
+        first, end = _stretch(inner)
+        if found and (first is None or found[-1][1] is None or first <= found[-1][1]):
+            hint = "Give the stretches in order, with at least a day between them."
+            inner.fail(f"the stretch from {first} does not come after the one to {found[-1][1]}", "from", hint=hint)
+        found.append((first, end))
+    return tuple(found)
+
+
+def _stretch(section: Section) -> tuple[date | None, date | None]:
+    first, end = (section.day(key) if section.values.get(key) is not None else None for key in ("from", "to"))
+    if first is not None and end is not None and first >= end:
+        section.fail(f"'to' {end} is not after 'from' {first}", "to", hint="'to' is the day after the last one.")
+    return first, end

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -30,9 +30,10 @@ def reduce_rows(config: SeriesConfig, rows: pa.Table | list[dict[str, Any]], key
         key: name of the key column.
 
     Raises:
-        InputError: if a column is missing or not a number, or an event has no ``ts``.
+        InputError: if the rows make no table, a column is missing or not a number, or an event has no ``ts`` or one
+            that is no time.
     """
-    table = rows if isinstance(rows, pa.Table) else pa.Table.from_pylist([{**r, **r.get("attrs", {})} for r in rows])
+    table = rows if isinstance(rows, pa.Table) else _tabled(rows)
     if not len(table):
         return reduced_schema(config).empty_table()
     empty = config.missing_if_zero
@@ -70,14 +71,25 @@ def reduce_rows(config: SeriesConfig, rows: pa.Table | list[dict[str, Any]], key
     return pa.Table.from_arrays(columns, schema=reduced_schema(config))
 
 
+def _tabled(rows: list[dict[str, Any]]) -> pa.Table:
+    try:
+        return pa.Table.from_pylist([{**row, **row.get("attrs", {})} for row in rows])
+    except pa.ArrowException as error:
+        raise InputError(
+            f"the events do not make a table: {error}", hint="Give every column values of one type in all rows."
+        ) from None
+
+
 def _numbers(table: pa.Table, name: str) -> np.ndarray:
     try:
         return pc.cast(table[name], pa.float64()).to_numpy(zero_copy_only=False)
-    except pa.ArrowInvalid as error:
+    except pa.ArrowException as error:
         raise InputError(f"the column '{name}' is not a number: {error}", key=name) from None
 
 
 def _micros(column: pa.ChunkedArray) -> np.ndarray:
+    """Microseconds of ``ts``, parts of one rounded down."""
+    kind = column.type
     if column.null_count:
         row = pc.index(pc.is_null(column), True).as_py() + 1
         raise InputError(
@@ -85,9 +97,26 @@ def _micros(column: pa.ChunkedArray) -> np.ndarray:
             key="ts",
             hint=f"Rows count from 1; {column.null_count} of {len(column)} have none. Give each a time, or drop it.",
         )
-    if pa.types.is_timestamp(column.type):
-        column = pc.cast(column, pa.timestamp("us", tz=column.type.tz))
-    return pc.cast(column, pa.int64()).to_numpy(zero_copy_only=False)
+    if pa.types.is_timestamp(kind) and kind.unit == "ns":
+        return column.cast(pa.int64()).to_numpy(zero_copy_only=False) // 1000
+    if pa.types.is_floating(kind):
+        values = column.to_numpy(zero_copy_only=False).astype(float)
+        wrong = np.flatnonzero(~(np.isfinite(values) & (values == np.floor(values)) & (np.abs(values) < 2.0**63)))
+        if len(wrong):
+            row = int(wrong[0])
+            _no_time(f"the 'ts' of row {row + 1}, {values[row]}, is no whole number of microseconds")
+        return values.astype(np.int64)
+    if not (pa.types.is_timestamp(kind) or pa.types.is_integer(kind)):
+        _no_time(f"'ts' is of type {kind}")
+    try:
+        column = pc.cast(column, pa.timestamp("us", tz=kind.tz)) if pa.types.is_timestamp(kind) else column
+        return pc.cast(column, pa.int64()).to_numpy(zero_copy_only=False)
+    except pa.ArrowException as error:
+        _no_time(f"a 'ts' cannot be counted in microseconds: {error}")
+
+
+def _no_time(what: str) -> NoReturn:
+    raise InputError(what, key="ts", hint="Give UTC timestamps, or whole microseconds since 1970.")
 
 
 def _aggregate(how: str, values: np.ndarray, starts: np.ndarray) -> np.ndarray:

@@ -1,87 +1,111 @@
 """The one Spark file of the model monitor: events to one row per key and round, and many groups over the workers.
 
-A group is sequential in time, groups are independent of each other: so each is one stretch of a partition, and the
-partitions are packed by the groups' sizes.
+A group is sequential in time, groups are independent of each other, whichever definition they are of: so each is one
+stretch of a partition, and the partitions are packed by the groups' sizes. However many definitions there are, their
+events are read and shuffled once per way of making rounds, and their results are collected together.
 """
 
 from __future__ import annotations
 
+import functools
 import pickle
-from collections.abc import Iterable, Iterator, Mapping
-from datetime import date
+from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from jobs.model_change.definitions import Config
+from jobs.errors import ChainlakeError
+from jobs.lake.types import frame_of
 from jobs.model_change.reduce import reduced_schema
-from jobs.model_change.replay import GroupDays, pack, run_days, weights
-from jobs.model_change.series import SeriesConfig
+from jobs.model_change.replay import GroupDays, GroupRun, pack
+from jobs.model_change.series import Reduction
 
 #: Partitions per task slot: enough that a worker which is done early finds more to do.
 _PER_SLOT = 4
+_GAVE = pa.schema([pa.field("slot", pa.int32()), pa.field("gave", pa.binary())])
 
 
-def reduce_events(events: DataFrame, config: SeriesConfig, key: str) -> pa.Table:
-    """The same rows as `reduce.reduce_rows`, computed by Spark and small enough for the driver.
-
-    Args:
-        events: rows with event_id, ts, the key column and the model's columns; only the days wanted.
-        config: the model.
-        key: name of the key column.
-    """
-    return reduced_frame(events, config, key).toArrow().cast(reduced_schema(config))
-
-
-def reduced_frame(events: DataFrame, config: SeriesConfig, key: str) -> DataFrame:
-    """`reduce_events` before it is collected.
+def reduced_frame(
+    events: DataFrame, reduction: Reduction, columns: Sequence[str], keys: Iterable[str], key: str
+) -> DataFrame:
+    """The same rows as `reduce.reduce_rows`, computed by Spark: ``key``, ``round_us`` and the columns.
 
     Sums and means add in the order of (ts, event_id), so that no partitioning shows in their last bits.
-    """
-    length = config.round_us
-    round_us = F.expr(f"unix_micros(ts) - pmod(unix_micros(ts), {length})")
-    mine = events.where(F.col(key).isin(*config.all_keys))
-    if config.missing_if_zero is not None:
-        mine = mine.where(~F.col(f"`{config.missing_if_zero}`").eqNullSafe(F.lit(0)))
-    grouped = mine.groupBy(F.col(key).alias("key"), round_us.alias("round_us"))
-    return grouped.agg(*[_aggregate(config.aggregate, name).alias(name) for name in config.columns])
-
-
-def run_groups(
-    reduced: DataFrame, config: Config, first: date, end: date, snapshots: Mapping[str, str]
-) -> dict[str, GroupDays]:
-    """What `replay.run_days` gives for every group of a definition, computed by the workers.
 
     Args:
-        reduced: the rounds of the days, from `reduced_frame`.
-        config: the definition.
-        first, end: first day, and the day after the last.
-        snapshots: state per group at the end of the day before; empty at the start.
+        events: rows with event_id, ts, the key column, the columns and that of the reduction; only the days wanted.
+        reduction: how events become rounds.
+        columns: event columns that rounds are made of.
+        keys: the key values wanted.
+        key: name of the key column.
     """
-    spark, groups = reduced.sparkSession, list(config.groups)
-    bins = min(len(groups), _PER_SLOT * spark.sparkContext.defaultParallelism)
-    place = pack(weights(config), bins)
-    listed = [(key, slot, place[slot]) for slot, group in enumerate(groups) for key in config.keys(group)]
-    homes = spark.createDataFrame(listed, "key string, slot int, place int")
-    placed = reduced.join(F.broadcast(homes), "key").repartitionById(bins, "place").sortWithinPartitions("slot")
-    columns, schema = reduced_schema(config).names, reduced_schema(config)
+    round_us = F.expr(f"unix_micros(ts) - pmod(unix_micros(ts), {reduction.round_us})")
+    # A join, since thousands of keys make no list of literals.
+    wanted = frame_of(events.sparkSession, pa.table({"key": pa.array(sorted(set(keys)), pa.string())}))
+    own = F.col(f"`{key}`").cast("string")
+    mine = events.withColumn("__key", own).join(F.broadcast(wanted), F.col("__key") == wanted["key"], "left_semi")
+    if reduction.missing_if_zero is not None:
+        mine = mine.where(~F.col(f"`{reduction.missing_if_zero}`").eqNullSafe(F.lit(0)))
+    grouped = mine.groupBy(F.col("__key").alias("key"), round_us.alias("round_us"))
+    return grouped.agg(*[_aggregate(reduction.aggregate, name).alias(name) for name in columns])
+
+
+def run_groups(events: DataFrame, runs: Sequence[GroupRun], key: str) -> list[GroupDays | Exception]:
+    """Run groups of any definitions of a source over the workers.
+
+    Args:
+        events: events with event_id, ts, the key column and all columns of the definitions, of all their days.
+        runs: the groups, not none.
+        key: name of the key column.
+
+    Returns:
+        for each what `GroupRun.over` gives, or what stopped it: no group stops another.
+    """
+    spark = events.sparkSession
+    bins = min(len(runs), _PER_SLOT * spark.sparkContext.defaultParallelism)
+    place = pack([run.weight for run in runs], bins)
+    by: dict[Reduction, list[int]] = {}
+    for slot, run in enumerate(runs):
+        by.setdefault(run.config.reduction, []).append(slot)
+    columns = sorted({name for run in runs for name in run.config.columns})
+    placed = []
+    for reduction, slots in by.items():
+        listed = [(name, slot, place[slot]) for slot in slots for name in runs[slot].config.keys(runs[slot].group)]
+        kinds = (pa.string(), pa.int32(), pa.int32())
+        cells = [pa.array(cell, kind) for cell, kind in zip(zip(*listed, strict=True), kinds, strict=True)]
+        homes = frame_of(spark, pa.table(cells, names=["key", "__slot", "__place"]))
+        mine = {name for slot in slots for name in runs[slot].config.columns}
+        made = [name for name in columns if name in mine]
+        reduced = reduced_frame(events, reduction, made, (name for name, _, _ in listed), key)
+        cells = [F.col(f"`{n}`") if n in mine else F.lit(None).cast("double").alias(n) for n in columns]
+        placed.append(reduced.join(F.broadcast(homes), "key").select("__slot", "__place", "key", "round_us", *cells))
+    rows = functools.reduce(DataFrame.unionAll, placed)
+    rows = rows.repartitionById(bins, "__place").sortWithinPartitions("__slot")
+    # Thousands of definitions and states, once per worker instead of once per task.
+    shared = spark.sparkContext.broadcast(list(runs))
 
     def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for slot, rows in _stretches(batches):
-            group = groups[slot]
-            table = rows.select(columns).cast(schema)
-            found = run_days(config, group, table, first, end, snapshots.get(group))
-            yield pa.RecordBatch.from_pydict({"slot": [slot], "gave": [pickle.dumps(found)]}, _GAVE)
+        for slot, table in _stretches(batches):
+            gave = _attempt(shared.value[slot], table)
+            yield pa.RecordBatch.from_pydict({"slot": [slot], "gave": [pickle.dumps(gave)]}, _GAVE)
 
-    gave = placed.mapInArrow(work, "slot int, gave binary").toArrow()
-    done = {groups[row["slot"]]: pickle.loads(row["gave"]) for row in gave.to_pylist()}
-    empty = schema.empty_table()
+    gave = rows.mapInArrow(work, "slot int, gave binary").toArrow()
+    shared.destroy()
+    done = {row["slot"]: pickle.loads(row["gave"]) for row in gave.to_pylist()}
     # Groups without a single event have days, and states, all the same.
-    return {g: done.get(g) or run_days(config, g, empty, first, end, snapshots.get(g)) for g in groups}
+    return [done[slot] if slot in done else _attempt(run, None) for slot, run in enumerate(runs)]
 
 
-_GAVE = pa.schema([pa.field("slot", pa.int32()), pa.field("gave", pa.binary())])
+def _attempt(run: GroupRun, rows: pa.Table | None) -> GroupDays | Exception:
+    """What a group gives, or the error that stopped it, in a form that travels."""
+    schema = reduced_schema(run.config)
+    try:
+        return run.over(schema.empty_table() if rows is None else rows.select(schema.names).cast(schema))
+    except ChainlakeError as error:
+        return error
+    except Exception as error:
+        return RuntimeError(f"{type(error).__name__}: {error}")
 
 
 def _stretches(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.Table]]:
@@ -89,7 +113,7 @@ def _stretches(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.Tabl
     held: list[pa.RecordBatch] = []
     slot = -1
     for batch in batches:
-        slots = batch.column("slot").to_numpy()
+        slots = batch.column("__slot").to_numpy()
         at = 0
         while at < len(slots):
             stop = at + int((slots[at:] != slots[at]).argmax() or len(slots) - at)

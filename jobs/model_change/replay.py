@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from jobs.days import day_start_us
+from jobs.days import US_PER_DAY, day_start_us
 from jobs.model_change.definitions import Config, start
 
 
@@ -33,6 +33,28 @@ class GroupDays:
     eps: float | None
     warnings: tuple[str, ...]
     near_ties: int
+
+
+@dataclass(frozen=True)
+class GroupRun:
+    """One group of a definition and the days ``[first, end)`` to run it over, from the state at the end of the day
+    before, or from its start."""
+
+    config: Config
+    group: str
+    first: date
+    end: date
+    snapshot: str | None = None
+
+    @property
+    def weight(self) -> float:
+        """Expected work, in any unit: its rows, and their matrices."""
+        rounds = (self.end - self.first).days * (US_PER_DAY // self.config.round_us)
+        return rounds * len(self.config.groups[self.group]) * (len(self.config.feature_names) + 1.0) ** 2
+
+    def over(self, reduced: pa.Table) -> GroupDays:
+        """What it gives, with the state of every day; see `run_days`."""
+        return run_days(self.config, self.group, reduced, self.first, self.end, self.snapshot)
 
 
 def run_days(
@@ -92,9 +114,3 @@ def pack(weights: Sequence[float], bins: int) -> list[int]:
         place[item] = i
         heapq.heappush(load, (total + weights[item], i))
     return place
-
-
-def weights(config: Config) -> list[float]:
-    """Expected work per group of a definition, in any unit: its nodes' rows, and their matrices."""
-    m = len(config.feature_names)
-    return [len(nodes) * (m + 1.0) ** 2 for nodes in config.groups.values()]

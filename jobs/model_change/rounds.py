@@ -16,6 +16,8 @@ from jobs.model_change.membership import Membership, Switch
 from jobs.model_change.series import SeriesConfig
 from jobs.model_change.statistics import Array
 
+#: Larger values count as not reported: their squares, and the products of those, would leave the range of doubles.
+LARGEST = 1e70
 #: How the keys of a node come together: as the events of a round do, and else by their mean.
 _TOGETHER: dict[str, Callable[..., Array]] = {"sum": np.sum, "min": np.min, "max": np.max}
 
@@ -70,8 +72,9 @@ class Rounds:
         self.nodes = config.groups[group]
         self.keys = config.keys(group)
         self.k = len(self.nodes)
+        #: Values so far that were too large to be used.
+        self.beyond = 0
         self._places = [np.array([self.keys.index(key) for key in node.keys]) for node in self.nodes]
-        self._spans = np.array([node.span_us for node in self.nodes])
         shape = (len(self.keys), len(config.columns))
         self.carry = (
             Carry(**carry) if carry else Carry(np.full(shape, np.nan), np.zeros(shape, np.int64), self._no_history())
@@ -87,12 +90,19 @@ class Rounds:
         """What the next day goes on from."""
         return {**vars(self.carry), "members": vars(self.members)}
 
+    @property
+    def remarks(self) -> list[str]:
+        """What the values showed, one sentence each."""
+        if not self.beyond:
+            return []
+        return [f"{self.beyond} values beyond {LARGEST:g} in size were taken as not reported"]
+
     def _no_history(self) -> Array:
         return np.zeros((0, len(self.keys), len(self.config.columns)))
 
     def _declared(self, ts: Array) -> Array:
         """(n, K) whether the model names a node at the time."""
-        return (self._spans[:, 0] <= ts[:, None]) & (ts[:, None] < self._spans[:, 1])
+        return np.stack([node.takes_part(ts) for node in self.nodes], axis=1)
 
     def chunks(self, reduced: pa.Table) -> list[Chunk]:
         """The complete rounds of a day.
@@ -133,7 +143,9 @@ class Rounds:
         values = np.full((len(ts), len(self.keys), len(config.columns)), np.nan)
         for i, name in enumerate(config.columns):
             column = pc.cast(reduced[name], pa.float64()).to_numpy(zero_copy_only=False)[mine]
-            values[row, key, i] = np.where(np.isfinite(column), column, np.nan)
+            usable = np.abs(column) <= LARGEST
+            self.beyond += int(np.sum(~usable & ~np.isnan(column)))
+            values[row, key, i] = np.where(usable, column, np.nan)
         reported = np.zeros((len(ts), len(self.keys)), dtype=bool)
         reported[row, key] = True
         nodes = np.stack([reported[:, places].any(axis=1) for places in self._places], axis=1) & self._declared(ts)
@@ -154,7 +166,8 @@ class Rounds:
         ages = [(self._age(f, age), f.key is None) for f in entries if f.of is not None]
         oldest = np.max([found for found, _ in ages], axis=0)
         own = np.max([found if mine else np.zeros_like(found) for found, mine in ages], axis=0)
-        ok = ~(np.isnan(x).any(axis=2) | np.isnan(y)) & (oldest <= config.max_carry)
+        # Not a number, or a power beyond what sums of squares can hold.
+        ok = (np.abs(x) <= LARGEST).all(axis=2) & (np.abs(y) <= LARGEST) & (oldest <= config.max_carry)
         number = c.seen + np.arange(len(ts))
         c.seen += len(ts)
         c.last_ts = int(ts[-1])

@@ -20,6 +20,16 @@ SHARED_KEYS = ("kind", "description", "source", "start", "round", "max_carry", "
 
 
 @dataclass(frozen=True)
+class Reduction:
+    """How the events of a key become rounds: their length, how several events come together, and the column whose 0
+    means not reported."""
+
+    round_us: int
+    aggregate: str
+    missing_if_zero: str | None
+
+
+@dataclass(frozen=True)
 class SeriesConfig:
     """The part of a monitor that says how its rounds are made. Times in microseconds, counts in rounds.
 
@@ -54,6 +64,11 @@ class SeriesConfig:
     def columns(self) -> tuple[str, ...]:
         """The event columns that rounds are made of, sorted."""
         return tuple(sorted({f.of for f in (self.response, *self.features) if f.of is not None}))
+
+    @property
+    def reduction(self) -> Reduction:
+        """How its events become rounds; monitors with the same one can share the work."""
+        return Reduction(self.round_us, self.aggregate, self.missing_if_zero)
 
     def keys(self, group: str) -> tuple[str, ...]:
         """The key values whose events ``group`` needs: its nodes', then the other keys its features name."""

@@ -184,13 +184,17 @@ def _factors(a: Array) -> tuple[Array, Array, Array, Array, Array]:
     pivots = np.empty_like(scale)
     determinant, sound = np.ones(len(a)), np.ones(len(a), dtype=bool)
     # Only matrices with a bad pivot can overflow, and they count as not sound.
+    work = np.empty((m, len(a)))
     with np.errstate(over="ignore", invalid="ignore"):
         for i in range(m):
             sound &= low[i, i] > _PIVOT
             pivots[i] = np.where(sound, low[i, i], 1.0)
             determinant *= pivots[i]
             column = low[i + 1 :, i] / pivots[i]
-            low[i + 1 :, i + 1 :] -= column[:, None] * low[i + 1 :, i][None, :]
+            for j in range(i + 1, m):
+                # Only the lower triangle is ever read.
+                change = np.multiply(column[j - i - 1 :], low[j, i], out=work[j:])
+                low[j:, j] -= change
             low[i + 1 :, i] = column
     low[:, :, ~sound] = 0.0
     # With trace m the other eigenvalues multiply to at most e, so the smallest is at least det / e and the largest at

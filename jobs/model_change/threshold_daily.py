@@ -28,7 +28,6 @@ class ThresholdRun:
     #: A mean is compared, no model fitted: there is no error to bound, and nothing that a last bit decides for long.
     eps: float | None = None
     near_ties = 0
-    warnings: tuple[str, ...] = ()
 
     def __init__(self, config: ThresholdConfig, group: str, snapshot: str | None = None):
         self.config, self.k = config, len(config.groups[group])
@@ -38,6 +37,11 @@ class ThresholdRun:
         self.monitor = ThresholdMonitor.start(level, self.k)
         if values:
             self.monitor.thresholds, self.monitor.below = values["thresholds"], values["below"]
+
+    @property
+    def warnings(self) -> list[str]:
+        """What the values showed, one sentence each."""
+        return self.rounds.remarks
 
     def snapshot(self) -> str:
         """The state after the last day, as JSON."""

@@ -40,6 +40,7 @@ class Outcome:
         exact_us: when they were, microseconds.
         period: longest period whose updates keep the errors of the local detector, None if every round is too seldom.
         period_mono: longest period up to which all do.
+        periodic_error: largest error of updates with ``period``, in the unit of ``eps``; None if there is none.
         capped: whether the longest period tried was good enough, so that a longer one may be too.
     """
 
@@ -57,6 +58,7 @@ class Outcome:
     exact_us: tuple[int, ...]
     period: int | None
     period_mono: int | None
+    periodic_error: float | None
     capped: bool
 
     @property
@@ -117,7 +119,7 @@ def _outcome(config: ModelConfig, eps: float, traces: list[GroupTrace], periods:
     m = len(config.feature_names)
     syncs = exceeded = reports = replies = rounds = 0
     sent = 0.0
-    worst, changes = [], []
+    worst, changes, units = [], [], []
     within = np.ones(min(map(len, periods)), dtype=bool)
     for trace, errors in zip(traces, periods, strict=True):
         counted = trace.counted
@@ -130,7 +132,8 @@ def _outcome(config: ModelConfig, eps: float, traces: list[GroupTrace], periods:
         known = trace.error_local[counted]
         largest = float(np.nanmax(known)) if np.isfinite(known).any() else 0.0
         within &= errors[: len(within)] <= largest
-        worst.append(largest * eps / trace.eps if trace.eps else largest)
+        units.append(eps / trace.eps if trace.eps else 1.0)
+        worst.append(largest * units[-1])
         changes += [int(trace.ts[at]) for at, _ in trace.of_kind("change")]
     period, mono = best_periods(np.where(within, 0.0, 1.0), 0.5)
     return Outcome(
@@ -149,5 +152,8 @@ def _outcome(config: ModelConfig, eps: float, traces: list[GroupTrace], periods:
         exact_us=tuple(sorted(changes)),
         period=period,
         period_mono=mono,
+        periodic_error=(
+            None if period is None else max(e[period - 1] * unit for e, unit in zip(periods, units, strict=True))
+        ),
         capped=period == len(within),
     )

@@ -1,5 +1,5 @@
-"""A sweep as a picture: messages and errors against eps, W and phi, local detector and periodic baseline side by side
-(the report's figures 4.5, 4.6d, 4.8 and 4.9)."""
+"""A sweep as a picture: messages and largest errors against eps, W and phi, of the local detector and of the periodic
+baseline side by side (the report's figures 4.5, 4.6d, 4.8 and 4.9; its 4.7 is `jobs.pictures.model`)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from jobs.pictures.sheet import COLOURS, QUIET, legend, save, sheet
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_PERIODIC = "PER(T*) with the same max error"
+_PERIODIC = "PER(T*), T* the longest with no larger error"
+_MESSAGES, _ERROR = "messages up per node and round", "max error after resolution"
 
 
 def draw_sweep(outcomes: Sequence[Outcome], title: str, own_eps: float, path: Path) -> None:
@@ -35,10 +36,10 @@ def draw_sweep(outcomes: Sequence[Outcome], title: str, own_eps: float, path: Pa
     ]
     held = [o for o in outcomes if o.eps == nearest]
     if len(windows) > 1:
-        panels.append(lambda axis: _across(axis, held, "W (rounds)", lambda o: o.window, _phi, nearest))
+        panels += _both(held, "W (rounds)", lambda o: o.window, _phi, nearest)
     if len([phi for phi in phis if not isinstance(phi, str)]) > 1:
         numbers = [o for o in held if not isinstance(o.phi, str)]
-        panels.append(lambda axis: _across(axis, numbers, "phi", _phi_number, lambda o: f"W={o.window}", nearest))
+        panels += _both(numbers, "phi", _phi_number, lambda o: f"W={o.window}", nearest)
     rows = -(-len(panels) // 3)
     figure = sheet(14, 4.2 * rows)
     figure.suptitle(title)
@@ -95,16 +96,19 @@ def _messages(axis: Axes, outcomes: Sequence[Outcome]) -> None:
         axis.plot(eps, [_positive(o.up) for o in mine], "o-", color=colour, markersize=3, label=f"local, {label}")
         per = [_positive(o.periodic_up) for o in mine]
         axis.plot(eps, per, "s--", color=colour, markersize=3, alpha=0.6, label=_once(_PERIODIC, i == 0))
-    axis.set(xscale="log", yscale="log", xlabel="eps", ylabel="messages up per node and round", title="Communication")
+    axis.set(xscale="log", yscale="log", xlabel="eps", ylabel=_MESSAGES, title="Communication")
 
 
 def _errors(axis: Axes, outcomes: Sequence[Outcome]) -> None:
-    for colour, label, mine in _curves(outcomes):
+    for i, (colour, label, mine) in enumerate(_curves(outcomes)):
+        eps = [o.eps for o in mine]
         worst = [_positive(o.max_error) for o in mine]
-        axis.plot([o.eps for o in mine], worst, "o-", color=colour, markersize=3, label=label)
-    eps = sorted({o.eps for o in outcomes})
-    axis.plot(eps, eps, color=QUIET, label="eps")
-    axis.set(xscale="log", yscale="log", xlabel="eps", ylabel="max error after resolution", title="Error")
+        axis.plot(eps, worst, "o-", color=colour, markersize=3, label=f"local, {label}")
+        per = [_positive(o.periodic_error) for o in mine]
+        axis.plot(eps, per, "s--", color=colour, markersize=3, alpha=0.6, label=_once(_PERIODIC, i == 0))
+    tried = sorted({o.eps for o in outcomes})
+    axis.plot(tried, tried, color=QUIET, label="eps")
+    axis.set(xscale="log", yscale="log", xlabel="eps", ylabel=_ERROR, title="Error")
 
 
 def _found(axis: Axes, outcomes: Sequence[Outcome]) -> None:
@@ -120,19 +124,32 @@ def _found(axis: Axes, outcomes: Sequence[Outcome]) -> None:
     axis.set(xscale="log", yscale="log", xlabel="eps", ylabel="number", title="What is found")
 
 
-def _across(
-    axis: Axes,
+def _both(
     outcomes: Sequence[Outcome],
     name: str,
     value: Callable[[Outcome], float],
     label: Callable[[Outcome], str],
     eps: float,
-) -> None:
-    for i, text in enumerate(dict.fromkeys(label(o) for o in outcomes)):
-        mine = sorted((o for o in outcomes if label(o) == text), key=value)
-        colour = COLOURS[i % len(COLOURS)]
-        at = [value(o) for o in mine]
-        axis.plot(at, [_positive(o.up) for o in mine], "o-", color=colour, markersize=3, label=f"local, {text}")
-        per = [_positive(o.periodic_up) for o in mine]
-        axis.plot(at, per, "s--", color=colour, markersize=3, alpha=0.6, label=_once(_PERIODIC, i == 0))
-    axis.set(yscale="log", xlabel=name, ylabel="messages up per node and round", title=f"{name} at eps={eps:g}")
+) -> list[Callable[[Axes], None]]:
+    """Messages and errors at one eps against another setting."""
+
+    def panel(axis: Axes, local: Callable[[Outcome], float], periodic: Callable[[Outcome], float | None]) -> None:
+        for i, text in enumerate(dict.fromkeys(label(o) for o in outcomes)):
+            mine = sorted((o for o in outcomes if label(o) == text), key=value)
+            colour = COLOURS[i % len(COLOURS)]
+            at = [value(o) for o in mine]
+            own, per = ([_positive(read(o)) for o in mine] for read in (local, periodic))
+            axis.plot(at, own, "o-", color=colour, markersize=3, label=f"local, {text}")
+            axis.plot(at, per, "s--", color=colour, markersize=3, alpha=0.6, label=_once(_PERIODIC, i == 0))
+        axis.set(yscale="log", xlabel=name, title=f"{name} at eps={eps:g}")
+
+    def messages(axis: Axes) -> None:
+        panel(axis, lambda o: o.up, lambda o: o.periodic_up)
+        axis.set_ylabel(_MESSAGES)
+
+    def errors(axis: Axes) -> None:
+        panel(axis, lambda o: o.max_error, lambda o: o.periodic_error)
+        axis.axhline(eps, color=QUIET, label="eps")
+        axis.set_ylabel(_ERROR)
+
+    return [messages, errors]

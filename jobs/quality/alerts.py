@@ -12,10 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs.quality.audit import Audit
-from jobs.quality.models import METRICS_MEASURES, ROOM, audit_table, day_text, metrics_measures
-from schemas.models import ALERT_KINDS, ALERTS, METRICS
-
-_MEASURES = ("owned_day", "alternates", "mean_fits")
+from jobs.quality.models import METRICS_GATE, ROOM, Gate, audit_table, day_text, metrics_measures
+from schemas.models import ALERT_KINDS, ALERTS
 
 
 def alerts_measures(staged: pa.Table, threshold: float) -> pa.Table:
@@ -37,6 +35,11 @@ def alerts_measures(staged: pa.Table, threshold: float) -> pa.Table:
     )
 
 
+ALERTS_GATE = Gate(
+    "alerts_threshold", ALERTS, alerts_measures, ("owned_day", "alternates", "mean_fits"), ALERT_KINDS
+)
+
+
 def audit_alerts(
     audit: Audit, monitor: str, alerts: pa.Table, metrics: pa.Table, days: Iterable[date], threshold: float
 ) -> dict[date, str | None]:
@@ -54,9 +57,6 @@ def audit_alerts(
         day → ``None`` if it passed both suites, else one line naming the broken expectation with an example row.
     """
     owned = sorted(days)
-    found = audit_table(
-        audit, "alerts_threshold", ALERTS, alerts_measures(alerts, threshold), monitor, owned, _MEASURES, ALERT_KINDS
-    )
-    measured = metrics_measures(metrics, threshold)
-    more = audit_table(audit, "models_metrics", METRICS, measured, monitor, owned, METRICS_MEASURES, ())
+    found = audit_table(audit, ALERTS_GATE, alerts_measures(alerts, threshold), monitor, owned)
+    more = audit_table(audit, METRICS_GATE, metrics_measures(metrics, threshold), monitor, owned)
     return {day: found[day] or more[day] for day in owned}

@@ -5,7 +5,8 @@ Both are small, a row per change and a row per group and day, and are held as Ar
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
@@ -25,8 +26,6 @@ _COUNTS = (
     "rounds", "rounds_skipped", "syncs", "changes", "reports_up", "polls_down", "normalized_up", "normalized_all",
     "bytes", "max_error", "per_T", "per_T_mono",
 )  # fmt: skip
-_CHANGES_MEASURES = ("owned_day", "day_fits", "exceeded_fits")
-METRICS_MEASURES = ("owned_day", "least_count", "guarantee_holds")
 #: A failure of these means rows that belong to no day of the run.
 _UNDATED = ("owned_day", "ts", "day")
 
@@ -48,6 +47,35 @@ def _exceeded_fits(exceeded: bool | None, error: float | None, bound: float | No
 
 def _guarantee_holds(error: float | None, bound: float | None) -> bool:
     return error is None or (bound is not None and error <= bound * (1 + ROOM))
+
+
+@dataclass(frozen=True)
+class Gate:
+    """A suite and what it tests.
+
+    Args:
+        template: its file in ``expectations/``.
+        table: the table that the rows are for.
+        measures: staged rows and their bound → the rows with the columns ``added``.
+        added: measures that the suite tests.
+        kinds: values that the column ``kind`` may have.
+    """
+
+    template: str
+    table: Table
+    measures: Callable[[pa.Table, Any], pa.Table]
+    added: tuple[str, ...]
+    kinds: tuple[str, ...] = ()
+
+    def params(self, models: Sequence[str], title: str, owned: Sequence[date]) -> dict[str, Any]:
+        """What the template needs: whose rows they must be, a name for the suite, and the days."""
+        return {
+            "model": title,
+            "models": list(models),
+            "columns": [*self.table.column_names, *self.added],
+            "kinds": list(self.kinds),
+            "days": [day.isoformat() for day in owned],
+        }
 
 
 def day_text(days: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -83,6 +111,10 @@ def metrics_measures(staged: pa.Table, eps: float | Mapping[str, float]) -> pa.T
     )
 
 
+CHANGES_GATE = Gate("models_changes", CHANGES, changes_measures, ("owned_day", "day_fits", "exceeded_fits"), KINDS)
+METRICS_GATE = Gate("models_metrics", METRICS, metrics_measures, ("owned_day", "least_count", "guarantee_holds"))
+
+
 def audit_models(
     audit: Audit,
     model: str,
@@ -107,52 +139,81 @@ def audit_models(
         day → ``None`` if it passed both suites, else one line naming the broken expectation with an example row.
     """
     owned = sorted(days)
-    outcome: dict[date, str | None] = dict.fromkeys(owned)
-    for template, table, rows, added in (
-        ("models_changes", CHANGES, changes_measures(changes, eps), _CHANGES_MEASURES),
-        ("models_metrics", METRICS, metrics_measures(metrics, eps), METRICS_MEASURES),
-    ):
-        for day, reason in audit_table(audit, template, table, rows, model, owned, added, KINDS).items():
-            outcome[day] = outcome[day] or reason
-    return outcome
+    found = audit_table(audit, CHANGES_GATE, changes_measures(changes, eps), model, owned)
+    more = audit_table(audit, METRICS_GATE, metrics_measures(metrics, eps), model, owned)
+    return {day: found[day] or more[day] for day in owned}
 
 
-def audit_table(
-    audit: Audit,
-    template: str,
-    table: Table,
-    rows: pa.Table,
-    model: str,
-    owned: list[date],
-    added: Sequence[str],
-    kinds: Sequence[str],
-) -> dict[date, str | None]:
+@dataclass(frozen=True)
+class Gated:
+    """What a model or threshold monitor staged.
+
+    Args:
+        name: the model; every row must be its.
+        found: rows of ``models.changes``, or of ``alerts.threshold``.
+        metrics: rows of ``models.metrics``.
+        bound: eps, one or per group; of a threshold monitor its threshold.
+    """
+
+    name: str
+    found: pa.Table
+    metrics: pa.Table
+    bound: Any
+
+
+def audit_together(audit: Audit, gate: Gate, staged: Sequence[Gated], days: Iterable[date]) -> bool:
+    """Whether everything that several models staged may be published.
+
+    One suite per table over all of them, which costs what a single model's does; the answer no says nothing about a
+    single one.
+
+    Args:
+        audit: the application's audit.
+        gate: of the table that all of them publish in, besides ``models.metrics``.
+        staged: what each staged.
+        days: the UTC days that the run owns, the same for all.
+    """
+    owned = sorted(days)
+    for one in staged:
+        for rows, column in ((one.found, gate.table.key[0]), (one.metrics, METRICS.key[0])):
+            if not set(rows[column].to_pylist()) <= {one.name}:
+                return False
+    names = [one.name for one in staged]
+    found = pa.concat_tables([gate.measures(one.found, one.bound) for one in staged])
+    metrics = pa.concat_tables([metrics_measures(one.metrics, one.bound) for one in staged])
+    label = f"{len(names)} models of {span(owned)}"
+    return all(
+        audit.run(
+            its.template,
+            nullable(rows),
+            its.params(names, f"{len(names)} models", owned),
+            f"{its.table.path_name} of {label}",
+            key=its.table.key,
+            details=False,
+        ).success
+        for its, rows in ((gate, found), (METRICS_GATE, metrics))
+    )
+
+
+def audit_table(audit: Audit, gate: Gate, rows: pa.Table, model: str, owned: list[date]) -> dict[date, str | None]:
     """Run one suite on the rows of one table, on each day by itself if it fails on all.
 
     Args:
         audit: the application's audit.
-        template: the suite's file in ``expectations/``.
-        table: the table that the rows are for.
-        rows: staged rows with the columns ``added``.
+        gate: the suite and its table.
+        rows: staged rows with the gate's measures.
         model: name of the model or monitor.
         owned: the UTC days that the run owns, sorted.
-        added: measures that the suite tests.
-        kinds: values that the column ``kind`` may have.
 
     Returns:
         day → ``None`` if it passed, else one line naming the broken expectation with an example row.
     """
-    params: dict[str, Any] = {
-        "model": model,
-        "columns": [*table.column_names, *added],
-        "kinds": list(kinds),
-        "days": [day.isoformat() for day in owned],
-    }
+    params = gate.params([model], model, owned)
     frame = nullable(rows)
 
     def run(day: date | None, details: bool) -> AuditResult:
         part = frame if day is None else frame[frame["owned_day"] == str(day)]
-        label = f"{table.path_name} of {model} of {day or span(owned)}"
-        return audit.run(template, part, params, label, key=table.key, details=details)
+        label = f"{gate.table.path_name} of {model} of {day or span(owned)}"
+        return audit.run(gate.template, part, params, label, key=gate.table.key, details=details)
 
     return per_day(owned, run, _UNDATED)

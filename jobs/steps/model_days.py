@@ -17,7 +17,7 @@ from jobs.model_change.config import ModelConfig
 from jobs.model_change.reduce import reduce_rows, reduced_schema
 from jobs.paths import Home
 from jobs.sources import load_sources
-from jobs.steps.monitor import last_state
+from jobs.steps.monitor_states import KeptStates
 
 #: Days of events that are in memory at a time.
 _STRETCH = 31
@@ -45,7 +45,7 @@ def find_model(home: Home, name: str) -> Model:
     Raises:
         UsageError: there is none, or it is a threshold monitor. DefinitionError: its file is wrong.
     """
-    loaded, broken = load_models(home, load_sources(home), only=name)
+    loaded, broken = load_models(home, load_sources(home), only=[name])
     if broken:
         raise broken[0].error
     if not loaded:
@@ -92,7 +92,8 @@ def beginning(home: Home, model: Model, first: date) -> tuple[date, dict[str, st
     """Where to go on from, so that ``first`` comes out as published: a day, and the state per group before it."""
     event_days = EventDays.load(home, model.loaded.source.name)
     fresh = max(model.config.start, event_days.first or model.config.start)
-    return last_state(home, model.loaded, fresh, first, event_days) if first > fresh else (fresh, {})
+    kept = KeptStates(home, [model.loaded.config.name])
+    return kept.last(model.loaded, fresh, first, event_days)
 
 
 def published(home: Home, model: Model, days: Days) -> Published | None:

@@ -13,12 +13,10 @@ from typing import Any
 
 from jobs.days import Days
 from jobs.errors import InputError
-from jobs.lake import tables
 from jobs.lake.event_days import COMPUTABLE, EventDays, Pinned, pin
 from jobs.lake.runs import phase
 from jobs.lake.staleness import TO_DO, StatusRow, fingerprint, status_rows, to_do
 from jobs.model_catalog import LoadedModel, load_models
-from jobs.model_change import state as states
 from jobs.paths import Home
 from jobs.steps.common import (
     REPAIR_HORIZON,
@@ -29,6 +27,7 @@ from jobs.steps.common import (
     sweep_leftovers,
     the_source,
 )
+from jobs.steps.monitor_states import KeptStates
 
 STEP = "monitor"
 #: Days that a model is replayed at a time.
@@ -124,12 +123,12 @@ def _plan(
     for row in status_rows(home, definitions):
         rows.get(row.definition, []).append(row)
     work = []
-    for model in mine:
+    concerned = [model for model in mine if model.definition.name in wanting]
+    kept = KeptStates(home, [model.config.name for model in concerned])
+    for model in concerned:
         name = model.definition.name
-        if name not in wanting:
-            continue
         try:
-            work.append(plan_model(home, model, days, pinned.event_days, rows[name]))
+            work.append(plan_model(kept, model, days, pinned.event_days, rows[name]))
         except InputError as error:
             failures.append((name, error))
             inputs = {day: fingerprint(model.definition, day, pinned.event_days) for day in wanting[name]}
@@ -138,12 +137,12 @@ def _plan(
 
 
 def plan_model(
-    home: Home, model: LoadedModel, days: Days, event_days: EventDays, status: Sequence[StatusRow]
+    kept: KeptStates, model: LoadedModel, days: Days, event_days: EventDays, status: Sequence[StatusRow]
 ) -> Replay:
     """From which day to which a model must be replayed.
 
     Args:
-        home: the installation.
+        kept: the states that the model, among others, has left.
         model: the model, which has something to do.
         days: the days asked for.
         event_days: the source's days, pinned.
@@ -161,7 +160,7 @@ def plan_model(
     start = min(wrong, fresh)
     snapshots: dict[str, str] = {}
     if wrong > fresh:
-        start, snapshots = last_state(home, model, fresh, wrong, event_days)
+        start, snapshots = kept.last(model, fresh, wrong, event_days)
     # Days before the model's start, and before the first event, are published empty and cost nothing.
     counted = max(start, fresh)
     if (days.start - counted).days > config.max_replay:
@@ -203,7 +202,8 @@ def stretches(home: Home, item: Replay, event_days: EventDays) -> Iterator[Repla
         days = Days(at, min(at + timedelta(days=STRETCH), item.days.end))
         yield Replay(item.model, days, snapshots, {day: item.fingerprints[day] for day in days})
         if fresh < days.end < item.days.end:
-            reached, snapshots = last_state(home, item.model, fresh, days.end, event_days)
+            kept = KeptStates(home, [item.model.config.name])
+            reached, snapshots = kept.last(item.model, fresh, days.end, event_days)
             if reached != days.end:
                 return
         at = days.end
@@ -213,25 +213,3 @@ def _ready(event_days: EventDays, day: date) -> bool:
     """Whether a day's events are final; before the first event day there is nothing to wait for."""
     before = event_days.first is not None and day < event_days.first
     return event_days.status(day) in COMPUTABLE or (before and event_days.status(day) is None)
-
-
-def last_state(
-    home: Home, model: LoadedModel, fresh: date, wrong: date, event_days: EventDays
-) -> tuple[date, dict[str, str]]:
-    """The day after the last good state before ``wrong``, and that state per group; or ``fresh`` and none."""
-    config = model.config
-    if not tables.exists(home, "models", "state"):
-        return fresh, {}
-    mine = [("model", "=", config.name), ("day", "<", wrong), ("day", ">=", fresh)]
-    found: dict[date, set[str]] = {}
-    keys = tables.arrow(home, "models", "state", columns=["group_id", "day", "fingerprint"], filters=mine)
-    for row in keys.to_pylist():
-        if row["fingerprint"] == fingerprint(model.definition, row["day"], event_days):
-            found.setdefault(row["day"], set()).add(row["group_id"])
-    for day in sorted(found, reverse=True):
-        if found[day] == set(config.groups):
-            of_day = [("model", "=", config.name), ("day", "=", day)]
-            rows = tables.arrow(home, "models", "state", columns=["group_id", "state"], filters=of_day).to_pylist()
-            if all(states.loads(row["state"]) is not None for row in rows):
-                return day + _ONE, {row["group_id"]: row["state"] for row in rows if row["group_id"] in found[day]}
-    return fresh, {}

@@ -1,9 +1,12 @@
-"""The Spark part of the monitor step: events to rounds, the kernel over them day by day, audit, publish."""
+"""The Spark part of the monitor step: many models' days computed, audited and published together.
+
+A commit, an audit and a scan of the events cost seconds each, however little they are about: so models share them.
+They fail separately all the same: a model whose computation or audit fails is left out of what the others publish.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -11,32 +14,31 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import parquet
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
 from jobs.days import Days
-from jobs.errors import AuditFailed
-from jobs.lake import tables
+from jobs.errors import AuditFailed, InfrastructureError
 from jobs.lake.event_days import EventDays, Pinned
-from jobs.lake.publish import publish_models
-from jobs.lake.rows import SMALL_ROWS
-from jobs.lake.runs import phase
-from jobs.lake.session import expect_rows, spark_session
+from jobs.lake.publish import ModelOutput, Published, publish_models
+from jobs.lake.runs import phases
+from jobs.lake.session import spark_session
 from jobs.lake.staleness import fingerprint
 from jobs.lake.types import frame_of
 from jobs.model_catalog import load_models
 from jobs.model_change.definitions import result_table
-from jobs.model_change.reduce import reduce_rows, reduced_schema
-from jobs.model_change.reduce_spark import reduce_events, reduced_frame, run_groups
-from jobs.model_change.replay import GroupDays, run_days
 from jobs.model_change.threshold_config import ThresholdConfig
 from jobs.paths import Home
 from jobs.quality import Audit, audit_models, warm_up
-from jobs.quality.alerts import audit_alerts
+from jobs.quality.alerts import ALERTS_GATE, audit_alerts
+from jobs.quality.models import CHANGES_GATE, Gated, audit_together
 from jobs.sources import Sources
 from jobs.steps.common import REPAIR_HORIZON, discard, one_line, record_failure, staging_folder
 from jobs.steps.monitor import STEP, Replay, stretches
-from schemas.models import METRICS, STATE
+from jobs.steps.monitor_compute import Outcome, compute
+from schemas.models import CHANGES, METRICS
 from schemas.table import Table
+
+#: Groups times days that are computed and published together: what they give must fit into the driver.
+_TOGETHER = 4_000
 
 
 def run_work(
@@ -49,145 +51,187 @@ def run_work(
     result: dict[str, Any],
     failures: list[tuple[str, BaseException]],
 ) -> None:
-    """Run each model's days; add to ``result`` and ``failures``."""
+    """Run the days of models, as many as fit together; add to ``result`` and ``failures``."""
     warm_up()
     long_running = max(len(item.fingerprints) for item in work) > REPAIR_HORIZON
     spark = spark_session(home, f"monitor {source_name} {days}", long_running=long_running)
-    audit = Audit(home)
-    for item in work:
-        name = item.model.definition.name
-        part = item
+    step = _Step(spark, home, source_name, pinned, Audit(home), run_id)
+    waiting = {item.model.definition.name: stretches(home, item, pinned.event_days) for item in work}
+    while waiting:
+        parts = []
+        for name, more in list(waiting.items()):
+            part = next(more, None)
+            if part is None:
+                del waiting[name]
+                result["models"] += 1
+            else:
+                parts.append(part)
+        for batch in _batches(parts):
+            for name, error in step.run(batch, result).items():
+                # Whatever stops one model must not stop the others; the caller raises it once they have published.
+                del waiting[name]
+                failures.append((name, error))
+                print(f"{name} failed: {one_line(error)}", flush=True)
+    print(f"Data Docs: {step.audit.build_docs()}", flush=True)
+
+
+def _batches(parts: Sequence[Replay]) -> Iterator[list[Replay]]:
+    """Replays in order, cut so that each batch but a single model's is small enough."""
+    batch: list[Replay] = []
+    size = 0
+    for part in parts:
+        mine = len(part.model.config.groups) * len(part.days)
+        if batch and size + mine > _TOGETHER:
+            yield batch
+            batch, size = [], 0
+        batch.append(part)
+        size += mine
+    if batch:
+        yield batch
+
+
+class _Step:
+    """One application: what its batches share."""
+
+    def __init__(
+        self, spark: SparkSession, home: Home, source: str, pinned: Pinned, audit: Audit, run_id: str
+    ):
+        self.spark, self.home, self.source, self.pinned = spark, home, source, pinned
+        self.audit, self.run_id = audit, run_id
+
+    def _phases(self, name: str, items: Sequence[Replay]) -> Any:
+        spans = {item.model.definition.name: item.days for item in items}
+        return phases(self.home, self.run_id, spans, source=self.source, step=STEP, phase=name)
+
+    def run(self, items: Sequence[Replay], result: dict[str, Any]) -> dict[str, Exception]:
+        """Compute, audit and publish; add to ``result`` and say what failed."""
+        failed: dict[str, Exception] = {}
         try:
-            for part in stretches(home, item, pinned.event_days):
-                _run_model(spark, home, pinned, part, audit, run_id, result)
-            result["models"] += 1
+            outcomes = self._compute(items, failed)
         except Exception as error:
-            # Whatever stops one model must not stop the others; the step raises it once they have published.
-            failures.append((name, error))
-            if not isinstance(error, AuditFailed):
-                record_failure(home, item.model.definition, part.fingerprints, error, run_id)
-            print(f"{name} failed: {one_line(error)}", flush=True)
-    print(f"Data Docs: {audit.build_docs()}", flush=True)
+            outcomes, failed = [], {item.model.definition.name: error for item in items}
+        for item in items:
+            if item.model.definition.name in failed:
+                self._record(item, failed[item.model.definition.name])
+        parcels: dict[tuple[Any, ...], list[Outcome]] = {}
+        for outcome in outcomes:
+            config, days = outcome.item.model.config, outcome.item.days
+            parcels.setdefault((result_table(config).path_name, days.start, days.end), []).append(outcome)
+        for parcel in parcels.values():
+            failed |= self._finish(parcel, result)
+        return failed
 
+    def _record(self, item: Replay, error: Exception) -> None:
+        if not isinstance(error, AuditFailed):
+            record_failure(self.home, item.model.definition, item.fingerprints, error, self.run_id)
 
-def _run_model(
-    spark: SparkSession, home: Home, pinned: Pinned, item: Replay, audit: Audit, run_id: str, result: dict[str, Any]
-) -> None:
-    definition, config = item.model.definition, item.model.config
-    table = result_table(config)
-    log: dict[str, Any] = {"source": config.source, "step": STEP, "definition": definition.name, "days": item.days}
-    path = staging_folder(home, run_id, config.name)
+    def _compute(self, items: Sequence[Replay], failed: dict[str, Exception]) -> list[Outcome]:
+        good = []
+        with self._phases("monitor", items) as rows:
+            found, events = compute(self.spark, self.home, self.pinned, items)
+            for item, one in zip(items, found, strict=True):
+                name = item.model.definition.name
+                row = rows[name]
+                row.rows_in = events
+                if isinstance(one, Exception):
+                    failed[name] = one
+                    row.status, row.reason = "failed", one_line(one)
+                    continue
+                good.append(one)
+                row.rows_out = len(one.found) + len(one.metrics)
+                row.reason = "; ".join(one.remarks)[:1000] or None
+        return good
 
-    with phase(home, run_id, phase="monitor", **log) as row:
-        outcome, row.rows_in = _replay(spark, home, pinned, item)
-        made = {
-            t.path_name: pa.Table.from_pylist(outcome.rows[t.path_name], schema=t.arrow())
-            for t in (table, METRICS, STATE)
-        }
-        found, metrics = made[table.path_name], made[METRICS.path_name]
-        _stage(spark, table, found, f"{path}/{table.name}")
-        _stage(spark, METRICS, metrics, f"{path}/{METRICS.name}")
-        row.rows_out = len(found) + len(metrics)
-        row.reason = "; ".join(outcome.remarks)[:1000] or None
+    def _finish(self, parcel: Sequence[Outcome], result: dict[str, Any]) -> dict[str, Exception]:
+        """Stage, audit and publish models of one table and the same days."""
+        try:
+            return self._publish(parcel, result)
+        except Exception as error:
+            if len(parcel) > 1 and not isinstance(error, InfrastructureError):
+                # Rows of one of them can break a rule of the table: the others must come out as if run by themselves.
+                alone = [self._finish([outcome], result) for outcome in parcel]
+                return {name: one for found in alone for name, one in found.items()}
+            for outcome in parcel:
+                self._record(outcome.item, error)
+            return {outcome.item.model.definition.name: error for outcome in parcel}
 
-    with phase(home, run_id, phase="audit", **log) as row:
-        row.rows_in = len(found) + len(metrics)
+    def _publish(self, parcel: Sequence[Outcome], result: dict[str, Any]) -> dict[str, Exception]:
+        items = [outcome.item for outcome in parcel]
+        table = result_table(items[0].model.config)
+        path = staging_folder(self.home, self.run_id, items[0].model.config.name if len(items) == 1 else "models")
+        for part, rows in ((table, [o.found for o in parcel]), (METRICS, [o.metrics for o in parcel])):
+            _stage(self.spark, part, pa.concat_tables(rows), f"{path}/{part.name}")
+
+        with self._phases("audit", items) as reports:
+            passed = self._audited(parcel)
+            broken: dict[str, dict[date, str]] = {}
+            for outcome in parcel:
+                name = outcome.item.model.definition.name
+                broken[name] = {day: reason for day, reason in passed[name].items() if reason is not None}
+                reports[name].rows_in = len(outcome.found) + len(outcome.metrics)
+                if broken[name]:
+                    why = "; ".join(f"{day}: {reason}" for day, reason in sorted(broken[name].items()))
+                    reports[name].reason = why[:1000]
+
+        with self._phases("publish", items) as reports:
+            published = publish_models(
+                self.spark,
+                self.home,
+                [_output(outcome, passed[outcome.item.model.definition.name]) for outcome in parcel],
+                self.run_id,
+                recheck=lambda: _fingerprints_now(self.home, items),
+                table=table,
+            )
+            for name, found in published.items():
+                reports[name].rows_out = found.added + found.changed + found.withdrawn
+        _count(result, published.values())
+        failed: dict[str, Exception] = {}
+        for item in items:
+            name = item.model.definition.name
+            if broken[name]:
+                day, reason = min(broken[name].items())
+                failed[name] = AuditFailed(
+                    f"the audit of {name} failed on {len(broken[name])} of {len(item.days)} days, "
+                    f"first {day}: {reason}",
+                    hint=f"Nothing from that day on was published; the staged rows are kept in {path}.",
+                )
+        if not failed:
+            discard(path)
+        return failed
+
+    def _audited(self, parcel: Sequence[Outcome]) -> dict[str, dict[date, str | None]]:
+        """Which days of which model may be published: a suite over all of them, and over each if that one fails."""
+        days = list(parcel[0].item.days)
+        gate = CHANGES_GATE if result_table(parcel[0].item.model.config) is CHANGES else ALERTS_GATE
+        if len(parcel) > 1 and audit_together(self.audit, gate, [_gated(outcome) for outcome in parcel], days):
+            return {outcome.item.model.definition.name: dict.fromkeys(days) for outcome in parcel}
+        return {outcome.item.model.definition.name: self._audited_alone(outcome, days) for outcome in parcel}
+
+    def _audited_alone(self, outcome: Outcome, days: list[date]) -> dict[date, str | None]:
+        config = outcome.item.model.config
         if isinstance(config, ThresholdConfig):
-            passed = audit_alerts(audit, config.name, found, metrics, item.days, config.threshold)
-        else:
-            passed = audit_models(audit, config.name, found, metrics, item.days, outcome.eps)
-        broken = {day: reason for day, reason in passed.items() if reason is not None}
-        if broken:
-            row.reason = "; ".join(f"{day}: {reason}" for day, reason in sorted(broken.items()))[:1000]
-
-    with phase(home, run_id, phase="publish", **log) as row:
-        published = publish_models(
-            spark,
-            home,
-            definition,
-            found,
-            metrics,
-            made[STATE.path_name],
-            item.fingerprints,
-            passed,
-            run_id,
-            recheck=lambda: _fingerprints_now(home, item),
-            table=table,
-        )
-        row.rows_out = published.added + published.changed + published.withdrawn
-    result["days"] += len(published.days_done)
-    for name in ("added", "changed", "withdrawn"):
-        result[name] += getattr(published, name)
-    if broken:
-        day, reason = min(broken.items())
-        raise AuditFailed(
-            f"the audit of {definition.name} failed on {len(broken)} of {len(item.days)} days, first {day}: {reason}",
-            hint=f"Nothing from that day on was published; the staged rows are kept in {path}.",
-        )
-    discard(path)
+            return audit_alerts(self.audit, config.name, outcome.found, outcome.metrics, days, config.threshold)
+        return audit_models(self.audit, config.name, outcome.found, outcome.metrics, days, outcome.eps)
 
 
-@dataclass
-class Outcome:
-    """What a replay gave.
-
-    Args:
-        rows: rows by path name of their table.
-        eps: the threshold in force per group where known.
-        remarks: what the model should make its owner think about, one sentence each.
-    """
-
-    rows: dict[str, list[dict[str, Any]]]
-    eps: dict[str, float]
-    remarks: list[str]
+def _gated(outcome: Outcome) -> Gated:
+    config = outcome.item.model.config
+    bound = config.threshold if isinstance(config, ThresholdConfig) else outcome.eps
+    return Gated(config.name, outcome.found, outcome.metrics, bound)
 
 
-def _replay(spark: SparkSession, home: Home, pinned: Pinned, item: Replay) -> tuple[Outcome, int]:
-    """Run every group of a model over the days; also how many events the source has on them.
-
-    Few events are read and reduced without a Spark job, which would cost seconds. Many are reduced by Spark, and many
-    groups of them run by its workers.
-    """
-    config, days, key = item.model.config, item.days, item.model.source.key
-    first, end = max(days.start, config.start), max(days.start, config.start, days.end)
-    events = pinned.event_days.events(day for day in pinned.event_days.rows if first <= day < end)
-    expect_rows(spark, events)
-    reduced = reduced_schema(config).empty_table()
-    groups: dict[str, GroupDays] = {}
-    if pinned.version is not None and first < end and events <= SMALL_ROWS:
-        read = sorted({"event_id", "ts", key, *config.columns, *filter(None, [config.missing_if_zero])})
-        wanted = [("event_date", ">=", first), ("event_date", "<", end)]
-        table = tables.arrow(home, "events", config.source, columns=read, filters=wanted, version=pinned.version)
-        reduced = reduce_rows(config, table, key)
-    elif pinned.version is not None and first < end:
-        frame = tables.read(spark, home, "events", config.source, version=pinned.version)
-        frame = frame.where((F.col("event_date") >= F.lit(first)) & (F.col("event_date") < F.lit(end)))
-        if len(config.groups) > 1:
-            groups = run_groups(reduced_frame(frame, config, key), config, first, end, item.snapshots)
-        else:
-            reduced = reduce_events(frame, config, key)
-    for group in config.groups:
-        if group not in groups:
-            groups[group] = run_days(config, group, reduced, first, end, item.snapshots.get(group))
-    return _together(item, groups), events
+def _output(outcome: Outcome, passed: Mapping[date, str | None]) -> ModelOutput:
+    item = outcome.item
+    return ModelOutput(
+        item.model.definition, outcome.found, outcome.metrics, outcome.states, item.fingerprints, passed
+    )
 
 
-def _together(item: Replay, groups: Mapping[str, GroupDays]) -> Outcome:
-    config = item.model.config
-    outcome = Outcome({t.path_name: [] for t in (result_table(config), METRICS, STATE)}, {}, list(config.warnings))
-    for group, gave in groups.items():
-        outcome.rows[result_table(config).path_name] += gave.found
-        outcome.rows[METRICS.path_name] += gave.metrics
-        for day, state in gave.states.items():
-            head = {"model": config.name, "group_id": group, "day": day, "fingerprint": item.fingerprints[day]}
-            outcome.rows[STATE.path_name].append({**head, "state": state})
-        if gave.eps is not None:
-            outcome.eps[group] = gave.eps
-        outcome.remarks += gave.warnings
-    near_ties = sum(gave.near_ties for gave in groups.values())
-    if near_ties:
-        outcome.remarks.append(f"{near_ties} decisions within 1e-9 of eps could fall otherwise on another machine")
-    return outcome
+def _count(result: dict[str, Any], published: Iterable[Published]) -> None:
+    for one in published:
+        result["days"] += len(one.days_done)
+        for name in ("added", "changed", "withdrawn"):
+            result[name] += getattr(one, name)
 
 
 def _stage(spark: SparkSession, table: Table, rows: pa.Table, path: str) -> None:
@@ -199,11 +243,15 @@ def _stage(spark: SparkSession, table: Table, rows: pa.Table, path: str) -> None
     frame_of(spark, rows, table.arrow()).coalesce(1).write.parquet(path)
 
 
-def _fingerprints_now(home: Home, item: Replay) -> dict[date, str]:
+def _fingerprints_now(home: Home, items: Sequence[Replay]) -> dict[str, dict[date, str]]:
     """What the fingerprints are now: a day whose input or definition moved meanwhile is left to the next run."""
-    source, definition = item.model.source, item.model.definition
-    loaded, _ = load_models(home, Sources(source), only=item.model.config.name)
-    if [m.definition.definition_hash for m in loaded] != [definition.definition_hash]:
-        return {}
+    source = items[0].model.source
+    names = {item.model.config.name for item in items}
+    loaded, _ = load_models(home, Sources(source), only=names)
+    hashes = {model.definition.name: model.definition.definition_hash for model in loaded}
     now = EventDays.load(home, source.name)
-    return {day: fingerprint(definition, day, now) for day in item.fingerprints}
+    return {
+        item.model.definition.name: {day: fingerprint(item.model.definition, day, now) for day in item.fingerprints}
+        for item in items
+        if hashes.get(item.model.definition.name) == item.model.definition.definition_hash
+    }

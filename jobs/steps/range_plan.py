@@ -27,6 +27,7 @@ from jobs.paths import Home
 from jobs.sources import load_sources
 from jobs.steps.common import STALE, the_source
 from jobs.steps.monitor import plan_model
+from jobs.steps.monitor_states import KeptStates
 
 #: Days of one application unless said otherwise: a failure costs no more than this, and Java starts once a month.
 CHUNK = 30
@@ -264,6 +265,7 @@ def _model_applications(
     to_do = {j.definition.name: [j.day(at) for at in _positions(j, asked).tolist()] for _, j in models}
     reached: dict[str, date] = {}
     applications = []
+    kept = KeptStates(home, [model.config.name for model, _ in models])
     for window in _windows(sorted({day for days in to_do.values() for day in days}), asked):
         parts, spans = [], []
         for model, j in models:
@@ -276,7 +278,7 @@ def _model_applications(
                 replay = Days(reached[name], span.end)
             else:
                 try:
-                    replay = plan_model(home, model, span, events, _status(j)).days
+                    replay = plan_model(kept, model, span, events, _status(j)).days
                 except InputError as error:
                     plan.failures.append((name, error))
                     to_do[name] = []

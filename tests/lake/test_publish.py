@@ -15,7 +15,7 @@ import pytest
 from jobs.days import US_PER_DAY, day_start_us
 from jobs.lake import faults, ops, rows, tables
 from jobs.lake.definitions import Definition
-from jobs.lake.publish import Published, publish_matches, publish_models
+from jobs.lake.publish import ModelOutput, Published, publish_matches, publish_models
 from jobs.lake.types import spark_schema
 from jobs.paths import PROJECT, Home
 from schemas.matches import MatchName, MatchShape, matches_table
@@ -176,9 +176,7 @@ def publish_model(
 ) -> Published:
     prints = {day: f"f{day}" for day in days}
     key = {"model": "m", "group_id": ""}
-    return publish_models(
-        spark,
-        home,
+    output = ModelOutput(
         definition("model/m", "models.changes"),
         pa.Table.from_pylist([change_row(day, beta) for day in days], schema=CHANGES.arrow()),
         pa.Table.from_pylist(
@@ -189,9 +187,8 @@ def publish_model(
         ),
         prints,
         audits or {day: None for day in days},
-        "run",
-        lambda: prints,
     )
+    return publish_models(spark, home, [output], "run", lambda: {"model/m": prints})["model/m"]
 
 
 def test_models_publish_changes_metrics_and_state_up_to_the_first_failed_audit(spark: SparkSession, home: Home) -> None:

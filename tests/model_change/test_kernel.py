@@ -247,14 +247,26 @@ def test_exact_alone_reports_unidentifiable_stretches_once():
     assert found == [("init", 9), ("unidentifiable", 48), ("recovered", 60)]
 
 
-def test_what_a_wild_value_cost_is_mended_at_the_next_day():
+@pytest.mark.parametrize("phi", [None, 0.6])
+@pytest.mark.parametrize("local", [False, True])
+@pytest.mark.parametrize("wild", [3e3, 1e9, 1e60])
+def test_a_wild_value_leaves_nothing_behind_when_it_leaves(wild, local, phi):
     x, y = stream(7, 200, 2, 2)
-    x[40, 0, 1] = 1e9
-    _, found = feed(setup(2, 2, 20, 1e12, "residual", local=False), x, y, starts=(0, 100))
-    for t in range(100, 200):
+    x[40, 0, 1], x[47, 1, 1], y[90, 1], y[130, 0] = wild, -wild, wild, -wild / 7
+    config = setup(2, 2, 20, 0.5, "residual", local=local, phi=phi)
+    events, found = feed(config, x, y)
+    quiet = [t for t in range(20, 200) if not any(t - 20 < at <= t for at in (40, 47, 90, 130))]
+    assert len(quiet) > 90
+    inverse = np.linalg.inv((phi or 0.0) ** np.abs(np.subtract.outer(np.arange(20), np.arange(20))))
+    for t in quiet:
         rows = slice(t - 19, t + 1)
-        wanted = np.linalg.lstsq(x[rows].reshape(-1, 2), y[rows].reshape(-1), rcond=None)[0]
-        np.testing.assert_allclose(found["beta"][t], wanted, rtol=1e-9, atol=1e-9)
+        a, c = (sum(x[rows, j].T @ inverse @ v[rows, j] for j in range(2)) for v in (x, y))
+        np.testing.assert_allclose(found["beta"][t], np.linalg.solve(a, c), rtol=1e-8, atol=1e-9)
+    # Cut anywhere, the same bits.
+    for cut in (41, 60, 61, 67, 68, 111, 150):
+        again, pieces = feed(config, x, y, [cut, 200], through_json=True)
+        np.testing.assert_array_equal(found["beta"], pieces["beta"])
+        assert [(e.at, e.kind, e.violators) for e in again] == [(e.at, e.kind, e.violators) for e in events]
 
 
 def test_a_value_that_equals_eps_is_marked_as_a_near_tie():

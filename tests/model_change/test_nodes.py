@@ -33,15 +33,17 @@ def model(nodes, **more):
 
 
 def spans(nodes):
-    """Node -> first hour and hour after the last."""
-    found = {}
-    for node in nodes:
-        first, last = (node.get(key) for key in ("from", "to"))
-        found[node["keys"][0]] = (
-            0 if first is None else (first - FIRST).days * PER_DAY,
-            10**9 if last is None else (last - FIRST).days * PER_DAY,
-        )
-    return found
+    """Node -> first hour and hour after the last of each of its stretches."""
+    return {
+        node["keys"][0]: [
+            (
+                0 if stretch.get("from") is None else (stretch["from"] - FIRST).days * PER_DAY,
+                10**9 if stretch.get("to") is None else (stretch["to"] - FIRST).days * PER_DAY,
+            )
+            for stretch in node.get("dates", [node])
+        ]
+        for node in nodes
+    }
 
 
 def plain(values, nodes, window, eps, infinite, constraint):
@@ -53,7 +55,8 @@ def plain(values, nodes, window, eps, infinite, constraint):
     found, active, used, since = [], set(), [], {}
     reference = None
     for hour in range(max(h for h, _ in values) + 1):
-        here = {name for name, (lo, hi) in spans(nodes).items() if lo <= hour < hi}
+        begun = {name: lo for name, its in spans(nodes).items() for lo, hi in its if lo <= hour < hi}
+        here = set(begun)
         if not any((hour, name) in values for name in here):
             continue  # no round
         if not active & here:
@@ -63,8 +66,7 @@ def plain(values, nodes, window, eps, infinite, constraint):
             continue  # a node is missing
         used.append(hour)
         for name in here - active:
-            first = spans(nodes)[name][0]
-            if len(used) >= window and all(h >= first and (h, name) in values for h in used[-window:]):
+            if len(used) >= window and all(h >= begun[name] and (h, name) in values for h in used[-window:]):
                 # its own window is full: it joins in this round
                 active, since = active | {name}, {**since, name: len(used) - window}
         names = [node["keys"][0] for node in nodes if node["keys"][0] in active]
@@ -126,12 +128,16 @@ def dated(name, first, last):
 @given(
     seed=st.integers(0, 10**6), missing=st.sampled_from([0.0, 0.1]), infinite=st.booleans(),
     dates=st.lists(st.tuples(st.integers(0, 3), st.sampled_from([None, 2, 3, 4, 6])), min_size=2, max_size=4),
+    again=st.sampled_from([None, (1, 2), (2, 3), (3, 4), (2, 9)]),
     constraint=st.sampled_from(["residual", "onesided"]), detector=st.sampled_from(["both", "local"]),
 )  # fmt: skip
-def test_nodes_that_join_and_leave_equal_the_plain_loop(seed, missing, infinite, dates, constraint, detector):
+def test_nodes_that_join_and_leave_equal_the_plain_loop(seed, missing, infinite, dates, again, constraint, detector):
     nodes = [dated(chr(97 + i), first, last) for i, (first, last) in enumerate(dates) if not last or first < last]
     if not nodes:
         return
+    if again:  # one node leaves and comes back
+        away, back = (day(i) for i in again)
+        nodes.append({"name": "z", "keys": ["z"], "dates": [{"to": away}, {"from": back, "to": day(12)}]})
     values = readings(seed, [node["name"] for node in nodes], 5 * PER_DAY, missing)
     window = {"infinite" if infinite else "sliding": 6}
     content = model(nodes, window=window, constraint=constraint, detector=detector)
@@ -226,6 +232,9 @@ eps: 1
 """
 
 
+DATED = "from: 2025-03-02, to: 2025-04-01"
+
+
 @pytest.mark.parametrize(
     ("old", "new", "key", "line", "hint"),
     [
@@ -233,12 +242,16 @@ eps: 1
         ("name: b, ", "", "nodes.1.name", 5, "Give name"),
         ("name: b", "name: a", "nodes", 3, "once"),
         ("keys: [b1, b2]", "keys: []", "nodes.1.keys", 5, "non-empty list"),
-        ("from: 2025-03-02", "since: 2025-03-02", "nodes.1.since", 5, "name, keys, from, to"),
+        ("from: 2025-03-02", "since: 2025-03-02", "nodes.1.since", 5, "name, keys, from, to, dates"),
         ("  - a\n", "  - [a]\n", "nodes.0", 4, "keys: [key, ...]"),
         ("[x]", "[{of: x, member: 2}]", "features", 7, "members 1 to 1"),
         ("[x]", "[{of: x, member: 0}]", "features.0.member", 7, "from 1"),
         ("[x]", "[{of: x, member: 1, key: a}]", "features.0.member", 7, "Drop one"),
         ("length: 1 h", "length: 1 h, min_nodes: 2", "round.min_nodes", 8, "1 to 1"),
+        ("to: 2025-04-01", "dates: [{to: 2025-04-01}]", "nodes.1.dates", 5, "all stretches into dates"),
+        (DATED, "dates: 2025-03-02", "nodes.1.dates", 5, "[{from: DAY, to: DAY}, ...]"),
+        (DATED, "dates: [{to: 2025-03-02}, {from: 2025-03-02}]", "nodes.1.dates.1.from", 5, "at least a day between"),
+        (DATED, "dates: [{from: 2025-03-04, to: 2025-03-02}]", "nodes.1.dates.0.to", 5, "after the last"),
         ("eps: 1", "eps: 1\nper_Tmax: 5", "per_Tmax", 11, "per_baseline"),
     ],
 )

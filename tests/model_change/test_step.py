@@ -13,7 +13,7 @@ import pytest
 from deltalake import DeltaTable
 
 from jobs.days import Days
-from jobs.errors import AuditFailed, DefinitionError, InputError, UsageError
+from jobs.errors import AuditFailed, ChainlakeError, DefinitionError, InputError, UsageError
 from jobs.lake import tables
 from jobs.lake.event_days import EventDays
 from jobs.lake.staleness import StatusRow, fingerprint, status_rows
@@ -21,6 +21,7 @@ from jobs.model_catalog import load_models
 from jobs.model_change import monitor as library
 from jobs.sources import load_sources
 from jobs.steps.monitor import monitor, plan_model
+from jobs.steps.monitor_states import KeptStates
 from schemas.models import CHANGES, METRICS
 from tests.steps.history import MODEL, SOURCE, day, deliver
 
@@ -69,7 +70,8 @@ def status(letters: str) -> list[StatusRow]:
 
 
 def plan(lab, asked: tuple[int, int], events: str, letters: str):
-    return plan_model(lab, the_model(lab), Days(day(asked[0]), day(asked[1])), event_days(events), status(letters))
+    span = Days(day(asked[0]), day(asked[1]))
+    return plan_model(KeptStates(lab, ["slope"]), the_model(lab), span, event_days(events), status(letters))
 
 
 @pytest.mark.parametrize(
@@ -230,7 +232,7 @@ def test_a_threshold_monitor_is_published_audited_and_validated(lab, spark):
 def test_spark_reduces_as_the_library_does(lab, spark):
     from jobs.model_change.config import parse_model
     from jobs.model_change.reduce import reduce_rows
-    from jobs.model_change.reduce_spark import reduce_events
+    from jobs.model_change.reduce_spark import reduced_frame
 
     rows = readings(1) + readings(2) + [{**readings(2)[5], "event_id": "0" * 32, "x": None}]
     rows = [{**row, "n": i % 5} for i, row in enumerate(rows)]
@@ -238,32 +240,135 @@ def test_spark_reduces_as_the_library_does(lab, spark):
     frame = spark.createDataFrame(table.to_pandas()).repartition(2).persist()
     for how in ("last", "first", "mean", "sum", "min", "max"):
         config = parse_model(MODEL.replace("length: 1 h", f"length: 6 h, aggregate: {how}") + "missing_if_zero: n\n")
-        found = reduce_events(frame, config, "sensor").sort_by([("key", "ascending"), ("round_us", "ascending")])
+        made = reduced_frame(frame, config.reduction, config.columns, ["a", "b"], "sensor").toArrow()
+        found = made.cast(reduce_rows(config, table, "sensor").schema)
+        found = found.sort_by([("key", "ascending"), ("round_us", "ascending")])
         assert found.equals(reduce_rows(config, table, "sensor")), how
     frame.unpersist()
 
 
-def test_workers_run_groups_of_many_events_as_the_driver_runs_few(lab, spark, monkeypatch):
-    from jobs.lake.event_days import pin
-    from jobs.steps import monitor_run
+def plain(outcome) -> tuple:
+    """What a model gave, as lists."""
+    return outcome.found.to_pylist(), outcome.metrics.to_pylist(), outcome.states.to_pylist(), outcome.eps
 
-    groups = "groups: {one: [a, b], two: [b], none: [z], three: [a]}"
-    text = MODEL.replace("nodes: [a, b]", groups).replace("[x]", "[x, {of: y, key: a, transform: diff}]")
-    (lab.config / "models" / "slope.yaml").write_text(text.replace("sliding: 8", "sliding: 12"))
+
+#: Models that share columns, keys and rounds or do not; the last one's groups stop at their first day.
+MANY = {
+    "slope": MODEL.replace("nodes: [a, b]", "groups: {one: [a, b], two: [b], none: [z], three: [a]}")
+    .replace("[x]", "[x, {of: y, key: a, transform: diff}]")
+    .replace("sliding: 8", "sliding: 12"),
+    "plain": MODEL,
+    "mean": MODEL.replace("length: 1 h", "length: 2 h, aggregate: mean").replace("2025-03-02", "2025-03-03"),
+    "low": "kind: threshold\nsource: lab\nstart: 2025-03-02\nnodes: [a, b]\nvalue: x\nthreshold: 0.1\n"
+    "round: {length: 1 h}\n",
+}
+
+
+def configured(lab, texts):
+    for name, text in texts.items():
+        (lab.config / "models" / f"{name}.yaml").write_text(text)
+    loaded, broken = load_models(lab, load_sources(lab))
+    assert not broken
+    return loaded
+
+
+def test_workers_run_models_of_many_events_as_the_driver_runs_few(lab, spark, monkeypatch):
+    from jobs.lake.event_days import pin
+    from jobs.steps import monitor_compute
+
+    loaded = configured(lab, MANY)
     deliver(lab, {i: readings(i) for i in (1, 2, 3)})
     days = Days(day(1), day(4))
     pinned = pin(lab, "lab", days)
-    item = plan_model(lab, the_model(lab), days, pinned.event_days, status("-mmm"))
-    few, events = monitor_run._replay(spark, lab, pinned, item)
-    assert events == 3 * 48 and {row["group_id"] for row in few.rows["models.metrics"]} == {"one", "two", "three"}
-    assert len(few.rows["models.state"]) == 4 * 3
-    monkeypatch.setattr(monitor_run, "SMALL_ROWS", 0)
-    assert monitor_run._replay(spark, lab, pinned, item) == (few, events)
-    # The last day by itself, from the state of the day before.
-    state = {row["group_id"]: row["state"] for row in few.rows["models.state"] if row["day"] == day(2)}
-    last = dataclasses.replace(item, days=Days(day(3), day(4)), snapshots=state)
-    ended = [row for row in few.rows["models.state"] if row["day"] == day(3)]
-    assert monitor_run._replay(spark, lab, pinned, last)[0].rows["models.state"] == ended
+    kept = KeptStates(lab, list(MANY))
+    items = [plan_model(kept, model, days, pinned.event_days, status("-mmm")) for model in loaded]
+    few, events = monitor_compute.compute(spark, lab, pinned, items)
+    of = {one.item.model.config.name: one for one in few}
+    assert events == 3 * 48 and all(len(of[name].found) for name in MANY)
+    assert {row["group_id"] for row in of["slope"].metrics.to_pylist()} == {"one", "two", "three"}
+    assert len(of["slope"].states) == 4 * 3 and len(of["mean"].states) == 2
+    for one in few:  # together as each by itself
+        (alone,), _ = monitor_compute.compute(spark, lab, pinned, [one.item])
+        assert plain(alone) == plain(one)
+    monkeypatch.setattr(monitor_compute, "SMALL_ROWS", 0)
+    many, _ = monitor_compute.compute(spark, lab, pinned, items)
+    assert [plain(one) for one in many] == [plain(one) for one in few]
+    # The last day by itself, from the state of the day before; one model's state is of no use, and stops it alone.
+    last = []
+    for one in few:
+        state = {r["group_id"]: r["state"] for r in one.states.to_pylist() if r["day"] == day(2)}
+        if one is of["plain"]:
+            state = dict.fromkeys(state, '{"version": 0}')
+        last.append(dataclasses.replace(one.item, days=Days(day(3), day(4)), snapshots=state))
+    for limit in (0, 10**6):
+        monkeypatch.setattr(monitor_compute, "SMALL_ROWS", limit)
+        ended, _ = monitor_compute.compute(spark, lab, pinned, last)
+        for one, after in zip(few, ended, strict=True):
+            if one is of["plain"]:
+                assert isinstance(after, Exception) and "another version" in str(after)
+                continue
+            wanted = [row for row in one.states.to_pylist() if row["day"] == day(3)]
+            assert after.states.to_pylist() == wanted
+
+
+def test_models_share_their_commits_and_fail_by_themselves(lab, spark, monkeypatch):
+    from jobs.lake import ops
+    from jobs.steps import monitor_compute, monitor_run
+
+    loaded = configured(lab, {**MANY, "also": MODEL, "third": MODEL.replace("eps: 0.3", "eps: 0.5")})
+    deliver(lab, {i: readings(i) for i in (1, 2, 3)})
+    days = Days(day(1), day(4))
+    original = monitor_compute.compute
+
+    def spoilt(*args):
+        """One model stops; one breaks the gate on day 2, one a rule of the table."""
+        found, events = original(*args)
+        for i, one in enumerate(found):
+            name = one.item.model.config.name
+            if name == "mean":
+                found[i] = InputError("no")
+            if name == "also":
+                column = pa.array([9.0 if r["day"] == day(2) else r["max_error"] for r in one.metrics.to_pylist()])
+                at = one.metrics.schema.get_field_index("max_error")
+                found[i] = dataclasses.replace(one, metrics=one.metrics.set_column(at, "max_error", column))
+            if name == "third":
+                at = one.found.schema.get_field_index("model")
+                none = pa.array([None] * len(one.found), pa.string())
+                found[i] = dataclasses.replace(one, found=one.found.set_column(at, one.found.schema.field(at), none))
+        return found, events
+
+    monkeypatch.setattr(monitor_run, "compute", spoilt)
+    with pytest.raises(ChainlakeError, match="3 failed") as caught:
+        monitor(lab, "lab", days, run_id="r1")
+    text = str(caught.value)
+    assert "model/mean" in text and "model/also failed on 2 of 3" not in text
+    assert "guarantee" in text and "model/third" in text
+    now = {(row["definition"], row["day"]): row["status"] for row in ops.current(lab, "intervals")}
+    assert {now.get(("model/also", day(i))) for i in (2, 3)} == {"audit_failed", None}
+    assert now["model/also", day(1)] == now["model/plain", day(3)] == now["model/low", day(3)] == "done"
+    assert now["model/mean", day(1)] == "failed" and now["model/third", day(1)] in ("failed", "audit_failed")
+    assert {row["model"] for row in tables.arrow(lab, "models", "changes").to_pylist()} >= {"slope", "plain", "also"}
+
+    # Mended, what is left to do is done; then nothing is.
+    monkeypatch.setattr(monitor_run, "compute", original)
+    (lab.config / "models" / "third.yaml").write_text(MODEL)
+    monitor(lab, "lab", days, run_id="r2")
+    loaded = configured(lab, {})
+    rows = status_rows(lab, [model.definition for model in loaded], days)
+    assert {row.state for row in rows} == {"done"} and len(rows) == 3 * len(loaded)
+    version = tables.version(lab, "models", "metrics")
+    assert monitor(lab, "lab", days, run_id="r3")["days"] == 0
+    events = [row for i in (1, 2, 3) for row in readings(i)]
+    for model in loaded:
+        whole = library(model.config.file and Path(model.config.file), events, key="sensor")
+        mine = tables.arrow(lab, "models", "metrics", filters=[("model", "=", model.config.name)])
+        assert sorted(mine.to_pylist(), key=str) == sorted(whole.metrics.to_pylist(), key=str)
+    # One more day of all of them is one commit per table.
+    deliver(lab, {4: readings(4)})
+    assert monitor(lab, "lab", Days.one(day(4)), run_id="r4")["models"] == len(loaded)
+    assert tables.version(lab, "models", "metrics") - version == 2  # models, and the threshold monitor
+    runs = [row for row in ops.current(lab, "runs") if row["run_id"] == "r4" and row["phase"] == "monitor"]
+    assert {row["definition"] for row in runs} == {model.definition.name for model in loaded}
 
 
 def test_no_bin_waits_for_a_heavy_group_and_many_light_ones():

@@ -50,16 +50,19 @@ def test_periods_are_those_of_a_plain_loop():
     outcome = next(sweep(config, reduced, lab.FIRST, END, eps=[3.0]))
     trace = trace_group(config, "", reduced, lab.FIRST, END)
     beta = trace.beta[trace.counted]
-    good = []
+    good, errors = [], []
     for period in range(1, len(beta) // 2 + 1):
         held, worst = beta[0], 0.0
         for i, now in enumerate(beta):
             held = now if i % period == 0 else held
             worst = max(worst, float(np.linalg.norm(now - held)))
         good.append(worst <= outcome.max_error)
+        errors.append(worst)
     assert outcome.period == len(good) - good[::-1].index(True) > 1
     assert outcome.period_mono == good.index(False) and not outcome.capped
     assert outcome.periodic_up == 1 / outcome.period
+    assert outcome.periodic_error == pytest.approx(errors[outcome.period - 1]) and 0 < outcome.periodic_error
+    assert outcome.periodic_error <= outcome.max_error
 
 
 def test_groups_add_up_and_phi_is_swept():
@@ -72,6 +75,7 @@ def test_groups_add_up_and_phi_is_swept():
     for single, double in zip(alone, both, strict=True):
         assert (double.syncs, double.exact) == (2 * single.syncs, 2 * single.exact)
         assert double.up == pytest.approx(single.up) and double.period == single.period
+        assert double.periodic_error == pytest.approx(single.periodic_error)
 
 
 def test_shares_and_uncounted_rounds():
@@ -83,6 +87,7 @@ def test_shares_and_uncounted_rounds():
     same = next(sweep(plain, reduced, lab.FIRST, END, eps=[whole.eps]))
     assert whole.eps > 0.3 and (found.syncs, found.exact) == (same.syncs, same.exact)
     assert found.max_error == pytest.approx(same.max_error * 0.012 / whole.eps) and found.max_error < 0.012
+    assert found.periodic_error == pytest.approx(same.periodic_error * 0.012 / whole.eps)
     late = replace(plain, count_from=200)
     outcome = next(sweep(late, reduced, lab.FIRST, END, eps=[0.6]))
     metrics = monitor(late, lab.events(), key="sensor").metrics.to_pylist()

@@ -16,7 +16,7 @@ from jobs.quality.audit import Audit
 def large() -> Iterator[None]:
     """As if every output were too large for the driver: Spark takes the differences and commits them."""
     from jobs.ingest import writing
-    from jobs.steps import monitor_run, staged
+    from jobs.steps import monitor_compute, staged
 
     with contextlib.ExitStack() as stack:
         for module, name in (
@@ -25,7 +25,7 @@ def large() -> Iterator[None]:
             (writing, "_SMALL"),
             (rows, "SMALL_ROWS"),
             (staged, "SMALL_ROWS"),
-            (monitor_run, "SMALL_ROWS"),
+            (monitor_compute, "SMALL_ROWS"),
         ):
             stack.enter_context(patch.object(module, name, -1))
         yield

@@ -1,0 +1,91 @@
+"""The states that models keep at the end of their days: from which of them a replay can go on (design §4 "Models")."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date, timedelta
+
+from jobs.lake import tables
+from jobs.lake.event_days import EventDays
+from jobs.lake.staleness import fingerprint
+from jobs.model_catalog import LoadedModel
+from jobs.model_change import state as states
+from jobs.paths import Home
+
+#: Days whose fingerprints are read at a time: the last good state is seldom far back.
+_BLOCK = 64
+_ONE = timedelta(days=1)
+
+
+class KeptStates:
+    """The states of some models, read for all of them together, a block of days at a time.
+
+    Args:
+        home: the installation.
+        models: names of the models that will be asked for.
+    """
+
+    def __init__(self, home: Home, models: Sequence[str]):
+        self._home = home
+        self._models = sorted(models)
+        self._exists = tables.exists(home, "models", "state")
+        self._prints: dict[int, dict[tuple[str, date], dict[str, str]]] = {}
+        self._of_day: tuple[date, dict[str, dict[str, str]]] | None = None
+
+    def last(
+        self, model: LoadedModel, fresh: date, wrong: date, event_days: EventDays
+    ) -> tuple[date, dict[str, str]]:
+        """Where a model can go on before ``wrong``.
+
+        Args:
+            model: one of the models.
+            fresh: the day before which it has no state.
+            wrong: the first day that is not as it should be.
+            event_days: the source's days, pinned if a computation follows.
+
+        Returns:
+            the day after the last good state, and that state per group; ``fresh`` and none if there is none.
+        """
+        config = model.config
+        day = wrong - _ONE
+        while self._exists and day >= fresh:
+            found = self._fingerprints(day).get((config.name, day), {})
+            if set(found) == set(config.groups):
+                wanted = fingerprint(model.definition, day, event_days)
+                if all(one == wanted for one in found.values()):
+                    kept = self._states(day)[config.name]
+                    if all(states.loads(text) is not None for text in kept.values()):
+                        return day + _ONE, kept
+            day -= _ONE
+        return fresh, {}
+
+    def _fingerprints(self, day: date) -> dict[tuple[str, date], dict[str, str]]:
+        """(model, day) → group → fingerprint, of the block of days that ``day`` lies in."""
+        number = day.toordinal() // _BLOCK
+        if number not in self._prints:
+            lo = date.fromordinal(max(1, number * _BLOCK))
+            rows = tables.arrow(
+                self._home,
+                "models",
+                "state",
+                columns=["model", "group_id", "day", "fingerprint"],
+                filters=[("model", "in", self._models), ("day", ">=", lo), ("day", "<", lo + timedelta(days=_BLOCK))],
+            )
+            found: dict[tuple[str, date], dict[str, str]] = {}
+            for row in rows.to_pylist():
+                found.setdefault((row["model"], row["day"]), {})[row["group_id"]] = row["fingerprint"]
+            self._prints[number] = found
+        return self._prints[number]
+
+    def _states(self, day: date) -> dict[str, dict[str, str]]:
+        """Model → group → state at the end of a day; kept until another day is asked for."""
+        if self._of_day is None or self._of_day[0] != day:
+            wanted = [("model", "in", self._models), ("day", "=", day)]
+            rows = tables.arrow(
+                self._home, "models", "state", columns=["model", "group_id", "state"], filters=wanted
+            )
+            found: dict[str, dict[str, str]] = {}
+            for row in rows.to_pylist():
+                found.setdefault(row["model"], {})[row["group_id"]] = row["state"]
+            self._of_day = day, found
+        return self._of_day[1]
