@@ -173,18 +173,22 @@ def _factors(a: Array) -> tuple[Array, Array, Array, Array, Array]:
         (n,) which are identifiable; (n,) which have these factors (others may be indefinite, or spoilt by rounding; L
         and D are then of no use); L (m, m, n) below its diagonal; D (m, n); S (m, n).
     """
-    m = a.shape[-1]
-    low = np.array(np.moveaxis(a, 0, -1), order="C")
-    diagonal = low[np.arange(m), np.arange(m)]
-    usable = np.all(diagonal > 0, axis=0) & np.all(np.isfinite(low), axis=(0, 1))
-    low[:, :, ~usable] = np.eye(m)[:, :, None]
-    scale = np.sqrt(np.where(usable, diagonal, 1.0))
-    low /= scale[:, None]
-    low /= scale[None, :]
+    m, n = a.shape[-1], len(a)
+    # Of the symmetric matrices only the lower triangles are read, of ``low`` only that is ever written or read.
+    low, work = np.empty((m, m, n)), np.empty((m, n))
+    usable = np.ones(n, dtype=bool)
+    for j in range(m):
+        low[j:, j] = a[:, j:, j].T
+        usable &= (low[j, j] > 0) & np.isfinite(low[j:, j]).all(axis=0)
+    if not usable.all():
+        low[:, :, ~usable] = np.eye(m)[:, :, None]
+    scale = np.sqrt(low[np.arange(m), np.arange(m)])
+    for j in range(m):
+        low[j:, j] /= scale[j:]
+        low[j:, j] /= scale[j]
     pivots = np.empty_like(scale)
-    determinant, sound = np.ones(len(a)), np.ones(len(a), dtype=bool)
+    determinant, sound = np.ones(n), np.ones(n, dtype=bool)
     # Only matrices with a bad pivot can overflow, and they count as not sound.
-    work = np.empty((m, len(a)))
     with np.errstate(over="ignore", invalid="ignore"):
         for i in range(m):
             sound &= low[i, i] > _PIVOT
@@ -192,11 +196,10 @@ def _factors(a: Array) -> tuple[Array, Array, Array, Array, Array]:
             determinant *= pivots[i]
             column = low[i + 1 :, i] / pivots[i]
             for j in range(i + 1, m):
-                # Only the lower triangle is ever read.
-                change = np.multiply(column[j - i - 1 :], low[j, i], out=work[j:])
-                low[j:, j] -= change
+                low[j:, j] -= np.multiply(column[j - i - 1 :], low[j, i], out=work[j:])
             low[i + 1 :, i] = column
-    low[:, :, ~sound] = 0.0
+    if not sound.all():
+        low[:, :, ~sound] = 0.0
     # With trace m the other eigenvalues multiply to at most e, so the smallest is at least det / e and the largest at
     # most m: only matrices that this cannot decide need their eigenvalues.
     doubtful = usable & ~(sound & (determinant > 10 * m * _IDENTIFIABLE))

@@ -79,12 +79,14 @@ def compute(
         frame = tables.read(spark, home, "events", items[0].model.config.source, version=pinned.version)
         frame = frame.where((F.col("event_date") >= F.lit(first)) & (F.col("event_date") < F.lit(end)))
         gave = run_groups(frame, runs, key)
-    found: list[Outcome | Exception] = []
-    for at, item in enumerate(items):
-        mine = {run.group: one for run, one, owner in zip(runs, gave, owners, strict=True) if owner == at}
-        failed = next((one for one in mine.values() if isinstance(one, Exception)), None)
-        found.append(failed or _together(item, {g: one for g, one in mine.items() if isinstance(one, GroupDays)}))
-    return found, events
+    mine: list[dict[str, GroupDays]] = [{} for _ in items]
+    failed: dict[int, Exception] = {}
+    for run, one, owner in zip(runs, gave, owners, strict=True):
+        if isinstance(one, Exception):
+            failed.setdefault(owner, one)
+        else:
+            mine[owner][run.group] = one
+    return [failed.get(at) or _together(item, mine[at]) for at, item in enumerate(items)], events
 
 
 def _on_the_driver(

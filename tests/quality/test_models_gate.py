@@ -12,7 +12,7 @@ import pytest
 
 from jobs.paths import Home
 from jobs.quality import Audit, AuditResult, audit_models
-from jobs.quality.models import changes_measures
+from jobs.quality.models import CHANGES_GATE, Gated, audit_together, changes_measures
 from schemas.models import CHANGES, METRICS
 from schemas.table import Table
 
@@ -151,3 +151,25 @@ def test_a_missing_column_fails_every_day(audit: Audit) -> None:
     less = rows_of(METRICS, MEASURED).drop_columns("r2")
     outcome = audit_models(audit, "m", rows_of(CHANGES, []), less, DAYS, EPS)
     assert all("the columns are those of models.metrics" in (reason or "") for reason in outcome.values())
+
+
+def renamed(rows: list[dict[str, Any]], model: str) -> list[dict[str, Any]]:
+    return [{**row, "model": model} for row in rows]
+
+
+def test_several_models_pass_together_only_if_each_passes(audit: Audit) -> None:
+    def gated(name: str, changes: list[dict[str, Any]], metrics: list[dict[str, Any]]) -> Gated:
+        return Gated(name, rows_of(CHANGES, renamed(changes, name)), rows_of(METRICS, renamed(metrics, name)), EPS)
+
+    def together(*staged: Gated) -> bool:
+        return audit_together(audit, CHANGES_GATE, staged, DAYS)
+
+    good = [gated("m", CHANGED, MEASURED), gated("n", CHANGED[:2], MEASURED), gated("none", [], [])]
+    assert together(*good)
+    # The same bound does not hold for all: 1.9 is within the 2.0 of the group south, but not of another model's 0.5.
+    tight = Gated("t", good[0].found.slice(0, 0), rows_of(METRICS, renamed(MEASURED, "t")), 0.5)
+    assert not together(*good, tight)
+    assert not together(*good, gated("late", [change(1, day=2)], []))
+    assert not together(*good, gated("big", [], [metric("north", max_error=0.6)]))
+    stray = Gated("o", rows_of(CHANGES, renamed(CHANGED, "m")), rows_of(METRICS, []), EPS)
+    assert not together(stray, good[1])

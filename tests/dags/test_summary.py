@@ -1,0 +1,46 @@
+"""The end of ``make run``: what it says about models and threshold monitors."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+from types import SimpleNamespace
+
+import pyarrow as pa
+from deltalake import write_deltalake
+
+from jobs.airflow_run.summary import Timing, _print_changes, _print_timing
+from jobs.lake import ops
+from schemas.models import ALERTS, CHANGES
+
+AT = datetime(2025, 10, 1, 23, 50, tzinfo=UTC)
+
+
+def test_changes_and_alerts_are_counted_per_day_and_kind(home, capsys):
+    _print_changes(home)
+    said = capsys.readouterr().out
+    assert "Model changes: none published" in said and "Threshold alerts: none published" in said
+    change = {"model": "m", "group_id": "", "kind": "change", "round": 1, "event_date": date(2025, 10, 1)}
+    alerts = [("below", 0), ("recovered", 5), ("below", 20)]
+    for table, rows in (
+        (CHANGES, [{**change, "ts": AT}, {**change, "ts": AT + timedelta(seconds=1)}]),
+        (ALERTS, [{"monitor": "slow", "ts": AT + timedelta(minutes=m), "kind": kind, "mean": 1.0, "n_collected": 2}
+                  for kind, m in alerts]),
+    ):  # fmt: skip
+        write_deltalake(home.table(table.schema, table.name), pa.Table.from_pylist(rows, schema=table.arrow()))
+    _print_changes(home)
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["m", "2025-10-01", "change", "2"] in lines
+    for row in (("2025-10-01", "below"), ("2025-10-01", "recovered"), ("2025-10-02", "below")):
+        assert ["slow", *row, "1"] in lines
+
+
+def test_the_time_of_models_that_ran_together_counts_once(home, capsys):
+    row = {"source": "s", "step": "monitor", "phase": "publish", "status": "ok", "spark_app_id": "a"}
+    spans = [("model/a", 0, 4), ("model/b", 0, 4), ("model/c", 10, 11)]
+    rows = [
+        {**row, "definition": name, "started": AT + timedelta(seconds=lo), "ended": AT + timedelta(seconds=hi)}
+        for name, lo, hi in spans
+    ]
+    ops.append(home, "runs", rows, "r1")
+    _print_timing(home, SimpleNamespace(runs=[]), Timing(AT))
+    assert ["monitor:", "publish", "2", "5.0"] in [line.split() for line in capsys.readouterr().out.splitlines()]
