@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _PERIODIC = "PER(T*), T* the longest with no larger error"
+_PERIODIC_ERROR = "PER(T*); at T* = 1 it is 0"
 _MESSAGES, _ERROR = "messages up per node and round", "max error after resolution"
 
 
@@ -105,7 +106,7 @@ def _errors(axis: Axes, outcomes: Sequence[Outcome]) -> None:
         worst = [_positive(o.max_error) for o in mine]
         axis.plot(eps, worst, "o-", color=colour, markersize=3, label=f"local, {label}")
         per = [_positive(o.periodic_error) for o in mine]
-        axis.plot(eps, per, "s--", color=colour, markersize=3, alpha=0.6, label=_once(_PERIODIC, i == 0))
+        axis.plot(eps, per, "s--", color=colour, markersize=3, alpha=0.6, label=_once(_PERIODIC_ERROR, i == 0))
     tried = sorted({o.eps for o in outcomes})
     axis.plot(tried, tried, color=QUIET, label="eps")
     axis.set(xscale="log", yscale="log", xlabel="eps", ylabel=_ERROR, title="Error")
@@ -133,22 +134,24 @@ def _both(
 ) -> list[Callable[[Axes], None]]:
     """Messages and errors at one eps against another setting."""
 
-    def panel(axis: Axes, local: Callable[[Outcome], float], periodic: Callable[[Outcome], float | None]) -> None:
+    def panel(
+        axis: Axes, told: str, local: Callable[[Outcome], float], periodic: Callable[[Outcome], float | None]
+    ) -> None:
         for i, text in enumerate(dict.fromkeys(label(o) for o in outcomes)):
             mine = sorted((o for o in outcomes if label(o) == text), key=value)
             colour = COLOURS[i % len(COLOURS)]
             at = [value(o) for o in mine]
             own, per = ([_positive(read(o)) for o in mine] for read in (local, periodic))
             axis.plot(at, own, "o-", color=colour, markersize=3, label=f"local, {text}")
-            axis.plot(at, per, "s--", color=colour, markersize=3, alpha=0.6, label=_once(_PERIODIC, i == 0))
+            axis.plot(at, per, "s--", color=colour, markersize=3, alpha=0.6, label=_once(told, i == 0))
         axis.set(yscale="log", xlabel=name, title=f"{name} at eps={eps:g}")
 
     def messages(axis: Axes) -> None:
-        panel(axis, lambda o: o.up, lambda o: o.periodic_up)
+        panel(axis, _PERIODIC, lambda o: o.up, lambda o: o.periodic_up)
         axis.set_ylabel(_MESSAGES)
 
     def errors(axis: Axes) -> None:
-        panel(axis, lambda o: o.max_error, lambda o: o.periodic_error)
+        panel(axis, _PERIODIC_ERROR, lambda o: o.max_error, lambda o: o.periodic_error)
         axis.axhline(eps, color=QUIET, label="eps")
         axis.set_ylabel(_ERROR)
 

@@ -39,6 +39,8 @@ from schemas.table import Table
 
 #: Groups times days that are computed and published together: what they give must fit into the driver.
 _TOGETHER = 4_000
+#: Events above which a run lasts long enough for the optimising compiler.
+_MANY_EVENTS = 5_000_000
 
 
 def run_work(
@@ -53,7 +55,8 @@ def run_work(
 ) -> None:
     """Run the days of models, as many as fit together; add to ``result`` and ``failures``."""
     warm_up()
-    long_running = max(len(item.fingerprints) for item in work) > REPAIR_HORIZON
+    events = pinned.event_days.events({day for item in work for day in item.fingerprints})
+    long_running = max(len(item.fingerprints) for item in work) > REPAIR_HORIZON or events > _MANY_EVENTS
     spark = spark_session(home, f"monitor {source_name} {days}", long_running=long_running)
     step = _Step(spark, home, source_name, pinned, Audit(home), run_id)
     waiting = {item.model.definition.name: stretches(home, item, pinned.event_days) for item in work}
