@@ -305,6 +305,23 @@ def test_two_processes_that_compile_one_shape_at_once_agree(tmp_path: Path) -> N
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "a cache").rglob("*.nb?")} == stamps
 
 
+@pytest.mark.parametrize("spoilt", ["*.py", "*/*.nbi", "*/*.nbc"])
+@pytest.mark.parametrize("length", [0, 35])
+def test_a_file_of_the_cache_that_was_cut_short_is_made_anew(
+    spoilt: str, length: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CHAINLAKE_CACHE", str(tmp_path))
+    # Of the source the first 35 bytes are a function as well, but another one.
+    source = "def kernel(F, I, B, J, kf, ki, st):\n    return 7\n"
+    for _ in range(2):
+        monkeypatch.setattr(machine, "_loaded", {})
+        kernel = machine.load(source)
+        assert kernel([], [], [], [], np.zeros(1), np.zeros(1, np.int64), np.zeros(1, np.int64)) == 7
+        (path,) = machine.folder().glob(spoilt)
+        assert path.stat().st_size > length
+        path.write_bytes(path.read_bytes()[:length])
+
+
 def test_without_a_cache_that_can_be_written_kernels_are_compiled_for_the_process_and_one_warning_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

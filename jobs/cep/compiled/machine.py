@@ -93,7 +93,7 @@ def load(source: str) -> Kernel:
         if not _loaded:
             _keep_freed_memory()
         try:
-            _loaded[name] = _compiled(_module(name, _written(name, source)).kernel, cache=True)
+            _loaded[name] = _cached(name, source)
         except (OSError, RuntimeError) as error:
             # Numba raises RuntimeError where it finds no place for its cache, and so it would for another cause again.
             _warn_once(folder(), error)
@@ -101,6 +101,17 @@ def load(source: str) -> Kernel:
             exec(compile(source, name, "exec"), space)
             _loaded[name] = _compiled(space["kernel"], cache=False)
     return _loaded[name]
+
+
+def _cached(name: str, source: str) -> Kernel:
+    """The function, from the machine code on disk if there is some; what is on disk and cannot be read is made anew."""
+    path = _written(name, source)
+    try:
+        return _compiled(_module(name, path).kernel, cache=True)
+    except Exception:  # a file that was cut short can end in any; if it was not that, the same comes again
+        for spoilt in (path.parent / "__pycache__").glob(f"{name}.*"):
+            spoilt.unlink(missing_ok=True)
+        return _compiled(_module(name, path).kernel, cache=True)
 
 
 _warned: set[Path] = set()
@@ -161,7 +172,7 @@ def _name(source: str) -> str:
 
 def _written(name: str, source: str) -> Path:
     path = folder() / f"{name}.py"
-    if not path.exists():
+    if not path.exists() or path.read_bytes() != source.encode():
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
         with os.fdopen(handle, "w", encoding="utf-8") as file:
