@@ -305,6 +305,17 @@ def test_two_processes_that_compile_one_shape_at_once_agree(tmp_path: Path) -> N
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "a cache").rglob("*.nb?")} == stamps
 
 
+@pytest.mark.parametrize("names, backend", [(20, "compiled"), (21, "numpy")])
+def test_more_loops_than_python_can_nest_are_left_to_numpy(names: int, backend: str) -> None:
+    events = table([("A", i, float(i)) for i in range(names + 1)], pa.float64())
+    query = f"PATTERN SEQ({', '.join(f'A a{i}' for i in range(names))}) WITHIN {names}"
+    statistics = Statistics()
+    with no_compiler():
+        found = list(find(compile_pattern(query, strict_units=False), events, backend="compiled", statistics=statistics))
+    assert sum(batch.n for batch in found) == names + 1
+    assert statistics.backends[0][0] == backend
+
+
 @pytest.mark.parametrize("spoilt", ["*.py", "*/*.nbi", "*/*.nbc"])
 @pytest.mark.parametrize("length", [0, 35])
 def test_a_file_of_the_cache_that_was_cut_short_is_made_anew(

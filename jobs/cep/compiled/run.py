@@ -21,6 +21,9 @@ from jobs.cep.kleene import too_many
 from jobs.cep.plan import Plan
 from jobs.cep.search import Statistics
 
+#: Loops within each other that Python takes.
+NESTED = 20
+
 
 @dataclass
 class Compiled:
@@ -59,7 +62,10 @@ class Compiled:
         made = Generator(
             self.plan, self.data, self.candidates, self.window, self.by_start, skips, lists, self.members
         )
-        return made, made.source()
+        source = made.source()
+        if _nested_loops(source) > NESTED:
+            raise NotCompilable(f"more than {NESTED} loops within each other")
+        return made, source
 
     @property
     def source(self) -> str:
@@ -136,6 +142,19 @@ class Compiled:
                 raise too_many(int(shared[state.TOO_MANY]), next(iter(output.offsets)), self.members)
             if status == state.DONE:
                 return
+
+
+def _nested_loops(source: str) -> int:
+    """How many loops of a kernel lie within each other at most."""
+    deepest, around = 0, list[int]()
+    for line in source.splitlines():
+        depth = len(line) - len(line.lstrip())
+        while around and around[-1] >= depth:
+            around.pop()
+        if line.startswith("while ", depth):
+            around.append(depth)
+            deepest = max(deepest, len(around))
+    return deepest
 
 
 def _cut(values: np.ndarray, n: int) -> np.ndarray:
