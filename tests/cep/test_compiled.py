@@ -309,9 +309,9 @@ def test_two_processes_that_compile_one_shape_at_once_agree(tmp_path: Path) -> N
 def test_more_loops_than_python_can_nest_are_left_to_numpy(names: int, backend: str) -> None:
     events = table([("A", i, float(i)) for i in range(names + 1)], pa.float64())
     query = f"PATTERN SEQ({', '.join(f'A a{i}' for i in range(names))}) WITHIN {names}"
-    statistics = Statistics()
+    pattern, statistics = compile_pattern(query, strict_units=False), Statistics()
     with no_compiler():
-        found = list(find(compile_pattern(query, strict_units=False), events, backend="compiled", statistics=statistics))
+        found = list(find(pattern, events, backend="compiled", statistics=statistics))
     assert sum(batch.n for batch in found) == names + 1
     assert statistics.backends[0][0] == backend
 
