@@ -78,8 +78,9 @@ def candidates(events: DataFrame, pattern: Pattern, read: tuple[int, int]) -> Da
     if key is not None and isinstance(found.schema[key].dataType, DoubleType | FloatType):
         # NaN is null, and the two zeros are equal, though hashed as different.
         found = found.withColumn(key, F.when(~F.isnan(key), F.col(key) + F.lit(0.0)))
-    if key is not None and all(len(branch.types) > 1 for branch in pattern.branches):
-        # An equality with an unknown value is never true, so such an event is in no match and rejects none.
+    if key is not None and all(len(branch.positive) > 1 for branch in pattern.branches):
+        # An equality with an unknown value is never true, so such an event is in no match and rejects none. (A lone
+        # positive name has equalities with negated ones only, which such an event need not fulfil.)
         found = found.where(F.col(key).isNotNull())
     return found
 

@@ -30,13 +30,19 @@ def _linked(clause: Clause) -> tuple[str | None, frozenset[str]]:
 
 
 def _links_all(branch: Branch, column: str) -> bool:
+    """Whether all events that a match or its rejection takes have one value of the column.
+
+    A clause with a negated name says which event rejects, and nothing about the match itself: it links the negated name
+    to the match, but neither two positive names nor the members of a set.
+    """
     linked = [names for c in branch.clauses for key, names in [_linked(c)] if key == column]
+    positive = set(branch.positive)
+    if len(positive) == 1 and branch.kleene:
+        return False
     reached = {branch.positive[0]}
-    while True:
-        new = {name for names in linked if names & reached for name in names} - reached
-        if not new:
-            return reached == branch.names
+    while new := {n for names in linked if names & reached and names <= positive for n in names} - reached:
         reached |= new
+    return reached == positive and all(any(name in names for names in linked) for name in branch.negated)
 
 
 def candidate_sql(branches: tuple[Branch, ...], kinds: Mapping[str, str] | None) -> str | None:

@@ -27,7 +27,7 @@ def distributed(
     schema = matches_table(pattern.shape(types={f.name: f.type for f in events.schema})).arrow()
     matcher = Matcher(pattern, schema, {s.number: s.own for s in layout.slices}, orders, piece_rows)
     key = pattern.partition_key
-    linked = key is not None and all(len(branch.types) > 1 for branch in pattern.branches)
+    linked = key is not None and all(len(branch.positive) > 1 for branch in pattern.branches)
     rows = [row for row in events.to_pylist() if not linked or row[key] is not None]
     hot = {name: {one.number for one in cut} for name, cut in layout.hot.items()}
     base = {one.number for one in layout.base}

@@ -114,6 +114,12 @@ def test_decision_time_and_read_range(structure: str, decision: str, windows: in
         ("OR(SEQ(A a, B b) WHERE a.k = b.k, SEQ(A a, C c) WHERE a.k = c.k AND a.j = c.j)", "k"),
         ("OR(SEQ(A a, B b) WHERE a.k = b.k, SEQ(A a, C c))", None),
         ("SEQ(A a, B b) WHERE a.ts = b.ts", None),
+        ("SEQ(A a, NOT(N n)) WHERE a.k = n.k", "k"),
+        # What rejects says nothing about a match: events of different k are one where nothing rejects it.
+        ("SEQ(A a, NOT(N n), B b) WHERE a.k = n.k AND n.k = b.k", None),
+        ("SEQ(NOT(N n), B+ b) WHERE n.k = b.k", None),
+        ("OR(SEQ(A a, B b) WHERE a.k = b.k, C+ c)", None),
+        ("SEQ(A a, B+ b) WHERE a.k = b.k", "k"),
     ],
 )
 def test_partition_key(query: str, key: str | None) -> None:
