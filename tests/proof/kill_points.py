@@ -51,8 +51,9 @@ PLAN = (
     ("detect", 1, "publishing", "launcher"),
     ("detect", 1, "published", "driver"),
     ("detect", 2, "second", "jvm"),
-    ("monitor", 1, "changes", "driver"),
-    ("monitor", 2, "metrics", "scheduler"),
+    # The model changes on the third day only.
+    ("monitor", 1, "metrics", "scheduler"),
+    ("monitor", 2, "changes", "driver"),
     ("monitor", 2, "done", "driver"),
 )
 #: Points that must have been hit exactly.
