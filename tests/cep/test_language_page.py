@@ -26,7 +26,7 @@ def page_events() -> list[dict]:
         {
             "id": row.pop("id"),
             "type": row.pop("type"),
-            "ts": datetime.fromisoformat(f"2025-01-01T{row.pop('ts')}+00:00"),
+            "ts": datetime.fromisoformat(row.pop("ts")),
             "attrs": {k: float(v) if k == "temp" else v for k, v in row.items() if v},
         }
         for row in rows
