@@ -48,14 +48,23 @@ def detect_matches(
     found = candidates(events, pattern, layout.read)
     sliced = found.select(*_columns(found, pattern, table)).withColumn(SLICE, F.explode(_slices_of(pattern, layout)))
     placed = sliced.repartitionById(layout.partitions, _place_of(pattern, layout))
-    key = [] if pattern.partition_key is None else [pattern.partition_key]
-    ordered = placed.sortWithinPartitions(SLICE, *key, "ts", "event_id")
+    ordered = placed.sortWithinPartitions(*_order_of(pattern, layout))
     matcher = Matcher(pattern, table.arrow(), {s.number: s.own for s in layout.slices}, orders)
 
     def match_partition(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
         return matcher.run(batches)
 
     return ordered.mapInArrow(match_partition, spark_schema(matcher.schema))
+
+
+def _order_of(pattern: Pattern, layout: Layout) -> list[Column]:
+    """What rows are sorted by: slice, key, time. Without a key as one number, whose order Spark gets without comparing
+    rows."""
+    key = [] if pattern.partition_key is None else [F.col(pattern.partition_key)]
+    length = layout.read[1] - layout.read[0]
+    if key or length * len(layout.slices) >= 1 << 62:
+        return [F.col(SLICE), *key, F.col("ts")]
+    return [F.col(SLICE).cast("long") * F.lit(length) + (ticks_column(pattern) - F.lit(layout.read[0]))]
 
 
 def candidates(events: DataFrame, pattern: Pattern, read: tuple[int, int]) -> DataFrame:

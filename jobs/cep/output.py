@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,7 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from jobs.cep.columns import ticks_of
+from jobs.cep.event_ids import texts
 from jobs.cep.kernel import MatchBatch
+from jobs.cep.match_ids import Group, Single, match_ids
 from jobs.cep.pattern import Pattern
 from schemas.matches import MatchName, MatchShape, matches_table
 from schemas.table import TIMESTAMP
@@ -50,7 +51,9 @@ def match_rows(pattern: Pattern, events: pa.Table, batch: MatchBatch, schema: pa
     if schema is None:
         shape = match_shape(pattern, 1, None, {field.name: field.type for field in events.schema})
         schema = matches_table(shape).arrow()
-    columns: list[pa.Array] = [pa.array(_match_ids(pattern, events, batch), pa.string())]
+    names: list[Single | Group] = [*batch.single.items()]
+    names += [(name, offsets, rows) for name, (offsets, rows) in batch.kleene.items()]
+    columns: list[pa.Array] = [match_ids(pattern.name, events["event_id"], names)]
     columns += [pa.array(ticks, TIMESTAMP) for ticks in (batch.decision_us, batch.start_us, batch.end_us)]
     columns += [_bound(events, batch, field) for field in list(schema)[len(columns) :]]
     return pa.table(columns, schema)
@@ -78,6 +81,8 @@ def _structs(events: pa.Table, rows: np.ndarray, kind: pa.StructType) -> pa.Stru
     for field in fields:
         if field.name == "ts":
             columns.append(pa.array(ticks_of(events["ts"].take(index), "ts"), TIMESTAMP))
+        elif field.name == "event_id":
+            columns.append(texts(_flat(events["event_id"].take(index))).cast(field.type))
         elif field.name in events.column_names:
             columns.append(_flat(events[field.name].take(index).cast(field.type)))
         else:
@@ -88,24 +93,3 @@ def _structs(events: pa.Table, rows: np.ndarray, kind: pa.StructType) -> pa.Stru
 def _flat(column: pa.ChunkedArray) -> pa.Array:
     combined = column.combine_chunks()
     return pa.concat_arrays(combined.chunks) if isinstance(combined, pa.ChunkedArray) else combined
-
-
-def _match_ids(pattern: Pattern, events: pa.Table, batch: MatchBatch) -> list[str]:
-    """128-bit hashes over the pattern's name and the ids bound to every name."""
-    texts: list[list[str]] = []
-    for name in sorted(batch.single.keys() | batch.kleene.keys()):
-        if name in batch.single:
-            ids = events["event_id"].take(pa.array(batch.single[name])).to_pylist()
-            texts.append([f"{name}\x1f{one}" for one in ids])
-        else:
-            offsets, rows = batch.kleene[name]
-            ids = events["event_id"].take(pa.array(rows)).to_pylist()
-            bounds = offsets.tolist()
-            texts.append(
-                ["\x1f".join([name, *ids[a:b]]) for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
-            )
-    start = pattern.name + "\x1e"
-    return [
-        hashlib.blake2b((start + "\x1e".join(parts)).encode(), digest_size=16).hexdigest()
-        for parts in zip(*texts, strict=True)
-    ]

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs.cep.columns import ticks_of
+from jobs.cep.event_ids import PACKED, packed, texts
 from jobs.cep.kernel import candidates_of, dataset, find
 from jobs.cep.limits import DayLimit
 from jobs.cep.output import match_rows
@@ -84,7 +85,8 @@ class Matcher:
                 if group is None or group.name != name:
                     if group is not None:
                         yield from group.finish()
-                    group = _Group(self, name, statistics, self.own[name[0]][0])
+                    packs = "id" not in self.pattern.mentioned
+                    group = _Group(self, name, statistics, self.own[name[0]][0], packs=packs)
                 yield from group.add(batch.slice(begins, ends - begins).drop_columns([SLICE]))
         if group is not None:
             yield from group.finish()
@@ -103,6 +105,7 @@ class _Group:
         rows: how many.
         wait: match when there are so many.
         last: time of the last event.
+        packs: whether the events' ids are kept packed (``jobs.cep.event_ids``).
     """
 
     matcher: Matcher
@@ -113,6 +116,7 @@ class _Group:
     rows: int = 0
     wait: int = 0
     last: int | None = None
+    packs: bool = True
 
     def add(self, events: pa.RecordBatch) -> Iterator[pa.Table]:
         """Take further events; give the matches that are found meanwhile."""
@@ -123,7 +127,7 @@ class _Group:
                 hint="Nothing was published; run the step again.",
             )
         self.last = int(ts[-1])
-        self.parts.append(events)
+        self.parts.append(self._light(events))
         self.rows += len(events)
         if self.rows >= max(self.wait, self.matcher.piece_rows):
             # Of the last time stamp more events may come.
@@ -131,6 +135,17 @@ class _Group:
             self._forget()
             # With more events in a window than in a piece, pieces grow, so that few of them read an event.
             self.wait = 2 * self.rows
+
+    def _light(self, events: pa.RecordBatch) -> pa.RecordBatch:
+        """The events as they are kept: with packed ids, if no condition reads them and all are like the lake's."""
+        if not self.packs:
+            return events
+        found = packed(events["event_id"])
+        if found.type != PACKED:
+            self.packs = False
+            self.parts = [_with_ids(part, texts(part["event_id"])) for part in self.parts]
+            return events
+        return _with_ids(events, found)
 
     def _forget(self) -> None:
         """Keep only what can be part of a later match, or reject one: candidates of some name in later pieces."""
@@ -159,7 +174,9 @@ class _Group:
         if not self.rows:
             self.done = end
             return
-        events = pa.Table.from_batches(self.parts)
+        # In one piece, since every block of matches takes rows from all over it.
+        events = pa.Table.from_batches(self.parts).combine_chunks()
+        self.parts = events.to_batches()
         pattern = self.matcher.pattern
         found = find(
             pattern, events, orders=self.matcher.orders, own=(self.done, end), statistics=self.statistics
@@ -167,6 +184,10 @@ class _Group:
         for matches in found:
             yield match_rows(pattern, events, matches, self.matcher.table)
         self.done = end
+
+
+def _with_ids(events: pa.RecordBatch, ids: pa.Array) -> pa.RecordBatch:
+    return events.set_column(events.schema.get_field_index("event_id"), "event_id", ids)
 
 
 def _segments(batch: pa.RecordBatch, key: str | None) -> Iterator[tuple[int, int, tuple[int, Any]]]:

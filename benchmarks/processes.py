@@ -1,0 +1,71 @@
+"""Peak memory of a Spark application on one machine, by kind of process: JVMs, Python workers, other Python."""
+
+from __future__ import annotations
+
+import threading
+from types import TracebackType
+
+import psutil
+
+KINDS = ("jvm", "worker", "python")
+_SECONDS = 0.25
+
+
+class PeakMemory:
+    """Within the context, watches this process (or another one) and all that it starts.
+
+    ``peak`` is, per kind, the largest resident memory that any one process had (the kernel's high-water mark), and
+    ``together`` the largest sum over the processes of a kind that was seen at a time; in MB. Memory that processes
+    share counts in each.
+    """
+
+    def __init__(self, root: int | None = None) -> None:
+        self._root = psutil.Process(root)
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self.peak = dict.fromkeys(KINDS, 0)
+        self.together = dict.fromkeys(KINDS, 0)
+
+    def __enter__(self) -> PeakMemory:
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._ended.set()
+        self._thread.join()
+        self._look()
+
+    def _watch(self) -> None:
+        while not self._ended.wait(_SECONDS):
+            self._look()
+
+    def _look(self) -> None:
+        now = dict.fromkeys(KINDS, 0)
+        for process in [self._root, *self._root.children(recursive=True)]:
+            try:
+                words = process.cmdline()
+                resident = process.memory_info().rss // 2**20
+                highest = _high_water_mb(process.pid)
+            except (psutil.Error, OSError):
+                continue  # it has ended in between
+            kind = _kind(words)
+            if kind is not None:
+                now[kind] += resident
+                self.peak[kind] = max(self.peak[kind], highest)
+        self.together = {kind: max(most, now[kind]) for kind, most in self.together.items()}
+
+
+def _kind(words: list[str]) -> str | None:
+    if not words:
+        return None
+    if words[0].rsplit("/", 1)[-1] == "java":
+        return "jvm"
+    if "pyspark.daemon" in words:
+        return "worker"  # workers are forks of the daemon and have its command line
+    return "python" if "python" in words[0].rsplit("/", 1)[-1] else None
+
+
+def _high_water_mb(pid: int | str) -> int:
+    with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as status:
+        line = next((line for line in status if line.startswith("VmHWM")), "VmHWM: 0 kB")
+    return int(line.split()[1]) // 1024
