@@ -1,9 +1,11 @@
 """Peak memory of a Python worker: ten million events of one slice, a hundred million matches (design §5).
 
-``python -m benchmarks.memory [--events N] [--per-event M] [--shape spread|window|middle]``. The worker's own code runs
-on the batches that Spark would send; matches are made into rows of the match table, counted and dropped, as Spark takes
-them away. Shapes: ``spread``, every window holds little; ``window``, all events lie in one window, but only the first
-few must be remembered; ``middle``, all lie in one window and none may be forgotten until the last one has come.
+``python -m benchmarks.memory [--events N] [--per-event M] [--shape spread|window|middle] [--spark]``. The worker's own
+code runs on the batches that Spark would send; matches are made into rows of the match table, counted and dropped, as
+Spark takes them away. With ``--spark`` the events come from Parquet files and go through a session on one core, which
+counts the rows; the worker's peak is judged, those of the JVM and of the driver are shown. Shapes: ``spread``, every
+window holds little; ``window``, all events lie in one window, but only the first few must be remembered; ``middle``,
+all lie in one window and none may be forgotten until the last one has come.
 The high-water mark of the process (``VmHWM``) is compared with 1 GB; the exit code is 1 if it is above.
 """
 
@@ -11,16 +13,25 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
+from benchmarks.processes import PeakMemory
 from jobs.cep import Pattern, compile_pattern
-from jobs.cep.slices import Slice
+from jobs.cep.slices import Slice, runs, whole
 from jobs.cep.worker import REPORT, SLICE, Matcher
+from jobs.days import Days
+from jobs.paths import Home
 from schemas.matches import matches_table
 from schemas.table import TIMESTAMP
 
@@ -29,6 +40,8 @@ LIMIT_MB = 1_024
 BATCH = 50_000
 COLUMNS = {"type": pa.string(), "k": pa.string(), "ts": TIMESTAMP, "x": pa.float64()}
 _STEP_US = 1_000
+#: Batches of a Parquet file.
+_BATCHES = 20
 
 
 def high_water_mb() -> float:
@@ -89,14 +102,58 @@ def measure(shape: str, events: int, per_event: int) -> dict[str, object]:
     }
 
 
+def measure_in_spark(shape: str, events: int, per_event: int, folder: Path) -> dict[str, object]:
+    """The same by a session's worker: one slice, one task."""
+    from pyspark.sql import functions as F
+
+    from jobs.cep.detect import detect_matches, report_of
+    from jobs.lake.session import spark_session, stop_session
+
+    pattern = pattern_of(shape, per_event)
+    for number, batch in enumerate(batches(shape, events, per_event)):
+        if number % _BATCHES == 0:
+            file = pq.ParquetWriter(folder / f"{number}.parquet", batch.drop_columns([SLICE]).schema)
+        file.write_batch(batch.drop_columns([SLICE]))
+        if number % _BATCHES == _BATCHES - 1 or number * BATCH + len(batch) == events:
+            file.close()
+    home = replace(Home.from_env(), root=folder, lake=str(folder / "lake"))
+    layout = whole(runs(pattern, Days(date(1970, 1, 1), date(1970, 1, 2))))
+    try:
+        with PeakMemory() as memory:
+            spark = spark_session(home, "memory benchmark", long_running=True)
+            frame = spark.read.parquet(f"{folder}/*.parquet")
+            started = time.monotonic()
+            found = detect_matches(frame, pattern, matches_table(pattern.shape(key="k")), layout)
+            matches, reports = found.agg(F.count("match_id"), F.collect_list(report_of(found))).collect()[0]
+            seconds = time.monotonic() - started
+    finally:
+        stop_session()
+    return {
+        "shape": shape,
+        "events": events,
+        "matches": matches,
+        "report": json.loads(reports[0]),
+        "seconds": round(seconds, 1),
+        "jvm_mb": memory.peak["jvm"],
+        "driver_mb": memory.peak["python"],
+        "peak_mb": memory.peak["worker"],
+    }
+
+
 def main() -> int:
     """Measure one shape and print it as JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--events", type=int, default=10_000_000)
     parser.add_argument("--per-event", type=int, default=10, help="matches for each event, about")
     parser.add_argument("--shape", choices=("spread", "window", "middle"), default="spread")
+    parser.add_argument("--spark", action="store_true", help="through a session")
     args = parser.parse_args()
-    found = measure(args.shape, args.events, args.per_event)
+    if args.spark:
+        os.environ["SPARK_MASTER"] = "local[1]"
+        with tempfile.TemporaryDirectory(prefix="chainlake-memory-") as folder:
+            found = measure_in_spark(args.shape, args.events, args.per_event, Path(folder))
+    else:
+        found = measure(args.shape, args.events, args.per_event)
     print(json.dumps(found))
     return 1 if found["peak_mb"] > LIMIT_MB or "error" in found["report"] else 0  # type: ignore[operator]
 

@@ -134,11 +134,20 @@ def _numbers(pattern: Pattern, cut: Sequence[Slice]) -> Column:
     """Read ranges overlap by the window only, so a row is in few slices; bounds ascend with the number, so the slices
     of a row are one run of numbers, found by counting the bounds below it."""
     ticks = ticks_column(pattern)
-    starts = F.array(*[F.lit(s.read[0]) for s in cut])
-    ends = F.array(*[F.lit(s.read[1]) for s in cut])
-    first = F.size(F.filter(ends, lambda end: end <= ticks)) + cut[0].number
-    last = F.size(F.filter(starts, lambda start: start <= ticks)) - 1 + cut[0].number
+    first = _at_or_below(ticks, [s.read[1] for s in cut], cut[0].number)
+    last = _at_or_below(ticks, [s.read[0] for s in cut], cut[0].number - 1)
     return F.when(first <= last, F.sequence(first, last)).otherwise(F.array().cast("array<int>"))
+
+
+def _at_or_below(ticks: Column, bounds: Sequence[int], add: int) -> Column:
+    """How many of the ascending bounds are not above ``ticks``, plus ``add``; by halving, in code that Spark compiles,
+    which it does not do for functions on arrays."""
+    if not bounds:
+        return F.lit(add)
+    middle = len(bounds) // 2
+    lower = _at_or_below(ticks, bounds[:middle], add)
+    upper = _at_or_below(ticks, bounds[middle + 1 :], add + middle + 1)
+    return F.when(ticks < F.lit(bounds[middle]), lower).otherwise(upper)
 
 
 def _place_of(pattern: Pattern, layout: Layout) -> Column:

@@ -127,7 +127,8 @@ class _Group:
                 hint="Nothing was published; run the step again.",
             )
         self.last = int(ts[-1])
-        self.parts.append(self._light(events))
+        kept = self._light(events)
+        self.parts.append(kept)
         self.rows += len(events)
         if self.rows >= max(self.wait, self.matcher.piece_rows):
             # Of the last time stamp more events may come.
