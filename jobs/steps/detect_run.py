@@ -154,7 +154,7 @@ def _run_pattern(
 
     with logged("audit") as row:
         row.rows_in = sum(per_day.values())
-        small = SMALL_ROWS if staged.rows is not None else 0
+        small = SMALL_ROWS if sum(per_day.values()) <= SMALL_ROWS else 0
         outcome = audit_matches(audit, pattern, staged.frame, days, events, small=small)
         broken = {day: reason for day, reason in outcome.items() if reason is not None}
         if broken:

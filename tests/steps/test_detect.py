@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+import jobs.lake.rows as lake_rows
 import jobs.steps.detect_run as detect_run
 import jobs.steps.order_choice as order_choice
+import jobs.steps.staged as staged
 from jobs.cep import compile_pattern, find
 from jobs.cep.history import add_histories
 from jobs.cep.library import as_dicts
@@ -53,9 +55,21 @@ def statuses(home: Home, pattern: str) -> dict[date, str]:
     return {row["day"]: row["status"] for row in ops.current(home, "intervals", definition=f"pattern/{pattern}")}
 
 
-@pytest.mark.parametrize("name", ["shakeout", "three_pushes", "fall_not_recovered"])
-def test_published_matches_are_those_of_plain_loops(stock_home: Home, add_pattern: Add, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "large"),
+    [("shakeout", False), ("three_pushes", False), ("fall_not_recovered", False), ("three_pushes", True)],
+)
+def test_published_matches_are_those_of_plain_loops(
+    stock_home: Home, add_pattern: Add, monkeypatch: pytest.MonkeyPatch, name: str, large: bool
+) -> None:
+    """On the ways of small inputs and outputs, and on those of large ones."""
     add_pattern(name, name)
+    if large:
+        for module, limit in [
+            (detect_run, "KEPT_ROWS"), (detect_run, "SMALL_ROWS"), (lake_rows, "SMALL_ROWS"), (staged, "SMALL_ROWS"),
+            (order_choice, "WHOLE"),
+        ]:  # fmt: skip
+            monkeypatch.setattr(module, limit, 0)
     result = detect(stock_home, "stock", DAY, run_id="r1")
     loops = PATTERNS[name][1](by_key(shipped("stock"), "stock"))
     wanted = {
