@@ -177,11 +177,13 @@ def test_a_failed_audit_publishes_nothing_and_is_shown(
     add_pattern("pair", pair())
     honest = detect_run.audit_matches
 
-    def planted(audit: Any, pattern: Any, staged: Any, days: Any, events: Any) -> dict[date, str | None]:
+    def planted(
+        audit: Any, pattern: Any, staged: Any, days: Any, events: Any, **more: Any
+    ) -> dict[date, str | None]:
         from pyspark.sql import functions as F
 
         late = staged.withColumn("end_ts", F.expr("end_ts + INTERVAL 1 HOUR"))
-        return honest(audit, pattern, late, days, events)
+        return honest(audit, pattern, late, days, events, **more)
 
     monkeypatch.setattr(detect_run, "audit_matches", planted)
     with pytest.raises(AuditFailed, match="2013-10-07"):
