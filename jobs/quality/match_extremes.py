@@ -90,7 +90,7 @@ def _some_twice(staged: DataFrame) -> bool:
     from pyspark.sql import functions as F
 
     counted = staged.groupBy(F.xxhash64("match_id", "decision_ts")).count()
-    return bool(counted.where("count > 1").take(1))
+    return counted.where("count > 1").count() > 0
 
 
 def _some_unknown(rules: MatchRules, staged: DataFrame, events: DataFrame) -> bool:
@@ -101,4 +101,5 @@ def _some_unknown(rules: MatchRules, staged: DataFrame, events: DataFrame) -> bo
     ids = bound_ids(rules, staged).where("event_id IS NOT NULL")
     bound = ids.select(F.xxhash64("event_id").alias("hash")).distinct()
     known = events.select(F.xxhash64("event_id").alias("hash"))
-    return bool(bound.join(known, "hash", "left_anti").take(1))
+    # Counted, since to look for a first one goes partition by partition.
+    return bound.join(known, "hash", "left_anti").count() > 0
