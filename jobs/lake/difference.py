@@ -39,6 +39,8 @@ Bounds = tuple[str, int, int] | tuple[str, date, date]
 #: One output file up to so many rows, and a few of each partition up to a few times as many; above, Spark decides.
 _ROWS_PER_FILE = 1_000_000
 _FEW_FILES = 4
+#: Of a table that is not partitioned, one file per so many.
+_ROWS_PER_TASK = 250_000
 
 #: Delta takes a MERGE's transaction and mark from the session's settings, so one MERGE at a time.
 _merging = threading.Lock()
@@ -235,7 +237,7 @@ def _append(table: Table, path: str, frame: DataFrame, rows: int, app: str, turn
 def in_few_files(frame: DataFrame, table: Table, rows: int) -> DataFrame:
     """``frame``, which has ``rows`` rows of ``table``, in tasks that write files of a good size."""
     if rows <= _ROWS_PER_FILE:
-        return frame.coalesce(1)
+        return frame.coalesce(1 if table.partition_by else max(1, rows // _ROWS_PER_TASK))
     if rows <= _FEW_FILES * _ROWS_PER_FILE:
         # Moving the rows to tasks of their partition costs more than a few files do.
         return frame.coalesce(_FEW_FILES)

@@ -40,6 +40,7 @@ class Change:
         bounds: of the day column.
         rows: (owner, day) → rows staged; the owner is empty where the whole table is one writer's.
         ops: (owner, day, ``I``/``U``/``D``) → rows.
+        kept: whether the difference is the staged rows as they are, which Spark need not keep.
     """
 
     table: Table
@@ -48,6 +49,7 @@ class Change:
     bounds: Bounds
     rows: Counter[tuple[str, date]] = field(default_factory=Counter)
     ops: Counter[tuple[str, date, str]] = field(default_factory=Counter)
+    kept: bool = False
 
     def commit(self, spark: SparkSession, home: Home, *, purpose: str, force: bool) -> Applied:
         """Write it; see :func:`jobs.lake.difference.apply_difference`."""
@@ -60,6 +62,7 @@ class Change:
             base_version=self.base_version,
             bounds=self.bounds,
             force=force,
+            kept=self.kept,
         )
 
 
@@ -100,7 +103,8 @@ def staged_change(
         ops = Counter(zip(*_owned_days(diff, day_column, only), diff["_op"].to_pylist(), strict=True))
         rows = Counter(zip(*_owned_days(wanted, day_column, only), strict=True))
         return Change(table, base, diff, bounds, rows, ops)
-    return _by_spark(spark, home, table, staged, base, days, bounds, only, names)
+    nothing = published is not None and not len(published)
+    return _by_spark(spark, home, table, staged, base, days, bounds, only, names, nothing_published=nothing)
 
 
 def _published(
@@ -153,6 +157,8 @@ def _by_spark(
     bounds: Bounds,
     only: Owners | None,
     names: tuple[list[str], list[str]],
+    *,
+    nothing_published: bool,
 ) -> Change:
     from pyspark.sql import functions as F
 
@@ -168,10 +174,13 @@ def _by_spark(
     if isinstance(staged, pa.Table):
         staged = frame_of(spark, staged.cast(table.arrow()), table.arrow())
     wanted = mine(staged.select(*table.column_names))
-    diff = difference(mine(tables.read(spark, home, table.schema, table.name, base)), wanted, names[1], names[0])
-    diff = diff.persist()
     owner = F.lit("") if only is None else F.col(only[0])
     rows = Counter({(r[0], r[1]): r[2] for r in wanted.groupBy(owner, day).count().collect()})
+    if nothing_published:
+        added = Counter({(*of, "I"): count for of, count in rows.items()})
+        return Change(table, base, wanted.withColumn("_op", F.lit("I")), bounds, rows, added, kept=True)
+    diff = difference(mine(tables.read(spark, home, table.schema, table.name, base)), wanted, names[1], names[0])
+    diff = diff.persist()
     ops = Counter({(r[0], r[1], r[2]): r[3] for r in diff.groupBy(owner, day, "_op").count().collect()})
     return Change(table, base, diff, bounds, rows, ops)
 

@@ -91,8 +91,22 @@ def has_columns(rules: MatchRules, staged: DataFrame) -> bool:
     return {*FIXED_COLUMNS, *rules.names} <= set(staged.columns)
 
 
-def _measured(rules: MatchRules, staged: DataFrame) -> DataFrame:
-    """All measures but ``unknown_event``, the ``event_ids`` of a match, and of a name only how many events it binds."""
+def bound_ids(rules: MatchRules, staged: DataFrame) -> DataFrame:
+    """The column ``event_id``: every event of every match, null where one has no id."""
+    ids = (_values(name, kleene, "event_id") for name, kleene in rules.names.items())
+    return staged.selectExpr(f"explode(concat({', '.join(ids)})) AS event_id")
+
+
+def measured_rows(
+    rules: MatchRules, staged: DataFrame, *, copies: str = "count(*) OVER (PARTITION BY match_id, decision_ts)"
+) -> DataFrame:
+    """All measures but ``unknown_event``, the ``event_ids`` of a match, and of a name only how many events it binds.
+
+    Args:
+        rules: what is known of the pattern.
+        staged: rows in the form of the match table, with all its columns.
+        copies: Spark SQL for how many rows have the key of a row.
+    """
     staged = apart(staged)
     ids = {name: _values(bound_column(name), kleene, "event_id") for name, kleene in rules.names.items()}
     times = {name: _values(bound_column(name), kleene, "ts") for name, kleene in rules.names.items()}
@@ -136,7 +150,7 @@ def _measured(rules: MatchRules, staged: DataFrame) -> DataFrame:
         f"unix_micros(decision_ts) - ({decided}) AS decision_off_us",
         "size(filter(event_ids, id -> id IS NULL)) AS null_event_ids",
         "size(event_ids) - size(array_distinct(event_ids)) AS repeated_events",
-        "count(*) OVER (PARTITION BY match_id, decision_ts) AS copies",
+        f"{copies} AS copies",
     )
 
 
@@ -152,7 +166,7 @@ def measures(rules: MatchRules, staged: DataFrame, events: DataFrame) -> Iterato
     from pyspark.sql import functions as F
 
     # Cached, so that the numbers of the rows are the same wherever they are used.
-    measured = _measured(rules, staged).withColumn("_row", F.monotonically_increasing_id()).persist()
+    measured = measured_rows(rules, staged).withColumn("_row", F.monotonically_increasing_id()).persist()
     bound = measured.select("_row", F.explode("event_ids").alias("event_id")).where("event_id IS NOT NULL")
     unknown = bound.join(events.select("event_id"), "event_id", "left_anti")
     least = unknown.groupBy("_row").agg(F.min("event_id").alias("unknown_event"))
@@ -177,7 +191,7 @@ def small_measures(rules: MatchRules, staged: DataFrame, events: DataFrame, limi
         the frame, whose columns can all be null and whose times are UTC; ``None`` if there are more rows than that.
     """
     # In one partition neither the limit nor the count of copies needs a shuffle, each of which is a job of its own.
-    found = _measured(rules, staged.coalesce(1).limit(limit + 1)).toArrow()
+    found = measured_rows(rules, staged.coalesce(1).limit(limit + 1)).toArrow()
     if found.num_rows > limit:
         return None
     lists = found["event_ids"].combine_chunks()

@@ -1,7 +1,8 @@
 """Gate of ``matches.<pattern>``: what must be true of staged matches before they are published (design §7).
 
 Great Expectations runs on pandas where the staged output is small, the usual case, and else on Spark: with Spark each
-expectation or two is a job, and a job of a few dozen rows costs about as much as the whole suite does in pandas.
+expectation or two is a job, and a job of a few dozen rows costs about as much as the whole suite does in pandas. Of
+large outputs it first sees the extremes only, which decide whether everything passes (jobs.quality.match_extremes).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from jobs.lake.rows import SMALL_ROWS
 from jobs.quality.audit import Audit, AuditResult
 from jobs.quality.days import per_day, span
 from jobs.quality.frames import nullable
+from jobs.quality.match_extremes import extremes, tell_all
 from jobs.quality.match_measures import (
     MEASURES,
     MatchRules,
@@ -24,6 +26,7 @@ from jobs.quality.match_measures import (
     rules_of,
     small_measures,
 )
+from jobs.quality.templates import instantiate
 from schemas.matches import FIXED_COLUMNS
 
 if TYPE_CHECKING:
@@ -46,7 +49,7 @@ def audit_matches(
         staged: rows in the form of the pattern's match table; all should decide on ``days``.
         days: the UTC days that the run owns.
         events: events of the read range, at least ``event_id``.
-        small: up to so many rows the suite runs on the driver.
+        small: up to so many rows the suite runs on the driver; 0 if they are known to be many.
 
     Returns:
         day → ``None`` if it passed, else one line naming the broken expectation with an example row.
@@ -54,11 +57,16 @@ def audit_matches(
     rules = pattern if isinstance(pattern, MatchRules) else rules_of(pattern)
     if not has_columns(rules, staged):
         return judge(audit, rules, nullable(apart(staged).limit(0).toArrow()), days)  # the suite says what is missing
-    frame = small_measures(rules, staged, events, small)
+    frame = small_measures(rules, staged, events, small) if small else None
     if frame is not None:
         return judge(audit, rules, frame, days)
+    owned = sorted(days)
+    if tell_all(instantiate("matches", suite_params(rules, owned))):
+        frame = extremes(rules, staged, events)
+        if frame is not None and _run(audit, rules, frame, owned, None, False).success:
+            return dict.fromkeys(owned)
     with measures(rules, staged, events) as measured:
-        return judge(audit, rules, measured, days)
+        return judge(audit, rules, measured, owned)
 
 
 def suite_params(rules: MatchRules, days: Sequence[date]) -> dict[str, Any]:
@@ -77,11 +85,18 @@ def judge(
 ) -> dict[date, str | None]:
     """Run the suite on measured rows, of Spark or of pandas; arguments and result as in :func:`audit_matches`."""
     owned = sorted(days)
-    params = suite_params(rules, owned)
+    return per_day(owned, lambda day, details: _run(audit, rules, measured, owned, day, details), _UNDATED)
 
-    def run(day: date | None, details: bool) -> AuditResult:
-        rows = measured if day is None else measured[measured["decision_day"] == str(day)]
-        label = f"matches.{rules.pattern} of {day or span(owned)}"
-        return audit.run("matches", rows, params, label, key=KEY, details=details)
 
-    return per_day(owned, run, _UNDATED)
+def _run(
+    audit: Audit,
+    rules: MatchRules,
+    measured: DataFrame | pd.DataFrame,
+    owned: Sequence[date],
+    day: date | None,
+    details: bool,
+) -> AuditResult:
+    """The suite on the rows of one day, or of all days."""
+    rows = measured if day is None else measured[measured["decision_day"] == str(day)]
+    label = f"matches.{rules.pattern} of {day or span(owned)}"
+    return audit.run("matches", rows, suite_params(rules, owned), label, key=KEY, details=details)

@@ -18,6 +18,7 @@ from jobs.errors import AuditFailed, LimitExceeded
 from jobs.lake import ops, tables
 from jobs.lake.event_days import EventDays, Pinned
 from jobs.lake.publish import publish_matches
+from jobs.lake.rows import SMALL_ROWS
 from jobs.lake.runs import Phase, one_line, phase
 from jobs.lake.session import expect_rows, spark_session
 from jobs.lake.staleness import fingerprint
@@ -31,6 +32,9 @@ from jobs.steps.detect_history import with_histories
 from jobs.steps.order_choice import choose_plan, record_plan
 from jobs.steps.staged import read_staged
 from schemas.events import events_table
+
+#: Events up to which the scan is kept by Spark, in memory where they fit.
+KEPT_ROWS = 1_000_000
 
 
 def run_work(
@@ -81,7 +85,11 @@ def run_work(
 
 
 def _scan(spark: SparkSession, home: Home, source: Source, pinned: Pinned, work: Sequence[Work]) -> DataFrame:
-    """The columns and days that the patterns need, read once at the pinned version."""
+    """The columns and days that the patterns need, at the pinned version.
+
+    Few are read once and kept. To write many to Spark's cache takes longer than to read the columns that a query needs
+    from their files again.
+    """
     reads = [item.read_days for item in work]
     lo, hi = min(r.start for r in reads), max(r.end for r in reads)
     needed = {"event_id", "type", "ts", source.key}
@@ -95,7 +103,8 @@ def _scan(spark: SparkSession, home: Home, source: Source, pinned: Pinned, work:
         events = spark.createDataFrame([], spark_schema(events_table(source).arrow()))
     else:
         events = tables.read_days(spark, home, "events", source.name, list(Days(lo, hi)), pinned.version)
-    return events.select(*columns).persist()
+    events = events.select(*columns)
+    return events.persist() if pinned.event_days.events(Days(lo, hi)) <= KEPT_ROWS else events
 
 
 def _derived(source: Source, events: DataFrame, work: Sequence[Work]) -> DataFrame | None:
@@ -145,7 +154,8 @@ def _run_pattern(
 
     with logged("audit") as row:
         row.rows_in = sum(per_day.values())
-        outcome = audit_matches(audit, pattern, staged.frame, days, events)
+        small = SMALL_ROWS if sum(per_day.values()) <= SMALL_ROWS else 0
+        outcome = audit_matches(audit, pattern, staged.frame, days, events, small=small)
         broken = {day: reason for day, reason in outcome.items() if reason is not None}
         if broken:
             row.reason = "; ".join(f"{day}: {reason}" for day, reason in sorted(broken.items()))[:1000]

@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
+import jobs.quality.matches as matches_gate
 from jobs.paths import Home
 from jobs.quality import Audit, AuditResult, MatchRules, audit_matches
-from jobs.quality.match_measures import measures, small_measures
+from jobs.quality.match_extremes import extremes_of, tell_all
+from jobs.quality.match_measures import measured_rows, measures, small_measures
 from jobs.quality.matches import judge, suite_params
 from jobs.quality.templates import template_path
 from schemas.matches import MatchName, MatchShape, matches_table
@@ -203,6 +205,37 @@ def test_large_outputs_have_the_same_outcome(audit: Audit, spark: SparkSession, 
     few, many = (audit_matches(audit, RULES, staged, DAYS, events, small=limit) for limit in (3, 2))
     assert few == many
     assert many[DAYS[1]] is None and "unknown_event=e999" in str(many[DAYS[0]])
+
+
+def test_extremes_break_what_the_rows_break(audit: Audit, spark: SparkSession, broken: pd.DataFrame) -> None:
+    """All but what is known before they are taken: a match that is there twice, an event that nobody knows."""
+    measured = measured_rows(RULES, frame(spark, [*planted(), *GOOD[1:]])).selectExpr("*", "'e999' AS unknown_event")
+    params = suite_params(RULES, DAYS[:1])
+    frames = (extremes_of(measured), broken)
+    seen, all_rows = (audit.run("matches", rows, params, "x", details=False) for rows in frames)
+    assert [f.message for f in seen.failures] == [f.message for f in all_rows.failures]
+    assert len(seen.failures) > 10
+
+
+def test_good_rows_of_a_large_output_are_not_looked_at_one_by_one(
+    audit: Audit, spark: SparkSession, events: DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    staged = frame(spark, GOOD).persist()
+    plain = matches_gate.measures
+    monkeypatch.setattr(matches_gate, "measures", lambda *_: pytest.fail("all rows were measured"))
+    assert audit_matches(audit, RULES, staged, DAYS, events, small=0) == dict.fromkeys(DAYS)
+    asked: list[int] = []
+    monkeypatch.setattr(matches_gate, "measures", lambda *args: asked.append(1) or plain(*args))  # type: ignore[func-returns-value]
+    outcome = audit_matches(audit, RULES, staged, DAYS[:1], events, small=0)
+    assert asked == [1] and "a day that this run owns" in str(outcome)
+
+
+def test_a_suite_with_other_expectations_sees_all_rows() -> None:
+    suite = {"expectations": json.loads(template_path("matches").read_text())["expectations"]}
+    assert tell_all(suite)
+    for kind in ("expect_column_values_to_be_unique", "expect_column_values_to_be_in_set"):
+        more = {"type": kind, "kwargs": {"column": "copies"}}
+        assert not tell_all({"expectations": [*suite["expectations"], more]})
 
 
 @pytest.mark.parametrize("small", [10, 0])

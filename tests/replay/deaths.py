@@ -153,9 +153,9 @@ class Deaths:
             self.point(f"ops.{table}.after")
 
         def staged(audit: Callable[..., Any]) -> Callable[..., Any]:
-            def wrapped(*args: Any) -> Any:
+            def wrapped(*args: Any, **more: Any) -> Any:
                 self.point("staged")
-                return audit(*args)
+                return audit(*args, **more)
 
             return wrapped
 

@@ -95,7 +95,7 @@ def light() -> Iterator[None]:
         (detect_run, {
             **quiet, "_scan": _scan, "_derived": lambda *_: None, "choose_plan": lambda *_: MagicMock(),
             "lay_out": lambda base, *_: base, "detect_matches": _Matches, "read_staged": _read_staged,
-            "record_plan": lambda *_: None, "audit_matches": lambda a, p, f, days, e: dict.fromkeys(days),
+            "record_plan": lambda *_: None, "audit_matches": lambda a, p, f, days, e, **_: dict.fromkeys(days),
         }),
         (monitor_run, {
             **quiet, "audit_models": lambda *a: dict.fromkeys(a[4]),

@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+import jobs.lake.rows as lake_rows
 import jobs.steps.detect_run as detect_run
 import jobs.steps.order_choice as order_choice
+import jobs.steps.staged as staged
 from jobs.cep import compile_pattern, find
 from jobs.cep.history import add_histories
 from jobs.cep.library import as_dicts
@@ -53,9 +55,21 @@ def statuses(home: Home, pattern: str) -> dict[date, str]:
     return {row["day"]: row["status"] for row in ops.current(home, "intervals", definition=f"pattern/{pattern}")}
 
 
-@pytest.mark.parametrize("name", ["shakeout", "three_pushes", "fall_not_recovered"])
-def test_published_matches_are_those_of_plain_loops(stock_home: Home, add_pattern: Add, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "large"),
+    [("shakeout", False), ("three_pushes", False), ("fall_not_recovered", False), ("three_pushes", True)],
+)
+def test_published_matches_are_those_of_plain_loops(
+    stock_home: Home, add_pattern: Add, monkeypatch: pytest.MonkeyPatch, name: str, large: bool
+) -> None:
+    """On the ways of small inputs and outputs, and on those of large ones."""
     add_pattern(name, name)
+    if large:
+        for module, limit in [
+            (detect_run, "KEPT_ROWS"), (detect_run, "SMALL_ROWS"), (lake_rows, "SMALL_ROWS"), (staged, "SMALL_ROWS"),
+            (order_choice, "WHOLE"),
+        ]:  # fmt: skip
+            monkeypatch.setattr(module, limit, 0)
     result = detect(stock_home, "stock", DAY, run_id="r1")
     loops = PATTERNS[name][1](by_key(shipped("stock"), "stock"))
     wanted = {
@@ -163,11 +177,13 @@ def test_a_failed_audit_publishes_nothing_and_is_shown(
     add_pattern("pair", pair())
     honest = detect_run.audit_matches
 
-    def planted(audit: Any, pattern: Any, staged: Any, days: Any, events: Any) -> dict[date, str | None]:
+    def planted(
+        audit: Any, pattern: Any, staged: Any, days: Any, events: Any, **more: Any
+    ) -> dict[date, str | None]:
         from pyspark.sql import functions as F
 
         late = staged.withColumn("end_ts", F.expr("end_ts + INTERVAL 1 HOUR"))
-        return honest(audit, pattern, late, days, events)
+        return honest(audit, pattern, late, days, events, **more)
 
     monkeypatch.setattr(detect_run, "audit_matches", planted)
     with pytest.raises(AuditFailed, match="2013-10-07"):
