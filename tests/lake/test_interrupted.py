@@ -31,16 +31,16 @@ P = Definition("pattern/p", "s", "h", 1, "matches.p", 0, lambda day: (0, 1))
 def test_what_failed_later_hides_no_commit_on_its_way(home: Home, log: list[str], wanted: bool) -> None:
     for status in log:
         note(home, status)
-    assert _interrupted(home, P, [DAY]) is wanted
-    assert not _interrupted(home, P, [OTHER])
+    assert _interrupted(home, [P], [DAY]) is wanted
+    assert not _interrupted(home, [P], [OTHER])
 
 
 def test_a_day_done_in_another_table_ends_nothing_in_this_one(home: Home) -> None:
     note(home, "publishing")
     note(home, "publishing", "matches.p/v2")
     note(home, "done", "matches.p/v2")
-    assert _interrupted(home, P, [DAY])
-    assert not _interrupted(home, replace(P, table_name="matches.p/v2"), [DAY])
+    assert _interrupted(home, [P], [DAY])
+    assert not _interrupted(home, [replace(P, table_name="matches.p/v2")], [DAY])
 
 
 def note(home: Home, status: str, table: str = "matches.p") -> None:
