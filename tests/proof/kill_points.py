@@ -4,7 +4,7 @@ Each kill hits one process (a Spark driver's Python or its JVM, the task, the sc
 :mod:`tests.proof.points` names. Nothing is repaired by hand: Airflow retries, the launcher restarts the scheduler, and
 a killed launcher is started again. After each kill everything that worked for the attempt must be gone, and no day may
 be published by half; at the end the tables must be those of an undisturbed run by hand, and no process and no lock may
-be left. Exit code 0 if so, else 1. Takes less than ten minutes.
+be left. Exit code 0 if so, else 1. Takes ten to fifteen minutes.
 """
 
 from __future__ import annotations
