@@ -22,7 +22,7 @@ def test_any_history_ends_in_the_tables_of_one_clean_run(home: Home, tmp_path: P
     Simulation(seed, tmp_path / "seed", home.cache, light=True, actions=5).run()
 
 
-@pytest.mark.parametrize("seed", [2])
+@pytest.mark.parametrize("seed", [2, 3, 5, 7])
 def test_any_history_on_spark_ends_in_the_tables_of_one_clean_run(
     spark: SparkSession, home: Home, tmp_path: Path, seed: int
 ) -> None:
