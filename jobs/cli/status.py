@@ -183,17 +183,15 @@ def _print(judged: Sequence[Judged], states: Sequence[str], notes: Sequence[str]
 
 
 def _print_json(judged: Sequence[Judged], states: Sequence[str], notes: Sequence[str]) -> None:
-    """One object, a line per day, written definition by definition: there can be hundreds of thousands of days."""
+    """One object, a line per day, all made by one query: there can be hundreds of thousands of days."""
     import duckdb
 
-    texts = duckdb.connect(":memory:", config={"autoinstall_known_extensions": "false"})
+    parts = [item.table(np.flatnonzero(np.isin(item.state, states))) for item in judged]
+    with duckdb.connect(":memory:", config={"autoinstall_known_extensions": "false"}) as texts:
+        texts.register("status", pa.concat_tables([STATUS.empty_table(), *parts]))
+        # DuckDB keeps the order of the rows: by definition and day.
+        lines = texts.sql("SELECT to_json(status)::VARCHAR AS line FROM status").to_arrow_table()["line"].to_pylist()
     print('{"days": [', end="")
-    before = "\n"
-    for item in judged:
-        texts.register("status", item.table(np.flatnonzero(np.isin(item.state, states))))
-        found = texts.execute("SELECT string_agg(to_json(status)::VARCHAR, E',\\n' ORDER BY day) FROM status")
-        text = found.fetchall()[0][0]
-        if text:
-            print(before + text, end="")
-            before = ",\n"
+    if lines:
+        print("\n" + ",\n".join(lines), end="")
     print(f'\n], "notes": {json.dumps(list(notes))}}}')
