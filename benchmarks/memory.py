@@ -26,7 +26,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchmarks.processes import PeakMemory
+from benchmarks.processes import PeakMemory, high_water_mb
 from jobs.cep import Pattern, compile_pattern
 from jobs.cep.slices import Slice, runs, whole
 from jobs.cep.worker import REPORT, SLICE, Matcher
@@ -42,13 +42,6 @@ COLUMNS = {"type": pa.string(), "k": pa.string(), "ts": TIMESTAMP, "x": pa.float
 _STEP_US = 1_000
 #: Batches of a Parquet file.
 _BATCHES = 20
-
-
-def high_water_mb() -> float:
-    """The largest resident memory that this process ever had, in MB."""
-    with open("/proc/self/status", encoding="ascii") as status:
-        line = next(line for line in status if line.startswith("VmHWM"))
-    return int(line.split()[1]) / 1_024
 
 
 def pattern_of(shape: str, per_event: int) -> Pattern:
@@ -86,7 +79,7 @@ def measure(shape: str, events: int, per_event: int) -> dict[str, object]:
     one = Slice(0, own, pattern.read_range(*own))
     table = matches_table(pattern.shape(key="k")).arrow()
     matcher = Matcher(pattern, table, {one.number: one.own}, None)
-    before, started, matches, report = high_water_mb(), time.monotonic(), 0, ""
+    before, started, matches, report = high_water_mb("self"), time.monotonic(), 0, ""
     for batch in matcher.run(batches(shape, events, per_event)):
         notes = batch[REPORT.names[0]].drop_null().to_pylist()
         matches += len(batch) - len(notes)
@@ -98,7 +91,7 @@ def measure(shape: str, events: int, per_event: int) -> dict[str, object]:
         "report": json.loads(report),
         "seconds": round(time.monotonic() - started, 1),
         "start_mb": round(before),
-        "peak_mb": round(high_water_mb()),
+        "peak_mb": round(high_water_mb("self")),
     }
 
 

@@ -97,9 +97,7 @@ def step(home: Home, stream: Stream, run_id: str) -> dict[str, Any]:
     from jobs.steps.detect import detect
 
     found: dict[str, Any] = {}
-    found["seconds"] = timed(
-        lambda: found.update(detect(home, SOURCE, stream.span, run_id=run_id, repair_horizon=0))
-    )
+    found["seconds"] = timed(lambda: found.update(detect(home, SOURCE, stream.span, run_id=run_id, repair_horizon=0)))
     for row in ops.current(home, "runs", run_id=run_id):
         found[row["phase"]] = (row["ended"] - row["started"]).total_seconds()
     return found
@@ -180,25 +178,45 @@ def run(stream: Stream, work: Path, *, list_jobs: bool) -> dict[str, Any]:
     return found
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Print what was measured."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.pipeline", description=__doc__)
-    parser.add_argument("--events", type=int, default=10_000_000)
-    parser.add_argument("--share", type=float, default=0.01, help="of type C")
-    parser.add_argument("--jobs", action="store_true", help="list the Spark jobs of the step")
+def in_folder(
+    parser: argparse.ArgumentParser,
+    argv: list[str] | None,
+    measure: Callable[[argparse.Namespace, Path], dict[str, Any]],
+) -> dict[str, Any]:
+    """Measure in a folder that is removed afterwards; what was found is printed, and written where ``--json`` says.
+
+    Args:
+        parser: of the command; gets ``--work`` and ``--json``.
+        argv: its words; those of the process if None.
+        measure: from the arguments and the folder to what was found.
+    """
     parser.add_argument("--work", type=Path, help="an empty folder; default: a temporary one")
     parser.add_argument("--json", type=Path)
     args = parser.parse_args(argv)
-    work = args.work or Path(tempfile.mkdtemp(prefix="chainlake-pipeline-"))
-    os.environ["CHAINLAKE_HOME"] = str(work / "large")
+    work = args.work or Path(tempfile.mkdtemp(prefix="chainlake-benchmark-"))
     try:
-        found = run(stream_of(args.events, args.share), work, list_jobs=args.jobs)
+        found = measure(args, work)
     finally:
         shutil.rmtree(work, ignore_errors=True)
     for name, value in found.items():
         print(f"{name}: {json.dumps(value)}", flush=True)
     if args.json is not None:
         args.json.write_text(json.dumps(found, indent=1), encoding="utf-8")
+    return found
+
+
+def _measure(args: argparse.Namespace, work: Path) -> dict[str, Any]:
+    os.environ["CHAINLAKE_HOME"] = str(work / "large")
+    return run(stream_of(args.events, args.share), work, list_jobs=args.jobs)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Print what was measured."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.pipeline", description=__doc__)
+    parser.add_argument("--events", type=int, default=10_000_000)
+    parser.add_argument("--share", type=float, default=0.01, help="of type C")
+    parser.add_argument("--jobs", action="store_true", help="list the Spark jobs of the step")
+    found = in_folder(parser, argv, _measure)
     return int(bool(found["wrong_days"]))
 
 

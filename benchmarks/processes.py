@@ -45,7 +45,7 @@ class PeakMemory:
             try:
                 words = process.cmdline()
                 resident = process.memory_info().rss // 2**20
-                highest = _high_water_mb(process.pid)
+                highest = int(high_water_mb(process.pid))
             except (psutil.Error, OSError):
                 continue  # it has ended in between
             kind = _kind(words)
@@ -65,7 +65,8 @@ def _kind(words: list[str]) -> str | None:
     return "python" if "python" in words[0].rsplit("/", 1)[-1] else None
 
 
-def _high_water_mb(pid: int | str) -> int:
+def high_water_mb(pid: int | str) -> float:
+    """The largest resident memory that a process (``self``: this one) ever had, in MB."""
     with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as status:
         line = next((line for line in status if line.startswith("VmHWM")), "VmHWM: 0 kB")
-    return int(line.split()[1]) // 1024
+    return int(line.split()[1]) / 1_024

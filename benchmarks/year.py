@@ -12,18 +12,15 @@ failed.
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
 from benchmarks.made_lake import SOURCE, Stream, make_lake, size_mb
-from benchmarks.pipeline import NAME, PATTERN, wrong_days
+from benchmarks.pipeline import NAME, PATTERN, in_folder, wrong_days
 from benchmarks.processes import PeakMemory
 from jobs.lake import ops
 from jobs.paths import PROJECT, Home
@@ -78,18 +75,11 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--days", type=int, default=365)
     parser.add_argument("--share", type=float, default=0.01, help="of type C")
     parser.add_argument("--chunk", default="30d")
-    parser.add_argument("--work", type=Path, help="an empty folder; default: a temporary one")
-    parser.add_argument("--json", type=Path)
-    args = parser.parse_args(argv)
-    work = args.work or Path(tempfile.mkdtemp(prefix="chainlake-year-"))
-    try:
-        found = measure(Stream(args.days, -(-args.events // args.days), args.share), work, args.chunk)
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
-    for name, value in found.items():
-        print(f"{name}: {json.dumps(value)}", flush=True)
-    if args.json is not None:
-        args.json.write_text(json.dumps(found, indent=1), encoding="utf-8")
+    found = in_folder(
+        parser,
+        argv,
+        lambda args, work: measure(Stream(args.days, -(-args.events // args.days), args.share), work, args.chunk),
+    )
     return int(bool(found["wrong_days"]) or found["code"] != 0)
 
 

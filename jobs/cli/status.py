@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
@@ -84,7 +84,10 @@ def run(args: argparse.Namespace) -> int:
 def status_table(home: Home) -> pa.Table:
     """The view ``ops.status``: a row per definition and day, see :data:`jobs.lake.staleness.STATUS`."""
     judged, _ = judge_all(home)
-    parts = [one.table(np.arange(len(one.numbers))) for one in judged]
+    return _united(one.table(np.arange(len(one.numbers))) for one in judged)
+
+
+def _united(parts: Iterable[pa.Table]) -> pa.Table:
     return pa.concat_tables([STATUS.empty_table(), *parts])
 
 
@@ -186,9 +189,9 @@ def _print_json(judged: Sequence[Judged], states: Sequence[str], notes: Sequence
     """One object, a line per day, all made by one query: there can be hundreds of thousands of days."""
     import duckdb
 
-    parts = [item.table(np.flatnonzero(np.isin(item.state, states))) for item in judged]
+    parts = (item.table(np.flatnonzero(np.isin(item.state, states))) for item in judged)
     with duckdb.connect(":memory:", config={"autoinstall_known_extensions": "false"}) as texts:
-        texts.register("status", pa.concat_tables([STATUS.empty_table(), *parts]))
+        texts.register("status", _united(parts))
         # DuckDB keeps the order of the rows: by definition and day.
         lines = texts.sql("SELECT to_json(status)::VARCHAR AS line FROM status").to_arrow_table()["line"].to_pylist()
     print('{"days": [', end="")
