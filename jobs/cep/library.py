@@ -56,10 +56,18 @@ def match(
         InputError: the events are (no dicts of the form, two different events with one id, no ts, mixed values in one
             attribute, text that is no Unicode).
         LimitExceeded: a limit of the front matter was exceeded.
-        UsageError: the order does not fit.
+        UsageError: the order does not fit or is no sequence of names, or the parameters are no mapping of names.
     """
     if not isinstance(pattern_text, str):
         raise UsageError(f"the pattern is a text, not {type(pattern_text).__name__}")
+    if params is not None and not (isinstance(params, Mapping) and all(isinstance(name, str) for name in params)):
+        raise UsageError(
+            f"parameters are a mapping of names to values, not {type(params).__name__}",
+            key="params",
+            hint="E.g. {'limit': 5}.",
+        )
+    if order is not None and not (isinstance(order, Sequence) and all(isinstance(name, str) for name in order)):
+        raise UsageError("an order is a sequence of names", key="order", hint="List every positive name once, as text.")
     if isinstance(events, pa.Table):
         table, ids = from_table(events)
         columns = {field.name: field.type for field in table.schema if field.name != "event_id"}

@@ -24,13 +24,6 @@ from tests.cep.interpreted import no_compiler
 from tests.cep.test_cases import CASES
 from tests.run_cases import pattern_case
 
-#: One handed case per operator, compiled for real; all of them are interpreted.
-COMPILED_CASES = (
-    "and-same-type-distinct", "partial-two-sequences", "neg-middle-condition", "neg-own-event-not-counted",
-    "kleene-min-max", "kleene-then-negation",
-)  # fmt: skip
-
-
 @pytest.mark.parametrize("by_value", [False, True])
 def test_random_pairs_have_equal_matches_and_counts(by_value: bool) -> None:
     total = fuzz.Outcome()
@@ -51,8 +44,7 @@ def test_random_pairs_as_machine_code() -> None:
 def test_handed_case(case: dict) -> None:
     with no_compiler():
         assert pattern_case(case, engine="compiled", all_orders=True).differences == []
-    if case["name"] in COMPILED_CASES:
-        assert pattern_case(case, engine="compiled").differences == []
+    assert pattern_case(case, engine="compiled").differences == []
 
 
 # ---- edges

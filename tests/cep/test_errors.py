@@ -238,3 +238,9 @@ def test_events_that_cannot_be_used() -> None:
         list(match(text, events(id="2"), order=["a", "a"]))
     with pytest.raises(UsageError, match="the order names b, which is no positive name"):
         list(match(text, events(id="2"), order=["a", "b"]))
+    for order in (["a", 5], 5):
+        with pytest.raises(UsageError, match="a sequence of names"):
+            match(text, events(id="2"), order=order)
+    for params in ([1], "x", {1: 2}):
+        with pytest.raises(UsageError, match="a mapping of names to values, not"):
+            match(text, events(id="2"), params=params)
