@@ -1,4 +1,4 @@
-"""Small appends by delta-rs: milliseconds where Spark takes seconds to write a few thousand rows.
+"""Appends by delta-rs: small ones, where Spark takes seconds for a few thousand rows, and files that tasks wrote.
 
 The commit is made by this process, so it cannot land after its death, and it is tried for exactly one version: if
 somebody else has made that version, it fails. It carries the same transaction as Spark's commits do, so that a late
@@ -7,11 +7,18 @@ commit of a dead attempt that went through Spark is refused afterwards.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 import pyarrow as pa
 
 from jobs.errors import InfrastructureError
+from jobs.lake.data_files import DataFile
 from jobs.paths import Home
 from schemas.table import Table
+
+if TYPE_CHECKING:
+    from deltalake import CommitProperties
 
 #: Up to so many rows, an append is worth holding in the driver.
 SMALL_APPEND = 50_000
@@ -39,14 +46,10 @@ def append_arrow(home: Home, table: Table, rows: pa.Table, *, app: str, base_ver
         BrokenRule: nothing was written.
         InfrastructureError: another writer made that version.
     """
-    from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+    from deltalake import DeltaTable, write_deltalake
     from deltalake.exceptions import CommitFailedError, DeltaError
 
-    properties = CommitProperties(
-        custom_metadata={"userMetadata": mark},
-        app_transactions=[Transaction(app, base_version + 1)],
-        max_commit_retries=0,
-    )
+    properties = _properties(app, base_version, mark)
     kind = table.arrow()
     if any(rows[field.name].null_count for field in kind if not field.nullable):
         raise BrokenRule(f"a column of {table.path_name} that must not be null is")
@@ -54,11 +57,65 @@ def append_arrow(home: Home, table: Table, rows: pa.Table, *, app: str, base_ver
     try:
         write_deltalake(at, rows.select(kind.names).cast(kind), mode="append", commit_properties=properties)
     except CommitFailedError:
-        raise InfrastructureError(
-            f"another writer has changed {table.path_name} in between; nothing was written", hint="Run this again."
-        ) from None
+        raise _overtaken(table) from None
     except DeltaError as error:
         if "failed validation check" in str(error):
             raise BrokenRule(str(error)) from error
         raise
     return base_version + 1
+
+
+def append_files(
+    home: Home, table: Table, files: Sequence[DataFile], *, app: str, base_version: int, mark: str
+) -> int:
+    """Make files that lie under the table's folder part of it, as version ``base_version + 1``; none is a commit too.
+
+    Whoever wrote them has seen to it that no row breaks a rule of the table (``jobs.lake.data_files.DataFiles`` does).
+
+    Args:
+        home: the installation; its lake is on a file system.
+        table: the table, which must exist.
+        files: what to add.
+        app: purpose of the writer, recorded with the commit's turn.
+        base_version: the version that the rows were computed against.
+        mark: kept as the commit's user metadata.
+
+    Returns:
+        The version made.
+
+    Raises:
+        InfrastructureError: another writer made that version; the files are no part of the table.
+    """
+    from deltalake import DeltaTable
+    from deltalake.exceptions import CommitFailedError
+    from deltalake.transaction import AddAction
+
+    at = DeltaTable(home.table(table.schema, table.name), version=base_version)
+    adds = [AddAction(f.path, f.size, dict(f.partition), f.modified_ms, True, f.stats) for f in files]
+    try:
+        at.create_write_transaction(
+            list(adds),
+            "append",
+            at.schema(),
+            list(table.partition_by),
+            commit_properties=_properties(app, base_version, mark),
+        )
+    except CommitFailedError:
+        raise _overtaken(table) from None
+    return base_version + 1
+
+
+def _properties(app: str, base_version: int, mark: str) -> CommitProperties:
+    from deltalake import CommitProperties, Transaction
+
+    return CommitProperties(
+        custom_metadata={"userMetadata": mark},
+        app_transactions=[Transaction(app, base_version + 1)],
+        max_commit_retries=0,
+    )
+
+
+def _overtaken(table: Table) -> InfrastructureError:
+    return InfrastructureError(
+        f"another writer has changed {table.path_name} in between; nothing was written", hint="Run this again."
+    )

@@ -3,7 +3,8 @@
 A difference is the wanted rows plus a column ``_op``: ``I`` (insert), ``U`` (update), ``D`` (delete). It is computed
 by Spark, or, when both sides are small, by DuckDB on Arrow data in milliseconds; both give the same rows.
 
-Small appends, the usual case, are committed by delta-rs (``jobs.lake.append``), everything else by Spark.
+Small appends, the usual case, and files that tasks wrote (:func:`apply_files`) are committed by delta-rs
+(``jobs.lake.append``), everything else by Spark.
 
 Every commit carries ``txnAppId`` = its purpose and ``txnVersion`` = 1 + the version its difference was taken from,
 so that Delta refuses the late commit of a dead attempt. Delta *silently skips* such a commit when the turn is long
@@ -16,6 +17,7 @@ import re
 import threading
 import uuid
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Any
@@ -24,7 +26,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs.errors import AuditFailed, InfrastructureError
-from jobs.lake.append import SMALL_APPEND, BrokenRule, append_arrow
+from jobs.lake.append import SMALL_APPEND, BrokenRule, append_arrow, append_files
+from jobs.lake.data_files import DataFile
 from jobs.lake.tables import version
 from jobs.lake.types import frame_of
 from jobs.paths import Home
@@ -173,6 +176,29 @@ def apply_difference(
         if unpersist:
             frame.unpersist()
     return Applied(counts["I"], counts["U"], counts["D"], _landed(home, table, base_version, mark))
+
+
+def apply_files(
+    home: Home, table: Table, files: Sequence[DataFile], *, purpose: str, base_version: int, force: bool = False
+) -> Applied:
+    """Commit a difference of additions only that tasks have written as data files; the caller holds the lock.
+
+    Args:
+        home: the installation; its lake is on a file system.
+        table: the table to change.
+        files: from ``jobs.lake.data_files``; none of their rows is in the table, and none breaks a rule of it.
+        purpose, base_version, force: see :func:`apply_difference`.
+
+    Raises:
+        InfrastructureError: somebody else wrote to the table in between.
+    """
+    if version(home, table.schema, table.name) != base_version:
+        raise _overtaken(table)
+    if not files and not force:
+        return Applied(0, 0, 0, None)
+    mark = f"{purpose} {uuid.uuid4().hex}"
+    append_files(home, table, files, app=purpose, base_version=base_version, mark=mark)
+    return Applied(sum(file.rows for file in files), 0, 0, _landed(home, table, base_version, mark))
 
 
 def _all(conditions: list[Column]) -> Column:
