@@ -63,6 +63,11 @@ def literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
+def parquet_path(path: str) -> str:
+    """The path of one file as DuckDB's Parquet reader takes it, for which some characters are wildcards."""
+    return literal(re.sub(r"([\[*?])", r"[\1]", path))
+
+
 def duckdb_type(kind: pa.DataType) -> str:
     """The DuckDB type that holds values of an Arrow type of ``schemas/``.
 
@@ -110,14 +115,14 @@ def scan(con: duckdb.DuckDBPyConnection, uri: str) -> Scan:
 
 
 def _files(table: DeltaTable, uri: str) -> list[str]:
-    """Paths of the table's files, the oldest first; characters that DuckDB takes for wildcards are escaped."""
+    """Paths of the table's files, the oldest first."""
     from urllib.parse import unquote
 
     actions = table.get_add_actions(flatten=True)
     # Column by column: pa.table() would import pandas only to see whether this is one of its frames.
     times, paths = actions.column("modification_time").to_pylist(), actions.column("path").to_pylist()
     aged = [path for _, path in sorted(zip(times, paths, strict=True))]
-    return [re.sub(r"([\[*?])", r"[\1]", os.path.join(uri, unquote(path))) for path in aged]
+    return [os.path.join(uri, unquote(path)) for path in aged]
 
 
 def _parquet(con: duckdb.DuckDBPyConnection, files: list[str], schema: pa.Schema, partitions: list[str]) -> Scan:
@@ -126,12 +131,12 @@ def _parquet(con: duckdb.DuckDBPyConnection, files: list[str], schema: pa.Schema
         types = ", ".join(f"{literal(name)}: {duckdb_type(schema.field(name).type)}" for name in partitions)
         options = f"hive_partitioning = true, hive_types = {{{types}}}"
     # Columns are only ever added, so the oldest file tells whether all have them; to look at all takes long.
-    oldest = con.cursor().execute(f"DESCRIBE SELECT * FROM read_parquet({literal(files[0])}, {options})").fetchall()
+    listed = list(map(parquet_path, files))
+    oldest = con.cursor().execute(f"DESCRIBE SELECT * FROM read_parquet({listed[0]}, {options})").fetchall()
     if not set(schema.names) <= {name for name, *_ in oldest}:
         options += ", union_by_name = true"
-    listed = ", ".join(literal(path) for path in files)
     columns = ", ".join(quoted(name) for name in schema.names)
-    return Scan(f"SELECT {columns} FROM read_parquet([{listed}], {options})", schema)
+    return Scan(f"SELECT {columns} FROM read_parquet([{', '.join(listed)}], {options})", schema)
 
 
 def list_tables(home: Home, schema: str) -> list[str]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection
 from datetime import date
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 
@@ -75,6 +77,30 @@ def read_days(
     if rows.count_rows(filter=wanted) > FEW_ROWS:
         return read(spark, home, schema, name, version).where(F.col("event_date").isin(sorted(days)))
     return frame_of(spark, rows.to_table(filter=wanted))
+
+
+def day_files(home: Home, schema: str, name: str, days: Collection[date], version: int) -> list[str] | None:
+    """The Parquet files that hold the rows of whole days of a table that is partitioned by ``event_date``.
+
+    Args:
+        home: the installation.
+        schema: schema of the table, which must exist.
+        name: its name under the schema.
+        days: the UTC days.
+        version: at this version.
+
+    Returns:
+        their paths; ``None`` if they lie in an object store, or hold rows that the table does not.
+    """
+    from deltalake import DeltaTable
+
+    folder = home.table(schema, name)
+    table = DeltaTable(folder, version=version)
+    if "://" in folder or table.protocol().min_reader_version > 1:
+        return None
+    files = table.get_add_actions(flatten=True)
+    found = zip(files.column("partition.event_date").to_pylist(), files.column("path").to_pylist(), strict=True)
+    return [os.path.join(folder, unquote(path)) for day, path in found if day in days]
 
 
 def exists(home: Home, schema: str, name: str) -> bool:

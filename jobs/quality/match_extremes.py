@@ -7,13 +7,15 @@ themselves, which then says which and how many.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from jobs.quality.frames import nullable
-from jobs.quality.match_measures import MatchRules, bound_ids, measured_rows
+from jobs.quality.match_files import MatchFiles, aggregated, some_twice, some_unknown
+from jobs.quality.match_measures import bound_ids, measured_rows
+from jobs.quality.match_sql import MatchRules
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -58,25 +60,42 @@ def extremes(rules: MatchRules, staged: DataFrame, events: DataFrame) -> pd.Data
     return extremes_of(measured_rows(rules, staged, copies="1").selectExpr("*", "cast(null AS string) unknown_event"))
 
 
+def extremes_in_files(rules: MatchRules, columns: Sequence[str], files: MatchFiles) -> pd.DataFrame | None:
+    """What :func:`extremes` gives, from files, without Spark.
+
+    Args:
+        rules: what is known of the pattern.
+        columns: those of the match table.
+        files: where the rows and the events are.
+    """
+    if files.staged and (some_twice(files) or some_unknown(rules, files)):
+        return None
+    return three_rows(*aggregated(rules, columns, files))
+
+
 def extremes_of(measured: DataFrame) -> pd.DataFrame:
     """The three rows per day, of measured rows."""
     from pyspark.sql import functions as F
     from pyspark.sql.types import BooleanType, NumericType, TimestampType
 
     kinds = {f.name: f.dataType for f in measured.schema if f.name not in ("event_ids", _DAY)}
-    ordered = [name for name, kind in kinds.items() if isinstance(kind, NumericType | TimestampType | BooleanType)]
+    ordered = {name: isinstance(kind, NumericType | TimestampType | BooleanType) for name, kind in kinds.items()}
     aggregates = [F.count("*").alias("rows")]
-    for at, name in enumerate(kinds):
+    for at, (name, both) in enumerate(ordered.items()):
         column = F.col(f"`{name}`")
         aggregates.append(F.count(column).alias(f"n{at}"))
-        if name in ordered:
+        if both:
             aggregates += [F.min(column).alias(f"lo{at}"), F.max(column).alias(f"hi{at}")]
-    found = measured.groupBy(_DAY).agg(*aggregates).toArrow()
+    return three_rows(measured.groupBy(_DAY).agg(*aggregates).toArrow(), ordered)
+
+
+def three_rows(found: pa.Table, ordered: Mapping[str, bool]) -> pd.DataFrame:
+    """The three rows per day from what :func:`jobs.quality.match_files.aggregated` gives."""
     rows = found["rows"].to_pylist()
     columns: dict[str, pa.Array] = {_DAY: pa.concat_arrays(3 * [found[_DAY].combine_chunks()])}
-    for at, name in enumerate(kinds):
+    for at, (name, both) in enumerate(ordered.items()):
         counts = found[f"n{at}"].to_pylist()
-        if name in ordered:
+        if both:
             low, high = (found[f"{end}{at}"].combine_chunks() for end in ("lo", "hi"))
         else:
             low = high = pa.array(["present" if n else None for n in counts], pa.string())

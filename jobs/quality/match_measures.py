@@ -5,96 +5,30 @@ They are computed by Spark whatever engine tests them, so that both engines judg
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs.quality.frames import nullable
+from jobs.quality.match_sql import SPARK, MatchRules, bound_column, event_ids, measured
 from schemas.matches import FIXED_COLUMNS
 
 if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql import DataFrame
 
-#: What is added to a match.
-MEASURES = (
-    "decision_day", "span_us", "start_off_us", "end_off_us", "decision_off_us", "null_event_ids", "repeated_events",
-    "names_fit", "order_gap_us", "copies", "unknown_event",
-)  # fmt: skip
-
-
-@dataclass(frozen=True)
-class MatchRules:
-    """What the gate knows of a pattern.
-
-    Args:
-        pattern: its name.
-        window_us: W in microseconds.
-        waits: matches decide at ``min(ts) + W`` (an open-right negation), else at ``max(ts)``.
-        names: positive name → whether its column is an array (Kleene in any branch).
-        branches: per branch its positive names, and the pairs (earlier, later) of them that the pattern orders.
-    """
-
-    pattern: str
-    window_us: int
-    waits: bool
-    names: Mapping[str, bool]
-    branches: tuple[tuple[frozenset[str], frozenset[tuple[str, str]]], ...]
-
-
-def rules_of(pattern: Any) -> MatchRules:
-    """The rules of a compiled pattern (``jobs.cep.pattern.Pattern``)."""
-    branches = []
-    for branch in pattern.branches:
-        bound = frozenset(branch.positive)
-        order = frozenset((earlier, later) for later in bound for earlier in branch.before[later] & bound)
-        branches.append((bound, order))
-    return MatchRules(
-        pattern=pattern.name,
-        window_us=pattern.window_us,
-        waits=pattern.decision == "start+W",
-        names={name.name: name.kleene for name in pattern.names},
-        branches=tuple(branches),
-    )
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
-
-
-def _values(name: str, kleene: bool, field: str) -> str:
-    """Spark SQL: that field of all events bound to ``name``, an empty array if the name is unbound."""
-    column = f"{_quoted(name)}.{field}"
-    kind = "string" if field == "event_id" else "timestamp"
-    empty = f"cast(array() AS array<{kind}>)"
-    if kleene:
-        return f"coalesce({column}, {empty})"
-    return f"CASE WHEN {_quoted(name)} IS NULL THEN {empty} ELSE array({column}) END"
-
-
-def bound_column(name: str) -> str:
-    """What a column of a positive name is called beside the measures, one of which may be called like the name."""
-    return f"{name} bound"
-
-
 def apart(staged: DataFrame) -> DataFrame:
     """``staged`` with its columns named so that no measure can be called like one of them."""
     return staged.toDF(*(c if c in FIXED_COLUMNS else bound_column(c) for c in staged.columns))
 
 
-def has_columns(rules: MatchRules, staged: DataFrame) -> bool:
-    """Whether all columns are there that the measures need."""
-    return {*FIXED_COLUMNS, *rules.names} <= set(staged.columns)
-
-
 def bound_ids(rules: MatchRules, staged: DataFrame) -> DataFrame:
     """The column ``event_id``: every event of every match, null where one has no id."""
-    ids = (_values(name, kleene, "event_id") for name, kleene in rules.names.items())
-    return staged.selectExpr(f"explode(concat({', '.join(ids)})) AS event_id")
+    ids = SPARK.concat([event_ids(SPARK, SPARK.quoted(name), kleene) for name, kleene in rules.names.items()])
+    return staged.selectExpr(f"explode({ids}) AS event_id")
 
 
 def measured_rows(
@@ -108,49 +42,8 @@ def measured_rows(
         copies: Spark SQL for how many rows have the key of a row.
     """
     staged = apart(staged)
-    ids = {name: _values(bound_column(name), kleene, "event_id") for name, kleene in rules.names.items()}
-    times = {name: _values(bound_column(name), kleene, "ts") for name, kleene in rules.names.items()}
-    columns = {bound_column(name): name for name in rules.names}
-    fits, gaps = [], []
-    for bound, order in rules.branches:
-        fit = " AND ".join(f"size({ids[n]}) {'>' if n in bound else '='} 0" for n in rules.names)
-        fits.append(f"({fit})")
-        between = [
-            f"unix_micros(array_min({times[later]})) - unix_micros(array_max({times[earlier]}))"
-            for earlier, later in sorted(order)
-        ]
-        if between:
-            least = between[0] if len(between) == 1 else f"least({', '.join(between)})"
-            gaps.append(f"CASE WHEN {fit} THEN {least} END")
-        else:
-            gaps.append(f"CASE WHEN {fit} THEN {rules.window_us + 1} END")
-    gap = gaps[0] if len(gaps) == 1 else f"greatest({', '.join(gaps)})"
-    decided = f"unix_micros(start_ts) + {rules.window_us}" if rules.waits else "unix_micros(end_ts)"
-
-    def bound_count(column: str) -> str:
-        # Great Expectations would list every field of a struct as a column of its own.
-        return f"size({ids[columns[column]]}) AS {_quoted(column)}"
-
-    first = staged.selectExpr(
-        "*",
-        f"concat({', '.join(ids.values())}) AS event_ids",
-        f"concat({', '.join(times.values())}) AS event_times",
-        f"({' OR '.join(fits)}) AS names_fit",
-        f"{gap} AS order_gap_us",
-    )
-    return first.selectExpr(
-        *(bound_count(column) if column in columns else _quoted(column) for column in staged.columns),
-        "event_ids",
-        "names_fit",
-        "order_gap_us",
-        "cast(to_date(decision_ts) AS string) AS decision_day",
-        "unix_micros(end_ts) - unix_micros(start_ts) AS span_us",
-        "unix_micros(start_ts) - unix_micros(array_min(event_times)) AS start_off_us",
-        "unix_micros(end_ts) - unix_micros(array_max(event_times)) AS end_off_us",
-        f"unix_micros(decision_ts) - ({decided}) AS decision_off_us",
-        "size(filter(event_ids, id -> id IS NULL)) AS null_event_ids",
-        "size(event_ids) - size(array_distinct(event_ids)) AS repeated_events",
-        f"{copies} AS copies",
+    return staged.selectExpr(
+        *(f"{sql} AS {SPARK.quoted(name)}" for name, sql in measured(rules, staged.columns, SPARK, copies).items())
     )
 
 

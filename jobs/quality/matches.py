@@ -15,17 +15,10 @@ from jobs.lake.rows import SMALL_ROWS
 from jobs.quality.audit import Audit, AuditResult
 from jobs.quality.days import per_day, span
 from jobs.quality.frames import nullable
-from jobs.quality.match_extremes import extremes, tell_all
-from jobs.quality.match_measures import (
-    MEASURES,
-    MatchRules,
-    apart,
-    bound_column,
-    has_columns,
-    measures,
-    rules_of,
-    small_measures,
-)
+from jobs.quality.match_extremes import extremes, extremes_in_files, tell_all
+from jobs.quality.match_files import MatchFiles
+from jobs.quality.match_measures import apart, measures, small_measures
+from jobs.quality.match_sql import MEASURES, MatchRules, bound_column, has_columns, rules_of
 from jobs.quality.templates import instantiate
 from schemas.matches import FIXED_COLUMNS
 
@@ -39,7 +32,14 @@ _UNDATED = ("decision_day", "decision_ts")
 
 
 def audit_matches(
-    audit: Audit, pattern: Any, staged: DataFrame, days: Iterable[date], events: DataFrame, *, small: int = SMALL_ROWS
+    audit: Audit,
+    pattern: Any,
+    staged: DataFrame,
+    days: Iterable[date],
+    events: DataFrame,
+    *,
+    small: int = SMALL_ROWS,
+    files: MatchFiles | None = None,
 ) -> dict[date, str | None]:
     """Which days of staged matches may be published.
 
@@ -50,19 +50,20 @@ def audit_matches(
         days: the UTC days that the run owns.
         events: events of the read range, at least ``event_id``.
         small: up to so many rows the suite runs on the driver; 0 if they are known to be many.
+        files: the same rows as files at hand, from which the extremes of many are had without Spark.
 
     Returns:
         day → ``None`` if it passed, else one line naming the broken expectation with an example row.
     """
     rules = pattern if isinstance(pattern, MatchRules) else rules_of(pattern)
-    if not has_columns(rules, staged):
+    if not has_columns(rules, staged.columns):
         return judge(audit, rules, nullable(apart(staged).limit(0).toArrow()), days)  # the suite says what is missing
     frame = small_measures(rules, staged, events, small) if small else None
     if frame is not None:
         return judge(audit, rules, frame, days)
     owned = sorted(days)
     if tell_all(instantiate("matches", suite_params(rules, owned))):
-        frame = extremes(rules, staged, events)
+        frame = extremes_in_files(rules, staged.columns, files) if files else extremes(rules, staged, events)
         if frame is not None and _run(audit, rules, frame, owned, None, False).success:
             return dict.fromkeys(owned)
     with measures(rules, staged, events) as measured:

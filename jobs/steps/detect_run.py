@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from datetime import date
 from typing import Any
 
@@ -16,6 +16,7 @@ from jobs.cep.slices import lay_out, runs
 from jobs.days import Days
 from jobs.errors import AuditFailed, LimitExceeded
 from jobs.lake import ops, tables
+from jobs.lake.duck import connected, idle_cores
 from jobs.lake.event_days import EventDays, Pinned
 from jobs.lake.publish import publish_matches
 from jobs.lake.rows import SMALL_ROWS
@@ -24,13 +25,13 @@ from jobs.lake.session import expect_rows, spark_session
 from jobs.lake.staleness import fingerprint
 from jobs.lake.types import spark_schema
 from jobs.paths import Home
-from jobs.quality import Audit, audit_matches, warm_up
+from jobs.quality import Audit, MatchFiles, audit_matches, warm_up
 from jobs.sources import Source, Sources
 from jobs.steps.common import REPAIR_HORIZON, discard, record_failure, staging_folder
 from jobs.steps.detect import STEP, Work
 from jobs.steps.detect_history import with_histories
 from jobs.steps.order_choice import choose_plan, record_plan
-from jobs.steps.staged import read_staged
+from jobs.steps.staged import Staged, read_staged, write_staged
 from schemas.events import events_table
 
 #: Events up to which the scan is kept by Spark, in memory where they fit.
@@ -143,7 +144,7 @@ def _run_pattern(
         read = sum(rows.get(day, 0) for day in item.read_days)
         plan = choose_plan(events, pattern, source.key, base, read, ingested)
         layout = lay_out(base, plan.work, plan.counts, spark.sparkContext.defaultParallelism)
-        detect_matches(events, pattern, table, layout, plan.orders).write.parquet(path)
+        write_staged(detect_matches(events, pattern, table, layout, plan.orders), path)
         staged = read_staged(spark, path, table)
         per_day = staged.per_day
         row.rows_out = sum(per_day.values())
@@ -154,8 +155,10 @@ def _run_pattern(
 
     with logged("audit") as row:
         row.rows_in = sum(per_day.values())
-        small = SMALL_ROWS if sum(per_day.values()) <= SMALL_ROWS else 0
-        outcome = audit_matches(audit, pattern, staged.frame, days, events, small=small)
+        small = SMALL_ROWS if row.rows_in <= SMALL_ROWS else 0
+        with ExitStack() as stack:
+            files = None if small else stack.enter_context(_match_files(spark, home, source, pinned, item, staged))
+            outcome = audit_matches(audit, pattern, staged.frame, days, events, small=small, files=files)
         broken = {day: reason for day, reason in outcome.items() if reason is not None}
         if broken:
             row.reason = "; ".join(f"{day}: {reason}" for day, reason in sorted(broken.items()))[:1000]
@@ -185,6 +188,21 @@ def _run_pattern(
             hint=f"Nothing of these days was published; the staged rows are kept in {path}.",
         )
     discard(path)
+
+
+@contextmanager
+def _match_files(
+    spark: SparkSession, home: Home, source: Source, pinned: Pinned, item: Work, staged: Staged
+) -> Iterator[MatchFiles | None]:
+    """The staged matches and the events they may bind as files; ``None`` if this process cannot read them."""
+    version, found = pinned.version, None
+    if staged.paths and version is not None:
+        found = tables.day_files(home, "events", source.name, item.read_days, version)
+    if not staged.paths or found is None:
+        yield None
+        return
+    with connected(home, idle_cores(spark)) as con:
+        yield MatchFiles(con, staged.paths, found)
 
 
 def _rates(home: Home, source: Source, days: Days) -> list[dict[str, Any]]:

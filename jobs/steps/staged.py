@@ -1,26 +1,35 @@
-"""Staged matches: what the kernel wrote, its reports split off, counted per day.
+"""Staged matches: what the kernel found, its reports split off, counted per day.
 
-Small outputs, the usual case, are read back without Spark, which takes a second to look at a few dozen rows.
+The reports lie in files of their own, so that the others hold the rows of the match table and nothing else: they are
+read without Spark, which takes seconds even for few rows, and become files of the table as they are where nothing else
+is to be published. Only of lakes in object stores Spark reads them back.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs.cep.detect import count_reports, report_of
-from jobs.cep.worker import REPORT
+from jobs.days import US_PER_DAY, day_of_us
 from jobs.lake.rows import SMALL_ROWS
 from jobs.lake.types import spark_schema
 from schemas.table import Table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+#: The column that says what a row is, in the names of folders only; no name of a pattern can be like it.
+_KIND = "kind of row"
+_MATCH, _REPORT = "match", "report"
 
 
 @dataclass(frozen=True)
@@ -32,20 +41,43 @@ class Staged:
         rows: the same rows in memory, ``None`` if they are many.
         per_day: UTC day of the decision → matches.
         counts: evaluations, summed over all groups.
+        paths: the Parquet files that hold the rows and nothing else; ``None`` if this process cannot read them.
     """
 
     frame: DataFrame
     rows: pa.Table | None
     per_day: dict[date, int]
     counts: dict[str, int]
+    paths: Sequence[str] | None = None
+
+
+def write_staged(found: DataFrame, path: str) -> None:
+    """Write what :func:`jobs.cep.detect.detect_matches` gave to the folder ``path``, which must not exist."""
+    from pyspark.sql import functions as F
+
+    report = report_of(found)
+    kind = F.when(report.isNull(), _MATCH).otherwise(_REPORT).alias(_KIND)
+    # The text of a report takes the place of an id, so that its files have no column that the table lacks.
+    columns = [
+        F.coalesce(found["match_id"], report).alias("match_id") if name == "match_id" else found[f"`{name}`"]
+        for name in found.drop(report).columns
+    ]
+    conf, key = found.sparkSession.conf, "spark.sql.maxConcurrentOutputFileWriters"
+    before = str(conf.get(key))
+    # A file of each kind is open at a time; else Spark would sort all rows by their kind.
+    conf.set(key, "2")
+    try:
+        found.select(*columns, kind).write.partitionBy(_KIND).parquet(path)
+    finally:
+        conf.set(key, before)
 
 
 def read_staged(spark: SparkSession, path: str, table: Table) -> Staged:
-    """Read what :func:`jobs.cep.detect.detect_matches` gave and was written to ``path``.
+    """Read what :func:`write_staged` wrote.
 
     Args:
         spark: the session.
-        path: a Parquet folder.
+        path: the folder.
         table: the match table that the rows are for.
 
     Raises:
@@ -54,24 +86,40 @@ def read_staged(spark: SparkSession, path: str, table: Table) -> Staged:
     from pyspark.sql import functions as F
 
     plain = pa.schema([pa.field(field.name, field.type) for field in table.arrow()])
-    written = spark.read.schema(spark_schema(pa.unify_schemas([plain, REPORT]))).parquet(path)
-    report = report_of(written)
-    frame = written.where(report.isNull()).drop(report)
-    rows = None if "://" in path else _in_memory(path, pa.unify_schemas([plain, REPORT]))
-    if rows is None:
-        reports = [row[0] for row in written.where(report.isNotNull()).select(report).collect()]
-        counts = count_reports(reports)
+    written = spark.read.schema(spark_schema(plain.append(pa.field(_KIND, pa.string())))).parquet(path)
+    frame = written.where(F.col(f"`{_KIND}`") == _MATCH).drop(_KIND)
+    if "://" in path:
+        reports = written.where(F.col(f"`{_KIND}`") == _REPORT).select("match_id").collect()
+        counts = count_reports(row[0] for row in reports)
         found = frame.groupBy(F.to_date("decision_ts").alias("day")).count().collect()
         return Staged(frame, None, {row["day"]: int(row["count"]) for row in found}, counts)
-    name = REPORT.names[0]
-    counts = count_reports(pc.drop_null(rows[name]).to_pylist())
-    rows = rows.filter(pc.is_null(rows[name])).drop_columns([name])
-    days = pc.cast(rows["decision_ts"], pa.date32(), safe=False)
-    return Staged(frame, rows, dict(Counter(days.to_pylist())), counts)
+    counts = count_reports(_read(_files(path, _REPORT), plain)["match_id"].to_pylist())
+    paths = _files(path, _MATCH)
+    rows, per_day = _counted(paths, plain)
+    return Staged(frame, rows, per_day, counts, paths)
 
 
-def _in_memory(path: str, schema: pa.Schema) -> pa.Table | None:
+def _files(path: str, kind: str) -> list[str]:
+    return sorted(map(str, Path(path, f"{_KIND}={kind}").glob("*.parquet")))
+
+
+def _read(paths: Sequence[str], schema: pa.Schema) -> pa.Table:
     import pyarrow.dataset as ds
 
-    written = ds.dataset(path, format="parquet", schema=schema)
-    return None if written.count_rows() > SMALL_ROWS else written.to_table()
+    return ds.dataset(paths, format="parquet", schema=schema).to_table()
+
+
+def _counted(paths: Sequence[str], schema: pa.Schema) -> tuple[pa.Table | None, dict[date, int]]:
+    """The rows if they are few, and how many decide on each day."""
+    import pyarrow.dataset as ds
+
+    written = ds.dataset(paths, format="parquet", schema=schema)
+    rows = written.to_table() if written.count_rows() <= SMALL_ROWS else None
+    found: Counter[date] = Counter()
+    source = rows.to_batches() if rows is not None else written.to_batches(columns=["decision_ts"])
+    for batch in source:
+        decided = pc.cast(pc.drop_null(batch["decision_ts"]), pa.int64()).to_numpy()
+        days, counts = np.unique(decided // US_PER_DAY, return_counts=True)
+        for day, count in zip(days.tolist(), counts.tolist(), strict=True):
+            found[day_of_us(day * US_PER_DAY)] += count
+    return rows, dict(found)

@@ -8,7 +8,7 @@ import pytest
 from jobs.cep import compile_pattern
 from jobs.paths import PROJECT
 from jobs.quality import MatchRules
-from jobs.quality.match_measures import rules_of
+from jobs.quality.match_sql import rules_of
 
 COLUMNS = {"type": pa.string(), "key": pa.string(), "ts": pa.timestamp("us", tz="UTC"), "v": pa.float64()}
 MINUTE_US = 60_000_000

@@ -94,7 +94,8 @@ def light() -> Iterator[None]:
         (difference, {"_materialise": _materialise, "_append": _append, "_merge": _merge}),
         (detect_run, {
             **quiet, "_scan": _scan, "_derived": lambda *_: None, "choose_plan": lambda *_: MagicMock(),
-            "lay_out": lambda base, *_: base, "detect_matches": _Matches, "read_staged": _read_staged,
+            "lay_out": lambda base, *_: base, "detect_matches": _Matches,
+            "write_staged": _Matches.stage, "read_staged": _read_staged,
             "record_plan": lambda *_: None, "audit_matches": lambda a, p, f, days, e, **_: dict.fromkeys(days),
         }),
         (monitor_run, {
@@ -278,7 +279,7 @@ def _scan(spark: Any, home: Any, source: Source, pinned: Any, work: Any) -> Rows
 
 
 class _Matches:
-    """The matches that the slices own; ``write.parquet`` keeps them for :func:`_read_staged`."""
+    """The matches that the slices own; ``stage`` keeps them for :func:`_read_staged`."""
 
     staged: dict[str, pa.Table] = {}
 
@@ -291,9 +292,8 @@ class _Matches:
             for matches in find(pattern, read, own=piece.own):
                 parts.append(match_rows(pattern, read, matches, table.arrow()))
         self.rows = pa.concat_tables([part.cast(table.arrow()) for part in parts])
-        self.write = self
 
-    def parquet(self, path: str) -> None:
+    def stage(self, path: str) -> None:
         """Stage them."""
         self.staged[path] = self.rows
 
