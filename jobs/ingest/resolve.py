@@ -63,6 +63,25 @@ def raw_days(raw: DataFrame, loads: Iterable[str]) -> set[date]:
     return {row["event_date"] for row in rows}
 
 
+def file_order(files: Iterable[Effective]) -> list[Effective]:
+    """The files in the order of design §3: (file date, revision, name)."""
+    return sorted(files, key=lambda f: (f.file_date or date.min, f.revision, f.name))
+
+
+def corrects_keys(source: Source, files: Iterable[Effective]) -> bool:
+    """Whether some of ``files`` replace each other key by key."""
+    return "key" in source.replaces and bool(_competing(files))
+
+
+def beaten_loads(source: Source, files: Iterable[Effective]) -> set[str]:
+    """The loads of files that others replace as a whole: where ``corrects_keys`` does not hold."""
+    if not source.replaces:
+        return set()
+    competing = _competing(files)
+    best = {day: max(f.revision for f in several) for day, several in competing.items()}
+    return {f.load_id for day, several in competing.items() for f in several if f.revision < best[day]}
+
+
 def resolve(
     spark: SparkSession, source: Source, raw: Callable[[], DataFrame], delivered: DataFrame, files: list[Effective]
 ) -> DataFrame:
@@ -83,7 +102,7 @@ def resolve(
     from pyspark.sql import functions as F
     from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-    order = sorted(files, key=lambda f: (f.file_date or date.min, f.revision, f.name))
+    order = file_order(files)
     ranks = _frame(spark, {"load_id": [f.load_id for f in order], "_order": list(range(len(order)))})
     rows = delivered.join(F.broadcast(ranks), "load_id")
     rows = _mark_superseded(spark, source, raw, rows, order)
@@ -104,12 +123,22 @@ def _fates_of(source: Source) -> Callable[[Iterable[pa.RecordBatch]], Iterator[p
     def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         found = list(batches)
         if found:
-            yield from _decided(source, pa.Table.from_batches(found)).to_batches(max_chunksize=_BATCH_ROWS)
+            yield from decided(source, pa.Table.from_batches(found)).to_batches(max_chunksize=_BATCH_ROWS)
 
     return work
 
 
-def _decided(source: Source, table: pa.Table) -> pa.Table:
+def decided(source: Source, table: pa.Table) -> pa.Table:
+    """All rows of some places with their fates.
+
+    Args:
+        source: says how events are told apart.
+        table: the raw rows with ``_order``, the rank of their file, ``_c1`` and ``_c2``, the hashes of their content,
+            and ``_fate``, null where it is to be found.
+
+    Returns:
+        The rows in the order (file, line, entry), with ``_fate``, and ``seq`` and ``_copy``, null where no event is.
+    """
     table = table.sort_by([(name, "ascending") for name in ("_order", "line", "entry")])
     fate = np.array(table["_fate"].to_pylist(), dtype=object)
     alive = pc.is_null(table["_fate"]).to_numpy()
@@ -140,14 +169,10 @@ def _mark_superseded(
     """``_fate`` = superseded where a higher revision of the scope exists, else null."""
     from pyspark.sql import functions as F
 
-    nothing = F.lit(None).cast("string")
+    if not corrects_keys(source, order):
+        beaten = F.col("load_id").isin(sorted(beaten_loads(source, order)))
+        return rows.withColumn("_fate", F.when(beaten, SUPERSEDED).otherwise(F.lit(None).cast("string")))
     competing = _competing(order)
-    if not source.replaces or not competing:
-        return rows.withColumn("_fate", nothing)
-    if "key" not in source.replaces:
-        best = {day: max(f.revision for f in files) for day, files in competing.items()}
-        beaten = [f.load_id for day, files in competing.items() for f in files if f.revision < best[day]]
-        return rows.withColumn("_fate", F.when(F.col("load_id").isin(beaten), SUPERSEDED).otherwise(nothing))
     # Which keys a file holds is known from all its rows, on whatever day they lie, and from its path.
     members = [f for files in competing.values() for f in files]
     listed: dict[str, list[Any]] = {
@@ -176,7 +201,7 @@ def _mark_superseded(
     return rows.join(F.broadcast(beaten_rows), ["load_id", source.key], "left")
 
 
-def _competing(order: list[Effective]) -> dict[date, list[Effective]]:
+def _competing(order: Iterable[Effective]) -> dict[date, list[Effective]]:
     """Files by file date, where one date has several revisions."""
     by_date: dict[date, list[Effective]] = {}
     for file in order:
@@ -207,7 +232,7 @@ def summary(source: Source, resolved: DataFrame) -> tuple[list[dict[str, Any]], 
     found = (
         resolved.groupBy(F.col("event_date").alias("day"), "type", F.col(quoted(source.key)).alias("key"))
         .agg(
-            *(F.count(F.when(F.col("_fate") == fate, 1)).alias(name) for name, fate in _COUNTED),
+            *(F.count(F.when(F.col("_fate") == fate, 1)).alias(name) for name, fate in COUNTED),
             F.bit_xor(F.when(event, F.expr(first))).alias("h1"),
             F.bit_xor(F.when(event, F.expr(second))).alias("h2"),
             F.min(F.when(event, F.col("ts"))).alias("first_ts"),
@@ -219,8 +244,8 @@ def summary(source: Source, resolved: DataFrame) -> tuple[list[dict[str, Any]], 
     days: dict[date, dict[str, Any]] = {}
     hashes: dict[date, tuple[int, int]] = {}
     for row in found:
-        counts = days.setdefault(row["day"], {"day": row["day"], **{name: 0 for name, _ in _COUNTED}})
-        for name, _ in _COUNTED:
+        counts = days.setdefault(row["day"], {"day": row["day"], **{name: 0 for name, _ in COUNTED}})
+        for name, _ in COUNTED:
             counts[name] += row[name]
         h1, h2 = hashes.get(row["day"], (0, 0))
         hashes[row["day"]] = (h1 ^ (row["h1"] or 0), h2 ^ (row["h2"] or 0))
@@ -234,7 +259,8 @@ def summary(source: Source, resolved: DataFrame) -> tuple[list[dict[str, Any]], 
     return list(days.values()), rates
 
 
-_COUNTED = (("rows", EVENT), ("duplicates", DUPLICATE), ("conflicts", CONFLICT), ("superseded", SUPERSEDED))
+#: Name of a day's count, and the fate that it counts.
+COUNTED = (("rows", EVENT), ("duplicates", DUPLICATE), ("conflicts", CONFLICT), ("superseded", SUPERSEDED))
 
 
 def raw_counts(delivered: DataFrame, files: list[Effective]) -> dict[date, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -10,7 +10,8 @@ import pyarrow.parquet as pq
 
 from jobs.errors import InfrastructureError
 from jobs.lake import tables
-from jobs.lake.append import SMALL_APPEND, append_arrow
+from jobs.lake.append import SMALL_APPEND, append_arrow, append_files
+from jobs.lake.data_files import DataFile
 from jobs.lake.difference import (
     Applied,
     Bounds,
@@ -30,20 +31,33 @@ if TYPE_CHECKING:
 _SMALL = 50_000
 
 
-def append_raw(home: Home, table: Table, rows: DataFrame, count: int) -> None:
-    """Append ``rows`` to a raw table, under the lock of its source.
+def append_raw(home: Home, table: Table, rows: DataFrame, count: int, files: Sequence[DataFile] = ()) -> None:
+    """Append to a raw table, under the lock of its source.
+
+    Args:
+        home: the installation.
+        table: the raw table.
+        rows: rows to append.
+        count: how many they are; with 0, ``rows`` is not computed.
+        files: data files to append, which lie under the table's folder.
 
     Raises:
-        InfrastructureError: the commit did not become the table's next version.
+        InfrastructureError: a commit did not become the table's next version.
     """
     base = tables.version(home, table.schema, table.name) or 0
+    purpose = f"ingest-{table.name}"
+    if files:
+        append_files(home, table, files, app=purpose, base_version=base, mark="raw")
+        base += 1
+    if not count:
+        return
     if count <= SMALL_APPEND:
         small = rows.toArrow().cast(table.arrow())
-        append_arrow(home, table, small, app=f"ingest-{table.name}", base_version=base, mark="raw")
+        append_arrow(home, table, small, app=purpose, base_version=base, mark="raw")
         return
     writer = in_few_files(rows, table, count).write.format("delta").mode("append")
     # A late commit of an attempt that died has this turn or an earlier one, and Delta refuses it.
-    writer = writer.option("txnAppId", f"ingest-{table.name}").option("txnVersion", base + 1)
+    writer = writer.option("txnAppId", purpose).option("txnVersion", base + 1)
     writer.save(home.table(table.schema, table.name))
     if tables.version(home, table.schema, table.name) != base + 1:
         raise InfrastructureError(
@@ -79,7 +93,7 @@ def write_difference(
     if base is None:
         raise InfrastructureError(f"the table {table.path_name} is gone", hint="Run this again.")
     key, compare = list(table.key), table.non_volatile
-    held = _count(home, table, replaces)
+    held = rows_held(home, table, replaces)
     diff: DataFrame | pa.Table
     if max(count, held) <= _SMALL:
         schema = table.arrow()
@@ -109,7 +123,8 @@ def _as(rows: pa.Table | None, schema: pa.Schema, empty: pa.Table) -> pa.Table:
     return empty if rows is None else rows.cast(schema)
 
 
-def _count(home: Home, table: Table, where: list[list[tuple[str, str, Any]]]) -> int:
+def rows_held(home: Home, table: Table, where: list[list[tuple[str, str, Any]]]) -> int:
+    """How many rows of a table fulfil a condition in pyarrow's disjunctive normal form; no JVM."""
     from deltalake import DeltaTable
 
     delta = DeltaTable(home.table(table.schema, table.name))

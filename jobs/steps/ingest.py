@@ -7,21 +7,24 @@ the final rows of the days last. Killed anywhere, the retry does it all again an
 
 from __future__ import annotations
 
+import os
 import uuid
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from jobs.days import Days, day_start_us
+from jobs.days import Days
 from jobs.errors import AuditFailed, InfrastructureError
-from jobs.ingest import PARSER_VERSION, parsing, resolve
-from jobs.ingest.completeness import COUNTS, EMPTY, changing_rows, day_rows, passed_to
+from jobs.ingest import PARSER_VERSION, parsing, resolve, resolving
+from jobs.ingest.completeness import COUNTS, changing_rows, day_rows, passed_to
 from jobs.ingest.discovery import Landed, discover
 from jobs.ingest.parse import Counts, Task
 from jobs.ingest.plan import Plan, effective, make_plan
+from jobs.ingest.resolving import Resolved
 from jobs.ingest.writing import append_raw, write_difference
 from jobs.lake import ops, tables
+from jobs.lake.data_files import tasks_write
 from jobs.lake.faults import around
 from jobs.lake.locks import file_lock, jvm_lock
 from jobs.lake.runs import phase
@@ -153,16 +156,19 @@ class _Attempt:
             files = self._file_rows(loads, counts)
             current = {**self.plan.current, **{row["path"]: row for row in files}}
             touched = self._touched(counts)
-            resolved, counted, rates = self._resolve(list(current.values()), counts, touched, stack)
+            resolved = self._resolve(list(current.values()), counts, touched, stack)
             with around("ingest.changing"):
                 ops.append(home, "event_days", changing_rows(source, touched), self.run_id)
-            applied = self._write_events(resolved, touched, sum(row["rows"] for row in counted.values()))
+            with around("ingest.events"):
+                applied = resolving.write_events(
+                    self.spark, home, source, resolved, touched, force=bool(self.plan.changing)
+                )
             with around("ingest.quarantine"):
-                self._write_quarantine(parsed, counts, tasks, resolved, counted, current)
-                ops.append(home, "rates", self._rates(rates, touched), self.run_id)
+                self._write_quarantine(parsed, counts, tasks, resolved, current)
+                ops.append(home, "rates", self._rates(resolved.rates, touched), self.run_id)
             version = tables.version(home, "events", source.name)
             passed = passed_to(self.days, _runs(home, source))
-            day_list = day_rows(source, self.plan.days, counted, set(current), passed, self.now, version)
+            day_list = day_rows(source, self.plan.days, resolved.counted, set(current), passed, self.now, version)
             self._audit(files, day_list)
             with around("ingest.files"):
                 ops.append(home, "files", files, self.run_id)
@@ -201,15 +207,18 @@ class _Attempt:
         if not tasks:
             return None, {}
         with self._phase("parse") as report:
-            parsed = parsing.parse_all(self.spark, self.source, tasks)
+            table = raw_table(self.source)
+            # Tasks may run in another folder.
+            path = os.path.abspath(self.home.table(table.schema, table.name))
+            folder = path if tasks_write(self.home.lake) else None
+            parsed = parsing.parse_all(self.spark, self.source, tasks, folder)
             stack.callback(parsed.unpersist)
-            counts = parsing.counts_of(parsed)
+            counts, files = parsing.reports_of(parsed)
             report.rows_in = sum(c.rows_read for c in counts.values())
             report.rows_out = sum(c.rows_raw for c in counts.values())
             with around("ingest.raw"):
-                if report.rows_out:
-                    rows = parsing.raw_rows(self.source, parsed)
-                    append_raw(self.home, raw_table(self.source), rows, report.rows_out)
+                left = report.rows_out - sum(file.rows for file in files)
+                append_raw(self.home, table, parsing.raw_rows(self.source, parsed), left, files)
         return parsed, counts
 
     def _phase(self, name: str) -> Any:
@@ -248,15 +257,13 @@ class _Attempt:
             rows.append(row)
         return rows
 
-    def _raw(self) -> DataFrame:
-        return tables.read(self.spark, self.home, "raw", self.source.name)
-
     def _touched(self, counts: dict[str, Counts]) -> list[date]:
         """The days to resolve, in order (design §3, "Touched days")."""
         days = {_EPOCH + timedelta(days=number) for c in counts.values() for number in c.days}
         loads = self.plan.loads_touched()
         if loads:
-            days |= resolve.raw_days(self._raw(), loads)
+            raw = tables.read(self.spark, self.home, "raw", self.source.name)
+            days |= resolve.raw_days(raw, loads)
         days |= self.plan.changing
         if self.plan.redefined:
             days |= set(self.plan.days)
@@ -264,52 +271,26 @@ class _Attempt:
 
     def _resolve(
         self, files: list[dict[str, Any]], counts: dict[str, Counts], touched: list[date], stack: ExitStack
-    ) -> tuple[DataFrame, dict[date, dict[str, Any]], list[dict[str, Any]]]:
-        """The fate of every raw row of the touched days, each day's counts (0 without rows), and its rates."""
-        from pyspark import StorageLevel
-
+    ) -> Resolved:
+        """The fate of every raw row of the touched days."""
         from jobs.lake.session import expect_rows
 
         with self._phase("resolve") as report:
             held = [self.plan.days[day] for day in touched if day in self.plan.days]
             already = sum(int(row[name] or 0) for row in held for name in COUNTS)
             expect_rows(self.spark, already + sum(c.rows_raw for c in counts.values()))
-            rows = tables.read_days(self.spark, self.home, "raw", self.source.name, touched)
             contents = effective(self.source, files)
-            fates = resolve.resolve(self.spark, self.source, self._raw, rows, contents)
-            resolved = fates.persist(StorageLevel.MEMORY_AND_DISK)
-            stack.callback(resolved.unpersist)
-            delivered = resolve.raw_counts(rows, contents)
-            counted: dict[date, dict[str, Any]] = {day: {**EMPTY, "rows_raw": delivered.get(day, 0)} for day in touched}
-            found, rates = resolve.summary(self.source, resolved)
-            for row in found:
-                counted[row["day"]] |= row
-            report.rows_in = sum(delivered.values())
-            report.rows_out = sum(row["rows"] for row in counted.values())
-        return resolved, counted, rates
-
-    def _write_events(self, resolved: DataFrame, touched: list[date], rows: int) -> Any:
-        table = events_table(self.source)
-        with around("ingest.events"):
-            return write_difference(
-                self.spark,
-                self.home,
-                table,
-                replaces=[[("event_date", "in", touched or [_EPOCH])]],
-                current=lambda: tables.read_days(self.spark, self.home, table.schema, table.name, touched),
-                wanted=resolve.events_of(self.source, resolved),
-                count=rows,
-                bounds=_bounds(touched),
-                force=bool(self.plan.changing),
-            )
+            resolved = resolving.resolve_days(self.spark, self.home, self.source, contents, touched, stack)
+            report.rows_in = sum(row["rows_raw"] for row in resolved.counted.values())
+            report.rows_out = resolved.rows
+        return resolved
 
     def _write_quarantine(
         self,
         parsed: DataFrame | None,
         counts: dict[str, Counts],
         tasks: list[Task],
-        resolved: DataFrame,
-        counted: dict[date, dict[str, Any]],
+        resolved: Resolved,
         current: dict[str, dict[str, Any]],
     ) -> None:
         """Quarantine of the files taken, the files gone, and the touched days."""
@@ -317,12 +298,12 @@ class _Attempt:
 
         table = quarantine_table(self.source)
         kept = sorted({row["file_id"] for row in current.values()} - {task.file_id for task in tasks})
-        touched = sorted(counted)
+        touched = sorted(resolved.counted)
         stale = (F.col("stage") == "parse") & ~F.col("file_id").isin(kept)
         moved = (F.col("stage") == "resolve") & F.col("event_date").isin(touched)
-        conflicts = sum(row["conflicts"] for row in counted.values())
+        conflicts = sum(row["conflicts"] for row in resolved.counted.values())
         bad = sum(c.rows_quarantined + c.whole_file for c in counts.values())
-        wanted = parsing.conflict_rows(self.source, resolved)
+        wanted = parsing.conflict_rows(self.source, resolved.frame)
         if parsed is not None and bad:
             unreadable = parsing.quarantined_rows(self.source, parsed)
             wanted = wanted.unionByName(unreadable) if conflicts else unreadable
@@ -390,9 +371,3 @@ def _task(landed: Landed, load: str) -> Task:
 
 def _instant(us: int | None) -> datetime | None:
     return None if us is None else datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=us)
-
-
-def _bounds(touched: list[date]) -> tuple[str, int, int] | None:
-    if not touched:
-        return None
-    return "ts", day_start_us(touched[0]), day_start_us(touched[-1] + timedelta(days=1))

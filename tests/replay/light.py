@@ -28,6 +28,7 @@ from jobs.ingest import parsing, resolve
 from jobs.ingest.parse import BAD, COUNTS, ROW, Counts, parse_file, parsed_schema
 from jobs.ingest.resolve import CONFLICT, DUPLICATE, EVENT, SUPERSEDED
 from jobs.lake import difference, ops, publish, tables
+from jobs.lake.data_files import DataFile
 from jobs.lake.locks import file_lock
 from jobs.quality import audit as audits
 from jobs.sources import Source
@@ -82,7 +83,7 @@ def light() -> Iterator[None]:
         (functions, {"col": lambda *_: spared}),
         (tables, {"read": _read, "read_days": _read_days, "arrow": memory.arrow, "exists": memory.exists}),
         (parsing, {
-            "parse_all": _parse_all, "counts_of": _counts_of, "raw_rows": _raw_rows,
+            "parse_all": _parse_all, "reports_of": _reports_of, "raw_rows": _raw_rows,
             "quarantined_rows": _quarantined_rows, "conflict_rows": _conflict_rows,
         }),
         (resolve, {
@@ -124,7 +125,7 @@ def _read_days(spark: Any, home: Any, schema: str, name: str, days: Any, **optio
 # Ingest
 
 
-def _parse_all(spark: Any, source: Source, tasks: list[Any]) -> Rows:
+def _parse_all(spark: Any, source: Source, tasks: list[Any], folder: str | None) -> Rows:
     batches = [batch for task in tasks for batch in parse_file(source, task)]
     return Rows(pa.Table.from_batches(batches, schema=parsed_schema(source)))
 
@@ -133,9 +134,9 @@ def _of_kind(parsed: Rows, kind: int) -> pa.Table:
     return parsed.table.filter(pc.equal(parsed.table["_kind"], kind))
 
 
-def _counts_of(parsed: Rows) -> dict[str, Counts]:
+def _reports_of(parsed: Rows) -> tuple[dict[str, Counts], list[DataFile]]:
     found = [Counts(**json.loads(text)) for text in _of_kind(parsed, COUNTS)["_raw"].to_pylist()]
-    return {counts.load_id: counts for counts in found}
+    return {counts.load_id: counts for counts in found}, []
 
 
 def _raw_rows(source: Source, parsed: Rows) -> Rows:

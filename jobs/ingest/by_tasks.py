@@ -1,0 +1,233 @@
+"""Events of days that have none yet, resolved and written by tasks that read the raw files themselves (design §3).
+
+The rows are what ``jobs.ingest.resolve`` gives, and so are counts, checksums and rates; but no row goes through Spark,
+which only starts the tasks. Conflicting rows alone come back, for the quarantine.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from jobs.errors import AuditFailed
+from jobs.ingest.hashes import content_hashes, event_ids, row_hashes
+from jobs.ingest.resolve import (
+    CONFLICT,
+    COUNTED,
+    EVENT,
+    SUPERSEDED,
+    Effective,
+    beaten_loads,
+    checksum,
+    decided,
+    file_order,
+)
+from jobs.ingest.stretches import Stretch
+from jobs.lake.data_files import DataFile, DataFiles
+from jobs.lake.types import spark_schema
+from jobs.paths import Home
+from jobs.sources import Source
+from schemas.events import events_table
+from schemas.raw import raw_table
+from schemas.table import TIMESTAMP, Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+#: Column of the rows that tell what a task did, as JSON.
+_REPORT = "_report"
+
+
+@dataclass(frozen=True)
+class Written:
+    """What tasks made of some days.
+
+    Args:
+        frame: the conflicting rows, with the columns that ``jobs.ingest.parsing.conflict_rows`` needs.
+        days, rates: as ``jobs.ingest.resolve.summary`` gives them.
+        files: data files of the events table, not yet committed.
+    """
+
+    frame: DataFrame
+    days: list[dict[str, Any]]
+    rates: list[dict[str, Any]]
+    files: list[DataFile]
+
+
+def write_events(
+    spark: SparkSession, home: Home, source: Source, parts: list[Stretch], files: Sequence[Effective]
+) -> Written:
+    """Resolve ``parts`` and write their events as data files that are not committed; unpersist the frame after use.
+
+    Args:
+        spark: the session.
+        home: the installation; its lake is on a file system that all tasks see.
+        source: the source; its files do not replace each other per key.
+        parts: from ``jobs.ingest.stretches``.
+        files: the effective files.
+
+    Raises:
+        AuditFailed: an event breaks a rule of the events table.
+    """
+    from pyspark import StorageLevel
+    from pyspark.sql import functions as F
+
+    order = file_order(files)
+    beaten = beaten_loads(source, order)
+    # Tasks may run in another folder.
+    folder = os.path.abspath(home.table("events", source.name))
+    now = datetime.now(UTC)
+
+    def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield from resolve_part(source, parts[number], [f.load_id for f in order], beaten, folder, now)
+
+    numbers = spark.range(0, len(parts), 1, numPartitions=len(parts))
+    told = numbers.mapInArrow(work, spark_schema(told_schema(source))).persist(StorageLevel.MEMORY_AND_DISK)
+    reports = [json.loads(row[0]) for row in told.where(F.col(_REPORT).isNotNull()).select(_REPORT).collect()]
+    for report in reports:
+        if report["broken"]:
+            told.unpersist()
+            raise AuditFailed(report["broken"])
+    days, rates = _together(reports)
+    written = [DataFile.of(text) for report in reports for text in report["files"]]
+    return Written(told.where(F.col(_REPORT).isNull()).drop(_REPORT), days, rates, written)
+
+
+def told_schema(source: Source) -> pa.Schema:
+    """Columns of what a task gives: those of raw but ``load_id``, for conflicting rows, ``_fate``, and the report."""
+    raw = [pa.field(f.name, f.type) for f in raw_table(source).arrow() if f.name != "load_id"]
+    return pa.schema([*raw, pa.field("_fate", pa.string()), pa.field(_REPORT, pa.string())])
+
+
+def resolve_part(
+    source: Source, part: Stretch, loads: list[str], beaten: set[str], folder: str, now: datetime
+) -> Iterator[pa.RecordBatch]:
+    """One task: the fates of the rows of ``part``, their events in data files, the rest as rows.
+
+    Args:
+        source: the source.
+        part: which rows.
+        loads: loads of the effective files, in their order.
+        beaten: those of them that a higher revision has replaced.
+        folder: of the events table.
+        now: when the events are written.
+
+    Yields:
+        Batches of ``told_schema``; one row at the end is the report.
+    """
+    schema, table = told_schema(source), events_table(source)
+    rows = part.read(source, loads)
+    fates = _fates(source, rows, loads, beaten)
+    is_event = pc.equal(fates["_fate"], EVENT)
+    events = fates.filter(is_event).sort_by([("ts", "ascending")])
+    events = events.append_column("event_id", event_ids(source, events))
+    events = events.append_column("ingested_at", pa.array([now] * len(events), TIMESTAMP))
+    broken, files = "", []
+    try:
+        with DataFiles(folder, table) as out:
+            out.write(events)
+            files = [file.text() for file in out.close()]
+    except AuditFailed as error:
+        broken = error.what
+    conflicts = fates.filter(pc.equal(fates["_fate"], CONFLICT))
+    if len(conflicts):
+        conflicts = conflicts.append_column(_REPORT, pa.nulls(len(conflicts), pa.string()))
+        yield from conflicts.select(schema.names).cast(schema).to_batches()
+    report = {
+        "broken": broken,
+        "files": files,
+        "days": _days(table, fates, events),
+        "rates": _rates(source, events),
+    }
+    columns = {_REPORT: pa.array([json.dumps(report)], pa.string())}
+    yield pa.record_batch([columns.get(f.name, pa.nulls(1, f.type)) for f in schema], schema=schema)
+
+
+def _fates(source: Source, rows: pa.Table, loads: list[str], beaten: set[str]) -> pa.Table:
+    order = pc.index_in(rows["load_id"], value_set=pa.array(loads, pa.string())).cast(pa.int64())
+    lost = pc.is_in(rows["load_id"], value_set=pa.array(sorted(beaten), pa.string()))
+    first, second = content_hashes(source, rows)
+    columns = {
+        "_order": order,
+        "_fate": pc.if_else(lost, pa.scalar(SUPERSEDED), pa.scalar(None, pa.string())),
+        "_c1": pa.array(first),
+        "_c2": pa.array(second),
+    }
+    rows = rows.drop_columns(["load_id"])
+    for name, values in columns.items():
+        rows = rows.append_column(name, values)
+    return decided(source, rows)
+
+
+def _days(table: Table, fates: pa.Table, events: pa.Table) -> dict[str, dict[str, int]]:
+    """Per day rows of each fate, and the xor of the events' hashes."""
+    found: dict[str, dict[str, int]] = {}
+
+    def of(day: date) -> dict[str, int]:
+        names = [name for name, _ in COUNTED]
+        return found.setdefault(day.isoformat(), {"h1": 0, "h2": 0, **dict.fromkeys(names, 0)})
+
+    named = {fate: name for name, fate in COUNTED}
+    for row in fates.group_by(["event_date", "_fate"]).aggregate([([], "count_all")]).to_pylist():
+        of(row["event_date"])[named[row["_fate"]]] = row["count_all"]
+    first, second = row_hashes(table, events)
+    # Rows are in the order of time, so each day is one piece of them.
+    days, starts = np.unique(events["event_date"].cast(pa.int32()).to_numpy(), return_index=True)
+    if len(days):
+        pairs = (np.bitwise_xor.reduceat(hashes, starts).tolist() for hashes in (first, second))
+        for day, h1, h2 in zip(days.tolist(), *pairs, strict=True):
+            of(_EPOCH.date() + timedelta(days=day)).update(h1=h1, h2=h2)
+    return found
+
+
+def _rates(source: Source, events: pa.Table) -> list[list[Any]]:
+    """Day, type, key, events, first and last ts (µs) of each."""
+    keys = ["event_date", "type", source.key]
+    at = events.select(keys).append_column("ts", events["ts"].cast(pa.int64()))
+    found = at.group_by(keys).aggregate([([], "count_all"), ("ts", "min"), ("ts", "max")])
+    days = [day.isoformat() for day in found["event_date"].to_pylist()]
+    rest = (found[name].to_pylist() for name in ("type", source.key, "count_all", "ts_min", "ts_max"))
+    return [list(row) for row in zip(days, *rest, strict=True)]
+
+
+def _together(reports: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The reports of all tasks as one: a day, and a key's day, may be of several."""
+    days: dict[str, dict[str, int]] = {}
+    rates: dict[tuple[str, str, str], list[int]] = {}
+    for report in reports:
+        for day, counts in report["days"].items():
+            sums = days.setdefault(day, dict.fromkeys(counts, 0))
+            for name, value in counts.items():
+                sums[name] = sums[name] ^ value if name in ("h1", "h2") else sums[name] + value
+        for day, kind, key, events, first, last in report["rates"]:
+            known = rates.setdefault((day, kind, key), [0, first, last])
+            known[:] = [known[0] + events, min(known[1], first), max(known[2], last)]
+    listed: list[dict[str, Any]] = []
+    for day, sums in sorted(days.items()):
+        code = checksum(sums["rows"], sums.pop("h1"), sums.pop("h2"))
+        listed.append({"day": date.fromisoformat(day), **sums, "checksum": code})
+    times = [
+        {
+            "events": events,
+            "day": date.fromisoformat(day),
+            "type": kind,
+            "key": key,
+            "first_ts": _EPOCH + timedelta(microseconds=first),
+            "last_ts": _EPOCH + timedelta(microseconds=last),
+        }
+        for (day, kind, key), (events, first, last) in rates.items()
+    ]
+    return listed, times
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

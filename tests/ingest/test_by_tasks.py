@@ -1,0 +1,322 @@
+"""Tasks that write data files themselves: the tables are those of the way through Spark, killed or not."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from jobs.days import day_start_us
+from jobs.errors import AuditFailed
+from jobs.ingest import by_tasks, hashes, parsing, resolving
+from jobs.ingest import stretches as planning
+from jobs.ingest.by_tasks import resolve_part
+from jobs.ingest.parse import COUNTS, ROW, Task, parse_file
+from jobs.ingest.resolve import Effective, corrects_keys
+from jobs.ingest.stretches import stretches
+from jobs.lake import data_files, faults, ops, tables
+from jobs.lake.append import append_files
+from jobs.lake.data_files import DataFiles, tasks_write
+from jobs.lake.maintain import maintain_table
+from jobs.lake.same import same_tables
+from jobs.paths import Home
+from jobs.sources import Source, load_sources
+from schemas.raw import raw_table
+from tests.ingest.conftest import Lake
+
+DAYS = [date(2025, 1, 1), date(2025, 1, 2), date(2025, 1, 3)]
+
+
+@pytest.fixture
+def by_hand(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Every file is large; the list tells how many event files each commit has had."""
+    monkeypatch.setattr(parsing, "LARGE_FILE", 0)
+    monkeypatch.setattr(parsing, "ROWS_PER_DAY", 0)
+    monkeypatch.setattr(resolving, "FEW_ROWS", 0)
+    monkeypatch.setattr(planning, "_ROWS_PER_TASK", 90)
+    commits: list[int] = []
+    apply = resolving.apply_files
+
+    def spied(home: Home, table: Any, files: Any, **options: Any) -> Any:
+        commits.append(len(files))
+        return apply(home, table, files, **options)
+
+    monkeypatch.setattr(resolving, "apply_files", spied)
+    return commits
+
+
+def bars(seed: int, days: list[date], rows: int = 60) -> str:
+    """Bars with repetitions, conflicts and lines that are none."""
+    rng = random.Random(seed)
+    lines = ["ts,ticker,price,volume"]
+    for _ in range(rows):
+        time = f"{rng.choice(days)} {rng.randint(9, 11):02d}:00:0{rng.randint(0, 3)}.{rng.choice(['000001', '5'])}"
+        lines.append(f"{time},{rng.choice('ABÇ')},{rng.choice([1.5, 0, -1, ''])},{rng.choice([100, 9007199254740992])}")
+    return "\n".join(lines) + "\n"
+
+
+def ticks(seed: int) -> str:
+    rng = random.Random(seed)
+    rows = [f"{rng.choice([34200000, 34200001, 79200000])},{rng.randint(1, 3)},{rng.choice([5, ''])},00,{kind}\n"
+            for kind in rng.choices("TTQX", k=120)]  # fmt: skip
+    return "".join(rows)
+
+
+LANDED = {
+    "bars": {
+        "bars_20250101.csv": bars(1, DAYS[:1]),
+        "part_bars_20250101.csv": bars(2, DAYS[:2]),
+        "bars_20250102.csv": bars(3, DAYS[1:2]),
+        "bars_20250102_r2.csv": bars(4, DAYS[1:]),
+        "bars_20250103.csv": bars(5, DAYS, 200) + "dirt\n",
+        "copy/bars_20250103.csv": bars(5, DAYS, 200) + "dirt\n",
+    },
+    "ticks": {f"{part}20250101_spy_ticks.csv": ticks(seed) for part, seed in (("", 1), ("b_", 2), ("c_", 1))},
+}
+VOLATILE = {"load_id", "ingested_at", "written_at", "run_id", "seq"}
+
+
+def everything(home: Home, source: str) -> dict[str, list[str]]:
+    """All tables of a source, as texts in an order of their own."""
+    found = {}
+    for schema in ("raw", "events", "quarantine"):
+        found[schema] = tables.arrow(home, schema, source).to_pylist()
+    for name in ("event_days", "rates", "files"):
+        found[name] = ops.current(home, name, source=source)
+    kept = {"seq"} if source == "ticks" else set()
+    return {
+        name: sorted(str(sorted((k, str(v)) for k, v in row.items() if k not in VOLATILE - kept)) for row in rows)
+        for name, rows in found.items()
+    }
+
+
+@pytest.mark.parametrize("source", ["bars", "ticks"])
+def test_both_ways_give_equal_tables(spark, lake: Lake, monkeypatch, by_hand: list[int], source: str) -> None:
+    other = lake.other("through Spark")
+    for at in (lake, other):
+        for name, content in LANDED[source].items():
+            at.land(source, name, content)
+    lake.ingest(source, "2025-01-01", "2025-01-05")
+    # One commit, of the files of several tasks.
+    assert len(by_hand) == 1 and by_hand[0] > len(DAYS if source == "bars" else DAYS[:1])
+    with monkeypatch.context() as patch:
+        patch.setattr(parsing, "LARGE_FILE", 1_000)
+        patch.setattr(resolving, "FEW_ROWS", 10_000)
+        other.ingest(source, "2025-01-01", "2025-01-05")
+    assert len(by_hand) == 1
+    ours, sparks = everything(lake.home, source), everything(other.home, source)
+    for name, rows in sparks.items():
+        assert ours[name] == rows, name
+    fates = Counter()
+    for row in lake.days(source).values():
+        fates.update({name: row[name] for name in ("rows", "duplicates", "conflicts", "superseded")})
+    wanted = ("rows", "duplicates", "conflicts", "superseded") if source == "bars" else ("rows", "duplicates")
+    assert all(fates[name] for name in wanted) and sparks["quarantine"]
+    if source == "bars":
+        return
+    # Days that hold events already go through Spark, whoever wrote them.
+    for at in (lake, other):
+        at.land(source, "late_20250101_spy_ticks.csv", ticks(9))
+        at.ingest(source, "2025-01-01", "2025-01-05")
+    assert len(by_hand) == 1
+    assert everything(lake.home, source) == everything(other.home, source)
+    assert same_tables(lake.home, other.home) == []
+
+
+def test_killed_at_any_write_the_retry_comes_to_the_same_and_what_is_left_goes(
+    spark, lake: Lake, monkeypatch, by_hand: list[int]
+) -> None:
+    clean = lake.other("clean")
+    for at in (lake, clean):
+        at.land("bars", "bars_20250101.csv", LANDED["bars"]["bars_20250101.csv"])
+    clean.ingest("bars", "2025-01-01", "2025-01-02")
+
+    class Killed(BaseException):
+        pass
+
+    folders = {schema: Path(lake.home.table(schema, "bars")) for schema in ("raw", "events")}
+    for point in ("raw.before", "changing.before", "events.before", "events.after"):
+
+        def kill(here: str, wanted: str = f"ingest.{point}") -> None:
+            if here == wanted:
+                raise Killed(here)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(faults, "reached", kill)
+            with pytest.raises(Killed):
+                lake.ingest("bars", "2025-01-01", "2025-01-02")
+        held = tables.arrow(lake.home, "events", "bars")
+        assert bool(len(held)) == (point == "events.after")
+    assert lake.days("bars")[DAYS[0]]["status"] == "changing"
+    files = list(folders["events"].rglob("*.parquet"))
+    assert len(files) > 3 * by_hand[0] - 1
+    lake.ingest("bars", "2025-01-01", "2025-01-02")
+    # A commit of the attempt before has changed the version in any case; nothing differs, but the days were changing.
+    assert same_tables(lake.home, clean.home) == []
+    assert everything(lake.home, "bars")["events"] == everything(clean.home, "bars")["events"]
+    for schema, folder in folders.items():
+        maintain_table(lake.home, schema, "bars", keep=timedelta(0))
+        live = {Path(path) for path in _uris(lake.home, schema)}
+        assert set(folder.rglob("part-*.parquet")) == live
+    assert same_tables(lake.home, clean.home) == []
+
+
+def _uris(home: Home, schema: str) -> list[str]:
+    from urllib.parse import unquote
+
+    from deltalake import DeltaTable
+
+    return [unquote(uri) for uri in DeltaTable(home.table(schema, "bars")).file_uris()]
+
+
+def source_of(lake: Lake, name: str = "bars", **changes: str) -> Source:
+    path = lake.home.config / "sources" / f"{name}.yaml"
+    text = path.read_text()
+    for old, new in changes.items():
+        text = text.replace(f"{old}:", f"{old}: {new} #")
+    path.write_text(text)
+    return load_sources(lake.home)[name]
+
+
+def raw_rows(n: int, seed: int, load: str = "l") -> pa.Table:
+    rng = random.Random(seed)
+    rows = []
+    for line in range(n):
+        day = rng.choice(DAYS)
+        us = day_start_us(day) + rng.choice([0, 1, 86_399_999_999, rng.randrange(86_400_000_000)])
+        ts = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=us)
+        row = {"load_id": load, "line": line, "entry": 0, "file_id": "f", "type": "Bar", "ticker": rng.choice("ABC")}
+        rows.append({**row, "ts": ts, "price": 1.0, "volume": line, "event_date": day})
+    return pa.Table.from_pylist(rows)
+
+
+def put(home: Home, source: Source, rows: pa.Table) -> None:
+    table = raw_table(source)
+    tables.ensure_table(home, table)
+    with DataFiles(home.table("raw", source.name), table) as out:
+        out.write(rows)
+        files = out.close()
+    base = tables.version(home, "raw", source.name)
+    assert base is not None
+    append_files(home, table, files, app="t", base_version=base, mark="m")
+
+
+FILES = [Effective("l", DAYS[0], 0, "a", None), Effective("m", DAYS[0], 1, "b", None)]
+
+
+@pytest.mark.parametrize("column", ["ts", "ticker"])
+def test_stretches_hold_every_row_once(lake: Lake, monkeypatch: pytest.MonkeyPatch, column: str) -> None:
+    source = source_of(lake)
+    monkeypatch.setattr(data_files, "_ROWS_PER_GROUP", 20)
+    monkeypatch.setattr(planning, "_MOST", 1_000)
+    monkeypatch.setattr(planning, "_MOST_READ", 1_000)
+    for number, load in enumerate(("l", "m", "dead")):
+        rows = raw_rows(200, number, load)
+        put(lake.home, source, rows.sort_by([(column, "ascending")]))
+    whole = tables.arrow(lake.home, "raw", "bars", filters=[("load_id", "in", ["l", "m"])])
+    columns = set()
+    for size in (7, 70, 10_000):
+        for days in (DAYS, DAYS[1:], DAYS[::2]):
+            for sampled in (30, 10_000):
+                monkeypatch.setattr(planning, "_SAMPLED_ROWS", sampled)
+                monkeypatch.setattr(planning, "_ROWS_PER_TASK", size)
+                parts = stretches(lake.home, source, days, 0)
+                assert parts is not None
+                found = pa.concat_tables([part.read(source, ["l", "m"]) for part in parts])
+                expected = whole.filter(pc.is_in(whole["event_date"], pa.array(days)))
+                assert Counter(rows_of(found)) == Counter(rows_of(expected))
+                assert pc.all(pc.equal(found["event_date"], found["ts"].cast(pa.date32(), safe=False))).as_py()
+                assert size != 70 or sampled == 30 or len(parts) > len(days)
+                columns |= {part.column for part in parts}
+    assert columns >= {"", column}
+
+
+def rows_of(table: pa.Table) -> Any:
+    return zip(table["load_id"].to_pylist(), table["line"].to_pylist(), strict=True)
+
+
+def test_a_day_is_cut_by_what_lies_together_in_its_files(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(data_files, "_ROWS_PER_GROUP", 20)
+    monkeypatch.setattr(planning, "_ROWS_PER_TASK", 60)
+    rows = raw_rows(900, 1).filter(pc.equal(pc.field("event_date"), pa.scalar(DAYS[0])))
+    for column in ("ts", "ticker"):
+        home = lake.other(column).home
+        source = load_sources(home)["bars"]
+        put(home, source, rows.sort_by([(column, "ascending"), ("line", "ascending")]))
+        parts = stretches(home, source, DAYS[:1], 0)
+        assert parts is not None and len(parts) > 2
+        assert {part.column for part in parts} == {column}
+        # Most row groups are read by one of them.
+        assert planning._read_by(parts) < 2 * len(rows)
+    home = lake.other("in no order").home
+    put(home, load_sources(home)["bars"], rows)
+    monkeypatch.setattr(planning, "_MOST_READ", 2)
+    assert stretches(home, load_sources(home)["bars"], DAYS[:1], 0) is None
+
+
+def test_spark_does_what_tasks_cannot(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = source_of(lake)
+    rows = raw_rows(200, 1).filter(pc.equal(pc.field("event_date"), pa.scalar(DAYS[0])))
+    put(lake.home, source, rows)
+    assert stretches(lake.home, source, DAYS[:1], len(rows)) is None
+    assert stretches(lake.home, source, DAYS[:1], len(rows) - 1) is not None
+    # A quarter of the rows have one ts, and a third one key.
+    monkeypatch.setattr(planning, "_ROWS_PER_TASK", 3)
+    assert stretches(lake.home, source, DAYS[:1], 0) is None
+    monkeypatch.setattr(planning, "_MOST", 100)
+    assert stretches(lake.home, source, DAYS[:1], 0) is not None
+    keyed = source_of(lake, replaces="[file_date, key]")
+    assert corrects_keys(keyed, FILES) and not corrects_keys(keyed, FILES[:1]) and not corrects_keys(source, FILES)
+    assert not tasks_write("s3://bucket/lake") and tasks_write(lake.home.lake)
+
+
+def test_an_event_that_breaks_a_rule_stops_the_step(lake: Lake, monkeypatch: pytest.MonkeyPatch, spark) -> None:
+    source = source_of(lake)
+    put(lake.home, source, raw_rows(20, 1))
+    monkeypatch.setattr(by_tasks, "event_ids", lambda source, rows: pa.array(["short"] * len(rows)))
+    parts = stretches(lake.home, source, DAYS, 0)
+    assert parts is not None
+    folder, now = lake.home.table("events", "bars"), datetime.now(UTC)
+    told = list(resolve_part(source, parts[0], ["l"], set(), folder, now))
+    report = json.loads(told[-1]["_report"][0].as_py())
+    rule = "a row breaks a rule of events.bars: CHECK constraint event_id_is_hash .* - event_id : short"
+    assert not list(Path(folder).rglob("*.parquet")) and report["files"] == []
+    with pytest.raises(AuditFailed, match=rule):
+        raise AuditFailed(report["broken"])
+    batch = told[-1]
+    monkeypatch.setattr(by_tasks, "resolve_part", lambda *_: iter([batch]))
+    with pytest.raises(AuditFailed, match=rule):
+        by_tasks.write_events(spark, lake.home, source, parts, FILES)
+    assert hashes.event_ids is not by_tasks.event_ids
+
+
+def parsed(lake: Lake, source: Source, text: str, large: int, per_day: int) -> tuple[list[int], int]:
+    """Kinds of the rows that come back, and rows in data files."""
+    file = lake.land("bars", "bars_20250101.csv", text)
+    task = Task("bars_20250101.csv", str(file), None, "f", "l", {}, DAYS[0], "")
+    folder = lake.home.table("raw", "bars")
+    batches = list(parsing.large_to_files(source, parse_file(source, task), folder, large, per_day))
+    kinds = [kind for batch in batches for kind in batch["_kind"].to_pylist()]
+    names = [t for b in batches for k, t in zip(b["_kind"].to_pylist(), b["_raw"].to_pylist(), strict=True) if k == 3]
+    return kinds, sum(json.loads(name)["rows"] for name in names)
+
+
+def test_only_a_file_of_many_rows_a_day_is_written_by_its_task(lake: Lake) -> None:
+    source = source_of(lake)
+    text = bars(5, DAYS, 200)
+    kinds, written = parsed(lake, source, text, 10_000, 0)
+    good = kinds.count(ROW)
+    assert good > 100 and written == 0 and kinds.count(COUNTS) == 1
+    kinds, written = parsed(lake, source, text, 10, 0)
+    assert (kinds.count(ROW), written, kinds.count(COUNTS)) == (0, good, 1) and kinds.count(parsing.FILE) == len(DAYS)
+    # A little of every day would be many little files.
+    kinds, written = parsed(lake, source, text, 10, good)
+    assert (kinds.count(ROW), written) == (good, 0)
+    assert parsed(lake, source, "ts,ticker,price,volume\n", 10, 0)[0] == [COUNTS]
