@@ -103,9 +103,11 @@ def measure_in_spark(shape: str, events: int, per_event: int, folder: Path) -> d
     from jobs.lake.session import spark_session, stop_session
 
     pattern = pattern_of(shape, per_event)
+    written = folder / "events"
+    written.mkdir()
     for number, batch in enumerate(batches(shape, events, per_event)):
         if number % _BATCHES == 0:
-            file = pq.ParquetWriter(folder / f"{number}.parquet", batch.drop_columns([SLICE]).schema)
+            file = pq.ParquetWriter(written / f"{number}.parquet", batch.drop_columns([SLICE]).schema)
         file.write_batch(batch.drop_columns([SLICE]))
         if number % _BATCHES == _BATCHES - 1 or number * BATCH + len(batch) == events:
             file.close()
@@ -114,7 +116,7 @@ def measure_in_spark(shape: str, events: int, per_event: int, folder: Path) -> d
     try:
         with PeakMemory() as memory:
             spark = spark_session(home, "memory benchmark", long_running=True)
-            frame = spark.read.parquet(f"{folder}/*.parquet")
+            frame = spark.read.parquet(str(written))
             started = time.monotonic()
             found = detect_matches(frame, pattern, matches_table(pattern.shape(key="k")), layout)
             matches, reports = found.agg(F.count("match_id"), F.collect_list(report_of(found))).collect()[0]
