@@ -9,16 +9,17 @@ clean-up (``jobs.lake.maintain``).
 from __future__ import annotations
 
 import json
-import math
 import os
 import re
+import shutil
 import time
 import uuid
+from collections.abc import Collection, Iterable
 from dataclasses import asdict, dataclass
-from datetime import date, datetime, timedelta
+from datetime import date
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +27,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from jobs.errors import AuditFailed
+from jobs.lake.file_stats import bounds, null_counts
 from schemas.table import Check, Table
 
 if TYPE_CHECKING:
@@ -33,11 +35,10 @@ if TYPE_CHECKING:
 
 #: Rows that are gathered before they are written; also the rows of a row group.
 _ROWS_PER_GROUP = 250_000
+#: A file that lies somewhere already is worth being one of the table's if it has so many; fewer are put together.
+_ROWS_OF_A_FILE = 50_000
 #: Files that are open at a time; with more partitions, each gets a file per gathering.
 _MOST_OPEN = 64
-#: Characters of a text in a file's bounds, as Delta cuts them.
-_CHARACTERS = 32
-_LAST_CHARACTER = "\U0010ffff"
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,14 @@ class DataFile:
     def of(cls, text: str) -> DataFile:
         """From ``text()``."""
         return cls(**json.loads(text))
+
+
+def data_files_of(folder: str, table: Table, paths: Iterable[str]) -> list[DataFile]:
+    """Parquet files that hold rows of a table as data files of it, see :meth:`DataFiles.take`."""
+    with DataFiles(folder, table) as out:
+        for path in paths:
+            out.take(path)
+        return out.close()
 
 
 def tasks_write(lake: str) -> bool:
@@ -130,6 +139,33 @@ class DataFiles:
         if sum(len(one) for one in self._gathered) >= _ROWS_PER_GROUP:
             self._flush()
 
+    def take(self, path: str) -> None:
+        """Take the rows of a Parquet file; of a table without partitions, a large one becomes a data file as it is.
+
+        Args:
+            path: of a file on a file system, which nobody will change; it may be removed afterwards.
+
+        Raises:
+            AuditFailed: a row breaks a rule of the table; the message names rule and row.
+        """
+        with pq.ParquetFile(path) as file:
+            in_form = [(f.name, f.type) for f in file.schema_arrow] == [(f.name, f.type) for f in self._stored]
+            if file.metadata.num_rows < _ROWS_OF_A_FILE or not in_form or self._day_column is not None:
+                for batch in file.iter_batches():
+                    self.write(pa.Table.from_batches([batch]))
+                return
+            for batch in file.iter_batches(columns=self._ruled()):
+                self._check(pa.Table.from_batches([batch]))
+        place, relative, partition = self._place(None)
+        try:
+            os.link(path, place)
+        except OSError:
+            # On another file system, or on one without such links.
+            shutil.copyfile(path, place)
+        # Whether numbers are there that are none, bounds that somebody else wrote do not say.
+        bound = {f.name for f in self._stored if not pa.types.is_nested(f.type) and not pa.types.is_floating(f.type)}
+        self._done.append(_data_file(place, relative, partition, bound))
+
     def close(self) -> list[DataFile]:
         """End all files.
 
@@ -150,6 +186,11 @@ class DataFiles:
         if self._table.checks:
             self._rules = self._rules or _Rules(self._table)
             self._rules.check(rows)
+
+    def _ruled(self) -> list[str]:
+        """The columns that rules are about."""
+        mentioned = {name for check in self._table.checks for name in _names(check)}
+        return [field.name for field in self._schema if field.name in mentioned or not field.nullable]
 
     def _flush(self) -> None:
         if not self._gathered:
@@ -182,13 +223,17 @@ class DataFiles:
         return [(day, rows.slice(a, b - a)) for day, a, b in zip(days, bounds[:-1], bounds[1:], strict=True)]
 
     def _begin(self, day: date | None, unbound: set[str]) -> _Open:
+        return _Open(*self._place(day), self._stored, unbound)
+
+    def _place(self, day: date | None) -> tuple[Path, str, dict[str, str]]:
+        """Where a new file is to lie, absolute and in the table, and the values of its partition columns."""
         partition = {} if self._day_column is None or day is None else {self._day_column: day.isoformat()}
         # The name is one that nobody else gives, another attempt of this task included.
         relative = "/".join([*(f"{k}={v}" for k, v in partition.items()), f"part-{uuid.uuid4().hex}.snappy.parquet"])
         path = self._folder / relative
         path.parent.mkdir(parents=True, exist_ok=True)
         self._written.append(path)
-        return _Open(path, relative, partition, self._stored, unbound)
+        return path, relative, partition
 
     def _end_all(self) -> None:
         self._done += [file.end() for file in self._open.values()]
@@ -231,53 +276,28 @@ class _Open:
 
     def end(self) -> DataFile:
         self._writer.close()
-        footer = pq.read_metadata(self._path)
-        least, most = _bounds(footer)
-        stats = {"numRecords": footer.num_rows, "minValues": least, "maxValues": most, "nullCount": self._nulls}
-        size, now = os.stat(self._path).st_size, round(time.time() * 1000)
-        return DataFile(self._relative, size, footer.num_rows, self._partition, now, json.dumps(stats))
+        return _data_file(self._path, self._relative, self._partition, self._nulls.keys() - self.unbound, self._nulls)
 
     def abandon(self) -> None:
         self._writer.close()
 
 
-def _bounds(footer: pq.FileMetaData) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Least and largest value of each column, as Delta writes them; one that cannot be told is left out."""
-    values: dict[str, list[Any]] = {}
-    unknown: set[str] = set()
-    for group in range(footer.num_row_groups):
-        for number in range(footer.num_columns):
-            column = footer.row_group(group).column(number)
-            found = column.statistics
-            if found is not None and found.has_min_max:
-                values.setdefault(column.path_in_schema, []).extend((found.min, found.max))
-            elif found is None or found.null_count < column.num_values:
-                unknown.add(column.path_in_schema)
-    known = {name: both for name, both in values.items() if name not in unknown}
-    least = {name: _bound(min(both), up=False) for name, both in known.items()}
-    most = {name: _bound(max(both), up=True) for name, both in known.items()}
-    return {k: v for k, v in least.items() if v is not None}, {k: v for k, v in most.items() if v is not None}
+def _data_file(
+    path: Path, relative: str, partition: dict[str, str], bound: Collection[str], nulls: dict[str, int] | None = None
+) -> DataFile:
+    """A file that is complete; its statistics are those of its footer.
 
-
-def _bound(value: Any, *, up: bool) -> Any:
-    """A bound as Delta writes it, never tighter than ``value``; ``None`` if there is no such."""
-    if isinstance(value, bool):
-        return None
-    if isinstance(value, str):
-        if not up or len(value) <= _CHARACTERS:
-            return value[:_CHARACTERS]
-        return None if value[_CHARACTERS] == _LAST_CHARACTER else value[:_CHARACTERS] + _LAST_CHARACTER
-    if isinstance(value, datetime):
-        # Spark reads milliseconds.
-        whole = value.replace(microsecond=value.microsecond // 1000 * 1000, tzinfo=None)
-        if up and value.microsecond % 1000:
-            whole += timedelta(milliseconds=1)
-        return f"{whole.isoformat(timespec='milliseconds')}Z"
-    if isinstance(value, date):
-        return value.isoformat()
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return value if isinstance(value, int) else None
+    Args:
+        path, relative, partition: as :meth:`DataFiles._place` gives them.
+        bound: columns whose bounds in the footer hold for every value.
+        nulls: of each column; as the footer says if not given.
+    """
+    footer = pq.read_metadata(path)
+    least, most = bounds(footer, bound)
+    counted = null_counts(footer, bound) if nulls is None else nulls
+    stats = {"numRecords": footer.num_rows, "minValues": least, "maxValues": most, "nullCount": counted}
+    size, now = os.stat(path).st_size, round(time.time() * 1000)
+    return DataFile(relative, size, footer.num_rows, partition, now, json.dumps(stats))
 
 
 class _Rules:

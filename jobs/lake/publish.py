@@ -21,7 +21,7 @@ from jobs.lake import ops
 from jobs.lake.definitions import Definition
 from jobs.lake.faults import around
 from jobs.lake.locks import jvm_lock
-from jobs.lake.rows import Change, staged_change
+from jobs.lake.rows import Change, StagedFiles, staged_change
 from jobs.paths import Home
 from schemas.models import CHANGES, METRICS, STATE
 from schemas.table import Table
@@ -56,7 +56,7 @@ def publish_matches(
     home: Home,
     definition: Definition,
     table: Table,
-    staged: DataFrame | pa.Table,
+    staged: DataFrame | pa.Table | StagedFiles,
     fingerprints: Mapping[date, str],
     audits: Mapping[date, str | None],
     run_id: str,

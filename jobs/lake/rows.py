@@ -6,7 +6,7 @@ Small outputs, the usual case, are compared as Arrow tables and cost Spark nothi
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from typing import TYPE_CHECKING
@@ -16,7 +16,8 @@ import pyarrow.compute as pc
 
 from jobs.days import Days
 from jobs.lake import tables
-from jobs.lake.difference import Applied, Bounds, apply_difference, difference, difference_arrow
+from jobs.lake.data_files import data_files_of, tasks_write
+from jobs.lake.difference import Applied, Bounds, apply_difference, apply_files, difference, difference_arrow
 from jobs.paths import Home
 from schemas.table import Table
 
@@ -30,13 +31,28 @@ Owners = tuple[str, Sequence[str]]
 
 
 @dataclass(frozen=True)
+class StagedFiles:
+    """Staged rows that lie in Parquet files which this process can read.
+
+    Args:
+        frame: the rows.
+        paths: the files, which hold these rows and nothing else.
+        per_day: UTC day → rows.
+    """
+
+    frame: DataFrame
+    paths: Sequence[str]
+    per_day: Mapping[date, int]
+
+
+@dataclass(frozen=True)
 class Change:
     """A difference of some days that has not been committed.
 
     Args:
         table: the table.
         base_version: its version that the difference was taken from.
-        diff: rows and ``_op``.
+        diff: rows and ``_op``, or files all of whose rows are additions.
         bounds: of the day column.
         rows: (owner, day) → rows staged; the owner is empty where the whole table is one writer's.
         ops: (owner, day, ``I``/``U``/``D``) → rows.
@@ -45,7 +61,7 @@ class Change:
 
     table: Table
     base_version: int
-    diff: DataFrame | pa.Table
+    diff: DataFrame | pa.Table | StagedFiles
     bounds: Bounds
     rows: Counter[tuple[str, date]] = field(default_factory=Counter)
     ops: Counter[tuple[str, date, str]] = field(default_factory=Counter)
@@ -53,6 +69,12 @@ class Change:
 
     def commit(self, spark: SparkSession, home: Home, *, purpose: str, force: bool) -> Applied:
         """Write it; see :func:`jobs.lake.difference.apply_difference`."""
+        if isinstance(self.diff, StagedFiles):
+            folder = home.table(self.table.schema, self.table.name)
+            files = data_files_of(folder, self.table, self.diff.paths)
+            return apply_files(
+                home, self.table, files, purpose=purpose, base_version=self.base_version, force=force
+            )
         return apply_difference(
             spark,
             home,
@@ -70,7 +92,7 @@ def staged_change(
     spark: SparkSession,
     home: Home,
     table: Table,
-    staged: DataFrame | pa.Table,
+    staged: DataFrame | pa.Table | StagedFiles,
     days: Sequence[date],
     *,
     day_column: str,
@@ -95,6 +117,12 @@ def staged_change(
     bounds: Bounds = (day_column, *whole.micros()) if stamped else (day_column, whole.start, whole.end)
     names = (table.non_volatile, list(table.key))
     published = _published(home, table, base, bounds, only)
+    if isinstance(staged, StagedFiles):
+        alone = only is None and published is not None and not len(published)
+        if alone and staged.per_day.keys() <= set(days) and tasks_write(home.lake):
+            rows = Counter({("", day): count for day, count in staged.per_day.items()})
+            return Change(table, base, staged, bounds, rows, Counter({(*of, "I"): n for of, n in rows.items()}))
+        staged = staged.frame
     arrow = _small(staged) if published is not None else None
     if published is not None and arrow is not None:
         wanted = _of_days(arrow.select(table.column_names).cast(table.arrow()), days, day_column, only)

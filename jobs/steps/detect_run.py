@@ -169,7 +169,7 @@ def _run_pattern(
             home,
             definition,
             table,
-            staged.frame if staged.rows is None else staged.rows,
+            staged.to_publish,
             item.fingerprints,
             outcome,
             run_id,

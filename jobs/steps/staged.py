@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from jobs.cep.detect import count_reports, report_of
 from jobs.days import US_PER_DAY, day_of_us
-from jobs.lake.rows import SMALL_ROWS
+from jobs.lake.rows import SMALL_ROWS, StagedFiles
 from jobs.lake.types import spark_schema
 from schemas.table import Table
 
@@ -49,6 +49,13 @@ class Staged:
     per_day: dict[date, int]
     counts: dict[str, int]
     paths: Sequence[str] | None = None
+
+    @property
+    def to_publish(self) -> DataFrame | pa.Table | StagedFiles:
+        """The rows as publishing has the least work with them."""
+        if self.rows is not None:
+            return self.rows
+        return self.frame if self.paths is None else StagedFiles(self.frame, self.paths, self.per_day)
 
 
 def write_staged(found: DataFrame, path: str) -> None:

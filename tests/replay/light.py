@@ -302,7 +302,7 @@ class _Matches:
 def _read_staged(spark: Any, path: str, table: Any) -> Any:
     rows = _Matches.staged.pop(path)
     days = Counter(pc.cast(rows["decision_ts"], pa.date32(), safe=False).to_pylist())
-    return SimpleNamespace(frame=None, rows=rows, per_day=dict(days), counts={})
+    return SimpleNamespace(frame=None, to_publish=rows, per_day=dict(days), counts={})
 
 
 # What Spark commits

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import jobs.lake.data_files as data_files
 import jobs.lake.rows as lake_rows
 import jobs.steps.detect_run as detect_run
 import jobs.steps.order_choice as order_choice
@@ -67,7 +68,7 @@ def test_published_matches_are_those_of_plain_loops(
     if large:
         for module, limit in [
             (detect_run, "KEPT_ROWS"), (detect_run, "SMALL_ROWS"), (lake_rows, "SMALL_ROWS"), (staged, "SMALL_ROWS"),
-            (order_choice, "WHOLE"),
+            (order_choice, "WHOLE"), (data_files, "_ROWS_OF_A_FILE"),
         ]:  # fmt: skip
             monkeypatch.setattr(module, limit, 0)
     result = detect(stock_home, "stock", DAY, run_id="r1")

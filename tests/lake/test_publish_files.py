@@ -1,0 +1,220 @@
+"""Publishing staged files as they are: what every reader sees is what publishing the same rows by Spark gives."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+
+from jobs.errors import AuditFailed, InfrastructureError
+from jobs.lake import data_files, faults, rows, tables
+from jobs.lake.changes import changes
+from jobs.lake.publish import Published, publish_matches
+from jobs.lake.rows import StagedFiles, staged_change
+from jobs.lake.session import expect_rows
+from jobs.lake.sql import Lake
+from jobs.lake.types import frame_of
+from jobs.paths import Home
+from schemas.matches import MatchName, MatchShape, matches_table
+from tests.lake.test_publish import D1, D2, D3, FIELDS, POINTS, Killed, definition, intervals
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+#: A branch may lack any name; b is repeated.
+NAMES = (
+    MatchName("a", False, (*FIELDS, ("price", pa.float64()), ("size", pa.int64()), ("up", pa.bool_()))),
+    MatchName("b", True, FIELDS),
+    MatchName("c", False, FIELDS),
+)
+TABLE = matches_table(MatchShape("p", 1, "s", NAMES))
+
+
+def match(n: int, day: date) -> dict[str, Any]:
+    """Of every seventh of them a name, a list, or a field of an event is null, or the list is empty."""
+    end = datetime(day.year, day.month, day.day, 12, tzinfo=UTC) + timedelta(microseconds=1001 * n)
+    event = {"event_id": f"{n:032x}", "ts": end, "type": "T", "key": None if n % 7 == 0 else "é"}
+    a = {**event, "price": [float("nan"), -0.0, None, 1.5][n % 4], "size": 2**53 + n, "up": [True, False, None][n % 3]}
+    return {
+        "match_id": f"{n:032x}", "decision_ts": end, "start_ts": end - timedelta(seconds=n), "end_ts": end,
+        "a": None if n % 7 == 1 else a,
+        "b": [None, [], [event], [event, None, {**event, "ts": None}]][n % 4],
+        "c": None if n % 7 == 2 else event,
+    }  # fmt: skip
+
+
+ROWS = [match(n, day) for day in (D1, D2) for n in range(1 + 20 * day.day, 15 + 20 * day.day)]
+
+
+def frame_from(spark: SparkSession, plain: list[dict[str, Any]]) -> DataFrame:
+    expect_rows(spark, len(plain))
+    schema = pa.schema([pa.field(f.name, f.type) for f in TABLE.arrow()])
+    return frame_of(spark, pa.Table.from_pylist(plain, schema=schema))
+
+
+def staged(spark: SparkSession, folder: Path, plain: list[dict[str, Any]], parts: int = 2) -> StagedFiles:
+    frame_from(spark, plain).repartition(parts, "match_id").write.parquet(str(folder))
+    per_day: dict[date, int] = {}
+    for row in plain:
+        day = row["decision_ts"].date()
+        per_day[day] = per_day.get(day, 0) + 1
+    return StagedFiles(spark.read.parquet(str(folder)), sorted(map(str, folder.glob("*.parquet"))), per_day)
+
+
+@pytest.fixture(scope="module")
+def good(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> StagedFiles:
+    """The rows in files of Spark."""
+    return staged(spark, tmp_path_factory.mktemp("staged") / "rows", ROWS)
+
+
+@pytest.fixture(autouse=True)
+def no_file_is_too_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(data_files, "_ROWS_OF_A_FILE", 1)
+
+
+def publish(
+    spark: SparkSession, home: Home, found: Any, days: list[date], left: dict[date, str] | None = None
+) -> Published:
+    prints = {day: f"f{day}" for day in days}
+    now = left or prints
+    return publish_matches(spark, home, definition(), TABLE, found, prints, dict.fromkeys(days), "run", lambda: now)
+
+
+def files_of(home: Home) -> list[Path]:
+    return sorted(Path(home.table("matches", "p")).glob("*.parquet"))
+
+
+def links(home: Home) -> list[int]:
+    """How many names each data file of the table has."""
+    return [path.stat().st_nlink for path in files_of(home)]
+
+
+def seen(spark: SparkSession, home: Home) -> dict[str, Any]:
+    """What Spark, delta-rs and DuckDB see, and the change feed."""
+    order = [("match_id", "ascending")]
+    frame = tables.read(spark, home, "matches", "p")
+    by_duckdb = Lake(home).query("SELECT * FROM matches.p ORDER BY match_id").to_arrow_table().cast(TABLE.arrow())
+    feed = changes(home, "matches.p", 0).rows.sort_by(order)
+    return {
+        "spark": str(frame.toArrow().sort_by(order).to_pylist()),
+        "types": frame.schema.jsonValue(),
+        "delta-rs": str(tables.arrow(home, "matches", "p").sort_by(order).to_pylist()),
+        "arrow types": tables.arrow_schema(home, "matches", "p"),
+        "duckdb": str(by_duckdb.to_pylist()),
+        "feed": str(feed.drop_columns("at").to_pylist()),
+    }
+
+
+def test_readers_see_what_publishing_by_spark_gives(
+    spark: SparkSession, home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, good: StagedFiles
+) -> None:
+    other = replace(home, root=tmp_path / "other", lake=str(tmp_path / "other" / "lake"))
+    found = publish(spark, home, good, [D1, D2, D3])
+    assert links(home) == [2, 2]
+    monkeypatch.setattr(rows, "SMALL_ROWS", 0)
+    assert found == publish(spark, other, good.frame, [D1, D2, D3]) == Published([D1, D2, D3], {}, len(ROWS), 0, 0, 1)
+    assert seen(spark, home) == seen(spark, other)
+    wanted = str(pa.Table.from_pylist(ROWS, schema=TABLE.arrow()).to_pylist())
+    assert seen(spark, home)["delta-rs"] == wanted
+    names = ("day", "status", "rows", "added", "changed", "withdrawn", "published_version")
+    assert intervals(home, *names) == intervals(other, *names)
+    assert (D1, "done", 14, 14, 0, 0, 1) in intervals(home, *names)
+    # Bounds of the files hold, so that what is pruned by them is what is not there.
+    for row in ROWS[::9]:
+        for column in ("match_id", "decision_ts", "start_ts"):
+            value = row[column].replace(tzinfo=None) if column != "match_id" else row[column]
+            assert tables.read(spark, home, "matches", "p").where(f"{column} = '{value}'").count() == 1
+    for line in DeltaTable(home.table("matches", "p")).get_add_actions().to_pylist():
+        assert set(line["min"]) >= {"match_id", "decision_ts", "start_ts", "end_ts"}
+        assert line["num_records"] and line["null_count"]["match_id"] == 0
+
+
+def test_the_staged_files_may_go_and_another_file_system_gets_copies(
+    spark: SparkSession, home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError("Invalid cross-device link")
+
+    found = staged(spark, tmp_path / "rows", ROWS)
+    monkeypatch.setattr(data_files.os, "link", refuse)
+    publish(spark, home, found, [D1, D2])
+    assert links(home) == [1, 1]
+    for path in found.paths:
+        Path(path).unlink()
+    assert len(tables.arrow(home, "matches", "p")) == len(ROWS)
+
+
+def test_small_files_are_put_together(
+    spark: SparkSession, home: Home, monkeypatch: pytest.MonkeyPatch, good: StagedFiles
+) -> None:
+    monkeypatch.setattr(data_files, "_ROWS_OF_A_FILE", 50_000)
+    assert publish(spark, home, good, [D1, D2]).added == len(ROWS)
+    assert links(home) == [1]
+    wanted = str(pa.Table.from_pylist(ROWS, schema=TABLE.arrow()).to_pylist())
+    assert str(tables.arrow(home, "matches", "p").sort_by("match_id").to_pylist()) == wanted
+
+
+def test_files_are_not_taken_where_a_day_is_left_out_or_published_before(
+    spark: SparkSession, home: Home, good: StagedFiles
+) -> None:
+    found = publish(spark, home, good, [D1, D2], left={D1: f"f{D1}"})
+    assert (found.days_done, found.added) == ([D1], 14) and 2 not in links(home)
+    again = publish(spark, home, good, [D1, D2])
+    assert (again.added, again.changed, again.withdrawn) == (14, 0, 0) and 2 not in links(home)
+    assert len(tables.arrow(home, "matches", "p")) == len(ROWS)
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_killed_anywhere_the_retry_gives_the_same_table(
+    spark: SparkSession, home: Home, monkeypatch: pytest.MonkeyPatch, good: StagedFiles, point: str
+) -> None:
+    def end(status: int) -> None:
+        raise Killed(status)
+
+    monkeypatch.setattr(faults.os, "_exit", end)
+    faults._counts.clear()
+    monkeypatch.setenv("CHAINLAKE_FAULT", point)
+    with pytest.raises(Killed, match="137"):
+        publish(spark, home, good, [D1, D2])
+    monkeypatch.delenv("CHAINLAKE_FAULT")
+    interrupted = "publishing" in [status for (status,) in intervals(home, "status")]
+    before = tables.version(home, "matches", "p") or 0
+    again = publish(spark, home, good, [D1, D2])
+    assert sorted(tables.arrow(home, "matches", "p")["match_id"].to_pylist()) == sorted(r["match_id"] for r in ROWS)
+    assert intervals(home, "day", "status", "rows") == [(D1, "done", 14), (D2, "done", 14)]
+    assert interrupted == point.endswith(("publishing.after", "commit.after"))
+    assert again.version == before + (1 if interrupted or again.added else 0)
+
+
+def test_nothing_lands_after_another_writer_and_a_turn_is_taken(
+    spark: SparkSession, home: Home, good: StagedFiles
+) -> None:
+    late = staged_change(spark, home, TABLE, good, [D1, D2], day_column="decision_ts")
+    publish(spark, home, good, [D1, D2])
+    assert DeltaTable(home.table("matches", "p")).transaction_version("table-matches.p") == 1
+    with pytest.raises(InfrastructureError, match="another writer"):
+        late.commit(spark, home, purpose="table-matches.p", force=True)
+    assert len(tables.arrow(home, "matches", "p")) == len(ROWS)
+
+
+@pytest.mark.parametrize(
+    ("broken", "rule"),
+    [
+        ({"match_id": "short"}, "match_id_is_hash"),
+        ({"match_id": None}, "NOT NULL constraint violated for column: match_id"),
+        ({"start_ts": ROWS[-1]["end_ts"] + timedelta(microseconds=1)}, "start_not_after_end"),
+    ],
+)
+def test_a_row_that_breaks_a_rule_is_not_published(
+    spark: SparkSession, home: Home, tmp_path: Path, broken: dict[str, Any], rule: str
+) -> None:
+    found = staged(spark, tmp_path / "rows", [*ROWS[:-1], {**ROWS[-1], **broken}], parts=1)
+    with pytest.raises(AuditFailed, match=rule):
+        publish(spark, home, found, [D1, D2])
+    assert files_of(home) == [] and tables.version(home, "matches", "p") == 0
+    assert {status for (status,) in intervals(home, "status")} == {"publishing"}
