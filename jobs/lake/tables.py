@@ -95,8 +95,11 @@ def day_files(home: Home, schema: str, name: str, days: Collection[date], versio
     from deltalake import DeltaTable
 
     folder = home.table(schema, name)
+    if "://" in folder:
+        return None
     table = DeltaTable(folder, version=version)
-    if "://" in folder or table.protocol().min_reader_version > 1:
+    if table.protocol().min_reader_version > 1:
+        # Files of newer kinds of tables may hold rows that were deleted, or other names of columns.
         return None
     files = table.get_add_actions(flatten=True)
     found = zip(files.column("partition.event_date").to_pylist(), files.column("path").to_pylist(), strict=True)
