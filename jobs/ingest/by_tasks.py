@@ -1,7 +1,8 @@
-"""Events of days that have none yet, resolved and written by tasks that read the raw files themselves (design §3).
+"""Events of many rows, resolved, compared and written by tasks that read the files themselves (design §3).
 
-The rows are what ``jobs.ingest.resolve`` gives, and so are counts, checksums and rates; but no row goes through Spark,
-which only starts the tasks. Conflicting rows alone come back, for the quarantine.
+The rows are what ``jobs.ingest.resolve`` gives, and so are counts, checksums and rates; but Spark only starts the
+tasks. New events end up in data files. Back through Spark come conflicting rows, for the quarantine, and events that
+are there already and have to be changed or withdrawn.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -32,6 +34,7 @@ from jobs.ingest.resolve import (
 )
 from jobs.ingest.stretches import Stretch
 from jobs.lake.data_files import DataFile, DataFiles
+from jobs.lake.difference import difference_arrow
 from jobs.lake.types import spark_schema
 from jobs.paths import Home
 from jobs.sources import Source
@@ -44,6 +47,7 @@ if TYPE_CHECKING:
 
 #: Column of the rows that tell what a task did, as JSON.
 _REPORT = "_report"
+_OP = "_op"
 
 
 @dataclass(frozen=True)
@@ -51,21 +55,25 @@ class Written:
     """What tasks made of some days.
 
     Args:
-        frame: the conflicting rows, with the columns that ``jobs.ingest.parsing.conflict_rows`` needs.
+        conflicts: the conflicting rows, with the columns that ``jobs.ingest.parsing.conflict_rows`` needs.
+        moved: the events to change and to withdraw, in the columns of the events table and ``_op``, ``U`` or ``D``.
+        n_moved: how many they are.
         days, rates: as ``jobs.ingest.resolve.summary`` gives them.
-        files: data files of the events table, not yet committed.
+        files: data files of the events to add, not yet committed.
     """
 
-    frame: DataFrame
+    conflicts: DataFrame
+    moved: DataFrame
+    n_moved: int
     days: list[dict[str, Any]]
     rates: list[dict[str, Any]]
     files: list[DataFile]
 
 
 def write_events(
-    spark: SparkSession, home: Home, source: Source, parts: list[Stretch], files: Sequence[Effective]
+    spark: SparkSession, home: Home, source: Source, parts: list[Stretch], files: Sequence[Effective], stack: ExitStack
 ) -> Written:
-    """Resolve ``parts`` and write their events as data files that are not committed; unpersist the frame after use.
+    """Resolve ``parts`` and write their new events as data files that are not committed.
 
     Args:
         spark: the session.
@@ -73,6 +81,7 @@ def write_events(
         source: the source; its files do not replace each other per key.
         parts: from ``jobs.ingest.stretches``.
         files: the effective files.
+        stack: lets go of what Spark keeps.
 
     Raises:
         AuditFailed: an event breaks a rule of the events table.
@@ -93,20 +102,29 @@ def write_events(
 
     numbers = spark.range(0, len(parts), 1, numPartitions=len(parts))
     told = numbers.mapInArrow(work, spark_schema(told_schema(source))).persist(StorageLevel.MEMORY_AND_DISK)
+    stack.callback(told.unpersist)
     reports = [json.loads(row[0]) for row in told.where(F.col(_REPORT).isNotNull()).select(_REPORT).collect()]
     for report in reports:
         if report["broken"]:
-            told.unpersist()
             raise AuditFailed(report["broken"])
     days, rates = _together(reports)
     written = [DataFile.of(text) for report in reports for text in report["files"]]
-    return Written(told.where(F.col(_REPORT).isNull()).drop(_REPORT), days, rates, written)
+    rows = told.where(F.col(_REPORT).isNull())
+    return Written(
+        conflicts=rows.where(F.col(_OP).isNull()),
+        moved=rows.where(F.col(_OP).isNotNull()).select(*events_table(source).column_names, _OP),
+        n_moved=sum(report["moved"] for report in reports),
+        days=days,
+        rates=rates,
+        files=written,
+    )
 
 
 def told_schema(source: Source) -> pa.Schema:
-    """Columns of what a task gives: those of raw but ``load_id``, for conflicting rows, ``_fate``, and the report."""
-    raw = [pa.field(f.name, f.type) for f in raw_table(source).arrow() if f.name != "load_id"]
-    return pa.schema([*raw, pa.field("_fate", pa.string()), pa.field(_REPORT, pa.string())])
+    """Columns of what a task gives: those of raw rows and events, ``_fate``, ``_op`` and the report."""
+    raw = {f.name: f.type for f in raw_table(source).arrow() if f.name != "load_id"}
+    columns = raw | {f.name: f.type for f in events_table(source).arrow()}
+    return pa.schema([*columns.items(), ("_fate", pa.string()), (_OP, pa.string()), (_REPORT, pa.string())])
 
 
 def resolve_part(
@@ -132,25 +150,44 @@ def resolve_part(
     events = fates.filter(is_event).sort_by([("ts", "ascending")])
     events = events.append_column("event_id", event_ids(source, events))
     events = events.append_column("ingested_at", pa.array([now] * len(events), TIMESTAMP))
+    new, moved = _compared(table, part.held(source) if part.events else None, events)
     broken, files = "", []
     try:
         with DataFiles(folder, table) as out:
-            out.write(events)
+            out.write(new)
             files = [file.text() for file in out.close()]
     except AuditFailed as error:
         broken = error.what
     conflicts = fates.filter(pc.equal(fates["_fate"], CONFLICT))
-    if len(conflicts):
-        conflicts = conflicts.append_column(_REPORT, pa.nulls(len(conflicts), pa.string()))
-        yield from conflicts.select(schema.names).cast(schema).to_batches()
+    for rows in (conflicts, moved):
+        if len(rows):
+            yield from _filled(rows, schema).to_batches()
     report = {
         "broken": broken,
         "files": files,
+        "moved": len(moved),
         "days": _days(table, fates, events),
         "rates": _rates(source, events),
     }
-    columns = {_REPORT: pa.array([json.dumps(report)], pa.string())}
-    yield pa.record_batch([columns.get(f.name, pa.nulls(1, f.type)) for f in schema], schema=schema)
+    yield from _filled(pa.table({_REPORT: [json.dumps(report)]}), schema).to_batches()
+
+
+def _compared(table: Table, held: pa.Table | None, events: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """The events to add, and those to change or withdraw with ``_op``."""
+    plain = pa.schema([pa.field(f.name, f.type) for f in table.arrow()])
+    events = events.select(plain.names).cast(plain)
+    if held is None or not len(held):
+        return events, plain.empty_table()
+    diff = difference_arrow(held.cast(plain), events, list(table.key), table.non_volatile)
+    new = pc.equal(diff["_op"], "I")
+    return diff.filter(new).drop_columns([_OP]), diff.filter(pc.invert(new))
+
+
+def _filled(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """``rows`` in the columns of ``schema``, null where they have none."""
+    there = set(rows.column_names)
+    columns = [rows[f.name].cast(f.type) if f.name in there else pa.nulls(len(rows), f.type) for f in schema]
+    return pa.table(columns, schema=schema)
 
 
 def _fates(source: Source, rows: pa.Table, loads: list[str], beaten: set[str]) -> pa.Table:

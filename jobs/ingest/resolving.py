@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -12,17 +13,21 @@ import numpy as np
 import pyarrow as pa
 
 from jobs.days import day_start_us
+from jobs.errors import InfrastructureError
 from jobs.ingest import by_tasks, resolve
+from jobs.ingest.by_tasks import Written
 from jobs.ingest.completeness import EMPTY
 from jobs.ingest.resolve import Effective
 from jobs.ingest.stretches import stretches
-from jobs.ingest.writing import rows_held, write_difference
+from jobs.ingest.writing import write_difference
 from jobs.lake import tables
-from jobs.lake.data_files import DataFile, tasks_write
-from jobs.lake.difference import Applied, apply_files
+from jobs.lake.data_files import tasks_write
+from jobs.lake.difference import Applied, apply_difference, apply_files
+from jobs.lake.types import spark_schema
 from jobs.paths import Home
 from jobs.sources import Source
 from schemas.events import events_table
+from schemas.table import Table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -38,18 +43,18 @@ class Resolved:
     """What became of the raw rows of some days.
 
     Args:
-        frame: all of them with their fates; if ``files`` is given the conflicting ones only.
+        frame: all of them with their fates; if ``written`` is given the conflicting ones only.
         counted: each day's counts and checksum, 0 without rows; ``rows_raw`` is counted apart from the fates.
         rates: per day, type and key with events ``events``, ``first_ts`` and ``last_ts``.
-        files: data files that hold the events, not yet committed; ``None`` if the events are in ``frame``.
-        base_version: version of the events table in which ``files`` have nothing to replace.
+        written: the difference to the events table, if tasks have taken it; else the events are in ``frame``.
+        base_version: the version of the events table that ``written`` differs from.
     """
 
     frame: DataFrame
     counted: dict[date, dict[str, Any]]
     rates: list[dict[str, Any]]
-    files: list[DataFile] | None
-    base_version: int | None
+    written: Written | None
+    base_version: int
 
     @property
     def rows(self) -> int:
@@ -77,16 +82,16 @@ def resolve_days(
 
     counted: dict[date, dict[str, Any]] = {day: {**EMPTY} for day in days}
     base = tables.version(home, "events", source.name)
+    if base is None:
+        raise InfrastructureError(f"the table events.{source.name} is gone", hint="Run this again.")
     parts = None
     if tasks_write(home.lake) and not resolve.corrects_keys(source, files):
-        if not rows_held(home, events_table(source), _of_days(days)):
-            parts = stretches(home, source, days, FEW_ROWS)
+        parts = stretches(home, source, days, base, FEW_ROWS)
     if parts is not None:
-        written = by_tasks.write_events(spark, home, source, parts, files)
-        stack.callback(written.frame.unpersist)
+        written = by_tasks.write_events(spark, home, source, parts, files, stack)
         delivered = _raw_counts(home, source, files, days)
         found, rates = written.days, written.rates
-        resolved = Resolved(written.frame, counted, rates, written.files, base)
+        resolved = Resolved(written.conflicts, counted, rates, written, base)
     else:
         rows = tables.read_days(spark, home, "raw", source.name, days)
 
@@ -110,15 +115,8 @@ def write_events(
 ) -> Applied:
     """Bring the events of ``days`` to ``resolved``, in one commit; see ``jobs.ingest.writing.write_difference``."""
     table = events_table(source)
-    if resolved.files is not None and resolved.base_version is not None:
-        return apply_files(
-            home,
-            table,
-            resolved.files,
-            purpose=f"ingest-{table.name}",
-            base_version=resolved.base_version,
-            force=force,
-        )
+    if resolved.written is not None:
+        return _write_difference_of_tasks(spark, home, table, resolved.written, resolved.base_version, days, force)
     return write_difference(
         spark,
         home,
@@ -130,6 +128,37 @@ def write_events(
         bounds=_bounds(days),
         force=force,
     )
+
+
+def _write_difference_of_tasks(
+    spark: SparkSession, home: Home, table: Table, written: Written, base: int, days: Sequence[date], force: bool
+) -> Applied:
+    """Additions are committed as they are; what else there is, Spark merges, and the additions with it."""
+    from pyspark.sql import functions as F
+
+    purpose = f"ingest-{table.name}"
+    if not written.n_moved:
+        return apply_files(home, table, written.files, purpose=purpose, base_version=base, force=force)
+    folder = os.path.abspath(home.table(table.schema, table.name))
+    paths = [os.path.join(folder, file.path) for file in written.files]
+    diff = written.moved
+    if paths:
+        new = spark.read.schema(spark_schema(table.arrow())).option("basePath", folder).parquet(*paths)
+        diff = diff.unionByName(new.withColumn("_op", F.lit("I")))
+    applied = apply_difference(
+        spark,
+        home,
+        table,
+        diff,
+        purpose=purpose,
+        base_version=base,
+        bounds=_bounds(days),
+        force=force,
+        kept=True,
+    )
+    for path in paths:
+        os.unlink(path)
+    return applied
 
 
 def _of_days(days: Sequence[date]) -> list[list[tuple[str, str, Any]]]:

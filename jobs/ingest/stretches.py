@@ -20,7 +20,9 @@ import pyarrow.parquet as pq
 
 from jobs.paths import Home
 from jobs.sources import Source
+from schemas.events import events_table
 from schemas.raw import raw_table
+from schemas.table import Table
 
 #: Rows of a task with up to ``_COLUMNS`` columns; they are in its memory several times over.
 _ROWS_PER_TASK = 500_000
@@ -39,27 +41,38 @@ class Stretch:
 
     Args:
         files: paths of data files of the raw table.
+        events: paths of the data files that hold the events of their days.
         column: ``ts`` or the key; empty if all rows are wanted.
         low, high: values of it, µs since 1970 for ``ts``.
     """
 
     files: tuple[str, ...]
+    events: tuple[str, ...]
     column: str = ""
     low: Any = None
     high: Any = None
 
     def read(self, source: Source, loads: list[str]) -> pa.Table:
         """The rows of ``loads``, in the columns of the raw table."""
-        schema = pa.schema([pa.field(f.name, f.type) for f in raw_table(source).arrow() if f.name != "event_date"])
-        wanted = ds.field("load_id").isin(loads)
+        return self._read(self.files, raw_table(source), ds.field("load_id").isin(loads))
+
+    def held(self, source: Source) -> pa.Table:
+        """The events that the events table has."""
+        return self._read(self.events, events_table(source), ds.scalar(True))
+
+    def _read(self, paths: Sequence[str], table: Table, wanted: ds.Expression) -> pa.Table:
+        whole = pa.schema([pa.field(f.name, f.type) for f in table.arrow()])
+        if not paths:
+            return whole.empty_table()
+        schema = whole.remove(whole.get_field_index("event_date"))
         if self.column:
             kind, at = schema.field(self.column).type, ds.field(self.column)
             if self.low is not None:
                 wanted &= at >= _scalar(self.low, kind)
             if self.high is not None:
                 wanted &= at < _scalar(self.high, kind)
-        rows = ds.dataset(list(self.files), format="parquet", schema=schema).to_table(filter=wanted, use_threads=False)
-        return rows.append_column("event_date", rows["ts"].cast(pa.date32(), safe=False))
+        rows = ds.dataset(list(paths), format="parquet", schema=schema).to_table(filter=wanted, use_threads=False)
+        return rows.append_column("event_date", rows["ts"].cast(pa.date32(), safe=False)).select(whole.names)
 
 
 @dataclass(frozen=True)
@@ -68,49 +81,67 @@ class _File:
     rows: int
 
 
-def stretches(home: Home, source: Source, days: Sequence[date], few: int) -> list[Stretch] | None:
+def stretches(
+    home: Home, source: Source, days: Sequence[date], events_version: int | None, few: int
+) -> list[Stretch] | None:
     """All raw rows of ``days``, each in one stretch, and the rows of a place in the same.
 
     Args:
         home: the installation; its lake is on a file system.
         source: the source.
         days: in order.
+        events_version: the version of the events table with which the result is compared.
         few: up to so many rows are not worth it.
 
     Returns:
         ``None`` if the rows are few, or those of a day cannot be told apart by time or key.
     """
-    held = _raw_files(home, source, days)
+    held = _files(home, "raw", source, days)
     if sum(file.rows for files in held.values() for file in files) <= few:
         return None
+    events = _files(home, "events", source, days, events_version)
+
+    def of(several: Sequence[date]) -> tuple[str, ...]:
+        return tuple(file.path for day in several for file in events.get(day, []))
+
     most = _ROWS_PER_TASK * _COLUMNS // max(_COLUMNS, len(raw_table(source).columns))
     found: list[Stretch] = []
-    gathered: list[_File] = []
+    gathered: list[date] = []
+
+    def end() -> None:
+        if gathered:
+            files = tuple(file.path for day in gathered for file in held.get(day, []))
+            found.append(Stretch(files, of(gathered)))
+            gathered.clear()
+
+    together = 0
     for day in days:
-        files = held.get(day, [])
-        rows = sum(file.rows for file in files)
-        if gathered and sum(file.rows for file in gathered) + rows > most:
-            found.append(Stretch(tuple(file.path for file in gathered)))
-            gathered = []
+        rows = sum(file.rows for file in held.get(day, []))
+        if together + rows > most:
+            end()
+            together = 0
         if rows > most:
-            cut = _cut(source, files, most)
+            cut = _cut(source, held[day], of([day]), most)
             if cut is None:
                 return None
             found += cut
         else:
-            gathered += files
-    if gathered:
-        found.append(Stretch(tuple(file.path for file in gathered)))
+            # Also a day without rows: its events go.
+            gathered.append(day)
+            together += rows
+    end()
     return found
 
 
-def _raw_files(home: Home, source: Source, days: Sequence[date]) -> dict[date, list[_File]]:
-    """The raw files of each day, with the rows of loads that do not count."""
+def _files(
+    home: Home, schema: str, source: Source, days: Sequence[date], version: int | None = None
+) -> dict[date, list[_File]]:
+    """The data files of each day; those of raw with the rows of loads that do not count."""
     from deltalake import DeltaTable
 
     # Tasks may run in another folder.
-    folder = os.path.abspath(home.table("raw", source.name))
-    actions = DeltaTable(folder).get_add_actions(flatten=True)
+    folder = os.path.abspath(home.table(schema, source.name))
+    actions = DeltaTable(folder, version=version).get_add_actions(flatten=True)
     columns = (actions.column(name).to_pylist() for name in ("path", "num_records", "partition.event_date"))
     found: dict[date, list[_File]] = {}
     wanted = set(days)
@@ -122,7 +153,7 @@ def _raw_files(home: Home, source: Source, days: Sequence[date]) -> dict[date, l
     return found
 
 
-def _cut(source: Source, files: Sequence[_File], most: int) -> list[Stretch] | None:
+def _cut(source: Source, files: Sequence[_File], events: tuple[str, ...], most: int) -> list[Stretch] | None:
     """A day's rows in stretches of about ``most`` rows, by the column that cuts them and has the fewest rows read."""
     rows = sum(file.rows for file in files)
     paths = tuple(file.path for file in files)
@@ -132,7 +163,7 @@ def _cut(source: Source, files: Sequence[_File], most: int) -> list[Stretch] | N
         values = _sample(paths, column, every)
         cuts = _cuts(values, -(-rows // most))
         bounds = [None, *cuts, None]
-        parts = [Stretch(paths, column, low, high) for low, high in zip(bounds[:-1], bounds[1:], strict=True)]
+        parts = [Stretch(paths, events, column, low, high) for low, high in zip(bounds[:-1], bounds[1:], strict=True)]
         read, largest = _read_by(parts), every * _largest(values, cuts)
         if largest <= _MOST * most and read <= _MOST_READ * rows:
             ways.append((largest > 2 * most, read, parts))

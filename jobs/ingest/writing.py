@@ -93,7 +93,7 @@ def write_difference(
     if base is None:
         raise InfrastructureError(f"the table {table.path_name} is gone", hint="Run this again.")
     key, compare = list(table.key), table.non_volatile
-    held = rows_held(home, table, replaces)
+    held = _count(home, table, replaces)
     diff: DataFrame | pa.Table
     if max(count, held) <= _SMALL:
         schema = table.arrow()
@@ -123,8 +123,7 @@ def _as(rows: pa.Table | None, schema: pa.Schema, empty: pa.Table) -> pa.Table:
     return empty if rows is None else rows.cast(schema)
 
 
-def rows_held(home: Home, table: Table, where: list[list[tuple[str, str, Any]]]) -> int:
-    """How many rows of a table fulfil a condition in pyarrow's disjunctive normal form; no JVM."""
+def _count(home: Home, table: Table, where: list[list[tuple[str, str, Any]]]) -> int:
     from deltalake import DeltaTable
 
     delta = DeltaTable(home.table(table.schema, table.name))

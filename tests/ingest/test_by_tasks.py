@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
+from contextlib import ExitStack
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from deltalake import DeltaTable
 
 from jobs.days import day_start_us
 from jobs.errors import AuditFailed
@@ -23,11 +26,12 @@ from jobs.ingest.resolve import Effective, corrects_keys
 from jobs.ingest.stretches import stretches
 from jobs.lake import data_files, faults, ops, tables
 from jobs.lake.append import append_files
-from jobs.lake.data_files import DataFiles, tasks_write
+from jobs.lake.data_files import DataFile, DataFiles, tasks_write
 from jobs.lake.maintain import maintain_table
 from jobs.lake.same import same_tables
 from jobs.paths import Home
 from jobs.sources import Source, load_sources
+from schemas.events import events_table
 from schemas.raw import raw_table
 from tests.ingest.conftest import Lake
 
@@ -80,6 +84,10 @@ LANDED = {
     },
     "ticks": {f"{part}20250101_spy_ticks.csv": ticks(seed) for part, seed in (("", 1), ("b_", 2), ("c_", 1))},
 }
+LATE = {
+    "bars": {"bars_20250102_r3.csv": bars(6, DAYS[1:]), "a/bars_20250101.csv": bars(7, DAYS[:1])},
+    "ticks": {"late_20250101_spy_ticks.csv": ticks(9)},
+}
 VOLATILE = {"load_id", "ingested_at", "written_at", "run_id", "seq"}
 
 
@@ -119,15 +127,36 @@ def test_both_ways_give_equal_tables(spark, lake: Lake, monkeypatch, by_hand: li
         fates.update({name: row[name] for name in ("rows", "duplicates", "conflicts", "superseded")})
     wanted = ("rows", "duplicates", "conflicts", "superseded") if source == "bars" else ("rows", "duplicates")
     assert all(fates[name] for name in wanted) and sparks["quarantine"]
-    if source == "bars":
-        return
-    # Days that hold events already go through Spark, whoever wrote them.
+    # Into days that hold events already: some are added, of bars others are changed and withdrawn.
+    results = []
     for at in (lake, other):
-        at.land(source, "late_20250101_spy_ticks.csv", ticks(9))
-        at.ingest(source, "2025-01-01", "2025-01-05")
-    assert len(by_hand) == 1
+        for name, content in LATE[source].items():
+            at.land(source, name, content)
+        with monkeypatch.context() as patch:
+            if at is other:
+                patch.setattr(parsing, "LARGE_FILE", 1_000)
+                patch.setattr(resolving, "FEW_ROWS", 10_000)
+            result = at.ingest(source, "2025-01-01", "2025-01-05")
+        results.append((result["added"], result["changed"], result["withdrawn"]))
+    assert results[0] == results[1] and all(results[0]) == (source == "bars") and results[0][0]
+    assert len(by_hand) == (1 if source == "bars" else 2)
     assert everything(lake.home, source) == everything(other.home, source)
     assert same_tables(lake.home, other.home) == []
+    assert not leftovers(lake.home, source)
+
+
+def leftovers(home: Home, source: str) -> set[Path]:
+    """Files of the newest events that are no part of the table."""
+    folder = Path(home.table("events", source))
+    delta = DeltaTable(str(folder))
+    named = {action["path"] for version in range(delta.version() + 1) for action in commit(folder, version)}
+    return {path for path in folder.rglob("*.parquet") if path.relative_to(folder).as_posix() not in named}
+
+
+def commit(folder: Path, version: int) -> list[dict[str, Any]]:
+    text = (folder / f"_delta_log/{version:020}.json").read_text()
+    lines = [json.loads(line) for line in text.splitlines()]
+    return [line[kind] for line in lines for kind in ("add", "cdc") if kind in line]
 
 
 def test_killed_at_any_write_the_retry_comes_to_the_same_and_what_is_left_goes(
@@ -169,10 +198,6 @@ def test_killed_at_any_write_the_retry_comes_to_the_same_and_what_is_left_goes(
 
 
 def _uris(home: Home, schema: str) -> list[str]:
-    from urllib.parse import unquote
-
-    from deltalake import DeltaTable
-
     return [unquote(uri) for uri in DeltaTable(home.table(schema, "bars")).file_uris()]
 
 
@@ -200,6 +225,7 @@ def raw_rows(n: int, seed: int, load: str = "l") -> pa.Table:
 def put(home: Home, source: Source, rows: pa.Table) -> None:
     table = raw_table(source)
     tables.ensure_table(home, table)
+    tables.ensure_table(home, events_table(source))
     with DataFiles(home.table("raw", source.name), table) as out:
         out.write(rows)
         files = out.close()
@@ -227,7 +253,7 @@ def test_stretches_hold_every_row_once(lake: Lake, monkeypatch: pytest.MonkeyPat
             for sampled in (30, 10_000):
                 monkeypatch.setattr(planning, "_SAMPLED_ROWS", sampled)
                 monkeypatch.setattr(planning, "_ROWS_PER_TASK", size)
-                parts = stretches(lake.home, source, days, 0)
+                parts = stretches(lake.home, source, days, None, 0)
                 assert parts is not None
                 found = pa.concat_tables([part.read(source, ["l", "m"]) for part in parts])
                 expected = whole.filter(pc.is_in(whole["event_date"], pa.array(days)))
@@ -250,7 +276,7 @@ def test_a_day_is_cut_by_what_lies_together_in_its_files(lake: Lake, monkeypatch
         home = lake.other(column).home
         source = load_sources(home)["bars"]
         put(home, source, rows.sort_by([(column, "ascending"), ("line", "ascending")]))
-        parts = stretches(home, source, DAYS[:1], 0)
+        parts = stretches(home, source, DAYS[:1], None, 0)
         assert parts is not None and len(parts) > 2
         assert {part.column for part in parts} == {column}
         # Most row groups are read by one of them.
@@ -258,20 +284,20 @@ def test_a_day_is_cut_by_what_lies_together_in_its_files(lake: Lake, monkeypatch
     home = lake.other("in no order").home
     put(home, load_sources(home)["bars"], rows)
     monkeypatch.setattr(planning, "_MOST_READ", 2)
-    assert stretches(home, load_sources(home)["bars"], DAYS[:1], 0) is None
+    assert stretches(home, load_sources(home)["bars"], DAYS[:1], None, 0) is None
 
 
 def test_spark_does_what_tasks_cannot(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     source = source_of(lake)
     rows = raw_rows(200, 1).filter(pc.equal(pc.field("event_date"), pa.scalar(DAYS[0])))
     put(lake.home, source, rows)
-    assert stretches(lake.home, source, DAYS[:1], len(rows)) is None
-    assert stretches(lake.home, source, DAYS[:1], len(rows) - 1) is not None
+    assert stretches(lake.home, source, DAYS[:1], None, len(rows)) is None
+    assert stretches(lake.home, source, DAYS[:1], None, len(rows) - 1) is not None
     # A quarter of the rows have one ts, and a third one key.
     monkeypatch.setattr(planning, "_ROWS_PER_TASK", 3)
-    assert stretches(lake.home, source, DAYS[:1], 0) is None
+    assert stretches(lake.home, source, DAYS[:1], None, 0) is None
     monkeypatch.setattr(planning, "_MOST", 100)
-    assert stretches(lake.home, source, DAYS[:1], 0) is not None
+    assert stretches(lake.home, source, DAYS[:1], None, 0) is not None
     keyed = source_of(lake, replaces="[file_date, key]")
     assert corrects_keys(keyed, FILES) and not corrects_keys(keyed, FILES[:1]) and not corrects_keys(source, FILES)
     assert not tasks_write("s3://bucket/lake") and tasks_write(lake.home.lake)
@@ -281,7 +307,7 @@ def test_an_event_that_breaks_a_rule_stops_the_step(lake: Lake, monkeypatch: pyt
     source = source_of(lake)
     put(lake.home, source, raw_rows(20, 1))
     monkeypatch.setattr(by_tasks, "event_ids", lambda source, rows: pa.array(["short"] * len(rows)))
-    parts = stretches(lake.home, source, DAYS, 0)
+    parts = stretches(lake.home, source, DAYS, None, 0)
     assert parts is not None
     folder, now = lake.home.table("events", "bars"), datetime.now(UTC)
     told = list(resolve_part(source, parts[0], ["l"], set(), folder, now))
@@ -292,8 +318,8 @@ def test_an_event_that_breaks_a_rule_stops_the_step(lake: Lake, monkeypatch: pyt
         raise AuditFailed(report["broken"])
     batch = told[-1]
     monkeypatch.setattr(by_tasks, "resolve_part", lambda *_: iter([batch]))
-    with pytest.raises(AuditFailed, match=rule):
-        by_tasks.write_events(spark, lake.home, source, parts, FILES)
+    with pytest.raises(AuditFailed, match=rule), ExitStack() as stack:
+        by_tasks.write_events(spark, lake.home, source, parts, FILES, stack)
     assert hashes.event_ids is not by_tasks.event_ids
 
 
@@ -320,3 +346,36 @@ def test_only_a_file_of_many_rows_a_day_is_written_by_its_task(lake: Lake) -> No
     kinds, written = parsed(lake, source, text, 10, good)
     assert (kinds.count(ROW), written) == (good, 0)
     assert parsed(lake, source, "ts,ticker,price,volume\n", 10, 0)[0] == [COUNTS]
+
+
+def test_a_task_tells_what_differs_from_the_events_there(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    source, table = source_of(lake), events_table(source_of(lake))
+    monkeypatch.setattr(planning, "_ROWS_PER_TASK", 100)
+    put(lake.home, source, raw_rows(200, 1, "l"))
+    put(lake.home, source, raw_rows(50, 2, "m"))
+    folder = lake.home.table("events", "bars")
+
+    def told(loads: list[str], version: int) -> tuple[list[DataFile], Counter[str], int]:
+        parts = stretches(lake.home, source, DAYS, version, 0)
+        assert parts is not None and len(parts) > 1
+        files, ops_found, events = [], Counter[str](), 0
+        for part in parts:
+            rows = pa.Table.from_batches(list(resolve_part(source, part, loads, set(), folder, datetime.now(UTC))))
+            ops_found.update(pc.drop_null(rows["_op"]).to_pylist())
+            report = json.loads(rows["_report"][-1].as_py())
+            assert report["moved"] == len(pc.drop_null(rows["_op"]))
+            files += [DataFile.of(text) for text in report["files"]]
+            events += sum(counts["rows"] for counts in report["days"].values())
+        return files, ops_found, events
+
+    files, moved, first = told(["l"], 0)
+    assert not moved and sum(file.rows for file in files) == first > 50
+    append_files(lake.home, table, files, app="t", base_version=0, mark="m")
+    assert told(["l"], 1) == ([], Counter(), first)
+    files, moved, both = told(["l", "m"], 1)
+    assert not moved and sum(file.rows for file in files) == both - first > 0
+    # Rows that are gone, all of them or some, and rows that another file gives now.
+    assert told(["nobody"], 1) == ([], Counter(D=first), 0)
+    files, moved, second = told(["m"], 1)
+    kept = second - sum(file.rows for file in files)
+    assert moved["D"] + kept == first and moved["U"] > 0
