@@ -96,6 +96,9 @@ def test_every_reader_sees_the_rows_as_they_were(
     assert str(by_spark.cast(MIXED.arrow()).to_pylist()) == expected
     by_duckdb = Lake(home).query("SELECT * FROM events.mixed ORDER BY id").to_arrow_table()
     assert str(by_duckdb.cast(MIXED.arrow()).to_pylist()) == expected
+    feed = spark.read.format("delta").option("readChangeFeed", "true").option("startingVersion", 1)
+    changes = feed.load(home.table("events", "mixed")).groupBy("_change_type").count().collect()
+    assert [tuple(row) for row in changes] == [("insert", 500)]
     # What Spark itself writes: the same physical types.
     apply_difference(spark, home, MIXED, additions(frame_of(spark, rows)), purpose="test", base_version=1)
     names = ("name", "physical_type", "logical_type", "converted_type")
