@@ -90,6 +90,7 @@ def large_to_files(
                 days = {day for one in first for day in pc.unique(one["event_date"]).to_pylist()}
                 if len(days) * per_day > rows:
                     yield from first
+                    first = []
                     continue
             if written is not None:
                 written.result()
