@@ -21,6 +21,7 @@ from jobs.cep.pattern import Pattern
 from jobs.cep.slices import Layout, Slice
 from jobs.cep.worker import COUNTS, REPORT, SLICE, Matcher
 from jobs.errors import InfrastructureError
+from jobs.lake.python_workers import forget_archives
 from jobs.lake.types import spark_schema
 from schemas.table import Table
 
@@ -46,12 +47,14 @@ def detect_matches(
         there): evaluation counts, or the error that stopped it; see :func:`count_reports`.
     """
     found = candidates(events, pattern, layout.read)
-    sliced = found.select(*_columns(found, pattern, table)).withColumn(SLICE, F.explode(_slices_of(pattern, layout)))
+    sent = found.select(*columns_of(found.columns, pattern, table))
+    sliced = sent.withColumn(SLICE, F.explode(_slices_of(pattern, layout)))
     placed = sliced.repartitionById(layout.partitions, _place_of(pattern, layout))
     ordered = placed.sortWithinPartitions(*_order_of(pattern, layout))
     matcher = Matcher(pattern, table.arrow(), {s.number: s.own for s in layout.slices}, orders)
 
     def match_partition(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
+        forget_archives()
         return matcher.run(batches)
 
     return ordered.mapInArrow(match_partition, spark_schema(matcher.schema))
@@ -112,15 +115,15 @@ def report_of(frame: DataFrame) -> Column:
     return frame[f"`{REPORT.names[0]}`"]
 
 
-def _columns(events: DataFrame, pattern: Pattern, table: Table) -> list[str]:
-    """What the kernel and the table's rows need; an attribute that the events lack is null in both."""
+def columns_of(there: Iterable[str], pattern: Pattern, table: Table) -> list[str]:
+    """Those of the columns that the kernel and the table's rows need; one that the events lack is null in both."""
     wanted = {"event_id", "type", "ts"} | pattern.columns_needed
     wanted |= set() if pattern.partition_key is None else {pattern.partition_key}
     for column in table.columns:
         kind = column.type.value_type if pa.types.is_list(column.type) else column.type
         if pa.types.is_struct(kind):
             wanted |= {kind.field(i).name for i in range(kind.num_fields)}
-    return [name for name in events.columns if name in wanted]
+    return [name for name in there if name in wanted]
 
 
 def _slices_of(pattern: Pattern, layout: Layout) -> Column:

@@ -149,11 +149,12 @@ def find(
 
 
 def dataset(
-    pattern: Pattern, events: pa.Table, own: tuple[int, int] | None = None, *, by_id: bool = False
+    pattern: Pattern, events: pa.Table, own: tuple[int, int] | None = None, *, by_id: bool | None = None
 ) -> Dataset:
     """The events that ``pattern`` may use for the matches decided in ``own``, with the columns it mentions.
 
-    Ties of ts are in the order of the ids where that order can show (in sums over sets, and in E_neg), or if ``by_id``.
+    Ties of ts are in the order of the ids as ``by_id`` says; default: where that order can show (in sums over sets, and
+    in E_neg).
 
     Raises:
         InputError: missing columns, null ts, a ts that is not within ±2^62 ticks.
@@ -166,7 +167,7 @@ def dataset(
         words=pattern.words,
         lo=lo,
         hi=hi,
-        by_id=by_id or any(b.kleene or b.negated for b in pattern.branches),
+        by_id=any(b.kleene or b.negated for b in pattern.branches) if by_id is None else by_id,
         strict=pattern.strict,
     )
     if len(data.ts):

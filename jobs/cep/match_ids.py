@@ -16,10 +16,13 @@ from jobs.cep.arrow import int64_array
 from jobs.cep.compiled import machine
 from jobs.cep.event_ids import PACKED, SIZE, fixed_texts, hex_array, octets_of, texts
 
-#: Matches for which Numba is imported, and perhaps this code compiled; fewer are hashed before it is ready.
+#: Matches of a process for which Numba is imported, perhaps this code compiled; fewer are hashed before it is ready.
 WORTH_COMPILING = 100_000
 _DIGITS = 2 * SIZE
 _BLOCK = 128
+
+#: How many matches this process has been asked for: blocks of matches are small where few are found at a time.
+_hashed_so_far = [0]
 
 Single = tuple[str, np.ndarray]
 Group = tuple[str, np.ndarray, np.ndarray]
@@ -38,7 +41,8 @@ def match_ids(pattern: str, ids: pa.ChunkedArray | pa.Array, names: Sequence[Sin
     """
     names = sorted(names, key=lambda one: one[0])
     n = len(names[0][1]) - (len(names[0]) - 2)
-    if n >= WORTH_COMPILING or machine.loaded() and machine.known(_SOURCE):
+    _hashed_so_far[0] += n
+    if _hashed_so_far[0] >= WORTH_COMPILING or machine.loaded() and machine.known(_SOURCE):
         whole = ids.combine_chunks() if isinstance(ids, pa.ChunkedArray) else ids
         found = (octets_of(whole), 2 * SIZE) if whole.type == PACKED else fixed_texts(whole)
         if found is not None and all(len(one) == 2 for one in names):

@@ -83,6 +83,18 @@ class Counts(Protocol):
         ...
 
 
+def count_cells(times: Iterable[np.ndarray], cells: Sequence[tuple[int, int]], parts: int) -> np.ndarray:
+    """``Counts.by_cell`` of events whose times, per name, are in memory."""
+    found = []
+    for ts in times:
+        rows = []
+        for lo, hi in cells:
+            inside = ts[(ts >= lo) & (ts < hi)]
+            rows.append(np.bincount((inside - lo) // part_length(lo, hi, parts), minlength=parts))
+        found.append(np.concatenate(rows))
+    return np.array(found, np.float64)
+
+
 def runs(pattern: Pattern, days: Iterable[date]) -> tuple[Slice, ...]:
     """One slice for each run of days without a gap."""
     ordered = sorted(days)
@@ -236,6 +248,24 @@ def lay_out(
         load |= dict(zip((s.number for s in hot[keys[at]]), work, strict=True))
     partitions, place = _placed(load, parallelism, max(rest, 0.0), least=2 * parallelism)
     return Layout(tuple(base), hot, partitions, place)
+
+
+def cut_evenly(
+    base: Sequence[Slice], estimate: Estimate, counts: Counts, pieces: int
+) -> tuple[tuple[Slice, ...], float]:
+    """Slices of all keys with about equal work.
+
+    Args:
+        base: one slice per run of days.
+        estimate: what the work is.
+        counts: where the events are.
+        pieces: how many slices, at least one per run of days.
+
+    Returns:
+        the slices, and the estimated work of all, in evaluations.
+    """
+    cut, work = _cut(base, estimate, counts, None, pieces, 0.0, None)
+    return _numbered(estimate.pattern, cut, 0), sum(work)
 
 
 def _cut(

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from jobs.cep.detect import ticks_column
 from jobs.cep.hindsight import Sample
 from jobs.cep.partition import name_sql
 from jobs.cep.pattern import Pattern
-from jobs.cep.slices import part_length
+from jobs.cep.slices import count_cells, part_length
 
 #: Keys that are looked at one by one; none of the others has more events than any of these.
 KEYS = 10_000
@@ -65,6 +65,33 @@ class SparkCounts:
         return table["_key"].to_pylist(), np.array([table[f"c{i}"].to_numpy() for i in range(len(tests))], np.float64)
 
 
+    def whole(self, columns: Sequence[str]) -> pa.Table:
+        """As ``jobs.steps.order_choice.Look``; one job."""
+        return self.found.select(*columns).toArrow()
+
+    def stretches(self, length: int) -> tuple[np.ndarray, np.ndarray]:
+        """As ``jobs.steps.order_choice.Look``; one job."""
+        sums = [F.count_if(F.expr(sql)).alias(f"c{i}") for i, sql in enumerate(self._tests())]
+        table = self.found.groupBy(_stretch(length).alias("stretch")).agg(*sums).toArrow().sort_by("stretch")
+        return table["stretch"].to_numpy(), np.array(
+            [table[f"c{i}"].to_numpy() for i in range(len(sums))], np.float64
+        )
+
+    def drawn(self, length: int, stretches: Sequence[int], thinning: Sequence[int], columns: Sequence[str]) -> pa.Table:
+        """As ``jobs.steps.order_choice.Look``; one job."""
+        flags = [F.expr(sql) for sql in self._tests()]
+        taken = F.lit(False)
+        for flag, every in zip(flags, thinning, strict=True):
+            taken = taken | (flag & (F.pmod(F.xxhash64("event_id"), F.lit(every)) == 0))
+        found = self.found.where(_stretch(length).isin(list(stretches)) & taken)
+        named = [F.coalesce(flag, F.lit(False)).alias(f"_is{i}") for i, flag in enumerate(flags)]
+        return found.select(*columns, *named).toArrow()
+
+
+def _stretch(length: int) -> Column:
+    return F.floor(F.unix_micros("ts") / F.lit(length)).cast("long")
+
+
 @dataclass(frozen=True)
 class SampleCounts:
     """Counts of events that are all in memory.
@@ -79,15 +106,8 @@ class SampleCounts:
 
     def by_cell(self, cells: Sequence[tuple[int, int]], parts: int, key: Any = None) -> np.ndarray:
         """As ``jobs.cep.slices.Counts``."""
-        found = []
-        for ts, keys in self._events():
-            ts = ts if key is None else ts[keys == self._code(key)]
-            rows = []
-            for lo, hi in cells:
-                inside = ts[(ts >= lo) & (ts < hi)]
-                rows.append(np.bincount((inside - lo) // part_length(lo, hi, parts), minlength=parts))
-            found.append(np.concatenate(rows))
-        return np.array(found, np.float64)
+        times = (ts if key is None else ts[keys == self._code(key)] for ts, keys in self._events())
+        return count_cells(times, cells, parts)
 
     def by_key(self) -> tuple[list[Any], np.ndarray]:
         """As ``jobs.cep.slices.Counts``."""

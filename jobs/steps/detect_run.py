@@ -10,9 +10,11 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from jobs.catalog import load_patterns
-from jobs.cep.detect import detect_matches
+from jobs.cep.detect import candidates, detect_matches
+from jobs.cep.detect_files import stage_matches
 from jobs.cep.limits import check_day
-from jobs.cep.slices import lay_out, runs
+from jobs.cep.pattern import Pattern
+from jobs.cep.slices import Slice, lay_out, runs
 from jobs.days import Days
 from jobs.errors import AuditFailed, LimitExceeded
 from jobs.lake import ops, tables
@@ -29,9 +31,11 @@ from jobs.quality import Audit, MatchFiles, audit_matches, warm_up
 from jobs.sources import Source, Sources
 from jobs.steps.common import REPAIR_HORIZON, discard, record_failure, staging_folder
 from jobs.steps.detect import STEP, Work
+from jobs.steps.detect_counts import SparkCounts
 from jobs.steps.detect_history import with_histories
-from jobs.steps.order_choice import choose_plan, record_plan
-from jobs.steps.staged import Staged, read_staged, write_staged
+from jobs.steps.in_files import InFiles, in_files, span_of
+from jobs.steps.order_choice import Look, choose_plan, record_plan
+from jobs.steps.staged import Staged, folder_of_matches, read_staged, write_reports, write_staged
 from schemas.events import events_table
 
 #: Events up to which the scan is kept by Spark, in memory where they fit.
@@ -55,6 +59,7 @@ def run_work(
     audit = Audit(home)
     expect_rows(spark, pinned.event_days.events({day for item in work for day in item.read_days}))
     events = _scan(spark, home, source, pinned, work)
+    files = None if _kept(pinned, work) else in_files(spark, home, source.name, pinned, work)
     derived = _derived(source, events, work)
     for item in work:
         name = item.compiled.definition.name
@@ -64,7 +69,7 @@ def run_work(
         while waiting:
             part = waiting.pop()
             try:
-                _run_pattern(spark, home, source, found, pinned, part, audit, run_id, result)
+                _run_pattern(spark, home, source, found, files, pinned, part, audit, run_id, result)
             except Exception as error:
                 if isinstance(error, LimitExceeded) and len(part.fingerprints) > 1:
                     # A limit is a fact of a day: the other days must come out as if they had been run by themselves.
@@ -91,8 +96,6 @@ def _scan(spark: SparkSession, home: Home, source: Source, pinned: Pinned, work:
     Few are read once and kept. To write many to Spark's cache takes longer than to read the columns that a query needs
     from their files again.
     """
-    reads = [item.read_days for item in work]
-    lo, hi = min(r.start for r in reads), max(r.end for r in reads)
     needed = {"event_id", "type", "ts", source.key}
     for item in work:
         histories = item.compiled.pattern.histories
@@ -103,9 +106,14 @@ def _scan(spark: SparkSession, home: Home, source: Source, pinned: Pinned, work:
         # Days can be complete before the first event ever came; they are published empty.
         events = spark.createDataFrame([], spark_schema(events_table(source).arrow()))
     else:
-        events = tables.read_days(spark, home, "events", source.name, list(Days(lo, hi)), pinned.version)
+        events = tables.read_days(spark, home, "events", source.name, list(span_of(work)), pinned.version)
     events = events.select(*columns)
-    return events.persist() if pinned.event_days.events(Days(lo, hi)) <= KEPT_ROWS else events
+    return events.persist() if _kept(pinned, work) else events
+
+
+def _kept(pinned: Pinned, work: Sequence[Work]) -> bool:
+    """Whether the events are so few that Spark keeps them."""
+    return pinned.event_days.events(span_of(work)) <= KEPT_ROWS
 
 
 def _derived(source: Source, events: DataFrame, work: Sequence[Work]) -> DataFrame | None:
@@ -122,6 +130,7 @@ def _run_pattern(
     home: Home,
     source: Source,
     events: DataFrame,
+    files: InFiles | None,
     pinned: Pinned,
     item: Work,
     audit: Audit,
@@ -142,9 +151,16 @@ def _run_pattern(
         base = runs(pattern, days)
         ingested = _rates(home, source, item.read_days)
         read = sum(rows.get(day, 0) for day in item.read_days)
-        plan = choose_plan(events, pattern, source.key, base, read, ingested)
-        layout = lay_out(base, plan.work, plan.counts, spark.sparkContext.defaultParallelism)
-        write_staged(detect_matches(events, pattern, table, layout, plan.orders), path)
+        own_files = files if files is not None and not pattern.histories else None
+        plan = choose_plan(_look(events, own_files, pattern, base), pattern, source.key, base, read, ingested)
+        slices = None if own_files is None else own_files.slices(base, plan)
+        if own_files is None or slices is None:
+            layout = lay_out(base, plan.work, plan.counts, spark.sparkContext.defaultParallelism)
+            write_staged(detect_matches(events, pattern, table, layout, plan.orders), path)
+        else:
+            into = folder_of_matches(path)
+            reports = stage_matches(spark, own_files.files, pattern, table, slices, plan.orders, into)
+            write_reports(reports, path, table)
         staged = read_staged(spark, path, table)
         per_day = staged.per_day
         row.rows_out = sum(per_day.values())
@@ -157,8 +173,8 @@ def _run_pattern(
         row.rows_in = sum(per_day.values())
         small = SMALL_ROWS if row.rows_in <= SMALL_ROWS else 0
         with ExitStack() as stack:
-            files = None if small else stack.enter_context(_match_files(spark, home, source, pinned, item, staged))
-            outcome = audit_matches(audit, pattern, staged.frame, days, events, small=small, files=files)
+            both = None if small else stack.enter_context(_match_files(spark, home, source, pinned, item, staged))
+            outcome = audit_matches(audit, pattern, staged.frame, days, events, small=small, files=both)
         broken = {day: reason for day, reason in outcome.items() if reason is not None}
         if broken:
             row.reason = "; ".join(f"{day}: {reason}" for day, reason in sorted(broken.items()))[:1000]
@@ -203,6 +219,13 @@ def _match_files(
         return
     with connected(home, idle_cores(spark)) as con:
         yield MatchFiles(con, staged.paths, found)
+
+
+def _look(events: DataFrame, files: InFiles | None, pattern: Pattern, base: Sequence[Slice]) -> Look:
+    if files is not None:
+        return files.look(pattern, base)
+    span = min(s.read[0] for s in base), max(s.read[1] for s in base)
+    return SparkCounts(candidates(events, pattern, span), pattern)
 
 
 def _rates(home: Home, source: Source, days: Days) -> list[dict[str, Any]]:

@@ -11,19 +11,16 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from jobs.cep.cost import Density, Model
-from jobs.cep.detect import candidates
 from jobs.cep.hindsight import Sample, sample_of
 from jobs.cep.order import choose_order
-from jobs.cep.partition import name_sql
 from jobs.cep.pattern import Pattern
+from jobs.cep.plan import routing
 from jobs.cep.rates import stated_rates
 from jobs.cep.seconds import best_order
 from jobs.cep.selectivity import pass_rates
@@ -31,7 +28,7 @@ from jobs.cep.slices import Counts, Estimate, Slice
 from jobs.lake import ops
 from jobs.paths import Home
 from jobs.steps.detect import Work
-from jobs.steps.detect_counts import SampleCounts, SparkCounts
+from jobs.steps.detect_counts import SampleCounts
 
 #: Inputs of up to so many events are looked at whole.
 WHOLE = 20_000
@@ -65,8 +62,31 @@ class Plan:
     counts: Counts = field(repr=False, compare=False)
 
 
+class Look(Counts, Protocol):
+    """How the candidates of a run are looked at: by Spark, or in the files."""
+
+    def whole(self, columns: Sequence[str]) -> pa.Table:
+        """All candidates."""
+        ...
+
+    def stretches(self, length: int) -> tuple[np.ndarray, np.ndarray]:
+        """Events per stretch of ``length`` µs: the numbers (ts // length) of the stretches that hold any, ascending,
+        and the events per name of each, float64 of shape (names, stretches)."""
+        ...
+
+    def drawn(self, length: int, stretches: Sequence[int], thinning: Sequence[int], columns: Sequence[str]) -> pa.Table:
+        """Candidates in some stretches, per name 1/n of its events, in any order.
+
+        Which rows these are depends on their ids alone.
+
+        Returns:
+            ``columns``, and ``_is{i}``: whether a row was counted for the i-th name.
+        """
+        ...
+
+
 def choose_plan(
-    events: DataFrame,
+    look: Look,
     pattern: Pattern,
     key: str,
     cut: Sequence[Slice],
@@ -76,26 +96,25 @@ def choose_plan(
     """The plan of one run.
 
     Args:
-        events: the scanned events, cached.
+        look: the events with ts in the read ranges.
         pattern: the pattern.
         key: the source's key column.
         cut: the run's slices.
         rows: events on the days read, as ingest counted them.
         ingested: rows of ``ops.rates`` of these days.
     """
-    found = candidates(events, pattern, (min(s.read[0] for s in cut), max(s.read[1] for s in cut)))
     columns = sorted(pattern.columns_needed | {key})
     counts: Counts
     scale: tuple[dict[str, float], ...]
     if rows <= WHOLE:
         # In the order that the sample has, too, so that its rows are the table's.
-        table = found.select(*columns).toArrow().sort_by([("ts", "ascending"), ("event_id", "ascending")])
+        table = look.whole(columns).sort_by([("ts", "ascending"), ("event_id", "ascending")])
         sample = sample_of(pattern, table)
         models, scale, whole = sample.models, ({},) * len(pattern.branches), True
         counts = SampleCounts(sample, None if pattern.partition_key is None else table[pattern.partition_key])
     else:
-        sample, models, scale, whole = _sampled(found, pattern, columns, cut)
-        counts = SparkCounts(found, pattern)
+        sample, models, scale, whole = _sampled(look, pattern, columns, cut)
+        counts = look
     counted = {name: max(m.totals.get(name, 0.0) for m in models) for m in models for name in m.totals}
     stated: dict[str, Any] = {
         "ingested": stated_rates(pattern, key, ingested),
@@ -128,37 +147,25 @@ def _rounded(estimates: Mapping[str, float]) -> dict[str, float]:
     return {order: float(f"{cost:.4g}") for order, cost in estimates.items()}
 
 
+def stretch_length(pattern: Pattern, cut: Sequence[Slice]) -> int:
+    """The length of the stretches that are counted, µs."""
+    span = max(s.read[1] for s in cut) - min(s.read[0] for s in cut)
+    return int(max(WINDOWS * (pattern.window_us + 1), -(-span // COUNTED_STRETCHES)))
+
+
 def _sampled(
-    found: DataFrame, pattern: Pattern, columns: Sequence[str], cut: Sequence[Slice]
+    look: Look, pattern: Pattern, columns: Sequence[str], cut: Sequence[Slice]
 ) -> tuple[Sample, tuple[Model, ...], tuple[dict[str, float], ...], bool]:
     """The sample of a large input, the models of the whole of it, and whether the sample's stretches are whole.
 
-    The third value is, per branch and name, the share of the events SQL lets through that the name really accepts.
+    The third value is, per branch and name, the share of the events counted for a name that it really accepts.
     """
-    span = max(s.read[1] for s in cut) - min(s.read[0] for s in cut)
-    length = max(WINDOWS * (pattern.window_us + 1), -(-span // COUNTED_STRETCHES))
-    tests = [(number, name, sql) for number, branch in enumerate(pattern.branches)
-             for name, sql in name_sql(branch, pattern.kinds).items()]  # fmt: skip
-    stretch = F.floor(F.unix_micros("ts") / F.lit(length)).cast("long")
-    flags = [F.expr(sql) for _, _, sql in tests]
-    counted = (
-        found.groupBy(stretch.alias("stretch"))
-        .agg(*[F.count_if(flag).alias(f"c{i}") for i, flag in enumerate(flags)])
-        .toArrow()
-        .sort_by("stretch")
-    )
-    counts = np.array([counted[f"c{i}"].to_numpy() for i in range(len(tests))], np.float64)
+    length = stretch_length(pattern, cut)
+    tests = [(number, name) for number, branch in enumerate(pattern.branches) for name in routing(branch)]
+    stretches, counts = look.stretches(length)
     chosen, thinning = draw_stretches(counts)
-    taken = F.lit(False)
-    for flag, every in zip(flags, thinning, strict=True):
-        taken = taken | (flag & (F.pmod(F.xxhash64("event_id"), F.lit(every)) == 0))
-    numbers = counted["stretch"].to_numpy()[chosen].tolist()
-    rows = (
-        found.where(stretch.isin(numbers) & taken)
-        .select(*columns, *[F.coalesce(flag, F.lit(False)).alias(f"_is{i}") for i, flag in enumerate(flags)])
-        .toArrow()
-        .sort_by([("ts", "ascending"), ("event_id", "ascending")])
-    )
+    rows = look.drawn(length, stretches[chosen].tolist(), thinning, columns)
+    rows = rows.sort_by([("ts", "ascending"), ("event_id", "ascending")])
     sample = sample_of(pattern, rows.select(list(columns)))
     share = min(1.0, pattern.window_us / length) if pattern.window_us else 1.0
     models, scale = _models(pattern, sample, rows, tests, counts, share)
@@ -169,16 +176,16 @@ def _models(
     pattern: Pattern,
     sample: Sample,
     rows: pa.Table,
-    tests: Sequence[tuple[int, str, str]],
+    tests: Sequence[tuple[int, str]],
     counts: np.ndarray,
     share: float,
 ) -> tuple[tuple[Model, ...], tuple[dict[str, float], ...]]:
-    """The models of the whole input: SQL's counts, times the share that passes what SQL cannot test, in the sample."""
+    """The models of the whole input: the counts, times the share that passes what was not tested, in the sample."""
     models, scale = [], []
     for number, branch in enumerate(pattern.branches):
         density: dict[str, np.ndarray] = {}
         shares: dict[str, float] = {}
-        for i, (of, name, _) in enumerate(tests):
+        for i, (of, name) in enumerate(tests):
             if of == number and name in branch.positive:
                 flagged = rows[f"_is{i}"].to_numpy()
                 passed = sample.data.rows[sample.candidates[number][name].rows]

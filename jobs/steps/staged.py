@@ -79,8 +79,31 @@ def write_staged(found: DataFrame, path: str) -> None:
         conf.set(key, before)
 
 
+def folder_of_matches(path: str) -> str:
+    """Where in the folder ``path`` the files with the rows of the match table lie, and nothing else."""
+    return str(Path(path, f"{_KIND}={_MATCH}"))
+
+
+def write_reports(reports: Sequence[str], path: str, table: Table) -> None:
+    """Put the reports beside the matches that tasks wrote by themselves (``jobs.cep.detect_files``).
+
+    Args:
+        reports: of all workers.
+        path: the folder, a plain one.
+        table: the match table.
+    """
+    import pyarrow.parquet as pq
+
+    schema = pa.schema([pa.field(field.name, field.type) for field in table.arrow()])
+    texts = {"match_id": pa.array(reports, pa.string())}
+    folder = Path(path, f"{_KIND}={_REPORT}")
+    folder.mkdir(parents=True)
+    columns = [texts.get(field.name, pa.nulls(len(reports), field.type)) for field in schema]
+    pq.write_table(pa.table(columns, schema=schema), folder / "reports.parquet")
+
+
 def read_staged(spark: SparkSession, path: str, table: Table) -> Staged:
-    """Read what :func:`write_staged` wrote.
+    """Read what :func:`write_staged`, or tasks by themselves, wrote.
 
     Args:
         spark: the session.

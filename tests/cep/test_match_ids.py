@@ -34,11 +34,13 @@ def test_machine_code_gives_what_hashlib_gives(pattern: str, names: str, monkeyp
     wanted = [plain(pattern, {name: [texts[bound[i]]] for name, bound in rows}) for i in range(500)]
     monkeypatch.setattr(ids_of, "_compiled", lambda *_: pytest.fail("few matches were compiled"))
     monkeypatch.setattr(machine, "loaded", lambda: False)
+    monkeypatch.setattr(ids_of, "_hashed_so_far", [0])
     assert match_ids(pattern, EVENTS, rows).to_pylist() == wanted
     assert match_ids(pattern, packed(EVENTS), rows).to_pylist() == wanted
     monkeypatch.undo()
     monkeypatch.setattr(ids_of, "_hashed", lambda *_: pytest.fail("many matches were hashed one by one"))
-    monkeypatch.setattr(ids_of, "WORTH_COMPILING", 500)
+    monkeypatch.setattr(ids_of, "WORTH_COMPILING", 1_500)
+    monkeypatch.setattr(ids_of, "_hashed_so_far", [1_000])
     assert match_ids(pattern, EVENTS, rows).to_pylist() == wanted
     chunks = pa.chunked_array([EVENTS[:7], EVENTS[7:]])
     assert match_ids(pattern, chunks, rows).to_pylist() == wanted

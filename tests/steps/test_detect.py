@@ -17,6 +17,7 @@ import jobs.steps.detect_run as detect_run
 import jobs.steps.order_choice as order_choice
 import jobs.steps.staged as staged
 from jobs.cep import compile_pattern, find
+from jobs.cep.detect import candidates
 from jobs.cep.history import add_histories
 from jobs.cep.library import as_dicts
 from jobs.cep.slices import runs
@@ -26,6 +27,7 @@ from jobs.lake import ops, tables
 from jobs.paths import PROJECT, Home
 from jobs.sources import find_source
 from jobs.steps.detect import detect
+from jobs.steps.detect_counts import SparkCounts
 from tests.shipped.brute_force import PATTERNS, decision_day
 from tests.shipped.shipped_data import by_key, shipped
 from tests.steps.conftest import DAY
@@ -225,11 +227,13 @@ def test_a_large_input_is_sampled_in_whole_stretches(
     spark = detect_run.spark_session(stock_home, "test")
     events = tables.read(spark, stock_home, "events", "stock")
     cut = runs(pattern, [date(2013, 10, 7)])
-    exact = order_choice.choose_plan(events, pattern, "ticker", cut, 2_309, [])
+    look = SparkCounts(candidates(events, pattern, cut[0].read), pattern)
+    exact = order_choice.choose_plan(look, pattern, "ticker", cut, 2_309, [])
     monkeypatch.setattr(order_choice, "WHOLE", 0)
     monkeypatch.setattr(order_choice, "SAMPLE", sample)
-    plan = order_choice.choose_plan(events, pattern, "ticker", cut, 2_309, [])
-    assert plan == order_choice.choose_plan(events.repartition(3), pattern, "ticker", cut, 2_309, [])
+    plan = order_choice.choose_plan(look, pattern, "ticker", cut, 2_309, [])
+    other = SparkCounts(candidates(events.repartition(3), pattern, cut[0].read), pattern)
+    assert plan == order_choice.choose_plan(other, pattern, "ticker", cut, 2_309, [])
     assert sorted(plan.orders[0]) == ["a", "b", "c"]
     assert exact.regret is not None and exact.regret < 0.2
     assert (plan.regret is not None) == whole

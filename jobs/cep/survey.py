@@ -1,0 +1,184 @@
+"""Where the events of patterns lie, counted by the workers that read them: one pass for all patterns of a source.
+
+Counted are the events that the names accept by all their own conditions, as the kernel itself tests them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from jobs.cep.feed import by_time, with_keys
+from jobs.cep.kernel import candidates_of, dataset
+from jobs.cep.pattern import Pattern
+from jobs.cep.plan import routing
+from jobs.cep.slices import CELLS, count_cells
+from jobs.lake.event_files import EventFiles
+
+
+@dataclass(frozen=True)
+class Ask:
+    """What is asked about a pattern.
+
+    Args:
+        pattern: the pattern, without histories.
+        reads: its events are those with ts in one of these ranges ``[lo, hi)`` µs; others between them may count, too.
+        length: of the stretches that are counted, µs.
+    """
+
+    pattern: Pattern
+    reads: tuple[tuple[int, int], ...]
+    length: int
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """The smallest range that holds all."""
+        return min(lo for lo, _ in self.reads), max(hi for _, hi in self.reads)
+
+    def days(self, files: EventFiles) -> list[date]:
+        """The days to read, ascending."""
+        return sorted({day for span in self.reads for day in files.within(*span)})
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all branches, one after another."""
+        return [name for branch in self.pattern.branches for name in routing(branch)]
+
+    def columns(self, files: EventFiles, *more: str) -> set[str]:
+        """What must be read to know which events its names accept, and ``more`` columns."""
+        wanted = {"type", "ts", *more} | self.pattern.mentioned
+        wanted |= {"event_id"} if "id" in wanted else set()
+        return wanted & set(files.schema.names)
+
+
+@dataclass(frozen=True)
+class Survey:
+    """Counts of events per name; the names of all branches one after another, as ``jobs.cep.partition.name_sql``.
+
+    Args:
+        numbers: the stretches that hold events, ascending.
+        counts: events per name and stretch, shape (names, stretches).
+        cells: events per name in each of ``CELLS`` equal parts of the span, shape (names, CELLS).
+        keys: the most different partition keys, among the events of the pattern's types, on one day.
+    """
+
+    numbers: np.ndarray
+    counts: np.ndarray
+    cells: np.ndarray
+    keys: int
+
+
+def accepted(pattern: Pattern, events: pa.Table) -> list[np.ndarray]:
+    """The rows that each name of each branch accepts by its own conditions.
+
+    Args:
+        pattern: the pattern.
+        events: sorted by time; the ids may be left out if no condition reads them.
+    """
+    if "event_id" not in events.column_names:
+        events = events.append_column("event_id", pa.nulls(len(events), pa.string()))
+    data = dataset(pattern, events, by_id=False)
+    every = (candidates_of(pattern, branch, data) for branch in pattern.branches)
+    return [data.rows_of(candidates.rows) for those in every for candidates in those.values()]
+
+
+def survey_day(files: EventFiles, day: date, asks: Sequence[Ask]) -> list[Survey | Exception]:
+    """The events of a day, read once, as each pattern sees them; what goes wrong with one stops no other."""
+    columns = sorted(set().union(*(ask.columns(files) for ask in asks)))
+    types = set().union(*(ask.pattern.event_types for ask in asks))
+    lo, hi = min(ask.span[0] for ask in asks), max(ask.span[1] for ask in asks)
+    events = by_time(files.read(day, columns, types, lo, hi))
+    found: list[Survey | Exception] = []
+    for ask in asks:
+        try:
+            found.append(_survey(ask, events))
+        except Exception as error:  # raised where the pattern has its turn
+            found.append(error)
+    return found
+
+
+def _survey(ask: Ask, events: pa.Table) -> Survey:
+    every = events["ts"].cast(pa.int64()).to_numpy()
+    begin, end = np.searchsorted(every, ask.span).tolist()
+    events, every = events.slice(begin, end - begin), every[begin:end]
+    times = [every[rows] for rows in accepted(ask.pattern, events)]
+    stretches = [np.unique(ts // ask.length, return_counts=True) for ts in times]
+    numbers = np.unique(np.concatenate([of for of, _ in stretches]))
+    counts = np.zeros((len(times), len(numbers)))
+    for row, (of, count) in zip(counts, stretches, strict=True):
+        row[np.searchsorted(numbers, of)] = count
+    key = ask.pattern.partition_key
+    keys = 0 if key is None else pc.count_distinct(events[key]).as_py()
+    return Survey(numbers, counts, count_cells(times, [ask.span], CELLS), keys)
+
+
+def together(surveys: Sequence[Survey], ask: Ask) -> Survey:
+    """The counts of some days, or none, as those of all."""
+    numbers = np.unique(np.concatenate([np.zeros(0, np.int64), *(one.numbers for one in surveys)]))
+    counts, cells = np.zeros((len(ask.names), len(numbers))), np.zeros((len(ask.names), CELLS))
+    for one in surveys:
+        counts[:, np.searchsorted(numbers, one.numbers)] += one.counts
+        cells += one.cells
+    return Survey(numbers, counts, cells, max((one.keys for one in surveys), default=0))
+
+
+def cells_of_day(
+    files: EventFiles, day: date, ask: Ask, cells: Sequence[tuple[int, int]], parts: int, key: Any
+) -> np.ndarray:
+    """``jobs.cep.slices.Counts.by_cell`` of one day."""
+    lo, hi = min(cell[0] for cell in cells), max(cell[1] for cell in cells)
+    events = _events(files, day, ask, max(lo, ask.span[0]), min(hi, ask.span[1]))
+    if key is not None:
+        events = events.filter(pc.equal(events[str(ask.pattern.partition_key)], pa.scalar(key)))
+    ts = events["ts"].cast(pa.int64()).to_numpy()
+    return count_cells((ts[rows] for rows in accepted(ask.pattern, events)), cells, parts)
+
+
+def keys_of_day(files: EventFiles, day: date, ask: Ask) -> dict[Any, np.ndarray]:
+    """Partition key to the events per name on one day."""
+    events = _events(files, day, ask, *ask.span)
+    encoded = events[str(ask.pattern.partition_key)].combine_chunks().dictionary_encode()
+    keys = encoded.dictionary.to_pylist()
+    codes = encoded.indices.fill_null(len(keys)).to_numpy()
+    counts = [np.bincount(codes[rows], minlength=len(keys))[: len(keys)] for rows in accepted(ask.pattern, events)]
+    return dict(zip(keys, np.array(counts).T, strict=True))
+
+
+def _events(files: EventFiles, day: date, ask: Ask, lo: int, hi: int) -> pa.Table:
+    events = by_time(files.read(day, sorted(ask.columns(files)), ask.pattern.event_types, lo, hi))
+    return events if ask.pattern.partition_key is None else with_keys(ask.pattern, events)
+
+
+def drawn_of_day(
+    files: EventFiles, day: date, ask: Ask, columns: Sequence[str], stretches: Iterable[int], thinning: Sequence[int]
+) -> pa.Table:
+    """Events of some stretches, of each name every n-th; which these are depends on their ids alone.
+
+    Returns:
+        ``columns``, and ``_is{i}``: whether the i-th name accepts the event.
+    """
+    wanted = sorted(ask.columns(files, *columns))
+    events = files.read(day, wanted, ask.pattern.event_types, *ask.span)
+    numbers = events["ts"].cast(pa.int64()).to_numpy() // ask.length
+    events = by_time(events.filter(pa.array(np.isin(numbers, list(stretches)))))
+    flags = np.zeros((len(thinning), len(events)), bool)
+    for flag, rows in zip(flags, accepted(ask.pattern, events), strict=True):
+        flag[rows] = True
+    taken = np.zeros(len(events), bool)
+    for flag, every in zip(flags, thinning, strict=True):
+        taken |= flag if every == 1 else flag & (_hashes(events["event_id"]) % every == 0)
+    found = events.select([name for name in columns if name in wanted])
+    for number, flag in enumerate(flags):
+        found = found.append_column(f"_is{number}", pa.array(flag))
+    return found.filter(pa.array(taken))
+
+
+def _hashes(ids: pa.ChunkedArray) -> np.ndarray:
+    return np.array([crc32(one.encode()) for one in ids.to_pylist()], np.int64)
