@@ -90,14 +90,12 @@ def write_matches(batches: Iterable[pa.RecordBatch], path: Path) -> tuple[bool, 
     waiting: list[pa.RecordBatch] = []
     rows = 0
     with ExitStack() as stack:
-        writer: pq.ParquetWriter | None = None
+        writers: list[pq.ParquetWriter] = []
 
         def write() -> None:
-            nonlocal writer, waiting, rows
-            if writer is None:
-                writer = stack.enter_context(pq.ParquetWriter(path, waiting[0].schema))
-            writer.write_table(pa.Table.from_batches(waiting))
-            waiting, rows = [], 0
+            if not writers:
+                writers.append(stack.enter_context(pq.ParquetWriter(path, waiting[0].schema)))
+            writers[0].write_table(pa.Table.from_batches(waiting))
 
         for batch in batches:
             texts = batch[REPORT.names[0]]
@@ -108,6 +106,7 @@ def write_matches(batches: Iterable[pa.RecordBatch], path: Path) -> tuple[bool, 
             rows += len(batch)
             if rows >= _ROWS:
                 write()
+                waiting, rows = [], 0
         if rows:
             write()
-    return writer is not None, reports
+    return bool(writers), reports

@@ -11,12 +11,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
-from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs.days import Days, day_of_us, day_start_us
+from jobs.lake import tables
 from jobs.paths import Home
 from schemas.table import TIMESTAMP
 
@@ -85,26 +85,18 @@ def event_files(home: Home, source: str, days: Days, version: int) -> EventFiles
     """
     from deltalake import DeltaTable
 
-    uri = home.table("events", source)
-    if "://" in uri:
-        return None
-    table = DeltaTable(uri, version=version)
-    if table.protocol().min_reader_version > 1:
-        return None
-    folder = os.path.abspath(uri)
-    listed = table.get_add_actions(flatten=True)
-    if not len(listed):
+    listed = tables.counted_files(home, "events", source, days, version)
+    if listed is None:
         return None
     paths: dict[date, tuple[str, ...]] = {}
     rows: dict[date, int] = {}
-    columns = (listed.column(name).to_pylist() for name in (f"partition.{_DAY}", "path", "num_records"))
-    for day, path, records in zip(*columns, strict=True):
-        # A file without a count was written by somebody else.
-        if day is None or records is None or "://" in path:
+    for day, path, count in listed:
+        if count is None:
+            # Written by somebody else, who knows how.
             return None
-        if day in days:
-            paths[day] = (*paths.get(day, ()), os.path.join(folder, unquote(path)))
-            rows[day] = rows.get(day, 0) + records
+        paths[day] = (*paths.get(day, ()), os.path.abspath(path))
+        rows[day] = rows.get(day, 0) + count
+    table = DeltaTable(home.table("events", source), version=version, without_files=True)
     schema = pa.schema(table.schema().to_arrow())
     return EventFiles(
         pa.schema([pa.field(f.name, f.type) for f in schema if f.name != _DAY]),

@@ -92,6 +92,14 @@ def day_files(home: Home, schema: str, name: str, days: Collection[date], versio
     Returns:
         their paths; ``None`` if they lie in an object store, or hold rows that the table does not.
     """
+    found = counted_files(home, schema, name, days, version)
+    return None if found is None else [path for _, path, _ in found]
+
+
+def counted_files(
+    home: Home, schema: str, name: str, days: Collection[date], version: int
+) -> list[tuple[date, str, int | None]] | None:
+    """The same files, each with its day before and its rows, if its writer counted them, behind."""
     from deltalake import DeltaTable
 
     folder = home.table(schema, name)
@@ -102,8 +110,11 @@ def day_files(home: Home, schema: str, name: str, days: Collection[date], versio
         # Files of newer kinds of tables may hold rows that were deleted, or other names of columns.
         return None
     files = table.get_add_actions(flatten=True)
-    found = zip(files.column("partition.event_date").to_pylist(), files.column("path").to_pylist(), strict=True)
-    return [os.path.join(folder, unquote(path)) for day, path in found if day in days]
+    if not len(files):
+        return []
+    columns = (files.column(of).to_pylist() for of in ("partition.event_date", "path", "num_records"))
+    found = zip(*columns, strict=True)
+    return [(day, os.path.join(folder, unquote(path)), rows) for day, path, rows in found if day in days]
 
 
 def exists(home: Home, schema: str, name: str) -> bool:

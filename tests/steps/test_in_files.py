@@ -15,9 +15,11 @@ import pyarrow.compute as pc
 import pytest
 from deltalake import write_deltalake
 
+import jobs.lake.rows as lake_rows
 import jobs.steps.detect_run as detect_run
 import jobs.steps.in_files as in_files
 import jobs.steps.order_choice as order_choice
+import jobs.steps.staged as staged_rows
 from jobs.cep import Statistics, compile_pattern, find
 from jobs.cep.detect import count_reports, detect_matches
 from jobs.cep.detect_files import stage_matches
@@ -26,6 +28,7 @@ from jobs.cep.library import as_dicts
 from jobs.cep.slices import Slice, runs, whole
 from jobs.cep.survey import Ask
 from jobs.days import US_PER_DAY, Days
+from jobs.errors import LimitExceeded
 from jobs.lake import tables
 from jobs.lake.event_files import EventFiles, event_files
 from jobs.paths import Home
@@ -210,7 +213,7 @@ def test_counts_are_those_of_rows_in_memory_for_all_patterns_of_one_pass(
 def test_a_large_run_of_the_step_goes_by_files_and_publishes_the_same(
     stock_home: Home, add_pattern: Callable[[str, str], Path], monkeypatch: pytest.MonkeyPatch, whole_rows: int
 ) -> None:
-    """Counted in the files, or looked at whole; several patterns, of which one exceeds its limit."""
+    """Counted in the files and with large outputs, or looked at whole; one of several patterns exceeds its limit."""
     text = "---\nsource: stock\n{}---\nPATTERN SEQ(Bar a, Bar b) WHERE a.ticker = b.ticker AND b.close > a.close * {}\n"
     add_pattern("small", text.format("", 1.004) + "WITHIN 3 min\n")
     detect(stock_home, "stock", DAY, run_id="kept")
@@ -223,7 +226,9 @@ def test_a_large_run_of_the_step_goes_by_files_and_publishes_the_same(
         (in_files, "READ_TWICE", 100.0), (detect_run, "detect_matches", None),
     ]:  # fmt: skip
         monkeypatch.setattr(module, name, value)
-    with pytest.raises(Exception, match="more than 3"):
+    for module in (detect_run, lake_rows, staged_rows) if not whole_rows else ():
+        monkeypatch.setattr(module, "SMALL_ROWS", 0)
+    with pytest.raises(LimitExceeded, match="more than 3"):
         detect(stock_home, "stock", DAY, run_id="files")
 
     def found(name: str) -> list[tuple[str, str]]:
