@@ -1,19 +1,26 @@
-"""The application that ``test_standalone_cluster`` runs: histories and matches of a few hundred events.
+"""The application that ``test_standalone_cluster`` runs: histories and matches of a few hundred events, from rows that
+Spark has, and without histories from files that the tasks read and write.
 
 ``python -m tests.cep.cluster_driver FILE`` writes what came of it, as JSON.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from jobs.cep import Pattern, compile_pattern
 from jobs.history import History
 from tests.cep import test_slices
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 HISTORIES = (History("last3", "x", 3, 7_200_000_000),)
 QUERY = """
@@ -23,16 +30,40 @@ WITHIN 40 min
 """
 
 
+IN_FILES = "PATTERN SEQ(A a, B b) WHERE a.k = b.k AND a.x < b.x WITHIN 40 min"
+
+
 def events() -> pa.Table:
     """Events of a day, many of one key."""
     table = test_slices.events(4, 600, burst=0.2, hot=0.4)
     return table.append_column("seq", pa.array([0] * len(table), pa.int64()))
 
 
-def compiled() -> Pattern:
-    """The pattern over a history."""
+def compiled(query: str = QUERY) -> Pattern:
+    """The pattern, by default the one over a history."""
     columns = {f.name: f.type for f in events().schema if f.name != "event_id"} | {"last3": pa.list_(pa.float64())}
-    return compile_pattern(QUERY, columns=columns, histories=HISTORIES)
+    return compile_pattern(query, columns=columns, histories=HISTORIES)
+
+
+def found_in_files(spark: SparkSession, folder: Path) -> list[str]:
+    """The matches that tasks find in a file of the events, each in its third of the day."""
+    from jobs.cep.detect_files import stage_matches
+    from jobs.cep.slices import Slice
+    from jobs.lake.event_files import EventFiles
+    from schemas.matches import matches_table
+    from tests.cep.distributed import bound
+
+    pattern, table = compiled(IN_FILES), events()
+    file = folder / "events.parquet"
+    pq.write_table(table, file)
+    day = test_slices.DAY.start
+    lo, hi = test_slices.DAY.micros()
+    bounds = [lo, lo + (hi - lo) // 3, hi - (hi - lo) // 3, hi]
+    slices = [Slice(n, own, pattern.read_range(*own)) for n, own in enumerate(itertools.pairwise(bounds))]
+    files = EventFiles(table.schema, {day: (str(file),)}, {day: len(table)})
+    stage_matches(spark, files, pattern, matches_table(pattern.shape(key="k")), slices, None, str(folder / "staged"))
+    rows = pq.read_table(folder / "staged").to_pylist()
+    return sorted(json.dumps(bound(pattern, row), sort_keys=True) for row in rows)
 
 
 def main(target: Path) -> None:
@@ -63,6 +94,7 @@ def main(target: Path) -> None:
     assert context._jsc is not None
     found = {
         "matches": matches,
+        "in_files": found_in_files(spark, target.parent),
         "code": sorted(code.distinct().collect()),
         "executors": context._jsc.sc().getExecutorMemoryStatus().size() - 1,
     }
