@@ -25,6 +25,8 @@ _P1, _P2, _P3, _P4, _P5 = (
 _SEED = 42
 #: Rows whose texts are laid out as words at a time.
 _SLAB = 65_536
+#: And at most so many octets, each of which has an index of eight bytes.
+_SLAB_OCTETS = 4 << 20
 
 
 def content_hashes(source: Source, rows: pa.Table) -> tuple[np.ndarray, np.ndarray]:
@@ -151,8 +153,9 @@ def _of_texts(column: pa.Array, seeds: np.ndarray) -> np.ndarray:
     found = np.empty(len(column), np.uint64)
     for length in np.unique(lengths).tolist():
         rows = np.flatnonzero(lengths == length)
-        for at in range(0, len(rows), _SLAB):
-            some = rows[at : at + _SLAB]
+        slab = max(1, min(_SLAB, _SLAB_OCTETS // max(length, 1)))
+        for at in range(0, len(rows), slab):
+            some = rows[at : at + slab]
             octets = data[starts[some][:, None] + np.arange(length)]
             found[some] = _of_octets(octets, seeds[some])
     return found

@@ -177,7 +177,7 @@ def _raw_counts(home: Home, source: Source, files: Sequence[Effective], days: Se
     from deltalake import DeltaTable
 
     wanted = ds.field("event_date").isin(pa.array(days, pa.date32()))
-    wanted &= ds.field("load_id").isin([file.load_id for file in files])
+    wanted &= ds.field("load_id").isin(pa.array([file.load_id for file in files], pa.string()))
     rows = DeltaTable(home.table("raw", source.name)).to_pyarrow_dataset()
     found: dict[date, int] = {}
     for batch in rows.to_batches(columns=["event_date"], filter=wanted):

@@ -27,6 +27,8 @@ from schemas.table import Table
 #: Rows of a task with up to ``_COLUMNS`` columns; they are in its memory several times over.
 _ROWS_PER_TASK = 500_000
 _COLUMNS = 12
+#: Bytes of data files for a task, as they are compressed: less than Arrow's limit for the texts of one column, 2 GiB.
+_BYTES_PER_TASK = 256 << 20
 #: A task may have so many times more rows, where many share one value; beyond, Spark's shuffle is for them.
 _MOST = 4
 #: And the tasks of a day may read each of its rows so many times over.
@@ -54,7 +56,7 @@ class Stretch:
 
     def read(self, source: Source, loads: list[str]) -> pa.Table:
         """The rows of ``loads``, in the columns of the raw table."""
-        return self._read(self.files, raw_table(source), ds.field("load_id").isin(loads))
+        return self._read(self.files, raw_table(source), ds.field("load_id").isin(pa.array(loads, pa.string())))
 
     def held(self, source: Source) -> pa.Table:
         """The events that the events table has."""
@@ -79,6 +81,7 @@ class Stretch:
 class _File:
     path: str
     rows: int
+    size: int
 
 
 def stretches(
@@ -97,7 +100,9 @@ def stretches(
         ``None`` if the rows are few, or those of a day cannot be told apart by time or key.
     """
     held = _files(home, "raw", source, days)
-    if sum(file.rows for files in held.values() for file in files) <= few:
+    every = [file for files in held.values() for file in files]
+    rows_of_all = sum(file.rows for file in every)
+    if rows_of_all <= few:
         return None
     events = _files(home, "events", source, days, events_version)
 
@@ -105,6 +110,7 @@ def stretches(
         return tuple(file.path for day in several for file in events.get(day, []))
 
     most = _ROWS_PER_TASK * _COLUMNS // max(_COLUMNS, len(raw_table(source).columns))
+    most = max(1, min(most, _BYTES_PER_TASK * rows_of_all // sum(file.size for file in every)))
     found: list[Stretch] = []
     gathered: list[date] = []
 
@@ -142,14 +148,16 @@ def _files(
     # Tasks may run in another folder.
     folder = os.path.abspath(home.table(schema, source.name))
     actions = DeltaTable(folder, version=version).get_add_actions(flatten=True)
-    columns = (actions.column(name).to_pylist() for name in ("path", "num_records", "partition.event_date"))
+    columns = (
+        actions.column(name).to_pylist() for name in ("path", "num_records", "size_bytes", "partition.event_date")
+    )
     found: dict[date, list[_File]] = {}
     wanted = set(days)
-    for relative, rows, day in zip(*columns, strict=True):
+    for relative, rows, size, day in zip(*columns, strict=True):
         if day in wanted:
             path = os.path.join(folder, unquote(relative))
             known = rows if rows is not None else pq.read_metadata(path).num_rows
-            found.setdefault(day, []).append(_File(path, known))
+            found.setdefault(day, []).append(_File(path, known, size))
     return found
 
 

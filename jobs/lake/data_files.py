@@ -204,10 +204,10 @@ class DataFiles:
                 self._done.append(self._open.pop(day).end())
                 unbound, file = unbound | file.unbound, None
             if file is None:
+                if len(self._open) == _MOST_OPEN:
+                    self._end_all()
                 file = self._open[day] = self._begin(day, unbound)
             file.write(part)
-        if len(self._open) > _MOST_OPEN:
-            self._end_all()
 
     def _days(self, rows: pa.Table) -> list[tuple[date | None, pa.Table]]:
         """The rows of each partition, in the order they have."""

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 #: Characters of a text in a file's bounds, as Delta cuts them.
 _CHARACTERS = 32
 _LAST_CHARACTER = "\U0010ffff"
+_LAST_MILLISECOND = datetime.max.replace(microsecond=999_000)
 
 
 def _chunks(footer: pq.FileMetaData, columns: Collection[str]) -> Iterator[tuple[str, pq.ColumnChunkMetaData]]:
@@ -62,6 +63,8 @@ def _bound(value: Any, *, up: bool) -> Any:
         # Spark reads milliseconds.
         whole = value.replace(microsecond=value.microsecond // 1000 * 1000, tzinfo=None)
         if up and value.microsecond % 1000:
+            if whole == _LAST_MILLISECOND:
+                return None
             whole += timedelta(milliseconds=1)
         return f"{whole.isoformat(timespec='milliseconds')}Z"
     if isinstance(value, date):

@@ -197,6 +197,23 @@ def test_killed_at_any_write_the_retry_comes_to_the_same_and_what_is_left_goes(
     assert same_tables(lake.home, clean.home) == []
 
 
+def test_a_file_that_goes_before_it_counts_leaves_an_empty_day(
+    spark, lake: Lake, monkeypatch, by_hand: list[int]
+) -> None:
+    path = lake.land("bars", "bars_20250101.csv", LANDED["bars"]["bars_20250101.csv"])
+
+    with monkeypatch.context() as patch:
+        patch.setattr(faults, "reached", lambda here: 1 / (here != "ingest.changing.after"))
+        with pytest.raises(ZeroDivisionError):
+            lake.ingest("bars", "2025-01-01", "2025-01-02")
+    path.unlink()
+    assert len(tables.arrow(lake.home, "raw", "bars"))
+    lake.ingest("bars", "2025-01-01", "2025-01-02")
+    day = lake.days("bars")[DAYS[0]]
+    assert (day["status"], day["rows"]) == ("provisional", 0)
+    assert not len(tables.arrow(lake.home, "events", "bars"))
+
+
 def _uris(home: Home, schema: str) -> list[str]:
     return [unquote(uri) for uri in DeltaTable(home.table(schema, "bars")).file_uris()]
 

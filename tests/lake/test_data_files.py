@@ -143,6 +143,13 @@ def test_bounds_hold_for_every_value_and_prune_without_losing_a_row(
             assert pruned == frame.where(test).count(), (name, value, test)
 
 
+def test_the_last_millisecond_has_no_upper_bound(home: Home) -> None:
+    tables.ensure_table(home, MIXED)
+    (file,) = write(home, MIXED, mixed(1, ts=datetime.max.replace(tzinfo=UTC), event_date=date.max))
+    stats = json.loads(file.stats)
+    assert "ts" not in stats["maxValues"] and stats["minValues"]["ts"] == "9999-12-31T23:59:59.999Z"
+
+
 def test_a_commit_takes_the_turn_and_only_the_next_version(home: Home) -> None:
     tables.ensure_table(home, THINGS)
     first = write(home, THINGS, things([thing("a")]))
@@ -173,9 +180,7 @@ def test_spark_refuses_the_late_commit_of_an_attempt_before(spark: SparkSession,
     assert tables.version(home, "matches", "things") == 1
 
 
-@pytest.mark.parametrize(
-    "broken", [{"price": -1.0}, {"id": "much too long", "price": None}, {"id": "ab", "ts": None}]
-)
+@pytest.mark.parametrize("broken", [{"price": -1.0}, {"id": "much too long", "price": None}, {"id": "ab", "ts": None}])
 def test_a_broken_rule_is_refused_as_spark_refuses_it_and_leaves_no_file(
     spark: SparkSession, home: Home, broken: dict[str, Any]
 ) -> None:
@@ -215,7 +220,17 @@ def test_many_partitions_are_not_all_open_and_an_error_leaves_nothing(
     monkeypatch.setattr(data_files, "_MOST_OPEN", 2)
     tables.ensure_table(home, MIXED)
     parts = [mixed(6, number) for number in range(3)]
+    most, begin = 0, DataFiles._begin
+
+    def counted(writer: DataFiles, *place: Any) -> Any:
+        nonlocal most
+        found = begin(writer, *place)
+        most = max(most, len(writer._open) + 1)
+        return found
+
+    monkeypatch.setattr(DataFiles, "_begin", counted)
     files = write(home, MIXED, *parts)
+    assert most == 2
     assert len(files) > 3 and sum(file.rows for file in files) == 18
     before = set(Path(home.table("events", "mixed")).rglob("*.parquet"))
     with pytest.raises(KeyboardInterrupt), DataFiles(home.table("events", "mixed"), MIXED) as writer:
