@@ -68,7 +68,7 @@ class Layout:
         return min(s.read[0] for s in self.base), max(s.read[1] for s in self.base)
 
 
-class Counts(Protocol):
+class Cells(Protocol):
     """Counts of events by name; the names of all branches one after another, as ``jobs.cep.partition.name_sql``."""
 
     def by_cell(self, cells: Sequence[tuple[int, int]], parts: int, key: Any = None) -> np.ndarray:
@@ -78,13 +78,17 @@ class Counts(Protocol):
         """
         ...
 
+
+class Counts(Cells, Protocol):
+    """The same, and by key."""
+
     def by_key(self) -> tuple[list[Any], np.ndarray]:
         """The keys that most events have, and the events per name of each, of shape (names, keys)."""
         ...
 
 
 def count_cells(times: Iterable[np.ndarray], cells: Sequence[tuple[int, int]], parts: int) -> np.ndarray:
-    """``Counts.by_cell`` of events whose times, per name, are in memory."""
+    """``Cells.by_cell`` of events whose times, per name, are in memory."""
     found = []
     for ts in times:
         rows = []
@@ -251,7 +255,7 @@ def lay_out(
 
 
 def cut_evenly(
-    base: Sequence[Slice], estimate: Estimate, counts: Counts, pieces: int
+    base: Sequence[Slice], estimate: Estimate, counts: Cells, pieces: int
 ) -> tuple[tuple[Slice, ...], float]:
     """Slices of all keys with about equal work.
 
@@ -271,7 +275,7 @@ def cut_evenly(
 def _cut(
     base: Sequence[Slice],
     estimate: Estimate,
-    counts: Counts,
+    counts: Cells,
     key: Any,
     wanted: int,
     not_cut: float,
@@ -330,7 +334,7 @@ def _nearest(total: np.ndarray, pieces: int) -> np.ndarray:
 
 
 def _counted(
-    counts: Counts, cells: Sequence[tuple[int, int]], parts: int, key: Any
+    counts: Cells, cells: Sequence[tuple[int, int]], parts: int, key: Any
 ) -> tuple[np.ndarray, np.ndarray]:
     """Where the parts of the cells begin, and the events per name in each; parts beyond the end of a cell left out."""
     found = counts.by_cell(cells, parts, key)

@@ -65,7 +65,8 @@ class Survey:
     Args:
         numbers: the stretches that hold events, ascending.
         counts: events per name and stretch, shape (names, stretches).
-        cells: events per name in each of ``CELLS`` equal parts of the span, shape (names, CELLS).
+        cells: events per name in those of ``CELLS`` equal parts of the span from ``first`` on, shape (names, parts);
+            there are none in others.
         keys: the most different partition keys, among the events of the pattern's types, on one day.
     """
 
@@ -73,6 +74,7 @@ class Survey:
     counts: np.ndarray
     cells: np.ndarray
     keys: int
+    first: int = 0
 
 
 def accepted(pattern: Pattern, events: pa.Table) -> list[np.ndarray]:
@@ -115,8 +117,12 @@ def _survey(ask: Ask, events: pa.Table) -> Survey:
     for row, (of, count) in zip(counts, stretches, strict=True):
         row[np.searchsorted(numbers, of)] = count
     key = ask.pattern.partition_key
-    keys = 0 if key is None else pc.count_distinct(events[key]).as_py()
-    return Survey(numbers, counts, count_cells(times, [ask.span], CELLS), keys)
+    keys = 0 if key is None else len(pc.unique(events[key]))
+    cells = count_cells(times, [ask.span], CELLS)
+    # A day lies in few cells of a year; those of all days and patterns are in the driver at a time.
+    held = np.flatnonzero(cells.any(axis=0))
+    first, end = (int(held[0]), int(held[-1]) + 1) if len(held) else (0, 0)
+    return Survey(numbers, counts, cells[:, first:end].copy(), keys, first)
 
 
 def together(surveys: Sequence[Survey], ask: Ask) -> Survey:
@@ -125,30 +131,20 @@ def together(surveys: Sequence[Survey], ask: Ask) -> Survey:
     counts, cells = np.zeros((len(ask.names), len(numbers))), np.zeros((len(ask.names), CELLS))
     for one in surveys:
         counts[:, np.searchsorted(numbers, one.numbers)] += one.counts
-        cells += one.cells
+        cells[:, one.first : one.first + one.cells.shape[1]] += one.cells
     return Survey(numbers, counts, cells, max((one.keys for one in surveys), default=0))
 
 
 def cells_of_day(
     files: EventFiles, day: date, ask: Ask, cells: Sequence[tuple[int, int]], parts: int, key: Any
 ) -> np.ndarray:
-    """``jobs.cep.slices.Counts.by_cell`` of one day."""
+    """``jobs.cep.slices.Cells.by_cell`` of one day."""
     lo, hi = min(cell[0] for cell in cells), max(cell[1] for cell in cells)
     events = _events(files, day, ask, max(lo, ask.span[0]), min(hi, ask.span[1]))
     if key is not None:
         events = events.filter(pc.equal(events[str(ask.pattern.partition_key)], pa.scalar(key)))
     ts = events["ts"].cast(pa.int64()).to_numpy()
     return count_cells((ts[rows] for rows in accepted(ask.pattern, events)), cells, parts)
-
-
-def keys_of_day(files: EventFiles, day: date, ask: Ask) -> dict[Any, np.ndarray]:
-    """Partition key to the events per name on one day."""
-    events = _events(files, day, ask, *ask.span)
-    encoded = events[str(ask.pattern.partition_key)].combine_chunks().dictionary_encode()
-    keys = encoded.dictionary.to_pylist()
-    codes = encoded.indices.fill_null(len(keys)).to_numpy()
-    counts = [np.bincount(codes[rows], minlength=len(keys))[: len(keys)] for rows in accepted(ask.pattern, events)]
-    return dict(zip(keys, np.array(counts).T, strict=True))
 
 
 def _events(files: EventFiles, day: date, ask: Ask, lo: int, hi: int) -> pa.Table:

@@ -31,7 +31,7 @@ from jobs.quality import Audit, MatchFiles, audit_matches, warm_up
 from jobs.sources import Source, Sources
 from jobs.steps.common import REPAIR_HORIZON, discard, record_failure, staging_folder
 from jobs.steps.detect import STEP, Work
-from jobs.steps.detect_counts import SparkCounts
+from jobs.steps.detect_counts import SampleCounts, SparkCounts
 from jobs.steps.detect_history import with_histories
 from jobs.steps.in_files import InFiles, in_files, span_of
 from jobs.steps.order_choice import Look, choose_plan, record_plan
@@ -155,7 +155,11 @@ def _run_pattern(
         plan = choose_plan(_look(events, own_files, pattern, base), pattern, source.key, base, read, ingested)
         slices = None if own_files is None else own_files.slices(base, plan)
         if own_files is None or slices is None:
-            layout = lay_out(base, plan.work, plan.counts, spark.sparkContext.defaultParallelism)
+            counts = plan.counts
+            if not isinstance(counts, SparkCounts | SampleCounts):
+                # Counted in the files, but left to Spark's reader: Spark counts the keys, too, which can be many.
+                counts = _spark_counts(events, pattern, base)
+            layout = lay_out(base, plan.work, counts, spark.sparkContext.defaultParallelism)
             write_staged(detect_matches(events, pattern, table, layout, plan.orders), path)
         else:
             into = folder_of_matches(path)
@@ -222,8 +226,10 @@ def _match_files(
 
 
 def _look(events: DataFrame, files: InFiles | None, pattern: Pattern, base: Sequence[Slice]) -> Look:
-    if files is not None:
-        return files.look(pattern, base)
+    return _spark_counts(events, pattern, base) if files is None else files.look(pattern, base)
+
+
+def _spark_counts(events: DataFrame, pattern: Pattern, base: Sequence[Slice]) -> SparkCounts:
     span = min(s.read[0] for s in base), max(s.read[1] for s in base)
     return SparkCounts(candidates(events, pattern, span), pattern)
 

@@ -13,10 +13,9 @@ from pyspark.sql import SparkSession
 
 from jobs.cep.feed import Feed, with_keys
 from jobs.cep.slices import CELLS
-from jobs.cep.survey import Ask, Survey, cells_of_day, drawn_of_day, keys_of_day, survey_day, together
+from jobs.cep.survey import Ask, Survey, cells_of_day, drawn_of_day, survey_day, together
 from jobs.lake.event_files import EventFiles
 from jobs.lake.python_workers import forget_archives
-from jobs.steps.detect_counts import KEYS
 
 T = TypeVar("T")
 
@@ -70,23 +69,13 @@ class FileCounts:
         return pa.schema([*(files.schema.field(name) for name in there), *flags]).empty_table()
 
     def by_cell(self, cells: Sequence[tuple[int, int]], parts: int, key: Any = None) -> np.ndarray:
-        """As ``jobs.cep.slices.Counts``; one job, if it is not what the survey counted."""
+        """As ``jobs.cep.slices.Cells``; one job, if it is not what the survey counted."""
         if (list(cells), parts, key) == ([self.ask.span], CELLS, None):
             return self.survey.cells
         files, ask = self.files, self.ask
         days = sorted({day for cell in cells for day in files.within(*cell)} & set(ask.days(files)))
         counts = on_days(self.spark, days, lambda day: cells_of_day(files, day, ask, cells, parts, key))
         return np.sum([np.zeros((len(ask.names), len(cells) * parts)), *counts], axis=0)
-
-    def by_key(self) -> tuple[list[Any], np.ndarray]:
-        """As ``jobs.cep.slices.Counts``; one job."""
-        files, ask = self.files, self.ask
-        found: dict[Any, np.ndarray] = {}
-        for counts in on_days(self.spark, ask.days(files), lambda day: keys_of_day(files, day, ask)):
-            for key, count in counts.items():
-                found[key] = found.get(key, 0) + count
-        keys = sorted((key for key in found if found[key].any()), key=lambda key: (-found[key].sum(), key))[:KEYS]
-        return keys, np.array([found[key] for key in keys], np.float64).reshape(len(keys), len(ask.names)).T
 
 
 def survey_all(spark: SparkSession, files: EventFiles, asks: Sequence[Ask]) -> list[Survey | Exception]:

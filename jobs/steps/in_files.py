@@ -72,8 +72,6 @@ class InFiles:
         pattern, files = plan.work.pattern, self.files
         days = ask_of(pattern, base).days(files)
         rows = sum(files.rows[day] for day in days)
-        if max((files.rows[day] for day in days), default=0) > MOST_ROWS:
-            return None
         least = self.spark.sparkContext.defaultParallelism
         pieces = 1 if rows <= WHOLE else max(PIECES, 2 * least, -(-rows // SLICE_ROWS))
         while True:
@@ -97,12 +95,12 @@ def in_files(spark: SparkSession, home: Home, source: str, pinned: Pinned, work:
     """The files of what a run reads.
 
     Returns:
-        None if there are none, or only Spark's reader can read them.
+        None if there are none, or only Spark's reader can read them, also because a task could not hold a day of them.
     """
     if pinned.version is None:
         return None
     files = event_files(home, source, span_of(work), pinned.version)
-    if files is None:
+    if files is None or max(files.rows.values(), default=0) > MOST_ROWS:
         return None
     large = [
         item for item in work

@@ -24,7 +24,7 @@ from jobs.cep.plan import routing
 from jobs.cep.rates import stated_rates
 from jobs.cep.seconds import best_order
 from jobs.cep.selectivity import pass_rates
-from jobs.cep.slices import Counts, Estimate, Slice
+from jobs.cep.slices import Cells, Estimate, Slice
 from jobs.lake import ops
 from jobs.paths import Home
 from jobs.steps.detect import Work
@@ -59,10 +59,10 @@ class Plan:
     estimated: list[dict[str, float]]
     regret: float | None
     work: Estimate = field(repr=False, compare=False)
-    counts: Counts = field(repr=False, compare=False)
+    counts: Cells = field(repr=False, compare=False)
 
 
-class Look(Counts, Protocol):
+class Look(Cells, Protocol):
     """How the candidates of a run are looked at: by Spark, or in the files."""
 
     def whole(self, columns: Sequence[str]) -> pa.Table:
@@ -104,7 +104,7 @@ def choose_plan(
         ingested: rows of ``ops.rates`` of these days.
     """
     columns = sorted(pattern.columns_needed | {key})
-    counts: Counts
+    counts: Cells
     scale: tuple[dict[str, float], ...]
     if rows <= WHOLE:
         # In the order that the sample has, too, so that its rows are the table's.

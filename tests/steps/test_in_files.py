@@ -26,7 +26,7 @@ from jobs.cep.detect_files import stage_matches
 from jobs.cep.hindsight import sample_of
 from jobs.cep.library import as_dicts
 from jobs.cep.slices import Slice, runs, whole
-from jobs.cep.survey import Ask
+from jobs.cep.survey import Ask, survey_day
 from jobs.days import US_PER_DAY, Days
 from jobs.errors import LimitExceeded
 from jobs.lake import tables
@@ -174,22 +174,23 @@ def test_the_files_give_what_spark_and_the_kernel_give(
 def test_counts_are_those_of_rows_in_memory_for_all_patterns_of_one_pass(
     spark: SparkSession, lake: tuple[Home, pa.Table], files: EventFiles
 ) -> None:
-    patterns = [compiled(name, lake[1]) for name in ("sequence", "keyed")]
+    patterns = [compiled(name, lake[1]) for name in ("sequence", "keyed", "by type")]
     length = 7_200_000_000
     asks = [Ask(p, (p.read_range(*DAYS.micros()),), length) for p in patterns]
     broken = replace(asks[0], length="wrong")  # type: ignore[arg-type]
-    found = survey_all(spark, files, [asks[0], broken, asks[1]])
+    found = survey_all(spark, files, [asks[0], broken, *asks[1:]])
     assert isinstance(found.pop(1), Exception)
     for ask, survey in zip(asks, found, strict=True):
         assert not isinstance(survey, Exception)
         counts = FileCounts(spark, files, ask, survey)
         ordered = lake[1].sort_by([("ts", "ascending"), ("event_id", "ascending")])
-        key = None if ask.pattern.partition_key is None else ordered["k"]
+        key = None if ask.pattern.partition_key is None else ordered[ask.pattern.partition_key]
         sample = sample_of(ask.pattern, ordered)
         plain = SampleCounts(sample, key)
         middle = DAYS.micros()[0] + US_PER_DAY
         cells = [(middle - 3_600_000_000, middle), (middle, middle + 70_000_000)]
-        for of, asked, parts in ((None, [ask.span], 4_096), (None, cells, 7), *([("k1", cells, 7)] if key else [])):
+        some = [] if key is None else [("A" if ask.pattern.partition_key == "type" else "k1", cells, 7)]
+        for of, asked, parts in ((None, [ask.span], 4_096), (None, cells, 7), *some):
             assert np.array_equal(counts.by_cell(asked, parts, of), plain.by_cell(asked, parts, of))
         times = [one.ts for those in sample.candidates for one in those.values()]
         numbers, per_stretch = counts.stretches(length)
@@ -204,9 +205,8 @@ def test_counts_are_those_of_rows_in_memory_for_all_patterns_of_one_pass(
         assert flagged == per_stretch[:, 3:5].sum(axis=1).tolist()
         thin = counts.drawn(length, chosen, [2] * len(times), ["event_id", "ts"])
         assert 0 < len(thin) < len(rows_of)
-    keys, by_key = counts.by_key()
-    wanted = dict(zip(*(plain.by_key()[0], plain.by_key()[1].T.tolist()), strict=True))
-    assert dict(zip(keys, by_key.T.tolist(), strict=True)) == wanted
+        width = survey_day(files, DAYS.start, [ask])[0].cells.shape[1]  # type: ignore[union-attr]
+        assert width < survey.cells.shape[1] / 2 == 2_048
 
 
 @pytest.mark.parametrize("whole_rows", [0, 20_000])
@@ -236,6 +236,30 @@ def test_a_large_run_of_the_step_goes_by_files_and_publishes_the_same(
 
     assert found("large") == found("small") != []
     assert rows(stock_home, "three") and not tables.exists(stock_home, "matches", "greedy")
+
+
+def test_days_that_a_task_could_not_hold_are_left_to_spark(
+    stock_home: Home, add_pattern: Callable[[str, str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And so are many keys: what was counted in the files then has no counts per key."""
+    text = "---\nsource: stock\n---\nPATTERN SEQ(Bar a, Bar b) WHERE a.ticker = b.ticker AND b.close > a.close * 1.004"
+    add_pattern("kept", text + " WITHIN 3 min\n")
+    detect(stock_home, "stock", DAY, run_id="kept")
+    monkeypatch.setattr(detect_run, "KEPT_ROWS", 0)
+    for module in (order_choice, in_files):
+        monkeypatch.setattr(module, "WHOLE", 0)
+    surveys = []
+    counted = in_files.survey_all
+    monkeypatch.setattr(in_files, "survey_all", lambda *given: surveys.append(given) or counted(*given))
+    monkeypatch.setattr(detect_run, "stage_matches", None)
+    for name, limit, value in (("days", "MOST_ROWS", 1), ("keys", "KEY_ROWS", 10**9)):
+        add_pattern(name, text + " WITHIN 3 min\n")
+        with monkeypatch.context() as patch:
+            patch.setattr(in_files, limit, value)
+            detect(stock_home, "stock", DAY, run_id=name)
+        ids = [{(r["a"]["event_id"], r["b"]["event_id"]) for r in rows(stock_home, one)} for one in (name, "kept")]
+        assert ids[0] == ids[1] != set()
+        assert len(surveys) == (name == "keys")
 
 
 def test_what_only_spark_can_read_is_left_to_spark(lake: tuple[Home, pa.Table]) -> None:
