@@ -8,13 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-import pyarrow as pa
-
 from jobs.cep import ENGINE_VERSION, Pattern, compile_pattern
 from jobs.days import Days
 from jobs.definition_files import BrokenDefinition, named_source, source_line
 from jobs.errors import DefinitionError
 from jobs.lake import tables
+from jobs.lake.columns import same_columns
 from jobs.lake.definitions import Definition
 from jobs.paths import Home
 from jobs.sources import Source, Sources, source_for
@@ -103,7 +102,7 @@ def current_table(home: Home, pattern: Pattern, source: Source) -> Table:
         table = matches_table(shape)
         if not tables.exists(home, "matches", shape.table_name):
             return table
-        if _same_columns(tables.arrow_schema(home, "matches", shape.table_name), table.arrow()):
+        if same_columns(tables.arrow_schema(home, "matches", shape.table_name), table.arrow()):
             return table
         version += 1
 
@@ -111,18 +110,3 @@ def current_table(home: Home, pattern: Pattern, source: Source) -> Table:
 def match_shape(pattern: Pattern, source: Source, version: int) -> MatchShape:
     """The output columns of ``pattern`` on ``source``."""
     return pattern.shape(version=version, key=source.key, types=source.event_columns())
-
-
-def _same_columns(there: pa.Schema, wanted: pa.Schema) -> bool:
-    return [(f.name, _plain(f.type)) for f in there] == [(f.name, _plain(f.type)) for f in wanted]
-
-
-def _plain(kind: pa.DataType) -> object:
-    """A type without the names and nullability that storage formats give to list elements."""
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        return ("list", _plain(kind.value_type))
-    if pa.types.is_struct(kind):
-        return ("struct", tuple((kind.field(i).name, _plain(kind.field(i).type)) for i in range(kind.num_fields)))
-    if pa.types.is_large_string(kind) or pa.types.is_string(kind) or pa.types.is_string_view(kind):
-        return "string"
-    return str(kind)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from jobs.errors import InfrastructureError
+from jobs.lake.columns import require_columns
 from jobs.lake.data_files import DataFile
 from jobs.paths import Home
 from schemas.table import Table
@@ -84,13 +85,15 @@ def append_files(
         The version made.
 
     Raises:
-        InfrastructureError: another writer made that version; the files are no part of the table.
+        InfrastructureError: another writer made that version, or the table has other columns; the files are no part of
+            it.
     """
     from deltalake import DeltaTable
     from deltalake.exceptions import CommitFailedError
     from deltalake.transaction import AddAction
 
     at = DeltaTable(home.table(table.schema, table.name), version=base_version)
+    require_columns(at, table)
     adds = [AddAction(f.path, f.size, dict(f.partition), f.modified_ms, True, f.stats) for f in files]
     try:
         at.create_write_transaction(

@@ -27,6 +27,7 @@ import pyarrow.compute as pc
 
 from jobs.errors import AuditFailed, InfrastructureError
 from jobs.lake.append import SMALL_APPEND, BrokenRule, append_arrow, append_files
+from jobs.lake.columns import require_columns
 from jobs.lake.data_files import DataFile
 from jobs.lake.tables import version
 from jobs.lake.types import frame_of
@@ -148,10 +149,14 @@ def apply_difference(
 
     Raises:
         AuditFailed: a row breaks a constraint of the table; the message names rule and row.
-        InfrastructureError: somebody else wrote to the table in between.
+        InfrastructureError: somebody else wrote to the table in between, or it has other columns.
     """
-    if version(home, table.schema, table.name) != base_version:
+    from deltalake import DeltaTable
+
+    at = DeltaTable(home.table(table.schema, table.name))
+    if at.version() != base_version:
         raise _overtaken(table)
+    require_columns(at, table)
     mark = f"{purpose} {uuid.uuid4().hex}"
     if isinstance(diff, pa.Table) and len(diff) <= SMALL_APPEND and set(diff["_op"].to_pylist()) <= {"I"}:
         _check_arrow_bounds(table, diff, bounds)

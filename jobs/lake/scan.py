@@ -133,10 +133,12 @@ def _parquet(con: duckdb.DuckDBPyConnection, files: list[str], schema: pa.Schema
     # Columns are only ever added, so the oldest file tells whether all have them; to look at all takes long.
     listed = list(map(parquet_path, files))
     oldest = con.cursor().execute(f"DESCRIBE SELECT * FROM read_parquet({listed[0]}, {options})").fetchall()
-    if not set(schema.names) <= {name for name, *_ in oldest}:
-        options += ", union_by_name = true"
     columns = ", ".join(quoted(name) for name in schema.names)
-    return Scan(f"SELECT {columns} FROM read_parquet([{', '.join(listed)}], {options})", schema)
+    if set(schema.names) <= {name for name, *_ in oldest}:
+        return Scan(f"SELECT {columns} FROM read_parquet([{', '.join(listed)}], {options})", schema)
+    # A new column need not be in any of the files yet: a table without rows that has all stands before them.
+    rows = f"SELECT * FROM read_parquet([{', '.join(listed)}], {options}, union_by_name = true)"
+    return Scan(f"SELECT {columns} FROM ({empty(schema).sql} UNION ALL BY NAME {rows})", schema)
 
 
 def list_tables(home: Home, schema: str) -> list[str]:

@@ -19,6 +19,7 @@ from jobs.errors import AuditFailed, InfrastructureError
 from jobs.ingest import PARSER_VERSION, parsing, resolve, resolving
 from jobs.ingest.completeness import COUNTS, changing_rows, day_rows, passed_to
 from jobs.ingest.discovery import Landed, discover
+from jobs.ingest.edits import prepare_tables
 from jobs.ingest.parse import Counts, Task
 from jobs.ingest.plan import Plan, effective, make_plan
 from jobs.ingest.resolving import Resolved
@@ -30,7 +31,6 @@ from jobs.lake.locks import file_lock, jvm_lock
 from jobs.lake.runs import phase
 from jobs.paths import Home
 from jobs.sources import Source, asked_source
-from schemas.events import events_table
 from schemas.quarantine import quarantine_table
 from schemas.raw import raw_table
 
@@ -54,7 +54,7 @@ def ingest(home: Home, source_name: str, days: Days, *, run_id: str, now: dateti
 
     Raises:
         UsageError: there is no such source.
-        DefinitionError: the source's file is wrong.
+        DefinitionError: the source's file is wrong, or an edit of it does not fit the tables that there are.
         InputError: files that must be read again after an edit of the definition are gone.
         AuditFailed: the rows of files or days do not add up; the days stay ``changing``.
         InfrastructureError: a file was still growing or too young: try again later. All others are done.
@@ -148,8 +148,7 @@ class _Attempt:
     def run(self) -> dict[str, Any]:
         """All writes, in their order."""
         source, home = self.source, self.home
-        for table in (raw_table(source), events_table(source), quarantine_table(source)):
-            tables.ensure_table(home, table)
+        prepare_tables(home, source)
         with ExitStack() as stack:
             tasks, loads = self._tasks()
             parsed, counts = self._parse(tasks, stack)

@@ -93,3 +93,15 @@ def test_intervals_count(two: tuple[Home, Home], row: dict[str, Any]) -> None:
         fill(home)
     ops.append(two[1], "intervals", [row], "r")
     assert len(same_tables(*two)) == 1 and same_tables(*two)[0].startswith("intervals: pattern/p 2025-10-0")
+
+
+def test_columns_may_stand_in_another_order_but_none_may_be_missing(two: tuple[Home, Home]) -> None:
+    a, b = two
+    put(a, "events", "s", [event("e1")])
+    put(b, "events", "s", [dict(reversed(event("e1").items()))])
+    assert same_tables(a, b) == []
+    write_deltalake(
+        b.table("events", "s"), pa.Table.from_pylist([event("e1") | {"extra": 1}]), mode="overwrite",
+        schema_mode="overwrite",
+    )  # fmt: skip
+    assert same_tables(a, b) == ["events.s: columns differ: ['extra']"]
