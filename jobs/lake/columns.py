@@ -48,13 +48,23 @@ def misfits(stored: pa.Schema, table: Table) -> list[Misfit]:
 
 
 def add_columns(home: Home, table: Table, columns: Sequence[Column]) -> None:
-    """Give an existing table more columns, last and null in all rows, in one commit; under the lock of its writers."""
+    """Give an existing table more columns, last and null in all rows, in one commit; under the lock of its writers.
+
+    Raises:
+        InfrastructureError: another writer came in between.
+    """
     from deltalake import CommitProperties, DeltaTable, Schema
+    from deltalake.exceptions import CommitFailedError
 
     wanted = Schema.from_arrow(pa.schema([table.arrow().field(column.name) for column in columns]))
-    DeltaTable(home.table(table.schema, table.name)).alter.add_columns(
-        wanted.fields, commit_properties=CommitProperties(max_commit_retries=0)
-    )
+    at = DeltaTable(home.table(table.schema, table.name))
+    try:
+        at.alter.add_columns(wanted.fields, commit_properties=CommitProperties(max_commit_retries=0))
+    except CommitFailedError:
+        raise InfrastructureError(
+            f"another writer has changed {table.path_name} in between; its new columns were not added",
+            hint="Run this again.",
+        ) from None
 
 
 def require_columns(at: DeltaTable, table: Table) -> None:
