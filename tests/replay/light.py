@@ -94,7 +94,7 @@ def light() -> Iterator[None]:
         (publish, lock),
         (difference, {"_materialise": _materialise, "_append": _append, "_merge": _merge}),
         (detect_run, {
-            **quiet, "_scan": _scan, "_derived": lambda *_: None, "_look": lambda *_: None,
+            **quiet, "_scan": _scan, "_derived": lambda *_: None, "_spark_counts": lambda *_: None,
             "choose_plan": lambda *_: MagicMock(), "lay_out": lambda base, *_: base, "detect_matches": _Matches,
             "write_staged": _Matches.stage, "read_staged": _read_staged,
             "record_plan": lambda *_: None, "audit_matches": lambda a, p, f, days, e, **_: dict.fromkeys(days),
