@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
-from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
+from jobs.lake import tables
 from jobs.paths import Home
 from jobs.sources import Source
 from schemas.events import events_table
@@ -97,14 +97,18 @@ def stretches(
         few: up to so many rows are not worth it.
 
     Returns:
-        ``None`` if the rows are few, or those of a day cannot be told apart by time or key.
+        ``None`` if the rows are few, only Spark can read them, or those of a day cannot be told apart by time or key.
     """
     held = _files(home, "raw", source, days)
+    if held is None:
+        return None
     every = [file for files in held.values() for file in files]
     rows_of_all = sum(file.rows for file in every)
     if rows_of_all <= few:
         return None
     events = _files(home, "events", source, days, events_version)
+    if events is None:
+        return None
 
     def of(several: Sequence[date]) -> tuple[str, ...]:
         return tuple(file.path for day in several for file in events.get(day, []))
@@ -141,23 +145,17 @@ def stretches(
 
 def _files(
     home: Home, schema: str, source: Source, days: Sequence[date], version: int | None = None
-) -> dict[date, list[_File]]:
-    """The data files of each day; those of raw with the rows of loads that do not count."""
-    from deltalake import DeltaTable
-
-    # Tasks may run in another folder.
-    folder = os.path.abspath(home.table(schema, source.name))
-    actions = DeltaTable(folder, version=version).get_add_actions(flatten=True)
-    columns = (
-        actions.column(name).to_pylist() for name in ("path", "num_records", "size_bytes", "partition.event_date")
-    )
+) -> dict[date, list[_File]] | None:
+    """The data files of each day, those of raw with rows of loads that do not count; ``None`` if Spark must read."""
+    listed = tables.counted_files(home, schema, source.name, set(days), version)
+    if listed is None:
+        return None
     found: dict[date, list[_File]] = {}
-    wanted = set(days)
-    for relative, rows, size, day in zip(*columns, strict=True):
-        if day in wanted:
-            path = os.path.join(folder, unquote(relative))
-            known = rows if rows is not None else pq.read_metadata(path).num_rows
-            found.setdefault(day, []).append(_File(path, known, size))
+    for day, relative, rows in listed:
+        # Tasks may run in another folder.
+        path = os.path.abspath(relative)
+        known = rows if rows is not None else pq.read_metadata(path).num_rows
+        found.setdefault(day, []).append(_File(path, known, os.stat(path).st_size))
     return found
 
 

@@ -97,9 +97,9 @@ def day_files(home: Home, schema: str, name: str, days: Collection[date], versio
 
 
 def counted_files(
-    home: Home, schema: str, name: str, days: Collection[date], version: int
+    home: Home, schema: str, name: str, days: Collection[date], version: int | None
 ) -> list[tuple[date, str, int | None]] | None:
-    """The same files, each with its day before and its rows, if its writer counted them, behind."""
+    """The same files, each with its day before and its rows, if its writer counted them, behind; ``None``: of now."""
     from deltalake import DeltaTable
 
     folder = home.table(schema, name)
