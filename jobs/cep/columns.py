@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs.cep.arrow import FALSE, MINUS_ONE, NAN, ZERO, int64_array, numpy_of, text_array
+from jobs.cep.clock import Clock
 from jobs.cep.values import NULL, Lists, Value
 from jobs.errors import InputError
 
@@ -76,6 +77,8 @@ class Dataset:
         hi: first tick not to keep, or None.
         by_id: whether ties of ts must be in the order of the ids.
         strict: whether ``ts`` is a time (else a number).
+        apart: a clock and the part of each event, if events of different parts never meet; the order is that of the
+            times that the clock gives.
     """
 
     def __init__(
@@ -89,6 +92,7 @@ class Dataset:
         hi: int | None = None,
         by_id: bool = False,
         strict: bool = True,
+        apart: tuple[Clock, np.ndarray] | None = None,
     ) -> None:
         for column in ("event_id", "type", "ts"):
             if column not in events.column_names:
@@ -104,7 +108,9 @@ class Dataset:
             wanted &= ts < hi
         #: row of the events table of each sorted row; None if they are the same
         self._picked: np.ndarray | None = None if wanted.all() else np.flatnonzero(wanted)
-        kept = self.pick(ts)
+        self.clock = None if apart is None else apart[0]
+        searched = ts if apart is None else apart[0].moved(ts, apart[1])
+        kept = self.pick(searched)
         ids = _plain(events["event_id"]) if by_id else None
         if not _is_sorted(kept) or ids is not None and not _ties_sorted(kept, ids, self._picked):
             rows = np.arange(len(ts)) if self._picked is None else self._picked
@@ -114,11 +120,12 @@ class Dataset:
             else:
                 order = np.argsort(kept, kind="stable")
             self._picked = rows[order]
-            kept = ts[self._picked]
+            kept = searched[self._picked]
         self.ts = kept
         self._types = self.pick(codes)
         self.vocabulary: dict[str, int] = {}
-        self.columns: dict[str, Value] = {"ts": Value(self.ts, None, "time" if strict else "number")}
+        own_times = kept if apart is None else self.pick(ts)
+        self.columns: dict[str, Value] = {"ts": Value(own_times, None, "time" if strict else "number")}
         self._load(events, sorted(set(attributes) - {"ts"}), set(words))
 
     @cached_property
@@ -129,6 +136,10 @@ class Dataset:
     def rows_of(self, sorted_rows: np.ndarray) -> np.ndarray:
         """The rows of the events table of some sorted rows."""
         return sorted_rows if self._picked is None else self._picked[sorted_rows]
+
+    def real(self, searched: np.ndarray) -> np.ndarray:
+        """The events' own time of times that are searched."""
+        return searched if self.clock is None else self.clock.real(searched)
 
     def pick(self, values: np.ndarray) -> np.ndarray:
         """A column of the events table, in the order of the sorted rows."""

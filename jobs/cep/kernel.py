@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from jobs.cep.blocks import Bindings
 from jobs.cep.check import Checker
-from jobs.cep.columns import Dataset, kind_of
+from jobs.cep.clock import Clock
+from jobs.cep.columns import Dataset, kind_of, ticks_of
 from jobs.cep.compiled.choose import BACKENDS, decide
 from jobs.cep.compiled.run import Compiled
 from jobs.cep.cost import Model
@@ -67,6 +68,7 @@ def find(
     by: str = "cost",
     backend: str = "auto",
     own: tuple[int, int] | None = None,
+    parts: np.ndarray | None = None,
     block_rows: int = BLOCK_ROWS,
     statistics: Statistics | None = None,
 ) -> Iterator[MatchBatch]:
@@ -85,6 +87,8 @@ def find(
             the one that is estimated to be done first. Both give the same matches and counts; ``statistics`` says
             which it was.
         own: ``[lo, hi)`` in µs; only matches decided in it are given. ``events`` must hold ``pattern.read_range(own)``.
+        parts: a whole number from 0 on for each event, in the order of the rows: the matches are those of the events of
+            each number by itself. So all keys of a partitioned pattern can be searched at a time.
         block_rows: bounds the memory.
         statistics: filled while matches are drawn.
 
@@ -92,7 +96,7 @@ def find(
         DefinitionError: kinds of columns that the conditions cannot be applied to.
         LimitExceeded: a limit of the front matter was exceeded.
         InputError: missing columns, null ts, a ts that is not within ±2^62 ticks.
-        UsageError: ``order`` or ``rates`` do not fit the pattern.
+        UsageError: ``order`` or ``rates`` do not fit the pattern, or the parts are too many for their span of time.
     """
     if block_rows < 1:
         raise UsageError("block_rows is at least 1")
@@ -105,7 +109,7 @@ def find(
         raise UsageError(f"the order names {', '.join(strange)}, which is no positive name of {pattern.name}")
     statistics = Statistics() if statistics is None else statistics
     check_kinds(pattern, events)
-    data = dataset(pattern, events, own)
+    data = dataset(pattern, events, own, parts=parts)
     per_day: dict[int, int] = {}
     all_candidates: list[dict[str, Candidates]] = []
     for number, branch in enumerate(pattern.branches):
@@ -127,11 +131,11 @@ def find(
         if decision.compiled is not None:
             blocks = decision.compiled.run(own, block_rows, statistics, positions=bool(doubles))
         else:
-            limit = SetLimit(pattern.limits["kleene_members"], by_start, own, pattern.window_us)
+            limit = SetLimit(pattern.limits["kleene_members"], by_start, own, pattern.window_us, data.clock)
             blocks = Search(data, plan, candidates, pattern.window_us, limit, block_rows, statistics).run()
         for found in blocks:
             if own is not None and decision.compiled is None:
-                decided = found.start + pattern.window_us if by_start else found.end
+                decided = data.real(found.start + pattern.window_us if by_start else found.end)
                 found = found.only((decided >= own[0]) & (decided < own[1]))
             for earlier in doubles:
                 found = found.only(
@@ -149,15 +153,21 @@ def find(
 
 
 def dataset(
-    pattern: Pattern, events: pa.Table, own: tuple[int, int] | None = None, *, by_id: bool | None = None
+    pattern: Pattern,
+    events: pa.Table,
+    own: tuple[int, int] | None = None,
+    *,
+    by_id: bool | None = None,
+    parts: np.ndarray | None = None,
 ) -> Dataset:
     """The events that ``pattern`` may use for the matches decided in ``own``, with the columns it mentions.
 
     Ties of ts are in the order of the ids as ``by_id`` says; default: where that order can show (in sums over sets, and
-    in E_neg).
+    in E_neg). ``parts`` are those of ``find``.
 
     Raises:
         InputError: missing columns, null ts, a ts that is not within ±2^62 ticks.
+        UsageError: too many parts for their span of time.
     """
     lo, hi = (None, None) if own is None else pattern.read_range(*own)
     data = Dataset(
@@ -169,9 +179,14 @@ def dataset(
         hi=hi,
         by_id=any(b.kleene or b.negated for b in pattern.branches) if by_id is None else by_id,
         strict=pattern.strict,
+        apart=None if parts is None or not len(parts) else (_clock(pattern, events, parts), parts),
     )
     if len(data.ts):
-        beyond = [int(tick) for tick in (data.ts[0], data.ts[-1]) if not -MOST_TICKS < int(tick) < MOST_TICKS]
+        ends = (data.ts[0], data.ts[-1])
+        if data.clock is not None:
+            times = data.columns["ts"].values
+            ends = (times.min(), times.max())
+        beyond = [int(tick) for tick in ends if not -MOST_TICKS < int(tick) < MOST_TICKS]
         if beyond:
             raise InputError(
                 f"timestamps must lie within ±2^62 ({MOST_TICKS}) ticks, but one is {beyond[0]}",
@@ -179,6 +194,14 @@ def dataset(
                 hint="State times in a coarser unit, or from a later zero.",
             )
     return data
+
+
+def _clock(pattern: Pattern, events: pa.Table, parts: np.ndarray) -> Clock:
+    ts = ticks_of(events["ts"], "ts")
+    clock = Clock.over(int(ts.min()), int(ts.max()), pattern.window_us)
+    if int(parts.max()) >= clock.most_parts:
+        raise UsageError(f"{int(parts.max()) + 1} parts cannot be searched at a time: their times exceed 62 bits")
+    return clock
 
 
 def check_kinds(pattern: Pattern, events: pa.Table) -> None:
@@ -199,7 +222,7 @@ def candidates_of(
         candidates = Candidates(data, data.of_type(branch.types[name]))
         tests = [View.of_all(data, name, candidates).holds(clause, frozenset()) for clause in clauses]
         if own is not None:
-            tests.append(_may_be_owned(pattern, branch, name, candidates.ts, own))
+            tests.append(_may_be_owned(pattern, branch, name, data.real(candidates.ts), own))
         keep = np.logical_and.reduce(tests) if tests else np.ones(1, bool)
         found[name] = candidates if keep.all() else Candidates(data, candidates.rows[keep])
     return found
@@ -262,12 +285,13 @@ def _batch(
     def rows(name: str, positions: np.ndarray) -> np.ndarray:
         return positions if candidates is None else data.rows_of(candidates[name].rows[positions])
 
+    start, end = data.real(found.start), data.real(found.end)
     return MatchBatch(
         number,
         found.n,
-        found.start,
-        found.end,
-        found.start + pattern.window_us if pattern.open_right else found.end,
+        start,
+        end,
+        start + pattern.window_us if pattern.open_right else end,
         {name: rows(name, positions) for name, positions in found.singles.items()},
         {name: (offsets, rows(name, flat)) for name, (offsets, flat) in found.groups.items()},
     )

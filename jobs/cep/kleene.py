@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jobs.cep.blocks import Bindings, flat_blocks
+from jobs.cep.clock import Clock
 from jobs.cep.columns import Dataset
 from jobs.cep.evaluate import Candidates, View
 from jobs.cep.plan import Step
@@ -30,6 +31,7 @@ class SetLimit:
         by_start: matches decide at ``start + window`` (else at their end).
         own: ``[lo, hi)`` of owned decision times, or None for all.
         window: in ticks.
+        clock: how the times were moved, if they were.
         steps: the steps that bind sets.
     """
 
@@ -37,6 +39,7 @@ class SetLimit:
     by_start: bool
     own: tuple[int, int] | None
     window: int
+    clock: Clock | None = None
     steps: tuple[Step, ...] = ()
 
     def for_steps(self, steps: tuple[Step, ...]) -> SetLimit:
@@ -48,6 +51,7 @@ class SetLimit:
         if self.own is None:
             return np.ones(len(start), bool)
         decision = start + self.window if self.by_start else end
+        decision = decision if self.clock is None else self.clock.real(decision)
         return (decision >= self.own[0]) & (decision < self.own[1])
 
 

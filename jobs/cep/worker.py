@@ -2,7 +2,8 @@
 
 Events arrive group by group (a slice, or one key in a slice) in the order of time. A large group is matched piece by
 piece while it arrives: a piece owns the decision times up to the last event seen and keeps only the events that later
-pieces can still need, so memory depends on what lies in a window and not on the size of a group.
+pieces can still need, so memory depends on what lies in a window and not on the size of a group. Keys with few events
+wait for each other and are searched together.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from jobs.cep.clock import Clock
 from jobs.cep.columns import ticks_of
 from jobs.cep.event_ids import PACKED, packed, texts
 from jobs.cep.kernel import candidates_of, dataset, find
@@ -79,87 +81,207 @@ class Matcher:
         yield pa.RecordBatch.from_arrays([*nothing, pa.array([json.dumps(report)])], schema=self.schema)
 
     def _groups(self, batches: Iterable[pa.RecordBatch], statistics: Statistics) -> Iterator[pa.Table]:
-        group: _Group | None = None
+        group: _Group | _Keys | None = None
         for batch in batches:
-            for begins, ends, name in _segments(batch, self.pattern.partition_key):
-                if group is None or group.name != name:
+            for begin, end, number in _slices_in(batch):
+                if group is None or group.number != number:
                     if group is not None:
                         yield from group.finish()
-                    packs = "id" not in self.pattern.mentioned
-                    group = _Group(self, name, statistics, self.own[name[0]][0], packs=packs)
-                yield from group.add(batch.slice(begins, ends - begins).drop_columns([SLICE]))
+                    kind = _Group if self.pattern.partition_key is None else _Keys
+                    group = kind(self, number, statistics, _Events("id" not in self.pattern.mentioned))
+                yield from group.add(batch.slice(begin, end - begin).drop_columns([SLICE]))
         if group is not None:
             yield from group.finish()
+
+    def search(
+        self, events: pa.Table, own: tuple[int, int], statistics: Statistics, parts: np.ndarray | None = None
+    ) -> Iterator[pa.Table]:
+        """The matches in events that are in one piece, as rows."""
+        found = find(self.pattern, events, orders=self.orders, own=own, parts=parts, statistics=statistics)
+        for matches in found:
+            yield match_rows(self.pattern, events, matches, self.table)
+
+    def in_order(self, number: int, ordered: bool) -> None:
+        """Check that the events of a slice came in order."""
+        if not ordered:
+            raise InfrastructureError(
+                f"the events of slice {number} of {self.pattern.name} did not arrive in order",
+                hint="Nothing was published; run the step again.",
+            )
+
+
+@dataclass
+class _Events:
+    """Events that are kept for a while.
+
+    Args:
+        packs: whether their ids are kept packed (``jobs.cep.event_ids``): if no condition reads them and all are like
+            the lake's.
+        parts: the events.
+        rows: how many.
+    """
+
+    packs: bool
+    parts: list[pa.RecordBatch] = field(default_factory=list)
+    rows: int = 0
+
+    def add(self, events: pa.RecordBatch) -> None:
+        self.rows += len(events)
+        if self.packs:
+            found = packed(events["event_id"])
+            if found.type == PACKED:
+                events = _with_ids(events, found)
+            else:
+                self.packs = False
+                self.parts = [_with_ids(part, texts(part["event_id"])) for part in self.parts]
+        self.parts.append(events)
+
+    def together(self) -> pa.Table:
+        """The events in one piece, since every block of matches takes rows from all over it."""
+        events = pa.Table.from_batches(self.parts).combine_chunks()
+        self.parts = events.to_batches()
+        return events
+
+    def keep(self, events: pa.Table) -> None:
+        """Keep only these of the events."""
+        self.parts, self.rows = events.to_batches(), len(events)
+
+
+@dataclass
+class _Keys:
+    """The events of one slice as they arrive, key by key.
+
+    Args:
+        matcher: what is looked for.
+        number: of the slice.
+        statistics: filled.
+        waiting: events of whole keys, and of the last one.
+        begins: for each batch of them, which rows are the first ones of a key.
+        large: the last key, if it is searched by itself.
+        last: key and time of the last event.
+    """
+
+    matcher: Matcher
+    number: int
+    statistics: Statistics
+    waiting: _Events
+    begins: list[np.ndarray] = field(default_factory=list)
+    large: _Group | None = None
+    last: tuple[Any, int] | None = None
+
+    def add(self, events: pa.RecordBatch) -> Iterator[pa.Table]:
+        """Take further events; give the matches that are found meanwhile."""
+        begins = self._begins(events)
+        if self.large is not None:
+            first = int(np.argmax(begins)) if begins.any() else len(events)
+            if first:
+                yield from self.large.add(events.slice(0, first))
+            if first == len(events):
+                return
+            yield from self.large.finish()
+            self.large = None
+            events, begins = events.slice(first), begins[first:]
+        self.waiting.add(events)
+        self.begins.append(begins)
+        if self.waiting.rows >= self.matcher.piece_rows:
+            yield from self._search_whole()
+
+    def finish(self) -> Iterator[pa.Table]:
+        """The matches that are left when all events have come."""
+        if self.large is not None:
+            yield from self.large.finish()
+        elif self.waiting.rows:
+            yield from self._search(self.waiting.together(), np.concatenate(self.begins))
+
+    def _begins(self, events: pa.RecordBatch) -> np.ndarray:
+        keys, ts = events[str(self.matcher.pattern.partition_key)], ticks_of(events["ts"], "ts")
+        codes = keys.dictionary_encode().indices.fill_null(-1).to_numpy()
+        begins = np.ones(len(events), bool)
+        begins[1:] = codes[1:] != codes[:-1]
+        ordered = not np.any((ts[1:] < ts[:-1]) & ~begins[1:])
+        if self.last is not None and self.last[0] == keys[0].as_py():
+            begins[0] = False
+            ordered &= self.last[1] <= int(ts[0])
+        self.matcher.in_order(self.number, ordered)
+        self.last = keys[-1].as_py(), int(ts[-1])
+        return begins
+
+    def _search_whole(self) -> Iterator[pa.Table]:
+        """Search all keys but the last, of which more may come; that one by itself, if it is large."""
+        events, begins = self.waiting.together(), np.concatenate(self.begins)
+        last = len(begins) - 1 - int(np.argmax(begins[::-1]))
+        if last:
+            yield from self._search(events.slice(0, last), begins[:last])
+        self.waiting.keep(events.slice(last))
+        self.begins = [begins[last:]]
+        if self.waiting.rows >= self.matcher.piece_rows:
+            self.large = _Group(self.matcher, self.number, self.statistics, _Events(self.waiting.packs))
+            for part in self.waiting.parts:
+                yield from self.large.add(part)
+            self.waiting, self.begins = _Events(self.waiting.packs), []
+
+    def _search(self, events: pa.Table, begins: np.ndarray) -> Iterator[pa.Table]:
+        own, ts = self.matcher.own[self.number], ticks_of(events["ts"], "ts")
+        starts = np.append(np.flatnonzero(begins), len(events))
+        most = max(1, Clock.over(int(ts.min()), int(ts.max()), self.matcher.pattern.window_us).most_parts)
+        for first in range(0, len(starts) - 1, most):
+            bounds = starts[first : first + most + 1]
+            parts = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds)) if len(bounds) > 2 else None
+            some = events.slice(int(bounds[0]), int(bounds[-1] - bounds[0]))
+            yield from self.matcher.search(some, own, self.statistics, parts)
 
 
 @dataclass
 class _Group:
-    """The events of one slice (and key) as they arrive.
+    """The events of one slice (or of one key in it) as they arrive.
 
     Args:
         matcher: what is looked for.
-        name: number of the slice, and the key.
+        number: of the slice.
         statistics: filled.
-        done: matches decided before this tick have been found.
-        parts: events that are still needed.
-        rows: how many.
+        kept: events that are still needed.
         wait: match when there are so many.
         last: time of the last event.
-        packs: whether the events' ids are kept packed (``jobs.cep.event_ids``).
+        done: matches decided before this tick have been found.
     """
 
     matcher: Matcher
-    name: tuple[int, Any]
+    number: int
     statistics: Statistics
-    done: int
-    parts: list[pa.RecordBatch] = field(default_factory=list)
-    rows: int = 0
+    kept: _Events
     wait: int = 0
     last: int | None = None
-    packs: bool = True
+    done: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.done = self.own[0]
 
     def add(self, events: pa.RecordBatch) -> Iterator[pa.Table]:
         """Take further events; give the matches that are found meanwhile."""
         ts = ticks_of(events["ts"], "ts")
-        if np.any(ts[1:] < ts[:-1]) or self.last is not None and ts[0] < self.last:
-            raise InfrastructureError(
-                f"the events of slice {self.name[0]} of {self.matcher.pattern.name} did not arrive in order",
-                hint="Nothing was published; run the step again.",
-            )
+        self.matcher.in_order(
+            self.number, not np.any(ts[1:] < ts[:-1]) and (self.last is None or self.last <= int(ts[0]))
+        )
         self.last = int(ts[-1])
-        kept = self._light(events)
-        self.parts.append(kept)
-        self.rows += len(events)
-        if self.rows >= max(self.wait, self.matcher.piece_rows):
+        self.kept.add(events)
+        if self.kept.rows >= max(self.wait, self.matcher.piece_rows):
             # Of the last time stamp more events may come.
             yield from self._find(min(self.last, self.own[1]))
             self._forget()
             # With more events in a window than in a piece, pieces grow, so that few of them read an event.
-            self.wait = 2 * self.rows
-
-    def _light(self, events: pa.RecordBatch) -> pa.RecordBatch:
-        """The events as they are kept: with packed ids, if no condition reads them and all are like the lake's."""
-        if not self.packs:
-            return events
-        found = packed(events["event_id"])
-        if found.type != PACKED:
-            self.packs = False
-            self.parts = [_with_ids(part, texts(part["event_id"])) for part in self.parts]
-            return events
-        return _with_ids(events, found)
+            self.wait = 2 * self.kept.rows
 
     def _forget(self) -> None:
         """Keep only what can be part of a later match, or reject one: candidates of some name in later pieces."""
         pattern, later = self.matcher.pattern, (self.done, self.own[1])
-        events = pa.Table.from_batches(self.parts)
+        events = pa.Table.from_batches(self.kept.parts)
         data = dataset(pattern, events, later)
         keep = np.zeros(len(events), bool)
         for branch in pattern.branches:
             for candidates in candidates_of(pattern, branch, data, later).values():
                 keep[data.rows_of(candidates.rows)] = True
         if not keep.all():
-            events = events.filter(pa.array(keep))
-            self.parts, self.rows = events.to_batches(), len(events)
+            self.kept.keep(events.filter(pa.array(keep)))
 
     def finish(self) -> Iterator[pa.Table]:
         """The matches that are left when all events have come."""
@@ -167,23 +289,13 @@ class _Group:
 
     @property
     def own(self) -> tuple[int, int]:
-        return self.matcher.own[self.name[0]]
+        return self.matcher.own[self.number]
 
     def _find(self, end: int) -> Iterator[pa.Table]:
         if end <= self.done:
             return
-        if not self.rows:
-            self.done = end
-            return
-        # In one piece, since every block of matches takes rows from all over it.
-        events = pa.Table.from_batches(self.parts).combine_chunks()
-        self.parts = events.to_batches()
-        pattern = self.matcher.pattern
-        found = find(
-            pattern, events, orders=self.matcher.orders, own=(self.done, end), statistics=self.statistics
-        )
-        for matches in found:
-            yield match_rows(pattern, events, matches, self.matcher.table)
+        if self.kept.rows:
+            yield from self.matcher.search(self.kept.together(), (self.done, end), self.statistics)
         self.done = end
 
 
@@ -191,15 +303,11 @@ def _with_ids(events: pa.RecordBatch, ids: pa.Array) -> pa.RecordBatch:
     return events.set_column(events.schema.get_field_index("event_id"), "event_id", ids)
 
 
-def _segments(batch: pa.RecordBatch, key: str | None) -> Iterator[tuple[int, int, tuple[int, Any]]]:
-    """Runs of rows of one group: ``(begin, end, (slice, key))``."""
+def _slices_in(batch: pa.RecordBatch) -> Iterator[tuple[int, int, int]]:
+    """Runs of rows of one slice: ``(begin, end, its number)``."""
     if not len(batch):
         return
     numbers = batch[SLICE].to_numpy()
-    breaks = numbers[1:] != numbers[:-1]
-    if key is not None:
-        codes = batch[key].dictionary_encode().indices.fill_null(-1).to_numpy()
-        breaks = breaks | (codes[1:] != codes[:-1])
-    bounds = [0, *(np.flatnonzero(breaks) + 1).tolist(), len(batch)]
+    bounds = [0, *(np.flatnonzero(numbers[1:] != numbers[:-1]) + 1).tolist(), len(batch)]
     for begin, end in zip(bounds, bounds[1:], strict=False):
-        yield begin, end, (int(numbers[begin]), None if key is None else batch[key][begin].as_py())
+        yield begin, end, int(numbers[begin])

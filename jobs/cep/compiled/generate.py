@@ -84,6 +84,9 @@ class Generator:
         self.flat_capacity = self.slots.number(0, "flat")
         self.members = self.slots.number(members, "members")
         self.own = self.slots.number(0, "own from"), self.slots.number(0, "own to")
+        self.clock = None if data.clock is None else (
+            self.slots.number(data.clock.base, "base"), self.slots.number(data.clock.period, "period")
+        )
         self.output = self._output()
 
     def source(self) -> str:
@@ -354,6 +357,9 @@ class Generator:
     def unless_owned(self, start: str, end: str, *otherwise: str) -> None:
         """Statements for what is decided outside the stretch that is asked for."""
         decision = f"{start} + {self.window}" if self.by_start else end
+        if self.clock is not None:
+            base, period = self.clock
+            decision = f"{base} + ({decision}) % {period}"
         test = self.make.fresh()
         self.out.put(f"{test} = {decision}", f"if {test} < {self.own[0]} or {test} >= {self.own[1]}:")
         self.out.put(*(f"    {line}" for line in otherwise))
