@@ -6,9 +6,10 @@ a time. Events of a keyed pattern arrive key by key, so there it is a slice.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +21,18 @@ from jobs.cep.pattern import Pattern
 from jobs.cep.plan import routing
 from jobs.cep.slices import Slice
 from jobs.cep.worker import PIECE_ROWS, SLICE
-from jobs.lake.event_files import EventFiles
+
+
+class Events(Protocol):
+    """The events of a source as ``jobs.lake.event_files.EventFiles`` has them."""
+
+    def within(self, lo: int, hi: int) -> list[date]:
+        """The days that hold events with ts in ``[lo, hi)`` µs, ascending."""
+        ...
+
+    def read(self, day: date, columns: Sequence[str], types: Iterable[str], lo: int, hi: int) -> pa.Table:
+        """Some events of a day, in any order."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -28,12 +40,12 @@ class Feed:
     """What a pattern needs of its source's files.
 
     Args:
-        files: the files.
+        files: the events.
         pattern: the pattern, without histories.
         columns: columns of the files that are needed, ``event_id``, ``type`` and ``ts`` among them.
     """
 
-    files: EventFiles
+    files: Events
     pattern: Pattern
     columns: tuple[str, ...]
 

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from jobs.cep.cost import Model, linear_extensions
+from jobs.cep.curve import Curve
 from jobs.cep.pattern import Pattern
 from jobs.days import Days
 
@@ -101,10 +102,15 @@ def count_cells(times: Iterable[np.ndarray], cells: Sequence[tuple[int, int]], p
 
 def runs(pattern: Pattern, days: Iterable[date]) -> tuple[Slice, ...]:
     """One slice for each run of days without a gap."""
+    return _numbered(pattern, spans_of(days), 0)
+
+
+def spans_of(days: Iterable[date]) -> list[tuple[int, int]]:
+    """The runs of days without a gap, µs."""
     ordered = sorted(days)
     breaks = [i for i, day in enumerate(ordered) if i == 0 or (day - ordered[i - 1]).days > 1]
     parts = [ordered[i:j] for i, j in zip(breaks, [*breaks[1:], len(ordered)], strict=True)]
-    return _numbered(pattern, [Days(part[0], Days.one(part[-1]).end).micros() for part in parts], 0)
+    return [Days(part[0], Days.one(part[-1]).end).micros() for part in parts]
 
 
 def whole(base: Sequence[Slice]) -> Layout:
@@ -254,22 +260,24 @@ def lay_out(
     return Layout(tuple(base), hot, partitions, place)
 
 
-def cut_evenly(
-    base: Sequence[Slice], estimate: Estimate, counts: Cells, pieces: int
-) -> tuple[tuple[Slice, ...], float]:
-    """Slices of all keys with about equal work.
+def work_curve(base: Sequence[Slice], estimate: Estimate, counts: Cells, pieces: int) -> Curve:
+    """Where the work of events of all keys lies, so finely that it can be cut into ``pieces`` or fewer.
 
     Args:
         base: one slice per run of days.
         estimate: what the work is.
         counts: where the events are.
-        pieces: how many slices, at least one per run of days.
-
-    Returns:
-        the slices, and the estimated work of all, in evaluations.
+        pieces: how many parts of equal work there can be.
     """
-    cut, work = _cut(base, estimate, counts, None, pieces, 0.0, None)
-    return _numbered(estimate.pattern, cut, 0), sum(work)
+    return _curve(base, estimate, counts, None, pieces, 0.0, None)[0]
+
+
+def within(base: Sequence[Slice], pattern: Pattern, bounds: Sequence[tuple[int, int]]) -> tuple[tuple[Slice, ...], ...]:
+    """What lies in each part of the time axis of some slices of a pattern: slices again, numbered through."""
+    own = [[(max(lo, s.own[0]), min(hi, s.own[1])) for s in base] for lo, hi in bounds]
+    own = [[(lo, hi) for lo, hi in spans if lo < hi] for spans in own]
+    firsts = np.cumsum([0, *map(len, own)]).tolist()
+    return tuple(_numbered(pattern, spans, first) for spans, first in zip(own, firsts, strict=False))
 
 
 def _cut(
@@ -281,7 +289,22 @@ def _cut(
     not_cut: float,
     largest: float | None,
 ) -> tuple[list[tuple[int, int]], list[float]]:
-    """Bounds of decision time, and the work between them.
+    """Bounds of decision time, and the work between them; the arguments are those of :func:`_curve`."""
+    curve, pieces = _curve(base, estimate, counts, key, wanted, not_cut, largest)
+    bounds = curve.cut([s.own for s in base], pieces)
+    return bounds, curve.between(bounds)
+
+
+def _curve(
+    base: Sequence[Slice],
+    estimate: Estimate,
+    counts: Cells,
+    key: Any,
+    wanted: int,
+    not_cut: float,
+    largest: float | None,
+) -> tuple[Curve, int]:
+    """Where the work lies, and into how many pieces it is to be cut.
 
     Args:
         base: one slice per run of days.
@@ -298,9 +321,10 @@ def _cut(
     for finer in range(_ROUNDS + 1):
         edges = np.append(starts, hi)
         work = estimate.by_cell(edges, found) * _owned(base, edges + shift)
-        limit = float(work.sum()) / wanted if largest is None else largest
-        if limit <= 0 or largest is None and work.sum() <= not_cut:
-            return [s.own for s in base], [float(work.sum()) / len(base)] * len(base)
+        curve = Curve(edges + shift, np.concatenate([[0.0], np.cumsum(work)]))
+        limit = curve.total / wanted if largest is None else largest
+        if limit <= 0 or largest is None and curve.total <= not_cut:
+            return curve, 1
         heavy = np.flatnonzero((work > limit / _FINE) & (np.diff(edges) > 1))
         if not len(heavy) or finer == _ROUNDS:
             break
@@ -309,28 +333,13 @@ def _cut(
         starts = np.concatenate([np.delete(starts, heavy), more_starts])
         order = np.argsort(starts)
         starts, found = starts[order], np.concatenate([np.delete(found, heavy, axis=1), more], axis=1)[:, order]
-    decided = edges + shift
-    total = np.concatenate([[0.0], np.cumsum(work)])
-    inner = decided[_nearest(total, max(1, round(total[-1] / limit)))]
-    bounds, loads = [], []
-    for one in base:
-        cuts = np.unique([one.own[0], *inner[(inner > one.own[0]) & (inner < one.own[1])].tolist(), one.own[1]])
-        bounds += list(zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True))
-        loads += np.diff(np.interp(cuts, decided, total)).tolist()
-    return bounds, loads
+    return curve, max(1, round(curve.total / limit))
 
 
 def _owned(base: Sequence[Slice], decided: np.ndarray) -> np.ndarray:
     """Which cells of decision time lie, with their middle, in a slice."""
     middle = (decided[:-1] + decided[1:]) // 2
     return np.logical_or.reduce([(middle >= one.own[0]) & (middle < one.own[1]) for one in base])
-
-
-def _nearest(total: np.ndarray, pieces: int) -> np.ndarray:
-    """Indices of edges that cut a running total into ``pieces``, each as near to its share as cells allow."""
-    shares = total[-1] * np.arange(1, pieces) / pieces
-    above = np.clip(np.searchsorted(total, shares), 1, len(total) - 1)
-    return np.unique(np.where(total[above] - shares > shares - total[above - 1], above - 1, above))
 
 
 def _counted(

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -61,13 +62,33 @@ class EventFiles:
         names = pa.array(sorted(types), pa.string())
         fields = [self.schema.field(name) for name in columns]
         schema = pa.schema([pa.field(f.name, _TYPE if f.name == "type" else f.type) for f in fields])
-        whole = lo <= day_start_us(day) and day_start_us(Days.one(day).end) <= hi
-        span = None if whole else (lo, hi)
+        span = None if _whole(day, lo, hi) else (lo, hi)
         parts = [part for path in self.paths[day] for part in _row_groups(path, schema, names, span)]
         return pa.concat_tables(parts) if parts else schema.empty_table()
 
 
 _TYPE = pa.dictionary(pa.int32(), pa.string())
+
+
+def narrowed(events: pa.Table, day: date, columns: Sequence[str], types: Iterable[str], lo: int, hi: int) -> pa.Table:
+    """What :meth:`EventFiles.read` gives, from what it gave for more: more columns, more types, a wider span.
+
+    Args:
+        events: the events of ``day``, by time.
+    """
+    if not _whole(day, lo, hi):
+        begin, end = np.searchsorted(events["ts"].cast(pa.int64()).to_numpy(), (lo, hi)).tolist()
+        events = events.slice(begin, end - begin)
+    events = events.select(columns)
+    names = pa.array(sorted(types), pa.string())
+    codes = pc.index_in(events["type"], value_set=names)
+    events = events.set_column(events.column_names.index("type"), pa.field("type", _TYPE), _named(codes, names))
+    return events if codes.null_count == 0 else events.filter(pc.is_valid(codes))
+
+
+def _whole(day: date, lo: int, hi: int) -> bool:
+    """Whether a span holds all of a day."""
+    return lo <= day_start_us(day) and day_start_us(Days.one(day).end) <= hi
 
 
 def event_files(home: Home, source: str, days: Days, version: int) -> EventFiles | None:

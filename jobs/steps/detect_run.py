@@ -1,10 +1,11 @@
-"""The Spark part of the detect step: one scan of the events, then each pattern by itself."""
+"""The Spark part of the detect step: one scan of the events, then each pattern in its turn."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from datetime import date
+from functools import partial
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -34,8 +35,9 @@ from jobs.steps.detect import STEP, Work
 from jobs.steps.detect_counts import SampleCounts, SparkCounts
 from jobs.steps.detect_history import with_histories
 from jobs.steps.in_files import InFiles, in_files, span_of
-from jobs.steps.order_choice import Look, choose_plan, record_plan
-from jobs.steps.staged import Staged, folder_of_matches, read_staged, write_reports, write_staged
+from jobs.steps.order_choice import choose_plan, record_plan
+from jobs.steps.staged import Staged, read_staged, write_reports, write_staged
+from jobs.steps.together import Prepared, match_together
 from schemas.events import events_table
 
 #: Events up to which the scan is kept by Spark, in memory where they fit.
@@ -61,6 +63,10 @@ def run_work(
     events = _scan(spark, home, source, pinned, work)
     files = None if _kept(pinned, work) else in_files(spark, home, source.name, pinned, work)
     derived = _derived(source, events, work)
+    ready: dict[str, Prepared] = {}
+    if files is not None:
+        prepare = partial(_prepared, home, source, events, files, pinned)
+        ready = match_together(home, source.name, files, work, prepare, run_id)
     for item in work:
         name = item.compiled.definition.name
         found = events if derived is None or not item.compiled.pattern.histories else derived
@@ -68,8 +74,9 @@ def run_work(
         waiting = [item]
         while waiting:
             part = waiting.pop()
+            prepared = ready.pop(item.compiled.pattern.name, None)
             try:
-                _run_pattern(spark, home, source, found, files, pinned, part, audit, run_id, result)
+                _run_pattern(spark, home, source, found, files, pinned, part, prepared, audit, run_id, result)
             except Exception as error:
                 if isinstance(error, LimitExceeded) and len(part.fingerprints) > 1:
                     # A limit is a fact of a day: the other days must come out as if they had been run by themselves.
@@ -133,6 +140,7 @@ def _run_pattern(
     files: InFiles | None,
     pinned: Pinned,
     item: Work,
+    prepared: Prepared | None,
     audit: Audit,
     run_id: str,
     result: dict[str, Any],
@@ -144,34 +152,21 @@ def _run_pattern(
     def logged(name: str) -> AbstractContextManager[Phase]:
         return phase(home, run_id, source=source.name, step=STEP, phase=name, definition=definition.name, days=span)
 
-    path = staging_folder(home, run_id, pattern.name)
-
     with logged("detect") as row:
-        rows = {day: int(found["rows"] or 0) for day, found in pinned.event_days.rows.items()}
-        base = runs(pattern, days)
-        ingested = _rates(home, source, item.read_days)
-        read = sum(rows.get(day, 0) for day in item.read_days)
         own_files = files if files is not None and not pattern.histories else None
-        plan = choose_plan(_look(events, own_files, pattern, base), pattern, source.key, base, read, ingested)
-        slices = None if own_files is None else own_files.slices(base, plan)
-        if own_files is None or slices is None:
-            counts = plan.counts
-            if not isinstance(counts, SparkCounts | SampleCounts):
-                # Counted in the files, but left to Spark's reader: Spark counts the keys, too, which can be many.
-                counts = _spark_counts(events, pattern, base)
-            layout = lay_out(base, plan.work, counts, spark.sparkContext.defaultParallelism)
-            write_staged(detect_matches(events, pattern, table, layout, plan.orders), path)
-        else:
-            into = folder_of_matches(path)
-            reports = stage_matches(spark, own_files.files, pattern, table, slices, plan.orders, into)
-            write_reports(reports, path, table)
+        if prepared is None:
+            prepared = _prepared(home, source, events, own_files, pinned, item)
+        path = prepared.path
+        if path is None:
+            path = staging_folder(home, run_id, pattern.name)
+            _stage(spark, events, own_files, item, prepared, path)
         staged = read_staged(spark, path, table)
         per_day = staged.per_day
         row.rows_out = sum(per_day.values())
         for day, count in sorted(per_day.items()):
             # Workers stop at the limit, each of what it finds; the limit holds for what they find together.
             check_day(pattern, day, count)
-        record_plan(home, item, per_day, staged.counts, plan, run_id)
+        record_plan(home, item, per_day, staged.counts, prepared.plan, run_id)
 
     with logged("audit") as row:
         row.rows_in = sum(per_day.values())
@@ -210,6 +205,34 @@ def _run_pattern(
     discard(path)
 
 
+def _prepared(
+    home: Home, source: Source, events: DataFrame, files: InFiles | None, pinned: Pinned, item: Work
+) -> Prepared:
+    pattern = item.compiled.pattern
+    base = runs(pattern, item.fingerprints)
+    look = _spark_counts(events, pattern, base) if files is None else files.look(pattern, base)
+    read = pinned.event_days.events(item.read_days)
+    plan = choose_plan(look, pattern, source.key, base, read, _rates(home, source, item.read_days))
+    return Prepared(plan, None if files is None else files.cut(pattern, item.fingerprints, plan))
+
+
+def _stage(
+    spark: SparkSession, events: DataFrame, files: InFiles | None, item: Work, prepared: Prepared, path: str
+) -> None:
+    """Find the matches of one pattern and write them to the folder ``path``."""
+    pattern, table, plan = item.compiled.pattern, item.compiled.table, prepared.plan
+    if files is not None and prepared.cut is not None:
+        (outcome,) = stage_matches(spark, files.files, [prepared.cut.search(table, path)])
+        write_reports(outcome.reports, path, table)
+        return
+    base, counts = runs(pattern, item.fingerprints), plan.counts
+    if not isinstance(counts, SparkCounts | SampleCounts):
+        # Counted in the files, but left to Spark's reader: Spark counts the keys, too, which can be many.
+        counts = _spark_counts(events, pattern, base)
+    layout = lay_out(base, plan.work, counts, spark.sparkContext.defaultParallelism)
+    write_staged(detect_matches(events, pattern, table, layout, plan.orders), path)
+
+
 @contextmanager
 def _match_files(
     spark: SparkSession, home: Home, source: Source, pinned: Pinned, item: Work, staged: Staged
@@ -223,10 +246,6 @@ def _match_files(
         return
     with connected(home, idle_cores(spark)) as con:
         yield MatchFiles(con, staged.paths, found)
-
-
-def _look(events: DataFrame, files: InFiles | None, pattern: Pattern, base: Sequence[Slice]) -> Look:
-    return _spark_counts(events, pattern, base) if files is None else files.look(pattern, base)
 
 
 def _spark_counts(events: DataFrame, pattern: Pattern, base: Sequence[Slice]) -> SparkCounts:

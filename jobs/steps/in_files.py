@@ -6,25 +6,30 @@ time, leaves the run to Spark's own reader.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
 from functools import cached_property
 
 from pyspark.sql import SparkSession
 
+from jobs.cep.curve import Curve, sum_of
+from jobs.cep.detect_files import Search
+from jobs.cep.kept_days import MOST_ROWS
 from jobs.cep.pattern import Pattern
-from jobs.cep.slices import PIECES, Slice, cut_evenly, runs
+from jobs.cep.slices import PIECES, Slice, runs, spans_of, within, work_curve
 from jobs.cep.survey import Ask, Survey
-from jobs.days import Days
+from jobs.days import US_PER_DAY, Days, day_start_us
 from jobs.lake.event_days import Pinned
 from jobs.lake.event_files import EventFiles, event_files
+from jobs.lake.runs import one_line
 from jobs.paths import Home
 from jobs.steps.detect import Work
 from jobs.steps.file_counts import FileCounts, survey_all
 from jobs.steps.order_choice import WHOLE, Plan, stretch_length
+from jobs.steps.staged import folder_of_matches
+from schemas.table import Table
 
-#: Events that a task may hold: of a day, and of a keyed pattern's slice.
-MOST_ROWS = 3_000_000
 #: Events of a slice if there are enough of them.
 SLICE_ROWS = 2_000_000
 #: What it costs to read an event that then is not wanted, in evaluations as ``jobs.cep.slices`` has them.
@@ -51,9 +56,18 @@ class InFiles:
 
     @cached_property
     def _surveys(self) -> dict[tuple[str, tuple[tuple[int, int], ...]], Survey | Exception]:
-        """What is counted for all patterns by one pass, or the error that this gave."""
-        found = survey_all(self.spark, self.files, self.asks)
+        """What is counted for all patterns by one pass, or the error that this gave; nothing if the pass died."""
+        try:
+            found = survey_all(self.spark, self.files, self.asks)
+        except Exception as error:  # of one of them, perhaps: each is counted in its turn
+            print(f"the events are counted for each pattern by itself: {one_line(error)}", flush=True)
+            return {}
         return {(ask.pattern.name, ask.reads): one for ask, one in zip(self.asks, found, strict=True)}
+
+    @property
+    def large(self) -> set[str]:
+        """The names of the patterns that are counted by this pass."""
+        return {ask.pattern.name for ask in self.asks}
 
     def look(self, pattern: Pattern, base: Sequence[Slice]) -> FileCounts:
         """The events of one pattern.
@@ -67,28 +81,108 @@ class InFiles:
             raise found
         return FileCounts(self.spark, self.files, ask, found)
 
-    def slices(self, base: Sequence[Slice], plan: Plan) -> tuple[Slice, ...] | None:
-        """Slices for tasks that read files, or None if Spark's reader has less to do."""
-        pattern, files = plan.work.pattern, self.files
-        days = ask_of(pattern, base).days(files)
-        rows = sum(files.rows[day] for day in days)
-        least = self.spark.sparkContext.defaultParallelism
-        pieces = 1 if rows <= WHOLE else max(PIECES, 2 * least, -(-rows // SLICE_ROWS))
+    def cut(self, pattern: Pattern, days: Iterable[date], plan: Plan) -> Cut | None:
+        """A pattern by itself, cut for tasks that read files, or None if Spark's reader has less to do."""
+        own = sorted(days)
+        base = runs(pattern, own)
+        reads = ask_of(pattern, base).days(self.files)
+        curve = work_curve(base, plan.work, plan.counts, self._pieces(reads))
+        keys = plan.counts.survey.keys if pattern.partition_key and isinstance(plan.counts, FileCounts) else 0
+        one = Cut(pattern, own, reads, plan.orders, curve, keys, ())
+        found = self._stretches([one])
+        return None if found is None or self._too_many_keys(one, found[0]) else replace(one, stretches=found[0])
+
+    def together(self, cuts: Sequence[Cut]) -> list[Cut]:
+        """Those of some patterns that one scan can serve, in its stretches: two at least, or none.
+
+        Who would make it read or keep too much is left out, the longest windows first.
+        """
+        wanted = list(cuts)
+        while len(wanted) > 1:
+            found = self._stretches(wanted)
+            if found is None:
+                wanted.remove(max(wanted, key=lambda one: one.pattern.window_us))
+                continue
+            fits = [not self._too_many_keys(one, own) for one, own in zip(wanted, found, strict=True)]
+            if all(fits):
+                return [replace(one, stretches=own) for one, own in zip(wanted, found, strict=True)]
+            wanted = [one for one, good in zip(wanted, fits, strict=True) if good]
+        return []
+
+    def _stretches(self, wanted: Sequence[Cut]) -> list[tuple[tuple[Slice, ...], ...]] | None:
+        """The slices of each pattern in stretches of about equal work, or None if too much would be read or kept."""
+        days = sorted(set().union(*(one.reads for one in wanted)))
+        curve = sum_of([one.curve for one in wanted])
+        spans = spans_of(set().union(*(one.days for one in wanted)))
+        least, pieces = self._least, self._pieces(days)
         while True:
-            cut, work = cut_evenly(base, plan.work, plan.counts, pieces)
-            reads = [files.count(*one.read) for one in cut]
-            if (sum(reads) - READ_TWICE * rows) * PER_READ <= work:
-                return None if self._too_many_keys(plan, reads, rows) else cut
+            bounds = curve.cut(spans, pieces)
+            cut = [within(runs(one.pattern, one.days), one.pattern, bounds) for one in wanted]
+            parts = [[one for slices in part for one in slices] for part in zip(*cut, strict=True)]
+            if len(wanted) > 1 and max(map(self._kept, parts)) > MOST_ROWS:
+                return None
+            reads = sum(self._rows(self._days(part)) for part in parts)
+            if (reads - READ_TWICE * self._rows(days)) * PER_READ <= curve.total:
+                return cut
             if pieces <= least:
                 return None
             pieces = max(least, pieces // 2)
 
-    def _too_many_keys(self, plan: Plan, reads: Sequence[int], rows: int) -> bool:
+    @property
+    def _least(self) -> int:
+        return int(self.spark.sparkContext.defaultParallelism)
+
+    def _pieces(self, days: Iterable[date]) -> int:
+        """How many stretches there should be."""
+        rows = self._rows(days)
+        return 1 if rows <= WHOLE else max(PIECES, 2 * self._least, -(-rows // SLICE_ROWS))
+
+    def _rows(self, days: Iterable[date]) -> int:
+        return sum(self.files.rows[day] for day in days)
+
+    def _days(self, slices: Iterable[Slice]) -> set[date]:
+        return {day for one in slices for day in self.files.within(*one.read)}
+
+    def _kept(self, slices: Sequence[Slice]) -> float:
+        """About how many events a task keeps to read these slices, if those of a day lie evenly."""
+        lo, hi = min(one.read[0] for one in slices), max(one.read[1] for one in slices)
+        starts = {day: day_start_us(day) for day in self._days(slices)}
+        parts = {day: min(hi, start + US_PER_DAY) - max(lo, start) for day, start in starts.items()}
+        return sum(self.files.rows[day] * part / US_PER_DAY for day, part in parts.items())
+
+    def _too_many_keys(self, one: Cut, stretches: Sequence[Sequence[Slice]]) -> bool:
         """Whether a keyed slice is too large, or its keys are too many to be searched once more per slice."""
-        if plan.work.pattern.partition_key is None:
+        if one.pattern.partition_key is None:
             return False
-        keys = plan.counts.survey.keys if isinstance(plan.counts, FileCounts) else 0
-        return max(reads) > MOST_ROWS or keys * len(reads) * KEY_ROWS > rows
+        reads = [self._rows(self._days([own])) for slices in stretches for own in slices]
+        return max(reads) > MOST_ROWS or one.keys * len(reads) * KEY_ROWS > self._rows(one.reads)
+
+
+@dataclass(frozen=True, eq=False)
+class Cut:
+    """A pattern cut for tasks that read files.
+
+    Args:
+        pattern: the pattern.
+        days: the days wanted, ascending.
+        reads: the days read.
+        orders: binding order of each branch.
+        curve: where its work lies.
+        keys: the most different partition keys on one day; 0 without a partition key, or if the events are few.
+        stretches: per task its slices, of a pattern by itself one each.
+    """
+
+    pattern: Pattern
+    days: Sequence[date]
+    reads: Sequence[date]
+    orders: Sequence[Sequence[str]]
+    curve: Curve = field(repr=False)
+    keys: int
+    stretches: Sequence[Sequence[Slice]] = field(repr=False)
+
+    def search(self, table: Table, path: str) -> Search:
+        """The work of the tasks, for the match table ``table`` and the staging folder ``path``."""
+        return Search(self.pattern, table, self.stretches, self.orders, folder_of_matches(path))
 
 
 def in_files(spark: SparkSession, home: Home, source: str, pinned: Pinned, work: Sequence[Work]) -> InFiles | None:

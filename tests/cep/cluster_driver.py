@@ -47,7 +47,7 @@ def compiled(query: str = QUERY) -> Pattern:
 
 def found_in_files(spark: SparkSession, folder: Path) -> list[str]:
     """The matches that tasks find in a file of the events, each in its third of the day."""
-    from jobs.cep.detect_files import stage_matches
+    from jobs.cep.detect_files import Search, stage_matches
     from jobs.cep.slices import Slice
     from jobs.lake.event_files import EventFiles
     from schemas.matches import matches_table
@@ -61,7 +61,8 @@ def found_in_files(spark: SparkSession, folder: Path) -> list[str]:
     bounds = [lo, lo + (hi - lo) // 3, hi - (hi - lo) // 3, hi]
     slices = [Slice(n, own, pattern.read_range(*own)) for n, own in enumerate(itertools.pairwise(bounds))]
     files = EventFiles(table.schema, {day: (str(file),)}, {day: len(table)})
-    stage_matches(spark, files, pattern, matches_table(pattern.shape(key="k")), slices, None, str(folder / "staged"))
+    table_of = matches_table(pattern.shape(key="k"))
+    stage_matches(spark, files, [Search(pattern, table_of, [[one] for one in slices], None, str(folder / "staged"))])
     rows = pq.read_table(folder / "staged").to_pylist()
     return sorted(json.dumps(bound(pattern, row), sort_keys=True) for row in rows)
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import os
+import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import date
@@ -22,10 +26,11 @@ import jobs.steps.order_choice as order_choice
 import jobs.steps.staged as staged_rows
 from jobs.cep import Statistics, compile_pattern, find
 from jobs.cep.detect import count_reports, detect_matches
-from jobs.cep.detect_files import stage_matches
+from jobs.cep.detect_files import Search, stage_matches
 from jobs.cep.hindsight import sample_of
+from jobs.cep.kept_days import KeptDays, Read
 from jobs.cep.library import as_dicts
-from jobs.cep.slices import Slice, runs, whole
+from jobs.cep.slices import Slice, runs, whole, within
 from jobs.cep.survey import Ask, survey_day
 from jobs.days import US_PER_DAY, Days
 from jobs.errors import LimitExceeded
@@ -129,8 +134,9 @@ def staged(
 ) -> tuple[list[str], dict[str, int]]:
     """What the tasks leave, as Spark reads it."""
     table = matches_table(pattern.shape(key="k"))
-    reports = stage_matches(spark, files, pattern, table, slices, orders, folder_of_matches(str(path)))
-    write_reports(reports, str(path), table)
+    search = Search(pattern, table, [[one] for one in slices], orders, folder_of_matches(str(path)))
+    (outcome,) = stage_matches(spark, files, [search])
+    write_reports(outcome.reports, str(path), table)
     assert len(list(path.iterdir())) == 2  # nothing is left of the attempts
     found = read_staged(spark, str(path), table)
     assert found.rows is not None and found.frame.count() == len(found.rows)
@@ -169,6 +175,90 @@ def test_the_files_give_what_spark_and_the_kernel_give(
     spans = list(zip(bounds[:-1], bounds[1:], strict=True))
     cut = tuple(Slice(i, span, pattern.read_range(*span)) for i, span in enumerate(spans))
     assert staged(spark, files, pattern, cut, orders, tmp_path / "many")[0] == wanted
+
+
+def test_one_scan_gives_each_pattern_what_it_finds_by_itself(
+    spark: SparkSession, lake: tuple[Home, pa.Table], files: EventFiles, tmp_path: Path
+) -> None:
+    """Whatever part of the days a pattern wants; and a task reads the file of a day once, for all of them."""
+    every, rng = lake[1], np.random.default_rng(8)
+    lo, hi = DAYS.micros()
+    bounds = list(itertools.pairwise([lo, *sorted(rng.integers(lo, hi, 3).tolist()), hi]))
+    wanted = [list(DAYS), list(DAYS)[1:], [DAYS.start, list(DAYS)[2]]]
+    reads = tmp_path / "reads"
+    reads.mkdir()
+
+    class Counted(EventFiles):
+        """Leaves a file for each read of a day."""
+
+        def read(self, day: date, *rest: Any) -> pa.Table:
+            (reads / f"{os.getpid()}-{time.time_ns()}").write_text(str(day))
+            return super().read(day, *rest)
+
+    searches, cuts = [], []
+    for number, name in enumerate(PATTERNS):
+        pattern = compiled(name, every)
+        base = runs(pattern, wanted[number % 3])
+        orders = tuple(model.best() for model in sample_of(pattern, known(pattern, every)).models)
+        cut = within(base, pattern, bounds)
+        own = [one.own for slices in cut for one in slices]
+        assert [one.number for slices in cut for one in slices] == list(range(len(own)))
+        assert sum(end - begin for begin, end in own) == sum(one.own[1] - one.own[0] for one in base)
+        cuts.append(cut)
+        path = folder_of_matches(str(tmp_path / str(number)))
+        searches.append(Search(pattern, matches_table(pattern.shape(key="k")), cut, orders, path))
+    assert any(not slices for cut in cuts for slices in cut) and any(len(slices) > 1 for cut in cuts for slices in cut)
+    outcomes = stage_matches(spark, Counted(files.schema, files.paths, files.rows), searches)
+    read = Counter(one.read_text() for one in reads.iterdir())
+    parts = [[one.read for slices in part for one in slices] for part in zip(*cuts, strict=True)]
+    assert read == Counter(str(day) for part in parts for day in {d for span in part for d in files.within(*span)})
+    for number, (search, outcome) in enumerate(zip(searches, outcomes, strict=True)):
+        assert outcome.failure is None
+        write_reports(outcome.reports, str(tmp_path / str(number)), search.table)
+        found = read_staged(spark, str(tmp_path / str(number)), search.table).rows
+        assert found is not None
+        ids = every["event_id"].to_pylist()
+        alone = [
+            json.dumps(m, sort_keys=True)
+            for one in runs(search.pattern, wanted[number % 3])
+            for batch in find(search.pattern, every, orders=search.orders, own=one.own)
+            for m in as_dicts(search.pattern, batch, ids)
+        ]
+        assert texts(search.pattern, found) == sorted(alone) != []
+
+
+def test_days_that_are_kept_give_what_their_files_give(files: EventFiles) -> None:
+    """Each is read once, unless too much would be kept, and forgotten when nobody needs it any more."""
+    days, columns = [d for d in DAYS], ["event_id", "type", "ts", "k", "x", "z"]
+    lo, hi = DAYS.micros()
+    rng = np.random.default_rng(3)
+    for most, once in ((10_000, True), (310, False), (0, False)):
+        opened: list[date] = []
+
+        class Counted(EventFiles):
+            """Notes each read."""
+
+            def read(self, day: date, *rest: Any, opened: list[date] = opened) -> pa.Table:
+                opened.append(day)
+                return super().read(day, *rest)
+
+        asked = []
+        for _ in range(12):
+            begin, end = sorted(rng.integers(lo, hi, 2).tolist()) if rng.random() < 0.7 else (lo, hi)
+            some = [*rng.permutation(columns[3:])[: rng.integers(0, 4)].tolist(), "ts", "event_id", "type"]
+            asked.append(Read(some, rng.choice(list("ABCDE"), 2, replace=False).tolist(), begin, end))
+        kept = KeptDays(Counted(files.schema, files.paths, files.rows), asked, most)
+        for one in asked:
+            for day in kept.within(one.lo, one.hi):
+                found = kept.read(day, one.columns, one.types, one.lo, one.hi)
+                wanted = files.read(day, one.columns, one.types, one.lo, one.hi)
+                assert found.schema == wanted.schema and found["type"].type == wanted["type"].type
+                by_id = [rows.sort_by("event_id").to_pylist() for rows in (found, wanted)]
+                assert repr(by_id[0]) == repr(by_id[1])
+                held = [of.kept for of in kept._days.values() if of.kept is not None]
+                assert kept._rows == sum(map(len, held)) <= most
+        assert not held and {day for day in opened} == set(days)
+        assert (len(opened) == 3) is once
 
 
 def test_counts_are_those_of_rows_in_memory_for_all_patterns_of_one_pass(

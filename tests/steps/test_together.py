@@ -1,0 +1,208 @@
+"""Large runs of several patterns: one scan finds for each what it finds by itself, and one's failure is its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import jobs.steps.detect_run as detect_run
+import jobs.steps.in_files as in_files
+import jobs.steps.order_choice as order_choice
+import jobs.steps.together as together
+from benchmarks.made_lake import SOURCE, Stream, make_lake
+from jobs.catalog import load_patterns
+from jobs.cep import find
+from jobs.cep.detect_files import Outcome, Search, stage_matches
+from jobs.cep.library import as_dicts
+from jobs.days import Days
+from jobs.errors import ChainlakeError
+from jobs.lake import ops, tables
+from jobs.lake.event_files import EventFiles
+from jobs.paths import Home
+from jobs.sources import load_sources
+from jobs.steps.detect import detect
+from tests.cep.distributed import bound
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+STREAM = Stream(3, 500, 0.3)
+DAYS = STREAM.span
+MIDDLE = Days.one(list(DAYS)[1])
+#: One per operator, keyed and keyless, with windows from minutes to hours.
+PATTERNS = {
+    "sequence": "SEQ(A a, B b, C c) WHERE a.price < b.price AND b.price < c.price WITHIN 40 min",
+    "conjunction": "AND(A a, C c) WHERE a.price < c.price WITHIN 20 min",
+    "disjunction": "OR(SEQ(A a, B b) WHERE a.price > 101, SEQ(B b, C c) WHERE b.price > 100) WITHIN 25 min",
+    "negation": "SEQ(A a, NOT(B n), C c) WHERE n.price > a.price AND a.price > 100 WITHIN 1 h",
+    "waiting": "SEQ(A a, B b, NOT(C n)) WHERE a.price < b.price AND b.price > 100 AND n.price > 98.5 WITHIN 10 h",
+    "sets": "SEQ(A a, B+ b) WHERE b.price > 99.5 AND AVG(b.price) > 100 AND a.price > 101 WITHIN 30 min",
+    "keyed": "SEQ(A a, B b) WHERE a.symbol = b.symbol AND a.price < b.price WITHIN 3 h",
+}
+
+
+def text(query: str, more: str = "") -> str:
+    """A pattern file."""
+    return f"---\nsource: {SOURCE}\n{more}---\nPATTERN {query}\n"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    """A lake of three days."""
+    root = tmp_path_factory.mktemp("one scan")
+    return make_lake(root, STREAM, {n: text(q) for n, q in PATTERNS.items()}, Home.from_env().cache)
+
+
+def copied(made: Home, root: Path) -> Home:
+    """A copy of the lake."""
+    shutil.copytree(made.root, root)
+    return replace(made, root=root, lake=str(root / "lake"), config=root / "config")
+
+
+@pytest.fixture
+def large(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """Every run is large, and audited elsewhere; the patterns of each job that stages matches."""
+    jobs: list[list[str]] = []
+
+    def staged(spark: SparkSession, files: EventFiles, searches: Sequence[Search]) -> list[Outcome]:
+        jobs.append([search.pattern.name for search in searches])
+        return stage_matches(spark, files, searches)
+
+    for module, name, value in [
+        (order_choice, "WHOLE", 0), (in_files, "WHOLE", 0), (in_files, "KEY_ROWS", 0), (in_files, "READ_TWICE", 100.0),
+        (detect_run, "KEPT_ROWS", 0), (detect_run, "detect_matches", None),
+        (detect_run, "stage_matches", staged), (together, "stage_matches", staged),
+        (detect_run, "audit_matches", lambda audit, pattern, frame, days, *_, **__: dict.fromkeys(days)),
+    ]:  # fmt: skip
+        monkeypatch.setattr(module, name, value)
+    return jobs
+
+
+def rows(home: Home, name: str) -> list[Any]:
+    """Published matches."""
+    return sorted(tables.arrow(home, "matches", name).to_pylist(), key=lambda row: str(row["match_id"]))
+
+
+def bindings(home: Home, name: str) -> list[str]:
+    """Published matches as the events that they bind."""
+    (compiled,), _ = load_patterns(home, load_sources(home), only=name)
+    return sorted(json.dumps(bound(compiled.pattern, row), sort_keys=True) for row in rows(home, name))
+
+
+@pytest.fixture(scope="module")
+def by_kernel(made: Home) -> dict[str, list[str]]:
+    """The same, found in all events at once."""
+    events = tables.arrow(made, "events", SOURCE)
+    ids = events["event_id"].to_pylist()
+    compiled, _ = load_patterns(made, load_sources(made))
+    found = {
+        one.pattern.name: sorted(
+            json.dumps(match, sort_keys=True)
+            for batch in find(one.pattern, events, own=DAYS.micros())
+            for match in as_dicts(one.pattern, batch, ids)
+        )
+        for one in compiled
+    }
+    assert list(found) == sorted(PATTERNS) and min(map(len, found.values())) > 8
+    return found
+
+
+def test_patterns_of_all_operators_come_out_of_one_job(
+    made: Home, by_kernel: dict[str, list[str]], large: list[list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where one of them has the first and the last day to do only; another one is found by Spark, too."""
+    home, other = copied(made, tmp_path / "home"), copied(made, tmp_path / "other")
+    detect(home, SOURCE, MIDDLE, run_id="middle", patterns=["sequence"], repair_horizon=0)
+    detect(home, SOURCE, DAYS, run_id="all")
+    assert large == [["sequence"], sorted(PATTERNS)]
+    assert {name: bindings(home, name) for name in PATTERNS} == by_kernel
+    monkeypatch.undo()
+    detect(other, SOURCE, DAYS, run_id="all", patterns=["keyed"])
+    assert rows(home, "keyed") == rows(other, "keyed")
+    plans = [row for row in ops.current(home, "plans") if row["run_id"] == "all"]
+    counted = Counter(row["definition"] for row in plans if row["evaluations"])
+    assert counted == {f"pattern/{name}": 1 for name in PATTERNS}
+    spans = {(r["definition"], r["phase"]): r["ended"] - r["started"] for r in ops.current(home, "runs", run_id="all")}
+    assert all(spans["", "detect"] > spans[f"pattern/{name}", "detect"] for name in PATTERNS)
+    assert not list(Path(home.staging).rglob("*.parquet"))
+
+
+def test_what_goes_wrong_with_a_pattern_is_its_own(
+    made: Home, by_kernel: dict[str, list[str]], large: list[list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A limit, an exception in every task that has the pattern, and one that is gone when the pattern has its turn."""
+    home = copied(made, tmp_path / "home")
+    for name in ("conjunction", "waiting", "sets"):
+        (home.config / "patterns" / f"{name}.sase").unlink()
+    greedy = text(PATTERNS["disjunction"], "limits: {matches_per_day: 1}\n")
+    (home.config / "patterns" / "disjunction.sase").write_text(greedy)
+
+    def spoil(module: Any, broken: set[str]) -> None:
+        honest = module.stage_matches
+
+        def staged(spark: SparkSession, files: EventFiles, searches: Sequence[Search]) -> list[Outcome]:
+            wrong = [replace(s, orders=7) if s.pattern.name in broken else s for s in searches]  # type: ignore[arg-type]
+            return honest(spark, files, wrong)
+
+        monkeypatch.setattr(module, "stage_matches", staged)
+
+    spoil(together, {"negation", "keyed"})
+    spoil(detect_run, {"negation"})
+    with pytest.raises(ChainlakeError, match="2 failed") as raised:
+        detect(home, SOURCE, DAYS, run_id="all", repair_horizon=0)
+    assert "more than 1 matches" in str(raised.value) and "Py4JJavaError" in str(raised.value)
+    assert large[0] == ["disjunction", "keyed", "negation", "sequence"]
+    assert sorted(large[1:]) == [["disjunction"]] * 4 + [["keyed"], ["negation"]]
+    for name in ("sequence", "keyed"):
+        assert bindings(home, name) == by_kernel[name]
+    for name, words in (("disjunction", "more than 1 matches"), ("negation", "PythonException")):
+        assert not tables.exists(home, "matches", name)
+        found = ops.current(home, "intervals", definition=f"pattern/{name}")
+        assert [row["status"] for row in found] == ["failed"] * 3 and all(words in row["reason"] for row in found)
+
+
+class Deadly:
+    """Ends the process that reads it."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return os._exit, (1,)
+
+
+def test_a_job_that_dies_leaves_each_pattern_to_its_turn(
+    made: Home, by_kernel: dict[str, list[str]], large: list[list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = copied(made, tmp_path / "home")
+    names = ["keyed", "sequence", "waiting"]
+    honest = together.stage_matches
+
+    def staged(spark: SparkSession, files: EventFiles, searches: Sequence[Search]) -> list[Outcome]:
+        return honest(spark, files, [replace(searches[0], orders=Deadly()), *searches[1:]])  # type: ignore[arg-type]
+
+    monkeypatch.setattr(together, "stage_matches", staged)
+    detect(home, SOURCE, DAYS, run_id="all", patterns=names)
+    assert large == [names, *([name] for name in names)]
+    assert {name: bindings(home, name) for name in names} == {name: by_kernel[name] for name in names}
+    phases = ops.current(home, "runs", run_id="all")
+    assert [(r["definition"], r["phase"]) for r in phases if r["status"] == "failed"] == [("", "detect")]
+    assert not list(Path(home.staging).rglob("*.parquet"))
+
+
+def test_one_pattern_too_much_for_the_scan_goes_by_itself(
+    made: Home, by_kernel: dict[str, list[str]], large: list[list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The longest windows make the tasks keep too much."""
+    home = copied(made, tmp_path / "home")
+    monkeypatch.setattr(in_files, "PIECES", 1)
+    monkeypatch.setattr(in_files, "MOST_ROWS", 520)
+    names = ["conjunction", "sequence", "waiting"]
+    detect(home, SOURCE, DAYS, run_id="all", patterns=names)
+    assert large == [["conjunction", "sequence"], ["waiting"]]
+    assert {name: bindings(home, name) for name in names} == {name: by_kernel[name] for name in names}
