@@ -5,7 +5,7 @@ Counted are the events that the names accept by all their own conditions, as the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -16,10 +16,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs.cep.feed import by_time, with_keys
+from jobs.cep.kept_days import KeptDays, Read
 from jobs.cep.kernel import candidates_of, dataset
 from jobs.cep.pattern import Pattern
 from jobs.cep.plan import routing
 from jobs.cep.slices import CELLS, count_cells
+from jobs.days import US_PER_DAY, day_start_us
 from jobs.lake.event_files import EventFiles
 
 
@@ -152,25 +154,71 @@ def _events(files: EventFiles, day: date, ask: Ask, lo: int, hi: int) -> pa.Tabl
     return events if ask.pattern.partition_key is None else with_keys(ask.pattern, events)
 
 
-def drawn_of_day(
-    files: EventFiles, day: date, ask: Ask, columns: Sequence[str], stretches: Iterable[int], thinning: Sequence[int]
-) -> pa.Table:
-    """Events of some stretches, of each name every n-th; which these are depends on their ids alone.
+@dataclass(frozen=True)
+class Draw:
+    """Events that a sample is made of: of each name every n-th in some stretches.
+
+    Args:
+        ask: the pattern, and how long a stretch is.
+        stretches: their numbers.
+        thinning: per name, the n.
+        columns: what of the events is wanted.
+    """
+
+    ask: Ask
+    stretches: tuple[int, ...]
+    thinning: tuple[int, ...]
+    columns: tuple[str, ...]
+
+    def days(self, files: EventFiles) -> list[date]:
+        """The days to read, ascending."""
+        return sorted({day for span in self._spans() for day in files.within(*span)} & set(self.ask.days(files)))
+
+    def nothing(self, files: EventFiles) -> pa.Table:
+        """What is drawn where there are no events."""
+        fields = [files.schema.field(name) for name in self.columns if name in files.schema.names]
+        return pa.schema([*fields, *(pa.field(f"_is{i}", pa.bool_()) for i in range(len(self.thinning)))]).empty_table()
+
+    def read(self, files: EventFiles, day: date) -> Read:
+        """What must be read of one of these days."""
+        ask, begin = self.ask, day_start_us(day)
+        here = [(lo, hi) for lo, hi in self._spans() if lo < begin + US_PER_DAY and hi > begin]
+        lo, hi = max(ask.span[0], min(lo for lo, _ in here)), min(ask.span[1], max(hi for _, hi in here))
+        return Read(sorted(ask.columns(files, *self.columns)), ask.pattern.event_types, lo, hi)
+
+    def _spans(self) -> list[tuple[int, int]]:
+        return [(number * self.ask.length, (number + 1) * self.ask.length) for number in self.stretches]
+
+
+def drawn_of_day(files: EventFiles, day: date, draws: Sequence[Draw]) -> list[pa.Table | Exception]:
+    """What is drawn of a day that is read once; what goes wrong with one draw stops no other.
 
     Returns:
-        ``columns``, and ``_is{i}``: whether the i-th name accepts the event.
+        per draw its columns, and ``_is{i}``: whether the i-th name accepts the event; which events these are depends
+        on their ids alone.
     """
-    wanted = sorted(ask.columns(files, *columns))
-    events = files.read(day, wanted, ask.pattern.event_types, *ask.span)
-    numbers = events["ts"].cast(pa.int64()).to_numpy() // ask.length
-    events = by_time(events.filter(pa.array(np.isin(numbers, list(stretches)))))
-    flags = np.zeros((len(thinning), len(events)), bool)
-    for flag, rows in zip(flags, accepted(ask.pattern, events), strict=True):
+    reads = [one.read(files, day) for one in draws]
+    kept = KeptDays(files, reads)
+    found: list[pa.Table | Exception] = []
+    for one, read in zip(draws, reads, strict=True):
+        try:
+            found.append(_drawn(one, kept.read(day, read.columns, read.types, read.lo, read.hi)))
+        except Exception as error:  # raised where the pattern has its turn
+            found.append(error)
+    return found
+
+
+def _drawn(draw: Draw, events: pa.Table) -> pa.Table:
+    there = [name for name in draw.columns if name in events.column_names]
+    numbers = events["ts"].cast(pa.int64()).to_numpy() // draw.ask.length
+    events = by_time(events.filter(pa.array(np.isin(numbers, draw.stretches))))
+    flags = np.zeros((len(draw.thinning), len(events)), bool)
+    for flag, rows in zip(flags, accepted(draw.ask.pattern, events), strict=True):
         flag[rows] = True
     taken = np.zeros(len(events), bool)
-    for flag, every in zip(flags, thinning, strict=True):
+    for flag, every in zip(flags, draw.thinning, strict=True):
         taken |= flag if every == 1 else flag & (_hashes(events["event_id"]) % every == 0)
-    found = events.select([name for name in columns if name in wanted])
+    found = events.select(there)
     for number, flag in enumerate(flags):
         found = found.append_column(f"_is{number}", pa.array(flag))
     return found.filter(pa.array(taken))

@@ -61,7 +61,7 @@ def run_work(
     audit = Audit(home)
     expect_rows(spark, pinned.event_days.events({day for item in work for day in item.read_days}))
     events = _scan(spark, home, source, pinned, work)
-    files = None if _kept(pinned, work) else in_files(spark, home, source.name, pinned, work)
+    files = None if _kept(pinned, work) else in_files(spark, home, source, pinned, work)
     derived = _derived(source, events, work)
     ready: dict[str, Prepared] = {}
     if files is not None:

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from jobs.cep.feed import Feed, with_keys
 from jobs.cep.slices import CELLS
-from jobs.cep.survey import Ask, Survey, cells_of_day, drawn_of_day, survey_day, together
+from jobs.cep.survey import Ask, Draw, Survey, cells_of_day, drawn_of_day, survey_day, together
 from jobs.lake.event_files import EventFiles
 from jobs.lake.python_workers import forget_archives
 
@@ -28,10 +28,18 @@ class FileCounts:
         files: the files.
         ask: the pattern, and its events.
         survey: what was counted of them, if it was; else one job counts when it is needed.
+        sample: what was drawn of them, and how, if it was.
     """
 
-    def __init__(self, spark: SparkSession, files: EventFiles, ask: Ask, survey: Survey | None = None) -> None:
-        self.spark, self.files, self.ask = spark, files, ask
+    def __init__(
+        self,
+        spark: SparkSession,
+        files: EventFiles,
+        ask: Ask,
+        survey: Survey | None = None,
+        sample: tuple[Draw, pa.Table] | None = None,
+    ) -> None:
+        self.spark, self.files, self.ask, self._sample = spark, files, ask, sample
         if survey is not None:
             self.survey = survey
 
@@ -57,16 +65,15 @@ class FileCounts:
         return self.survey.numbers, self.survey.counts
 
     def drawn(self, length: int, stretches: Sequence[int], thinning: Sequence[int], columns: Sequence[str]) -> pa.Table:
-        """As ``jobs.steps.order_choice.Look``; one job over the days of the stretches."""
-        files, ask = self.files, self.ask
-        there = [name for name in columns if name in files.schema.names]
-        spans = [(number * length, (number + 1) * length) for number in stretches]
-        days = sorted({day for span in spans for day in files.within(*span)} & set(ask.days(files)))
-        found = on_days(self.spark, days, lambda day: drawn_of_day(files, day, ask, there, stretches, thinning))
-        if found:
-            return pa.concat_tables(found)
-        flags = [pa.field(f"_is{number}", pa.bool_()) for number in range(len(thinning))]
-        return pa.schema([*(files.schema.field(name) for name in there), *flags]).empty_table()
+        """As ``jobs.steps.order_choice.Look``; one job over the days of the stretches, if it is not there already."""
+        draw = Draw(self.ask, tuple(stretches), tuple(thinning), tuple(columns))
+        assert length == self.ask.length
+        if self._sample is not None and self._sample[0] == draw:
+            return self._sample[1]
+        (found,) = draw_all(self.spark, self.files, [draw])
+        if isinstance(found, Exception):
+            raise found
+        return found
 
     def by_cell(self, cells: Sequence[tuple[int, int]], parts: int, key: Any = None) -> np.ndarray:
         """As ``jobs.cep.slices.Cells``; one job, if it is not what the survey counted."""
@@ -80,18 +87,40 @@ class FileCounts:
 
 def survey_all(spark: SparkSession, files: EventFiles, asks: Sequence[Ask]) -> list[Survey | Exception]:
     """One survey per pattern, all by one job that reads each day once; an error instead of it stops no other."""
+    found = _of_all(
+        spark, [ask.days(files) for ask in asks], lambda day, of: survey_day(files, day, [asks[n] for n in of])
+    )
+    return [one if isinstance(one, Exception) else together(one, ask) for one, ask in zip(found, asks, strict=True)]
+
+
+def draw_all(spark: SparkSession, files: EventFiles, draws: Sequence[Draw]) -> list[pa.Table | Exception]:
+    """What is drawn, all by one job that reads each day once; an error instead of it stops no other."""
+    found = _of_all(
+        spark, [draw.days(files) for draw in draws], lambda day, of: drawn_of_day(files, day, [draws[n] for n in of])
+    )
+    return [
+        one if isinstance(one, Exception) else pa.concat_tables(one) if one else draw.nothing(files)
+        for one, draw in zip(found, draws, strict=True)
+    ]
+
+
+def _of_all(
+    spark: SparkSession, days: Sequence[Sequence[date]], work: Callable[[date, list[int]], list[T | Exception]]
+) -> list[list[T] | Exception]:
+    """What ``work`` finds for several patterns on their days, or the first error; it is given the numbers of those that
+    have a day."""
     per_day: dict[date, list[int]] = {}
-    for number, ask in enumerate(asks):
-        for day in ask.days(files):
+    for number, mine in enumerate(days):
+        for day in mine:
             per_day.setdefault(day, []).append(number)
-    days = sorted(per_day)
-    found = on_days(spark, days, lambda day: survey_day(files, day, [asks[n] for n in per_day[day]]))
-    surveys: list[Survey | Exception] = []
-    for number, ask in enumerate(asks):
-        mine = [one[per_day[day].index(number)] for day, one in zip(days, found, strict=True) if number in per_day[day]]
-        errors = [one for one in mine if isinstance(one, Exception)]
-        surveys.append(errors[0] if errors else together([one for one in mine if isinstance(one, Survey)], ask))
-    return surveys
+    every = sorted(per_day)
+    found = dict(zip(every, on_days(spark, every, lambda day: work(day, per_day[day])), strict=True))
+    results: list[list[T] | Exception] = []
+    for number, mine in enumerate(days):
+        parts = [found[day][per_day[day].index(number)] for day in mine]
+        errors = [one for one in parts if isinstance(one, Exception)]
+        results.append(errors[0] if errors else [one for one in parts if not isinstance(one, Exception)])
+    return results
 
 
 def on_days(spark: SparkSession, days: Sequence[date], work: Callable[[date], T]) -> list[T]:

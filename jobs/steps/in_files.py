@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cached_property
 
+import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from jobs.cep.curve import Curve, sum_of
@@ -18,15 +19,16 @@ from jobs.cep.detect_files import Search
 from jobs.cep.kept_days import MOST_ROWS
 from jobs.cep.pattern import Pattern
 from jobs.cep.slices import PIECES, Slice, runs, spans_of, within, work_curve
-from jobs.cep.survey import Ask, Survey
+from jobs.cep.survey import Ask, Draw, Survey
 from jobs.days import US_PER_DAY, Days, day_start_us
 from jobs.lake.event_days import Pinned
 from jobs.lake.event_files import EventFiles, event_files
 from jobs.lake.runs import one_line
 from jobs.paths import Home
+from jobs.sources import Source
 from jobs.steps.detect import Work
-from jobs.steps.file_counts import FileCounts, survey_all
-from jobs.steps.order_choice import WHOLE, Plan, stretch_length
+from jobs.steps.file_counts import FileCounts, draw_all, survey_all
+from jobs.steps.order_choice import WHOLE, Plan, draw_stretches, sample_columns, stretch_length
 from jobs.steps.staged import folder_of_matches
 from schemas.table import Table
 
@@ -47,11 +49,13 @@ class InFiles:
     Args:
         spark: the session.
         files: the files.
+        key: the source's key column.
         asks: what will be asked about the run's patterns.
     """
 
     spark: SparkSession = field(repr=False)
     files: EventFiles
+    key: str
     asks: Sequence[Ask] = field(repr=False)
 
     @cached_property
@@ -63,6 +67,26 @@ class InFiles:
             print(f"the events are counted for each pattern by itself: {one_line(error)}", flush=True)
             return {}
         return {(ask.pattern.name, ask.reads): one for ask, one in zip(self.asks, found, strict=True)}
+
+    @cached_property
+    def _samples(self) -> dict[tuple[str, tuple[tuple[int, int], ...]], tuple[Draw, pa.Table]]:
+        """What is drawn of the events of all patterns by one pass; not of those for which this failed."""
+        draws = []
+        for ask in self.asks:
+            survey = self._surveys.get((ask.pattern.name, ask.reads))
+            if isinstance(survey, Survey):
+                chosen, thinning = draw_stretches(survey.numbers, survey.counts)
+                draws.append(Draw(ask, tuple(chosen), tuple(thinning), tuple(sample_columns(ask.pattern, self.key))))
+        try:
+            found = draw_all(self.spark, self.files, draws)
+        except Exception as error:  # of one of them, perhaps: each has its sample in its turn
+            print(f"the sample of each pattern is drawn by itself: {one_line(error)}", flush=True)
+            return {}
+        return {
+            (draw.ask.pattern.name, draw.ask.reads): (draw, one)
+            for draw, one in zip(draws, found, strict=True)
+            if not isinstance(one, Exception)
+        }
 
     @property
     def large(self) -> set[str]:
@@ -79,7 +103,7 @@ class InFiles:
         found = self._surveys.get((pattern.name, ask.reads))
         if isinstance(found, Exception):
             raise found
-        return FileCounts(self.spark, self.files, ask, found)
+        return FileCounts(self.spark, self.files, ask, found, self._samples.get((pattern.name, ask.reads)))
 
     def cut(self, pattern: Pattern, days: Iterable[date], plan: Plan) -> Cut | None:
         """A pattern by itself, cut for tasks that read files, or None if Spark's reader has less to do."""
@@ -185,7 +209,7 @@ class Cut:
         return Search(self.pattern, table, self.stretches, self.orders, folder_of_matches(path))
 
 
-def in_files(spark: SparkSession, home: Home, source: str, pinned: Pinned, work: Sequence[Work]) -> InFiles | None:
+def in_files(spark: SparkSession, home: Home, source: Source, pinned: Pinned, work: Sequence[Work]) -> InFiles | None:
     """The files of what a run reads.
 
     Returns:
@@ -193,7 +217,7 @@ def in_files(spark: SparkSession, home: Home, source: str, pinned: Pinned, work:
     """
     if pinned.version is None:
         return None
-    files = event_files(home, source, span_of(work), pinned.version)
+    files = event_files(home, source.name, span_of(work), pinned.version)
     if files is None or max(files.rows.values(), default=0) > MOST_ROWS:
         return None
     large = [
@@ -201,7 +225,7 @@ def in_files(spark: SparkSession, home: Home, source: str, pinned: Pinned, work:
         if not item.compiled.pattern.histories and pinned.event_days.events(item.read_days) > WHOLE
     ]  # fmt: skip
     asks = [ask_of(item.compiled.pattern, runs(item.compiled.pattern, item.fingerprints)) for item in large]
-    return InFiles(spark, files, asks)
+    return InFiles(spark, files, source.key, asks)
 
 
 def ask_of(pattern: Pattern, base: Sequence[Slice]) -> Ask:

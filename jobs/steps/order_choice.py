@@ -103,7 +103,7 @@ def choose_plan(
         rows: events on the days read, as ingest counted them.
         ingested: rows of ``ops.rates`` of these days.
     """
-    columns = sorted(pattern.columns_needed | {key})
+    columns = sample_columns(pattern, key)
     counts: Cells
     scale: tuple[dict[str, float], ...]
     if rows <= WHOLE:
@@ -147,6 +147,11 @@ def _rounded(estimates: Mapping[str, float]) -> dict[str, float]:
     return {order: float(f"{cost:.4g}") for order, cost in estimates.items()}
 
 
+def sample_columns(pattern: Pattern, key: str) -> list[str]:
+    """What is looked at of the events; ``key`` is the source's key column."""
+    return sorted(pattern.columns_needed | {key})
+
+
 def stretch_length(pattern: Pattern, cut: Sequence[Slice]) -> int:
     """The length of the stretches that are counted, µs."""
     span = max(s.read[1] for s in cut) - min(s.read[0] for s in cut)
@@ -163,8 +168,8 @@ def _sampled(
     length = stretch_length(pattern, cut)
     tests = [(number, name) for number, branch in enumerate(pattern.branches) for name in routing(branch)]
     stretches, counts = look.stretches(length)
-    chosen, thinning = draw_stretches(counts)
-    rows = look.drawn(length, stretches[chosen].tolist(), thinning, columns)
+    chosen, thinning = draw_stretches(stretches, counts)
+    rows = look.drawn(length, chosen, thinning, columns)
     rows = rows.sort_by([("ts", "ascending"), ("event_id", "ascending")])
     sample = sample_of(pattern, rows.select(list(columns)))
     share = min(1.0, pattern.window_us / length) if pattern.window_us else 1.0
@@ -198,10 +203,11 @@ def _models(
     return tuple(models), tuple(scale)
 
 
-def draw_stretches(counts: np.ndarray) -> tuple[list[int], list[int]]:
+def draw_stretches(numbers: np.ndarray, counts: np.ndarray) -> tuple[list[int], list[int]]:
     """Which stretches to look at, so that each name is seen often and the rows are few.
 
     Args:
+        numbers: of the stretches.
         counts: events per name and stretch, shape (names, stretches).
 
     Returns:
@@ -221,7 +227,7 @@ def draw_stretches(counts: np.ndarray) -> tuple[list[int], list[int]]:
     sums = counts[:, chosen].sum(axis=1)
     each = SAMPLE / len(counts)
     whole = sums.sum() <= SAMPLE
-    return sorted(chosen), [1 if whole else max(1, int(np.ceil(total / each))) for total in sums]
+    return numbers[sorted(chosen)].tolist(), [1 if whole else max(1, int(np.ceil(total / each))) for total in sums]
 
 
 def record_plan(

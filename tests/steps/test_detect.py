@@ -249,13 +249,13 @@ def test_stretches_are_few_spread_and_hold_every_name() -> None:
     counts[0] = 40
     counts[1] = 50
     counts[2, [7, 900]] = 1
-    chosen, thinning = order_choice.draw_stretches(counts)
+    chosen, thinning = order_choice.draw_stretches(np.arange(counts.shape[1]), counts)
     assert {7, 900} <= set(chosen) and len(chosen) <= order_choice.SAMPLED_STRETCHES and thinning == [1, 1, 1]
     assert min(chosen) < 300 and max(chosen) > 700
     counts[:2] *= 1_000
-    chosen, thinning = order_choice.draw_stretches(counts)
+    chosen, thinning = order_choice.draw_stretches(np.arange(counts.shape[1]), counts)
     assert chosen == [900] and thinning == [20, 25, 1]
-    assert order_choice.draw_stretches(np.zeros((2, 0))) == ([], [1, 1])
+    assert order_choice.draw_stretches(np.zeros(0, int), np.zeros((2, 0))) == ([], [1, 1])
 
 
 def test_an_unknown_source_or_pattern_is_a_usage_error(stock_home: Home, add_pattern: Add) -> None:

@@ -31,7 +31,7 @@ from jobs.cep.hindsight import sample_of
 from jobs.cep.kept_days import KeptDays, Read
 from jobs.cep.library import as_dicts
 from jobs.cep.slices import Slice, runs, whole, within
-from jobs.cep.survey import Ask, survey_day
+from jobs.cep.survey import Ask, Draw, survey_day
 from jobs.days import US_PER_DAY, Days
 from jobs.errors import LimitExceeded
 from jobs.lake import tables
@@ -39,7 +39,7 @@ from jobs.lake.event_files import EventFiles, event_files
 from jobs.paths import Home
 from jobs.steps.detect import detect
 from jobs.steps.detect_counts import SampleCounts
-from jobs.steps.file_counts import FileCounts, survey_all
+from jobs.steps.file_counts import FileCounts, draw_all, survey_all
 from jobs.steps.staged import folder_of_matches, read_staged, write_reports
 from schemas.matches import matches_table
 from schemas.table import TIMESTAMP
@@ -270,6 +270,8 @@ def test_counts_are_those_of_rows_in_memory_for_all_patterns_of_one_pass(
     broken = replace(asks[0], length="wrong")  # type: ignore[arg-type]
     found = survey_all(spark, files, [asks[0], broken, *asks[1:]])
     assert isinstance(found.pop(1), Exception)
+    draws: list[Draw] = []
+    wanted_rows: list[pa.Table] = []
     for ask, survey in zip(asks, found, strict=True):
         assert not isinstance(survey, Exception)
         counts = FileCounts(spark, files, ask, survey)
@@ -293,10 +295,19 @@ def test_counts_are_those_of_rows_in_memory_for_all_patterns_of_one_pass(
         assert set(rows_of["event_id"].to_pylist()) <= ids
         flagged = [pc.sum(rows_of[f"_is{i}"]).as_py() for i in range(len(times))]
         assert flagged == per_stretch[:, 3:5].sum(axis=1).tolist()
+        draws.append(Draw(ask, tuple(chosen), (1,) * len(times), ("event_id", "type", "ts", "x")))
+        wanted_rows.append(rows_of)
         thin = counts.drawn(length, chosen, [2] * len(times), ["event_id", "ts"])
         assert 0 < len(thin) < len(rows_of)
         width = survey_day(files, DAYS.start, [ask])[0].cells.shape[1]  # type: ignore[union-attr]
         assert width < survey.cells.shape[1] / 2 == 2_048
+    nothing = replace(draws[0], stretches=())
+    *drawn, none, error = draw_all(spark, files, [*draws, nothing, replace(draws[0], thinning=("wrong",))])
+    assert isinstance(error, Exception) and not isinstance(none, Exception) and len(none) == 0
+    assert none.schema.names == wanted_rows[0].schema.names
+    for rows_of, one in zip(wanted_rows, drawn, strict=True):
+        assert not isinstance(one, Exception) and one.schema == rows_of.schema
+        assert one.sort_by("event_id").equals(rows_of.sort_by("event_id"))
 
 
 @pytest.mark.parametrize("whole_rows", [0, 20_000])
