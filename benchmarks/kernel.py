@@ -31,7 +31,7 @@ from jobs.cep import Statistics, compile_pattern, find
 
 PATTERN = compile_pattern(QUERY)
 #: Pairs of events in a window; beyond, NumPy, the self-joins or Flink's join would run for minutes.
-MOST_NUMPY, MOST_JOIN, MOST_FLINK = 3.5e8, 2e7, 7e7
+MOST_NUMPY, MOST_JOIN, MOST_FLINK = 7e8, 2e7, 7e7
 
 
 def ours(events: pa.Table, backend: str, order: tuple[str, ...] | None = None) -> tuple[int, Statistics]:
