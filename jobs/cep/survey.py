@@ -69,13 +69,11 @@ class Survey:
         counts: events per name and stretch, shape (names, stretches).
         cells: events per name in those of ``CELLS`` equal parts of the span from ``first`` on, shape (names, parts);
             there are none in others.
-        keys: the most different partition keys, among the events of the pattern's types, on one day.
     """
 
     numbers: np.ndarray
     counts: np.ndarray
     cells: np.ndarray
-    keys: int
     first: int = 0
 
 
@@ -118,13 +116,11 @@ def _survey(ask: Ask, events: pa.Table) -> Survey:
     counts = np.zeros((len(times), len(numbers)))
     for row, (of, count) in zip(counts, stretches, strict=True):
         row[np.searchsorted(numbers, of)] = count
-    key = ask.pattern.partition_key
-    keys = 0 if key is None else len(pc.unique(events[key]))
     cells = count_cells(times, [ask.span], CELLS)
     # A day lies in few cells of a year; those of all days and patterns are in the driver at a time.
     held = np.flatnonzero(cells.any(axis=0))
     first, end = (int(held[0]), int(held[-1]) + 1) if len(held) else (0, 0)
-    return Survey(numbers, counts, cells[:, first:end].copy(), keys, first)
+    return Survey(numbers, counts, cells[:, first:end].copy(), first)
 
 
 def together(surveys: Sequence[Survey], ask: Ask) -> Survey:
@@ -134,7 +130,7 @@ def together(surveys: Sequence[Survey], ask: Ask) -> Survey:
     for one in surveys:
         counts[:, np.searchsorted(numbers, one.numbers)] += one.counts
         cells[:, one.first : one.first + one.cells.shape[1]] += one.cells
-    return Survey(numbers, counts, cells, max((one.keys for one in surveys), default=0))
+    return Survey(numbers, counts, cells)
 
 
 def cells_of_day(

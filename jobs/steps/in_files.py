@@ -38,8 +38,6 @@ SLICE_ROWS = 2_000_000
 PER_READ = 20.0
 #: Events may be read so often on average, whatever else is to do.
 READ_TWICE = 2.0
-#: Each key of each slice is searched by itself, which is worth it for so many events.
-KEY_ROWS = 1_000
 
 
 @dataclass(frozen=True)
@@ -111,10 +109,9 @@ class InFiles:
         base = runs(pattern, own)
         reads = ask_of(pattern, base).days(self.files)
         curve = work_curve(base, plan.work, plan.counts, self._pieces(reads))
-        keys = plan.counts.survey.keys if pattern.partition_key and isinstance(plan.counts, FileCounts) else 0
-        one = Cut(pattern, own, reads, plan.orders, curve, keys, ())
+        one = Cut(pattern, own, reads, plan.orders, curve, ())
         found = self._stretches([one])
-        return None if found is None or self._too_many_keys(one, found[0]) else replace(one, stretches=found[0])
+        return None if found is None or self._too_large(one, found[0]) else replace(one, stretches=found[0])
 
     def together(self, cuts: Sequence[Cut]) -> list[Cut]:
         """Those of some patterns that one scan can serve, in its stretches: two at least, or none.
@@ -127,7 +124,7 @@ class InFiles:
             if found is None:
                 wanted.remove(max(wanted, key=lambda one: one.pattern.window_us))
                 continue
-            fits = [not self._too_many_keys(one, own) for one, own in zip(wanted, found, strict=True)]
+            fits = [not self._too_large(one, own) for one, own in zip(wanted, found, strict=True)]
             if all(fits):
                 return [replace(one, stretches=own) for one, own in zip(wanted, found, strict=True)]
             wanted = [one for one, good in zip(wanted, fits, strict=True) if good]
@@ -174,12 +171,11 @@ class InFiles:
         parts = {day: min(hi, start + US_PER_DAY) - max(lo, start) for day, start in starts.items()}
         return sum(self.files.rows[day] * part / US_PER_DAY for day, part in parts.items())
 
-    def _too_many_keys(self, one: Cut, stretches: Sequence[Sequence[Slice]]) -> bool:
-        """Whether a keyed slice is too large, or its keys are too many to be searched once more per slice."""
+    def _too_large(self, one: Cut, stretches: Sequence[Sequence[Slice]]) -> bool:
+        """Whether a slice is more than a task can hold: with a partition key it is in memory as a whole."""
         if one.pattern.partition_key is None:
             return False
-        reads = [self._rows(self._days([own])) for slices in stretches for own in slices]
-        return max(reads) > MOST_ROWS or one.keys * len(reads) * KEY_ROWS > self._rows(one.reads)
+        return max(self._rows(self._days([own])) for slices in stretches for own in slices) > MOST_ROWS
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,7 +188,6 @@ class Cut:
         reads: the days read.
         orders: binding order of each branch.
         curve: where its work lies.
-        keys: the most different partition keys on one day; 0 without a partition key, or if the events are few.
         stretches: per task its slices, of a pattern by itself one each.
     """
 
@@ -201,7 +196,6 @@ class Cut:
     reads: Sequence[date]
     orders: Sequence[Sequence[str]]
     curve: Curve = field(repr=False)
-    keys: int
     stretches: Sequence[Sequence[Slice]] = field(repr=False)
 
     def search(self, table: Table, path: str) -> Search:

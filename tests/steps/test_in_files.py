@@ -323,7 +323,7 @@ def test_a_large_run_of_the_step_goes_by_files_and_publishes_the_same(
     add_pattern("three", "three_pushes")
     monkeypatch.setattr(detect_run, "KEPT_ROWS", 0)
     for module, name, value in [
-        (order_choice, "WHOLE", whole_rows), (in_files, "WHOLE", whole_rows), (in_files, "KEY_ROWS", 0),
+        (order_choice, "WHOLE", whole_rows), (in_files, "WHOLE", whole_rows),
         (in_files, "READ_TWICE", 100.0), (detect_run, "detect_matches", None),
     ]:  # fmt: skip
         monkeypatch.setattr(module, name, value)
@@ -342,7 +342,7 @@ def test_a_large_run_of_the_step_goes_by_files_and_publishes_the_same(
 def test_days_that_a_task_could_not_hold_are_left_to_spark(
     stock_home: Home, add_pattern: Callable[[str, str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And so are many keys: what was counted in the files then has no counts per key."""
+    """And so are windows for which files would be read too often; what is counted in files has no counts per key."""
     text = "---\nsource: stock\n---\nPATTERN SEQ(Bar a, Bar b) WHERE a.ticker = b.ticker AND b.close > a.close * 1.004"
     add_pattern("kept", text + " WITHIN 3 min\n")
     detect(stock_home, "stock", DAY, run_id="kept")
@@ -353,14 +353,15 @@ def test_days_that_a_task_could_not_hold_are_left_to_spark(
     counted = in_files.survey_all
     monkeypatch.setattr(in_files, "survey_all", lambda *given: surveys.append(given) or counted(*given))
     monkeypatch.setattr(detect_run, "stage_matches", None)
-    for name, limit, value in (("days", "MOST_ROWS", 1), ("keys", "KEY_ROWS", 10**9)):
+    for name, limits in (("days", {"MOST_ROWS": 1}), ("windows", {"READ_TWICE": 0.0, "PER_READ": 1e12})):
         add_pattern(name, text + " WITHIN 3 min\n")
         with monkeypatch.context() as patch:
-            patch.setattr(in_files, limit, value)
+            for limit, value in limits.items():
+                patch.setattr(in_files, limit, value)
             detect(stock_home, "stock", DAY, run_id=name)
         ids = [{(r["a"]["event_id"], r["b"]["event_id"]) for r in rows(stock_home, one)} for one in (name, "kept")]
         assert ids[0] == ids[1] != set()
-        assert len(surveys) == (name == "keys")
+        assert len(surveys) == (name == "windows")
 
 
 def test_what_only_spark_can_read_is_left_to_spark(lake: tuple[Home, pa.Table]) -> None:

@@ -78,7 +78,7 @@ def large(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> list[list[str
         return stage_matches(spark, files, searches)
 
     for module, name, value in [
-        (order_choice, "WHOLE", 0), (in_files, "WHOLE", 0), (in_files, "KEY_ROWS", 0), (in_files, "READ_TWICE", 100.0),
+        (order_choice, "WHOLE", 0), (in_files, "WHOLE", 0), (in_files, "READ_TWICE", 100.0),
         (detect_run, "KEPT_ROWS", 0), (detect_run, "detect_matches", None),
         (detect_run, "stage_matches", staged), (together, "stage_matches", staged),
         (detect_run, "audit_matches", lambda audit, pattern, frame, days, *_, **__: dict.fromkeys(days)),
