@@ -39,7 +39,8 @@ class Clock:
 
     def moved(self, ts: np.ndarray, parts: np.ndarray) -> np.ndarray:
         """The times to search, of events of the given parts (numbers from 0 on)."""
-        return ts - self.base + parts * self.period
+        # Small whole numbers, such as the codes of a dictionary, would multiply within their own few bits.
+        return ts - self.base + parts.astype(np.int64, copy=False) * self.period
 
     def real(self, moved: np.ndarray) -> np.ndarray:
         """The times that were moved there; also of a time at most a window after one of them."""

@@ -128,6 +128,16 @@ def test_parts_whose_times_do_not_fit_are_an_error() -> None:
         list(find(pattern, table, parts=np.array([0, 3])))
 
 
+@pytest.mark.parametrize("kind", [np.int16, np.int32, np.uint64])
+def test_parts_may_be_whole_numbers_of_any_width(kind: type) -> None:
+    pattern = compile_pattern("PATTERN SEQ(A a, B b) WITHIN 5000000", strict_units=False)
+    parts = np.repeat(np.arange(1000), 2)
+    ids = [f"{number}" for number in range(len(parts))]
+    table = pa.table({"event_id": ids, "type": ["A", "B"] * 1000, "ts": [0, 15_000_000] * 500 + [0, 4] * 500})
+    found = find(pattern, table, parts=parts.astype(kind), backend="numpy")
+    assert sorted(row for batch in found for row in batch.single["a"].tolist()) == list(range(1000, 2000, 2))
+
+
 PAIRS = "PATTERN SEQ(A a, A b) WHERE a.k = b.k WITHIN 3"
 
 
