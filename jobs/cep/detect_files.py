@@ -105,7 +105,8 @@ def stage_matches(spark: SparkSession, files: EventFiles, searches: Sequence[Sea
         for name, _ in mine if not failures else ():
             if name is not None:
                 os.replace(tried / name, folder / name)
-        shutil.rmtree(tried)
+        # What a late attempt still writes goes with the run's other leftovers.
+        shutil.rmtree(tried, ignore_errors=True)
         reports = [report for _, outcome in mine for report in outcome.reports]
         outcomes.append(Outcome([], failures[0]) if failures else Outcome(reports))
     return outcomes

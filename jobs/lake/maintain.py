@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from jobs.lake import ops
+from jobs.lake import ops, tables
 from jobs.lake.faults import around
 from jobs.lake.kept import files_of, there
 from jobs.lake.locks import file_lock
@@ -62,7 +62,7 @@ def lock_of(schema: str, name: str) -> str:
 
 def maintain_table(
     home: Home, schema: str, name: str, *, keep: timedelta | None = None, wait_s: float = 600.0
-) -> Maintained:
+) -> Maintained | None:
     """Compact a table and remove what is past its retention.
 
     Args:
@@ -72,6 +72,9 @@ def maintain_table(
         keep: how long replaced files and log entries are kept; ``DATA_KEPT`` or ``OPS_KEPT`` if not given.
         wait_s: how long to wait for who is writing to the table.
 
+    Returns:
+        what was done; None if the table was dropped before its turn came.
+
     Raises:
         InfrastructureError: the table was being written all the time.
     """
@@ -80,6 +83,8 @@ def maintain_table(
     kept = keep if keep is not None else (OPS_KEPT if schema == "ops" else DATA_KEPT)
     path = home.table(schema, name)
     with file_lock(home, lock_of(schema, name), wait_s=wait_s):
+        if not tables.exists(home, schema, name):
+            return None
         with around("maintain.loads"):
             loads = _remove_loads(home, name) if schema == "raw" else 0
         with around("maintain.compact"):

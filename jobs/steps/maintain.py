@@ -47,6 +47,9 @@ def maintain(
                 failures.append((f"{schema}.{name}", error))
                 print(f"{schema}.{name} not maintained: {one_line(error)}", flush=True)
                 continue
+            if found is None:
+                print(f"{schema}.{name} was dropped meanwhile", flush=True)
+                continue
             done.append(found)
             print(
                 f"{found.table}: {found.compacted} files merged, {found.loads} old loads, {found.removed} files "

@@ -184,3 +184,10 @@ def test_raw_keeps_the_loads_of_current_files_only(home: Home) -> None:
     found = maintain_table(home, "raw", "s")
     assert found.loads == 2 and tables.arrow(home, "raw", "s")["load_id"].to_pylist() == ["b"]
     assert maintain_table(home, "raw", "s").loads == 0
+
+
+def test_a_table_that_is_dropped_before_its_turn_is_passed_over(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(home, 1)
+    names = [("matches", "dropped"), *all_tables(home)]
+    monkeypatch.setattr("jobs.steps.maintain.all_tables", lambda home: names)
+    assert maintain(home, run_id="m")["tables"] == len(names) - 1 > 0
