@@ -41,7 +41,11 @@ class PeakMemory:
 
     def _look(self) -> None:
         now = dict.fromkeys(KINDS, 0)
-        for process in [self._root, *self._root.children(recursive=True)]:
+        try:
+            processes = [self._root, *self._root.children(recursive=True)]
+        except psutil.NoSuchProcess:
+            return  # the one that is watched has ended
+        for process in processes:
             try:
                 words = process.cmdline()
                 resident = process.memory_info().rss // 2**20
