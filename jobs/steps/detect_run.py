@@ -170,9 +170,12 @@ def _run_pattern(
 
     with logged("audit") as row:
         row.rows_in = sum(per_day.values())
-        small = SMALL_ROWS if row.rows_in <= SMALL_ROWS else 0
+        few = row.rows_in <= SMALL_ROWS
         with ExitStack() as stack:
-            both = None if small else stack.enter_context(_match_files(spark, home, source, pinned, item, staged))
+            # Of many events Spark would look through all for the ids of few matches.
+            by_files = not few or files is not None
+            both = stack.enter_context(_match_files(spark, home, source, pinned, item, staged)) if by_files else None
+            small = SMALL_ROWS if few and both is None else 0
             outcome = audit_matches(audit, pattern, staged.frame, days, events, small=small, files=both)
         broken = {day: reason for day, reason in outcome.items() if reason is not None}
         if broken:
