@@ -236,7 +236,7 @@ def lay_out(
     pattern = estimate.pattern
     wanted = max(PIECES, 2 * parallelism)
     if pattern.partition_key is None:
-        cut, work = _cut(base, estimate, counts, None, wanted, not_cut, None)
+        cut, work = _cut(base, *_curve(base, estimate, counts, None, wanted, not_cut, None))
         slices = _numbered(pattern, cut, 0)
         partitions, place = _placed(dict(zip((s.number for s in slices), work, strict=True)), parallelism, 0.0)
         return Layout(slices, {}, partitions, place)
@@ -251,7 +251,7 @@ def lay_out(
     load: dict[int, float] = {}
     rest, number = total, len(base)
     for at in np.flatnonzero(work_of_keys > total / wanted).tolist():
-        cut, work = _cut(base, estimate, counts, keys[at], wanted, not_cut, total / wanted)
+        cut, work = _cut(base, *_curve(base, estimate, counts, keys[at], wanted, not_cut, total / wanted))
         hot[keys[at]] = _numbered(pattern, cut, number)
         number += len(cut)
         rest -= float(work_of_keys[at])
@@ -280,17 +280,8 @@ def within(base: Sequence[Slice], pattern: Pattern, bounds: Sequence[tuple[int, 
     return tuple(_numbered(pattern, spans, first) for spans, first in zip(own, firsts, strict=False))
 
 
-def _cut(
-    base: Sequence[Slice],
-    estimate: Estimate,
-    counts: Cells,
-    key: Any,
-    wanted: int,
-    not_cut: float,
-    largest: float | None,
-) -> tuple[list[tuple[int, int]], list[float]]:
-    """Bounds of decision time, and the work between them; the arguments are those of :func:`_curve`."""
-    curve, pieces = _curve(base, estimate, counts, key, wanted, not_cut, largest)
+def _cut(base: Sequence[Slice], curve: Curve, pieces: int) -> tuple[list[tuple[int, int]], list[float]]:
+    """Bounds of decision time, and the work between them."""
     bounds = curve.cut([s.own for s in base], pieces)
     return bounds, curve.between(bounds)
 
