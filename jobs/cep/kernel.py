@@ -33,6 +33,8 @@ BLOCK_ROWS = 1 << 17
 MOST_TICKS = 1 << 62
 #: Evaluations, by their upper bound, from which a run with a given order looks what they really are.
 WORTH_MEASURING = 2_000_000
+#: Matches of a batch that spans fewer days are counted day by day.
+_DAYS_ONE_BY_ONE = 8
 
 
 @dataclass(frozen=True)
@@ -301,8 +303,10 @@ def _count(pattern: Pattern, batch: MatchBatch, per_day: dict[int, int]) -> None
     limit = pattern.limits["matches_per_day"]
     ticks_per_day = 86_400 * (1_000_000 if pattern.strict else 1)
     first, last = int(batch.decision_us.min()) // ticks_per_day, int(batch.decision_us.max()) // ticks_per_day
-    if first == last:
-        counted = [(first, batch.n)]
+    if last - first < _DAYS_ONE_BY_ONE:
+        # A comparison per day is quicker than to divide every time, let alone to sort them.
+        before = [0, *(np.count_nonzero(batch.decision_us < d * ticks_per_day) for d in range(first + 1, last + 1))]
+        counted = [(first + i, n) for i, n in enumerate(np.diff([*before, batch.n]).tolist()) if n]
     else:
         days, counts = np.unique(batch.decision_us // ticks_per_day, return_counts=True)
         counted = list(zip(days.tolist(), counts.tolist(), strict=True))

@@ -7,7 +7,7 @@ computed by NumPy before the search and read from a column; the code holds only 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -89,6 +89,13 @@ class Writer:
     def close(self, levels: int = 1) -> None:
         """Go back."""
         self.depth -= levels
+
+
+class Test(NamedTuple):
+    """What a candidate must pass: statements, and then an expression without side effects."""
+
+    statements: list[str]
+    text: str
 
 
 class Expressions:
@@ -326,8 +333,9 @@ def _not_nan(value: Code) -> list[str]:
 
 
 def _all(tests: list[str]) -> str:
-    return tests[0] if len(tests) == 1 else "(" + " and ".join(f"({test})" for test in tests) + ")" if tests else "True"
+    # All are looked at: a jump that goes either way costs more than what it saves.
+    return tests[0] if len(tests) == 1 else "(" + " & ".join(f"({test})" for test in tests) + ")" if tests else "True"
 
 
 def _any(tests: list[str]) -> str:
-    return tests[0] if len(tests) == 1 else "(" + " or ".join(f"({test})" for test in tests) + ")"
+    return tests[0] if len(tests) == 1 else "(" + " | ".join(f"({test})" for test in tests) + ")"

@@ -14,7 +14,8 @@ import numpy as np
 from jobs.cep import ast
 from jobs.cep.columns import Dataset
 from jobs.cep.compiled import slots as state
-from jobs.cep.compiled.expressions import Expressions, Writer
+from jobs.cep.compiled.expressions import Expressions, Test, Writer
+from jobs.cep.compiled.listed import Listed
 from jobs.cep.compiled.scopes import Scopes
 from jobs.cep.compiled.sets import Sets
 from jobs.cep.compiled.skip import Skip
@@ -78,7 +79,8 @@ class Generator:
         self.out = Writer()
         self.places: list[tuple[str, str]] = []
         self.kept: list[str] = []
-        self._body: list[str] = []
+        #: steps whose lists are made before the step before them binds anything
+        self.ahead: set[int] = set()
         self.window = self.slots.number(window, "window")
         self.capacity = self.slots.number(0, "capacity")
         self.flat_capacity = self.slots.number(0, "flat")
@@ -141,13 +143,13 @@ class Generator:
 
     def _events(self, step: Step, number: int) -> None:
         out, make, name = self.out, self.make, step.name
-        skip, listed = self.skips.get(number), number in self.lists
+        skip, listed = self.skips.get(number), Listed(self, step, number) if number in self.lists else None
         p, q, lo, hi = (f"{letter}{number}" for letter in ("p", "q", "lo", "hi"))
         if number:
             self.scopes.code(name, step.scope, lo, hi, out)
             out.put(f"if {hi} <= {lo}:", "    continue")
         else:
-            out.put(f"{lo} = 0", f"{hi} = {self._size(name)}")
+            out.put(f"{lo} = 0", f"{hi} = {self.size(name)}")
         apart = self.apart_from(step.scope, name)
         place = self.slots.state()
         self.places.append((place, f"g{number}" if skip or listed else q))
@@ -161,43 +163,37 @@ class Generator:
         for x in apart:
             out.put(f"if {x} >= {lo} and {x} < {hi}:", "    E -= 1")
         if listed:
-            self._list(step, number)
+            listed.write()
             out.put(f"{p} = 0")
         else:
-            self._from(number, lo, hi)
+            self.begin(number, lo, hi)
         out.close()
         closed = out.depth
-        if listed:
-            out.open(f"while {p} < m{number}:")
-            out.put(f"g{number} = {p}", f"{p} += 1", f"{q} = {self._members(name)}[g{number}]")
-            out.put(f"if {q} < {lo} or {q} >= {hi}:", "    continue")
-            make.singles[name] = q
-        else:
-            self._scan(step, number, lo, hi)
+        tests = listed.open_loop(lo, hi) if listed else self.scan(step, number, lo, hi)
+        make.singles[name] = q
         self.scopes.bind(name, q, q)
         for x in apart:
             out.put(f"if {q} == {x}:", "    continue")
-        if not listed:
-            out.lines += self._body
+        for test in tests:
+            out.lines += test.statements
+            out.put(f"if not {test.text}:", "    continue")
         if number < len(self.plan.steps) - 1:
             # Looked up once for all that is found below; the writes of matches would make the compiler read it again.
             out.put(f"r{number} = {self.output.maps[name]}[{q}]", f"x{number} = {self.scopes.ticks(name)}[{q}]")
             self.scopes.moments[name] = f"x{number}"
         for other, key in self.lists.items():
-            if key == number:
+            if key == number and key < other - 1:
                 out.put("if resume == 0:", f"    v{other} = 0")
         self.enter(step, number)
         if skip and not listed:
-            self._next_stretch(number, closed, skip)
+            self.next_stretch(number, closed, skip)
         out.depth = closed
 
-    def _size(self, name: str) -> str:
+    def size(self, name: str) -> str:
+        """How many candidates a name has."""
         return self.slots.number(len(self.candidates[name]), ("size", name))
 
-    def _members(self, name: str) -> str:
-        return self.slots.later("j", lambda: np.zeros(len(self.candidates[name]), np.int32), ("list", name))
-
-    def _from(self, number: int, lo: str, hi: str) -> None:
+    def begin(self, number: int, lo: str, hi: str) -> None:
         """Begin with the candidate ``lo``, or with its stretch."""
         skip = self.skips.get(number)
         if skip:
@@ -206,57 +202,41 @@ class Generator:
         else:
             self.out.put(f"p{number} = {lo}", f"T += {hi} - {lo}")
 
-    def _scan(self, step: Step, number: int, lo: str, hi: str) -> None:
-        """Open the loop over the candidates from ``lo`` to ``hi``; the tests of its clauses are left in ``_body``."""
+    def scan(self, step: Step, number: int, lo: str, hi: str) -> list[Test]:
+        """Open the loop over the candidates from ``lo`` to ``hi``; gives what each of them must pass."""
         out, make, name, skip = self.out, self.make, step.name, self.skips.get(number)
         p, q = f"p{number}", f"q{number}"
         make.singles[name] = q
-        prelude, body = Writer(), Writer()
-        prelude.depth, body.depth = out.depth, out.depth + (2 if skip else 1)
+        prelude = Writer()
+        prelude.depth = out.depth
         make.loop_over(name, prelude)
-        value = make.value(skip.bound, body).text if skip else ""
-        valid = make.value(skip.bound, body).valid if skip else None
+        tests = []
+        value, valid = "", None
+        if skip:
+            bound = make.value(skip.bound, Writer())
+            value, valid = bound.text, bound.valid
+            tests.append(Test([], f"({q} >= {lo}) & ({q} < {hi})"))
         for clause in step.clauses:
             if skip is None or clause is not skip.clause:
-                body.put(f"if not {make.clause(clause, body)}:", "    continue")
+                body = Writer()
+                body.depth = out.depth + (2 if skip else 1)
+                text = make.clause(clause, body)
+                tests.append(Test(body.lines, text))
         make.loop_over(None, Writer())
         out.lines += prelude.lines
         if valid is not None:
             out.put(f"if not {valid}:", "    continue")
         if skip:
-            skip.open_loop(self.slots, make, out, number, hi, self._size(name), value)
-            out.put(f"if {q} < {lo} or {q} >= {hi}:", "    continue")
+            skip.open_loop(self.slots, make, out, number, hi, self.size(name), value)
         else:
             out.open(f"while {p} < {hi}:")
             out.put(f"{q} = {p}", f"{p} += 1")
-        self._body = body.lines
+        return tests
 
-    def _next_stretch(self, number: int, closed: int, skip: Skip) -> None:
+    def next_stretch(self, number: int, closed: int, skip: Skip) -> None:
+        """Go on with the next stretch; ``closed`` is the depth before the loop was opened."""
         self.out.depth = closed + 1
         self.out.put(f"b{number} += 1", f"p{number} = b{number} << {skip.shift_of(self.slots)}")
-
-    def _list(self, step: Step, number: int) -> None:
-        """List the candidates that pass, as far as the names up to the key of the list say, if it is not made yet."""
-        out, name, skip = self.out, step.name, self.skips.get(number)
-        bound = frozenset(self.plan.order[: self.lists[number] + 1])
-        lo, hi, made, size = (f"{letter}{number}" for letter in ("first", "last", "v", "m"))
-        for value in (made, size):
-            place = self.slots.state()
-            self.places.append((place, value))
-            self.kept.append(f"{value} = {place}")
-        out.open(f"if {made} == 0:")
-        self.scopes.among(bound).code(name, step.scope.among(bound), lo, hi, out)
-        out.put(f"{size} = 0", f"{made} = 1")
-        out.open(f"if {hi} > {lo}:")
-        self._from(number, lo, hi)
-        closed = out.depth
-        self._scan(step, number, lo, hi)
-        out.lines += self._body
-        out.put(f"{self._members(name)}[{size}] = q{number}", f"{size} += 1")
-        if skip:
-            self._next_stretch(number, closed, skip)
-        out.depth = closed
-        out.close(2)
 
     def apart_from(self, scope: Scope, name: str) -> list[str]:
         """Locals with the positions, among the candidates of ``name``, of single events that it must differ from."""

@@ -25,25 +25,6 @@ from jobs.paths import Home
 #: Raised by hand when kernels of equal source must not be shared with older ones.
 CODE_VERSION = 1
 
-_BOUNDS = '''def kernel(F, I, B, J, kf, ki, st):
-    wanted = I[0]
-    ts = I[1]
-    found = J[0]
-    n = ki[0]
-    size = ki[1]
-    shift = ki[2]
-    j = 0
-    for i in range(n):
-        x = wanted[i] + shift
-        while j < size and ts[j] < x:
-            j += 1
-        found[i] = j
-    return 0
-'''
-
-#: With so many times more times to pass over than positions wanted, each is searched for.
-_FEW = 16
-
 Kernel = Callable[..., int]
 
 
@@ -190,14 +171,3 @@ def _module(name: str, path: Path) -> Any:
     sys.modules[name] = module
     spec.loader.exec_module(module)
     return module
-
-
-def first_positions(wanted: np.ndarray, shift: int, ts: np.ndarray) -> np.ndarray:
-    """For each time of ``wanted``, ascending: how many of the ascending ``ts`` lie before it + ``shift``; int32."""
-    if _FEW * len(wanted) < len(ts):
-        return np.searchsorted(ts, wanted + shift, "left").astype(np.int32)
-    found = np.zeros(len(wanted), np.int32)
-    sizes = np.array([len(wanted), len(ts), shift], np.int64)
-    wanted, ts = np.ascontiguousarray(wanted, np.int64), np.ascontiguousarray(ts, np.int64)
-    load(_BOUNDS)([], [wanted, ts], [], [found], np.zeros(1), sizes, np.zeros(1, np.int64))
-    return found

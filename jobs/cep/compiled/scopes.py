@@ -11,7 +11,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from jobs.cep.compiled.expressions import Expressions, Writer
-from jobs.cep.compiled.machine import first_positions
+from jobs.cep.compiled.merge import first_positions
 from jobs.cep.normal_form import Branch
 from jobs.cep.plan import Scope
 

@@ -112,7 +112,10 @@ def choose_skips(
         if number and step.clauses and not step.kleene:
             key = list_key(order, number, step.clauses)
             if entered[key + 1] and visits > LISTED * entered[key + 1]:
-                lists[number], visits = key, entered[key + 1]
+                visits = entered[key + 1]
+            else:
+                key = number - 1
+            lists[number] = key
         scope = _scope_size(plan.branch, step.name, bound, candidates, window)
         if number and not step.kleene and visits and len(candidates[step.name]):
             seen = bound[: key + 1] if number in lists else bound

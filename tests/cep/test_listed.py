@@ -1,0 +1,72 @@
+"""Lists of passing candidates: in every order and however often the output is emptied, what NumPy finds and counts."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from jobs.cep import Statistics, compile_pattern, find
+from tests.cep.interpreted import always_by_value, no_compiler
+
+PATTERNS = {
+    "lists of both ends": "SEQ(A a, B b, C c) WHERE a.x < b.x AND b.x < c.x WITHIN 9",
+    "a negation between a bound event and the list": (
+        "SEQ(A a, B b, NOT(D n), C c) WHERE a.x < b.x AND b.x < c.x AND n.x > 2 WITHIN 9"
+    ),
+    "events of one type": "AND(A a, A b, A c) WHERE a.x <= b.x AND b.x < c.x WITHIN 6",
+    "an event that is in its own list": "AND(A a, A b, C c) WHERE a.x <= b.x AND b.x < c.x WITHIN 6",
+    "an event in the scope of an empty list": "AND(A a, A b, C c) WHERE a.x < b.x AND b.x < c.x WITHIN 6",
+    "two lists of one event": "SEQ(A a, B b, C c, D d) WHERE a.x < b.x AND b.x < c.x AND b.x != d.x WITHIN 9",
+    "a condition that takes statements": (
+        "SEQ(A a, B b, C c) WHERE a.x + b.x IN {3, 4, 5} AND b.x < c.x AND a.x / b.x < 2 WITHIN 9"
+    ),
+    "sets behind": "SEQ(A a, B b, C+ c) WHERE a.x < b.x AND b.x < c.x WITHIN 6",
+}
+
+
+def stream(seed: int) -> pa.Table:
+    """Some 50 events in 40 ticks, with ties and nulls."""
+    draw = np.random.default_rng(seed)
+    n = int(draw.integers(40, 60))
+    x = [None if draw.random() < 0.1 else float(draw.integers(0, 6)) for _ in range(n)]
+    return pa.table({
+        "event_id": [f"e{i}" for i in range(n)],
+        "type": draw.choice(list("AABBCD"), n).tolist(),
+        "ts": np.sort(draw.integers(0, 40, n)),
+        "x": pa.array(x, pa.float64()),
+    })  # fmt: skip
+
+
+def found(query: str, events: pa.Table, order: tuple[str, ...], backend: str, block_rows: int) -> tuple[set, tuple]:
+    """Rows of each match, and the counts."""
+    statistics, matches = Statistics(), []
+    pattern = compile_pattern(f"PATTERN {query}", columns={"x": pa.float64()}, strict_units=False)
+    for batch in find(pattern, events, order=order, backend=backend, block_rows=block_rows, statistics=statistics):
+        sets = [[tuple(rows[a:b]) for a, b in zip(offsets, offsets[1:], strict=False)]
+                for offsets, rows in batch.kleene.values()]  # fmt: skip
+        matches += zip(*(rows.tolist() for rows in batch.single.values()), *sets, strict=True)
+    assert [ran for ran, _ in statistics.backends] == [backend]
+    assert len(set(matches)) == len(matches)
+    return set(matches), (statistics.evaluations, statistics.evaluations_neg, statistics.evaluations_pre)
+
+
+@pytest.mark.parametrize("query", PATTERNS.values(), ids=PATTERNS)
+def test_every_order_in_blocks_of_any_size(query: str) -> None:
+    names = [name for name in "abcd" if f" {name}" in query.partition("WHERE")[0]]
+    singles = [name for name in names if f"+ {name}" not in query]
+    with_matches = 0
+    for seed in range(6):
+        events = stream(seed)
+        for order in permutations(singles):
+            order += tuple(name for name in names if name not in singles)
+            wanted = found(query, events, order, "numpy", 1 << 17)
+            with_matches += bool(wanted[0])
+            with no_compiler():
+                assert found(query, events, order, "compiled", 1 << 17) == wanted, (seed, order)
+                with always_by_value():
+                    for block_rows in (1, 3, 1 << 17):
+                        assert found(query, events, order, "compiled", block_rows) == wanted, (seed, order)
+    assert with_matches > 6
