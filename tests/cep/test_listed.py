@@ -23,6 +23,7 @@ PATTERNS = {
     "a condition that takes statements": (
         "SEQ(A a, B b, C c) WHERE a.x + b.x IN {3, 4, 5} AND b.x < c.x AND a.x / b.x < 2 WITHIN 9"
     ),
+    "a bound value that can be null": "SEQ(A a, B b, C c) WHERE a.z < b.k AND b.x <= c.x WITHIN 9",
     "sets behind": "SEQ(A a, B b, C+ c) WHERE a.x < b.x AND b.x < c.x WITHIN 6",
 }
 
@@ -37,13 +38,15 @@ def stream(seed: int) -> pa.Table:
         "type": draw.choice(list("AABBCD"), n).tolist(),
         "ts": np.sort(draw.integers(0, 40, n)),
         "x": pa.array(x, pa.float64()),
+        "z": draw.integers(0, 6, n),
+        "k": pa.array([None if draw.random() < 0.3 else int(draw.integers(0, 6)) for _ in range(n)], pa.int64()),
     })  # fmt: skip
 
 
 def found(query: str, events: pa.Table, order: tuple[str, ...], backend: str, block_rows: int) -> tuple[set, tuple]:
     """Rows of each match, and the counts."""
     statistics, matches = Statistics(), []
-    pattern = compile_pattern(f"PATTERN {query}", columns={"x": pa.float64()}, strict_units=False)
+    pattern = compile_pattern(f"PATTERN {query}", columns={"x": pa.float64(), "k": pa.int64(), "z": pa.int64()}, strict_units=False)
     for batch in find(pattern, events, order=order, backend=backend, block_rows=block_rows, statistics=statistics):
         sets = [[tuple(rows[a:b]) for a, b in zip(offsets, offsets[1:], strict=False)]
                 for offsets, rows in batch.kleene.values()]  # fmt: skip

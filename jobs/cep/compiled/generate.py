@@ -225,7 +225,8 @@ class Generator:
         make.loop_over(None, Writer())
         out.lines += prelude.lines
         if valid is not None:
-            out.put(f"if not {valid}:", "    continue")
+            # Nothing passes: the loop ends before its first stretch.
+            out.put(f"if not {valid}:", f"    b{number} = {hi}")
         if skip:
             skip.open_loop(self.slots, make, out, number, hi, self.size(name), value)
         else:

@@ -105,6 +105,7 @@ class Listed:
         p, q, lo, hi = (to.make.fresh() for _ in range(4))
         out.open(f"if {self.count} > 0:")
         after._fill_once()
+        del to.make.singles[following.name]
         out.open(f"if {after.count} == 0:")
         out.put(f"{p} = 0")
         out.open(f"while {p} < {self.count}:")
