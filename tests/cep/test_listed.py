@@ -46,7 +46,8 @@ def stream(seed: int) -> pa.Table:
 def found(query: str, events: pa.Table, order: tuple[str, ...], backend: str, block_rows: int) -> tuple[set, tuple]:
     """Rows of each match, and the counts."""
     statistics, matches = Statistics(), []
-    pattern = compile_pattern(f"PATTERN {query}", columns={"x": pa.float64(), "k": pa.int64(), "z": pa.int64()}, strict_units=False)
+    kinds = {"x": pa.float64(), "k": pa.int64(), "z": pa.int64()}
+    pattern = compile_pattern(f"PATTERN {query}", columns=kinds, strict_units=False)
     for batch in find(pattern, events, order=order, backend=backend, block_rows=block_rows, statistics=statistics):
         sets = [[tuple(rows[a:b]) for a, b in zip(offsets, offsets[1:], strict=False)]
                 for offsets, rows in batch.kleene.values()]  # fmt: skip
