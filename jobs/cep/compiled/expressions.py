@@ -7,7 +7,7 @@ computed by NumPy before the search and read from a column; the code holds only 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -89,13 +89,6 @@ class Writer:
     def close(self, levels: int = 1) -> None:
         """Go back."""
         self.depth -= levels
-
-
-class Test(NamedTuple):
-    """What a candidate must pass: statements, and then an expression without side effects."""
-
-    statements: list[str]
-    text: str
 
 
 class Expressions:

@@ -14,7 +14,7 @@ import numpy as np
 from jobs.cep import ast
 from jobs.cep.columns import Dataset
 from jobs.cep.compiled import slots as state
-from jobs.cep.compiled.expressions import Expressions, Test, Writer
+from jobs.cep.compiled.expressions import Expressions, Writer
 from jobs.cep.compiled.listed import Listed
 from jobs.cep.compiled.scopes import Scopes
 from jobs.cep.compiled.sets import Sets
@@ -56,7 +56,8 @@ class Generator:
         window: in ticks.
         by_start: whether matches decide at start + window.
         skips: step number to the value test that its loop skips by.
-        lists: step number to that of an earlier one: the candidates that pass are listed once per event of that one.
+        lists: step number, of all later steps with conditions, to that of an earlier one: the candidates that pass are
+            listed once per event of that one.
         members: largest number of members of a set.
     """
 
@@ -143,7 +144,8 @@ class Generator:
 
     def _events(self, step: Step, number: int) -> None:
         out, make, name = self.out, self.make, step.name
-        skip, listed = self.skips.get(number), Listed(self, step, number) if number in self.lists else None
+        listed = Listed(self, step, number) if number in self.lists else None
+        assert listed or not step.clauses, f"the conditions of {name} would not be tested"
         p, q, lo, hi = (f"{letter}{number}" for letter in ("p", "q", "lo", "hi"))
         if number:
             self.scopes.code(name, step.scope, lo, hi, out)
@@ -152,12 +154,8 @@ class Generator:
             out.put(f"{lo} = 0", f"{hi} = {self.size(name)}")
         apart = self.apart_from(step.scope, name)
         place = self.slots.state()
-        self.places.append((place, f"g{number}" if skip or listed else q))
-        out.open("if resume != 0:")
-        out.put(f"{p} = {place}")
-        if skip and not listed:
-            out.put(f"b{number} = {p} >> {skip.shift_of(self.slots)}", "T -= 1")
-        out.close()
+        self.places.append((place, f"g{number}" if listed else q))
+        out.put("if resume != 0:", f"    {p} = {place}")
         out.open("else:")
         out.put(f"E += {hi} - {lo}")
         for x in apart:
@@ -166,17 +164,18 @@ class Generator:
             listed.write()
             out.put(f"{p} = 0")
         else:
-            self.begin(number, lo, hi)
+            out.put(f"{p} = {lo}", f"T += {hi} - {lo}")
         out.close()
         closed = out.depth
-        tests = listed.open_loop(lo, hi) if listed else self.scan(step, number, lo, hi)
+        if listed:
+            listed.open_loop(lo, hi)
+        else:
+            out.open(f"while {p} < {hi}:")
+            out.put(f"{q} = {p}", f"{p} += 1")
         make.singles[name] = q
         self.scopes.bind(name, q, q)
         for x in apart:
             out.put(f"if {q} == {x}:", "    continue")
-        for test in tests:
-            out.lines += test.statements
-            out.put(f"if not {test.text}:", "    continue")
         if number < len(self.plan.steps) - 1:
             # Looked up once for all that is found below; the writes of matches would make the compiler read it again.
             out.put(f"r{number} = {self.output.maps[name]}[{q}]", f"x{number} = {self.scopes.ticks(name)}[{q}]")
@@ -185,59 +184,11 @@ class Generator:
             if key == number and key < other - 1:
                 out.put("if resume == 0:", f"    v{other} = 0")
         self.enter(step, number)
-        if skip and not listed:
-            self.next_stretch(number, closed, skip)
         out.depth = closed
 
     def size(self, name: str) -> str:
         """How many candidates a name has."""
         return self.slots.number(len(self.candidates[name]), ("size", name))
-
-    def begin(self, number: int, lo: str, hi: str) -> None:
-        """Begin with the candidate ``lo``, or with its stretch."""
-        skip = self.skips.get(number)
-        if skip:
-            shift = skip.shift_of(self.slots)
-            self.out.put(f"b{number} = {lo} >> {shift}", f"p{number} = b{number} << {shift}")
-        else:
-            self.out.put(f"p{number} = {lo}", f"T += {hi} - {lo}")
-
-    def scan(self, step: Step, number: int, lo: str, hi: str) -> list[Test]:
-        """Open the loop over the candidates from ``lo`` to ``hi``; gives what each of them must pass."""
-        out, make, name, skip = self.out, self.make, step.name, self.skips.get(number)
-        p, q = f"p{number}", f"q{number}"
-        make.singles[name] = q
-        prelude = Writer()
-        prelude.depth = out.depth
-        make.loop_over(name, prelude)
-        tests = []
-        value, valid = "", None
-        if skip:
-            bound = make.value(skip.bound, Writer())
-            value, valid = bound.text, bound.valid
-            tests.append(Test([], f"({q} >= {lo}) & ({q} < {hi})"))
-        for clause in step.clauses:
-            if skip is None or clause is not skip.clause:
-                body = Writer()
-                body.depth = out.depth + (2 if skip else 1)
-                text = make.clause(clause, body)
-                tests.append(Test(body.lines, text))
-        make.loop_over(None, Writer())
-        out.lines += prelude.lines
-        if valid is not None:
-            # Nothing passes: the loop ends before its first stretch.
-            out.put(f"if not {valid}:", f"    b{number} = {hi}")
-        if skip:
-            skip.open_loop(self.slots, make, out, number, hi, self.size(name), value)
-        else:
-            out.open(f"while {p} < {hi}:")
-            out.put(f"{q} = {p}", f"{p} += 1")
-        return tests
-
-    def next_stretch(self, number: int, closed: int, skip: Skip) -> None:
-        """Go on with the next stretch; ``closed`` is the depth before the loop was opened."""
-        self.out.depth = closed + 1
-        self.out.put(f"b{number} += 1", f"p{number} = b{number} << {skip.shift_of(self.slots)}")
 
     def apart_from(self, scope: Scope, name: str) -> list[str]:
         """Locals with the positions, among the candidates of ``name``, of single events that it must differ from."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jobs.cep.compiled.expressions import Test
+from jobs.cep.compiled.expressions import Writer
 from jobs.cep.plan import Step
 
 if TYPE_CHECKING:
@@ -45,12 +45,13 @@ class Listed:
         elif self.number not in self.to.ahead:
             self._fill_once()
 
-    def open_loop(self, lo: str, hi: str) -> list[Test]:
-        """Open the loop over the list; gives what is left to be passed."""
-        number, out = self.number, self.to.out
-        out.open(f"while p{number} < {self.count}:")
-        out.put(f"g{number} = p{number}", f"p{number} += 1", f"q{number} = {self.members}[g{number}]")
-        return [] if self.fresh else [Test([], f"(q{number} >= {lo}) & (q{number} < {hi})")]
+    def open_loop(self, lo: str, hi: str) -> None:
+        """Open the loop over the members of the list that are in scope."""
+        q, out = f"q{self.number}", self.to.out
+        out.open(f"while p{self.number} < {self.count}:")
+        out.put(f"g{self.number} = p{self.number}", f"p{self.number} += 1", f"{q} = {self.members}[g{self.number}]")
+        if not self.fresh:
+            out.put(f"if not ({q} >= {lo}) & ({q} < {hi}):", "    continue")
 
     def _keep(self, *values: str) -> None:
         """Keep locals while the output is emptied."""
@@ -73,24 +74,61 @@ class Listed:
         out.close(2)
 
     def _fill(self, lo: str, hi: str) -> None:
-        to, out, number = self.to, self.to.out, self.number
-        skip = to.skips.get(number)
-        q = f"q{number}"
+        """Pass over the candidates from ``lo`` to ``hi``, or over those that a value lets through."""
+        out, number, skip = self.to.out, self.number, self.to.skips.get(self.number)
+        p, q, b = (f"{letter}{number}" for letter in ("p", "q", "b"))
         out.put(f"{self.count} = 0")
-        to.begin(number, lo, hi)
+        if skip:
+            shift = skip.shift_of(self.to.slots)
+            out.put(f"{b} = {lo} >> {shift}", f"{p} = {b} << {shift}")
+        else:
+            out.put(f"{p} = {lo}", f"T += {hi} - {lo}")
         closed = out.depth
-        tests = to.scan(self.step, number, lo, hi)
-        if any(test.statements for test in tests):
-            for test in tests:
-                out.lines += test.statements
-                out.put(f"if not {test.text}:", "    continue")
+        tests = self._open_pass(lo, hi)
+        if any(statements for statements, _ in tests):
+            for statements, test in tests:
+                out.lines += statements
+                out.put(f"if not {test}:", "    continue")
             out.put(f"{self.members}[{self.count}] = {q}", f"{self.count} += 1")
         else:
-            passed = " & ".join(f"({test.text})" for test in tests) or "1"
+            passed = " & ".join(f"({test})" for _, test in tests) or "1"
             out.put(f"{self.members}[{self.count}] = {q}", f"{self.count} += {passed}")
         if skip:
-            to.next_stretch(number, closed, skip)
+            out.depth = closed + 1
+            out.put(f"{b} += 1", f"{p} = {b} << {shift}")
         out.depth = closed
+
+    def _open_pass(self, lo: str, hi: str) -> list[tuple[list[str], str]]:
+        """Open the loop over candidates; gives what each must pass: statements, and an expression without effects."""
+        to, out, name, skip = self.to, self.to.out, self.step.name, self.to.skips.get(self.number)
+        p, q, make = f"p{self.number}", f"q{self.number}", self.to.make
+        make.singles[name] = q
+        prelude = Writer()
+        prelude.depth = out.depth
+        make.loop_over(name, prelude)
+        tests: list[tuple[list[str], str]] = []
+        value, valid = "", None
+        if skip:
+            bound = make.value(skip.bound, Writer())
+            value, valid = bound.text, bound.valid
+            tests.append(([], f"({q} >= {lo}) & ({q} < {hi})"))
+        for clause in self.step.clauses:
+            if skip is None or clause is not skip.clause:
+                body = Writer()
+                body.depth = out.depth + (2 if skip else 1)
+                test = make.clause(clause, body)
+                tests.append((body.lines, test))
+        make.loop_over(None, Writer())
+        out.lines += prelude.lines
+        if valid is not None:
+            # Nothing passes: the loop ends before its first stretch.
+            out.put(f"if not {valid}:", f"    b{self.number} = {hi}")
+        if skip:
+            skip.open_loop(to.slots, make, out, self.number, hi, to.size(name), value)
+        else:
+            out.open(f"while {p} < {hi}:")
+            out.put(f"{q} = {p}", f"{p} += 1")
+        return tests
 
     def _skip_if_nothing_follows(self) -> None:
         """Where the next step's list is empty whatever is bound here, only count its evaluations."""

@@ -87,7 +87,7 @@ class Skip:
             out.put(f"{p} = {low}")
         op = "==" if self.op == "=" else self.op
         out.open(f"while {p} < {e} and {ordered}[{p}] {op} {value}:")
-        out.put(f"g{number} = {p}", f"{p} += 1", "T += 1", f"q{number} = {permuted}[g{number}]")
+        out.put(f"q{number} = {permuted}[{p}]", f"{p} += 1", "T += 1")
 
 
 def choose_skips(
