@@ -102,7 +102,9 @@ class _Lint:
         found = sorted(self.errors, key=lambda error: (error.line or 0, error.column or 0))
         if found or pattern is None:
             return Report(tuple(found), (), None)
-        return Report((), tuple(warnings_of(pattern, self.source, start, schema.types if schema else None)), pattern)
+        checker = Checker(self.source, None if schema is None else kinds_of(schema.columns), True)
+        types = schema.types if schema else None
+        return Report((), tuple(warnings_of(pattern, self.source, start, types, checker)), pattern)
 
     def add(self, error: DefinitionError) -> None:
         """Keep an error once, with the line as it stands in the file."""
@@ -299,7 +301,7 @@ def _without(text: str, start: int, error: DefinitionError) -> str | None:
     offset = sum(map(len, lines[: (error.line or 1) - 1])) + (error.column or 1) - 1
     found = [p for p in pieces(text, start) if p.kind not in ("space", "comment")]
     within = next((p for p in found if p.kind == "keyword" and p.text.upper() == "WITHIN"), None)
-    if within is None and error.what.startswith("WITHIN is expected") and (not found or offset >= found[-1].end):
+    if within is None and error.what == "WITHIN is expected, not the end of the pattern":
         return text.rstrip() + "\nWITHIN 1 s"
     if within is not None and offset > within.begin:
         changed = text[: within.begin] + "WITHIN 1 s"

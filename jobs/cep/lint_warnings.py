@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from itertools import combinations
 
 from jobs.cep import ast
+from jobs.cep.check import Checker
 from jobs.cep.layout import format_text
 from jobs.cep.normal_form import Branch, Clause
 from jobs.cep.parser import parse
@@ -18,7 +19,7 @@ _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 def warnings_of(
-    pattern: Pattern, source: SourceText, start: int, types: tuple[str, ...] | None
+    pattern: Pattern, source: SourceText, start: int, types: tuple[str, ...] | None, checker: Checker
 ) -> list[DefinitionError]:
     """The warnings of a pattern that compiles, in the order of their places, each once.
 
@@ -27,6 +28,7 @@ def warnings_of(
         source: its text.
         start: the character at which its query begins.
         types: the event types that its source knows, or None.
+        checker: knows the kinds of the source's columns, if there is a source.
     """
     query = parse(source, start)
     found: list[DefinitionError] = []
@@ -35,6 +37,7 @@ def warnings_of(
     for written, branch in zip(query.branches, pattern.branches, strict=True):
         found += _unconnected(written, branch, source)
         found += _conditions(branch, pattern.window_us, source)
+        found += _kinds(branch, checker, source)
     found += _branches(query, source)
     found += _window(pattern, query, source)
     if format_text(source.text, start) != source.text:
@@ -147,6 +150,21 @@ def _conditions(branch: Branch, window: int, source: SourceText) -> Iterator[Def
                 clause.literals[0].at,  # type: ignore[attr-defined]
             )
         earlier[:] = _tightest([*earlier, bound])
+
+
+def _kinds(branch: Branch, checker: Checker, source: SourceText) -> Iterator[DefinitionError]:
+    """Comparisons of values of unlike kinds: legal, since such values differ, but decided before any event is seen."""
+    for literal in (literal for clause in branch.clauses for literal in clause.literals):
+        if isinstance(literal, ast.Compare):
+            left, right = checker.kind(literal.left), checker.kind(literal.right)
+            if left != right and not {left, right} & {"any", "null"}:
+                what = "so this is never true" if literal.op == "=" else "so this is true of all values there are"
+                yield source.error(f"a {left} and a {right} are never equal, {what}", literal.at)
+        elif isinstance(literal, ast.Member) and not isinstance(literal.items, str):
+            kind = checker.kind(literal.value)
+            others = {checker.kind(item) for item in literal.items}
+            if kind not in ("any", "null") and others and kind not in others:
+                yield source.error(f"the set holds no {kind}, which is looked up in it", literal.at)
 
 
 def _time(branch: Branch, clause: Clause, window: int, source: SourceText) -> Iterator[DefinitionError]:

@@ -93,6 +93,7 @@ def test_all_errors_of_a_file_with_their_places() -> None:
     ("text", "expected"),
     [
         (f"{HEAD}PATTERN SEQ(Open a, Heat b) WHERE a.x = b.x", [(5, 44, "WITHIN is expected")]),
+        (f"{HEAD}PATTERN SEQ(Open a, Heat b)\nWHERE a.x = b.x\n", [(6, 15, "WITHIN is expected")]),
         (f"{HEAD}PATTERN SEQ(Open a, Heat b) WHERE a.x = b.y", [(5, 41, "no attribute y"), (5, 44, "WITHIN is exp")]),
         (f"{HEAD}PATTERN SEQ(Open a, Heat b) WHERE (a.x > 1 AND b.q = 1 WITHIN 1 s", [(5, 56, "')' is expected")]),
         (f"{HEAD}PATTERN SEQ(Open a Heat b) WHERE a.q > 1 WITHIN 1 s", [(5, 20, "',' is expected|')' or ','")]),
@@ -169,6 +170,11 @@ WARNED = [
     ("SEQ(Open a, Heat b) WHERE a.ts < b.ts WITHIN 1 min", "5:40 SEQ makes this condition always true"),
     ("SEQ(Open a, Heat b) WHERE a.ts >= b.ts WITHIN 1 min", "5:40 SEQ makes this condition never true"),
     ("SEQ(Open a, Heat b) WHERE a.key = b.key WITHIN 0 s", "5:49 a window of 0"),
+    ("SEQ(Open a, Heat b) WHERE a.key = b.x WITHIN 1 min", "5:41 a string and a number are never equal"),
+    ("Open a WHERE 5 != a.text WITHIN 1 s", "5:24 a number and a string are never equal, so this is true of all"),
+    ("Open a WHERE a.x > 1 OR a.up = yes WITHIN 1 s", "5:38 a bool and a string are never equal"),
+    ("Open a WHERE a.n IN {'1', '2'} WITHIN 1 s", "5:26 the set holds no number"),
+    ("Open a WHERE a.key NOT IN {1, 2} WITHIN 1 s", "5:32 the set holds no string"),
 ]
 FINE = [
     "SEQ(Open a, Heat b) WHERE a.key = b.key AND b.ts - a.ts >= 1 min WITHIN 1 min",
@@ -176,6 +182,7 @@ FINE = [
     "AND(Open a, Heat b) WHERE a.key = b.key AND a.x > 3 AND b.x < 3 AND a.x >= 4 WITHIN 0 s",
     "Open a WHERE a.x >= 5 AND a.x <= 5 AND (a.x > 6 OR TRUE) WITHIN 1 s",
     "Open a WITHIN 24 h",
+    "Open a WHERE a.n = 1.5 AND a.up = TRUE AND a.key != up AND a.n IN {1, one} AND a.id = '5' WITHIN 1 s",
 ]
 
 
