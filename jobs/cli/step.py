@@ -39,7 +39,8 @@ def run_step(args: argparse.Namespace, verb: str, step: Callable[..., dict[str, 
         _write(args.result, {"error": error.summary, "exit_code": error.exit_code})
         raise
     _write(args.result, result)
-    print(f"{verb} {args.source} {days}: " + ", ".join(f"{key} {_short(value)}" for key, value in result.items()))
+    counts = ", ".join(f"{key} {_short(value)}" for key, value in result.items())
+    print(f"{verb} {args.source} {days}: {counts if any(result.values()) else 'nothing to do'}")
     return 0
 
 
