@@ -11,7 +11,8 @@ from jobs.cep.source_text import SourceText, nearest
 FIXED_COLUMNS = frozenset({"event_id", "event_date", "file_id", "line", "ingested_at"})
 PSEUDO = frozenset({"ts", "id", "type"})
 _ORDERED = frozenset({"number", "string", "time", "duration"})
-_OPEN = frozenset({"any", "null"})
+#: Kinds of which nothing can be said before events are seen.
+OPEN = frozenset({"any", "null"})
 
 
 class Checker:
@@ -46,7 +47,7 @@ class Checker:
         left, right = self.kind(node.left), self.kind(node.right)
         if "list" in (left, right):
             raise self.source.error("lists cannot be compared", node.at, hint="Use Corr(a.x, b.x).")
-        if left in _OPEN or right in _OPEN:
+        if left in OPEN or right in OPEN:
             self.open_compare(node, left, right)
             return
         if left == right and (left in _ORDERED or node.op in ("=", "!=")):
@@ -94,7 +95,7 @@ class Checker:
                 return self.aggregate(node)
             case ast.Negative(of):
                 kind = self.kind(of)
-                if kind not in _OPEN | {"number", "duration"}:
+                if kind not in OPEN | {"number", "duration"}:
                     raise self.source.error(f"a {kind} has no negative", node.at)
                 return kind
             case ast.Arithmetic():
@@ -128,7 +129,7 @@ class Checker:
         if node.function == "COUNT":
             return "number"
         allowed = {"number", "duration"} | ({"time"} if node.function in ("MIN", "MAX") else set())
-        if kind not in allowed | _OPEN:
+        if kind not in allowed | OPEN:
             raise self.source.error(f"{node.function} of a {kind} is not defined", node.at)
         return kind
 
@@ -137,7 +138,7 @@ class Checker:
         for kind in (left, right):
             if kind in ("string", "bool", "list"):
                 raise self.source.error(f"'{node.op}' takes numbers, not a {kind}", node.at)
-        if left in _OPEN or right in _OPEN:
+        if left in OPEN or right in OPEN:
             return self.open_arithmetic(node.op, left, right)
         result = _RESULT.get((node.op, left, right))
         if result is None:

@@ -96,13 +96,13 @@ class _Lint:
         front, start = self.front_matter()
         schema = self.schema(front)
         query = self.query(start)
+        checker = Checker(self.source, None if schema is None else kinds_of(schema.columns), True)
         if query is not None:
-            self.meaning(query, front, schema)
+            self.meaning(query, front, schema, checker)
         pattern = self.compiled(schema)
         found = sorted(self.errors, key=lambda error: (error.line or 0, error.column or 0))
         if found or pattern is None:
             return Report(tuple(found), (), None)
-        checker = Checker(self.source, None if schema is None else kinds_of(schema.columns), True)
         types = schema.types if schema else None
         return Report((), tuple(warnings_of(pattern, self.source, start, types, checker)), pattern)
 
@@ -179,10 +179,8 @@ class _Lint:
 
     # ---- meaning
 
-    def meaning(self, query: ast.Query, front: FrontMatter, schema: Schema | None) -> None:
-        kinds = None if schema is None else kinds_of(schema.columns)
+    def meaning(self, query: ast.Query, front: FrontMatter, schema: Schema | None, checker: Checker) -> None:
         resolver = Resolver(self.source, front.params, True)
-        checker = Checker(self.source, kinds, True)
         self.tried(resolver.window, query.within)
         own = [frozenset(e.name for e in ast.events_of(b.structure)) for b in query.branches]
         bare = [replace(branch, where=None) for branch in query.branches]
@@ -202,7 +200,7 @@ class _Lint:
                 self.tried(normal_form, self.source, lone)
         if None not in structures:
             derived = frozenset() if schema is None else frozenset(one.name for one in schema.histories)
-            self.front(front, tuple(branch for those in structures for branch in those), kinds, derived)
+            self.front(front, tuple(branch for those in structures for branch in those), checker.columns, derived)
 
     def condition(
         self, node: ast.Node, names: frozenset[str], resolver: Resolver, checker: Checker

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from itertools import combinations
 
 from jobs.cep import ast
-from jobs.cep.check import Checker
+from jobs.cep.check import OPEN, Checker
 from jobs.cep.layout import format_text
 from jobs.cep.normal_form import Branch, Clause
 from jobs.cep.parser import parse
@@ -157,13 +157,13 @@ def _kinds(branch: Branch, checker: Checker, source: SourceText) -> Iterator[Def
     for literal in (literal for clause in branch.clauses for literal in clause.literals):
         if isinstance(literal, ast.Compare):
             left, right = checker.kind(literal.left), checker.kind(literal.right)
-            if left != right and not {left, right} & {"any", "null"}:
+            if left != right and not {left, right} & OPEN:
                 what = "so this is never true" if literal.op == "=" else "so this is true of all values there are"
                 yield source.error(f"a {left} and a {right} are never equal, {what}", literal.at)
-        elif isinstance(literal, ast.Member) and not isinstance(literal.items, str):
+        elif isinstance(literal, ast.Member):
             kind = checker.kind(literal.value)
-            others = {checker.kind(item) for item in literal.items}
-            if kind not in ("any", "null") and others and kind not in others:
+            others = {checker.kind(item) for item in literal.items if isinstance(item, ast.Literal)}
+            if kind not in OPEN and others and kind not in others:
                 yield source.error(f"the set holds no {kind}, which is looked up in it", literal.at)
 
 

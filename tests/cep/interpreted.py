@@ -52,7 +52,8 @@ def always_compiled() -> Iterator[None]:
 
 @contextmanager
 def always_by_value() -> Iterator[None]:
-    """Within it, every clause that a loop can skip by is skipped by, and every step that can have lists has them."""
+    """Within it, every clause that a loop can skip by is skipped by, and every list that can serve several
+    bindings does."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("jobs.cep.compiled.skip.TEST", 1e9)
         patch.setattr("jobs.cep.compiled.skip.LISTED", 0.0)

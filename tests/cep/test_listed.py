@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from jobs.cep import Statistics, compile_pattern, find
 from tests.cep.interpreted import always_by_value, no_compiler
+from tests.cep.test_compiled import both
 
 PATTERNS = {
     "lists of both ends": "SEQ(A a, B b, C c) WHERE a.x < b.x AND b.x < c.x WITHIN 9",
@@ -43,20 +43,6 @@ def stream(seed: int) -> pa.Table:
     })  # fmt: skip
 
 
-def found(query: str, events: pa.Table, order: tuple[str, ...], backend: str, block_rows: int) -> tuple[set, tuple]:
-    """Rows of each match, and the counts."""
-    statistics, matches = Statistics(), []
-    kinds = {"x": pa.float64(), "k": pa.int64(), "z": pa.int64()}
-    pattern = compile_pattern(f"PATTERN {query}", columns=kinds, strict_units=False)
-    for batch in find(pattern, events, order=order, backend=backend, block_rows=block_rows, statistics=statistics):
-        sets = [[tuple(rows[a:b]) for a, b in zip(offsets, offsets[1:], strict=False)]
-                for offsets, rows in batch.kleene.values()]  # fmt: skip
-        matches += zip(*(rows.tolist() for rows in batch.single.values()), *sets, strict=True)
-    assert [ran for ran, _ in statistics.backends] == [backend]
-    assert len(set(matches)) == len(matches)
-    return set(matches), (statistics.evaluations, statistics.evaluations_neg, statistics.evaluations_pre)
-
-
 @pytest.mark.parametrize("query", PATTERNS.values(), ids=PATTERNS)
 def test_every_order_in_blocks_of_any_size(query: str) -> None:
     names = [name for name in "abcd" if f" {name}" in query.partition("WHERE")[0]]
@@ -66,11 +52,9 @@ def test_every_order_in_blocks_of_any_size(query: str) -> None:
         events = stream(seed)
         for order in permutations(singles):
             order += tuple(name for name in names if name not in singles)
-            wanted = found(query, events, order, "numpy", 1 << 17)
-            with_matches += bool(wanted[0])
             with no_compiler():
-                assert found(query, events, order, "compiled", 1 << 17) == wanted, (seed, order)
+                with_matches += bool(both(f"PATTERN {query}", events, order=order))
                 with always_by_value():
                     for block_rows in (1, 3, 1 << 17):
-                        assert found(query, events, order, "compiled", block_rows) == wanted, (seed, order)
+                        both(f"PATTERN {query}", events, order=order, block_rows=block_rows)
     assert with_matches > 6

@@ -2,8 +2,8 @@
 
 * ``slots``: the arrays and numbers that a kernel reads, each under a number; nothing else reaches the code
 * ``expressions``: values and clauses as code
-* ``scopes``: where the events of a name lie, as tables made before the search
-* ``generate``, ``sets``: the loops of a plan
+* ``scopes``, ``merge``: where the events of a name lie, as tables made before the search
+* ``generate``, ``listed``, ``sets``: the loops of a plan
 * ``skip``, ``stretches``: which steps search by value or list what they find, and values sorted in stretches
 * ``machine``: source to machine code, kept on disk
 * ``run``: one branch, from candidates to batches of matches

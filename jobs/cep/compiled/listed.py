@@ -33,13 +33,13 @@ class Listed:
         self.fresh = to.lists[number] == number - 1
         self.made, self.count = f"v{number}", f"m{number}"
         candidates = to.candidates[step.name]
-        # One more than all: what does not pass is written behind those that do.
-        self.members = to.slots.later("j", lambda: np.zeros(len(candidates) + 1, np.int32), ("list", step.name))
+        self.members = to.slots.later("j", lambda: np.zeros(len(candidates), np.int32), ("list", step.name))
 
     def write(self) -> None:
         """Make the list, if there is none yet."""
         if self.fresh:
             self._keep(self.count)
+            self.to.out.put(f"{self.count} = 0")
             self._fill(f"lo{self.number}", f"hi{self.number}")
             self._skip_if_nothing_follows()
         elif self.number not in self.to.ahead:
@@ -74,10 +74,9 @@ class Listed:
         out.close(2)
 
     def _fill(self, lo: str, hi: str) -> None:
-        """Pass over the candidates from ``lo`` to ``hi``, or over those that a value lets through."""
+        """Add to the empty list what passes of the candidates from ``lo`` to ``hi``."""
         out, number, skip = self.to.out, self.number, self.to.skips.get(self.number)
         p, q, b = (f"{letter}{number}" for letter in ("p", "q", "b"))
-        out.put(f"{self.count} = 0")
         if skip:
             shift = skip.shift_of(self.to.slots)
             out.put(f"{b} = {lo} >> {shift}", f"{p} = {b} << {shift}")

@@ -25,7 +25,7 @@ from jobs.cep.values import Value
 
 #: Seconds: one candidate tested in order, one look into a stretch, one passing candidate, one candidate sorted.
 TEST, LOOK, PASS, SORT = 1.2e-9, 5e-9, 1.5e-9, 12e-9
-#: Visits per list from which one pays.
+#: Visits per event of an earlier step from which one list for all of them pays.
 LISTED = 1.5
 #: The share of candidates that pass a condition of which nothing is known.
 GUESS = 0.3
@@ -93,13 +93,14 @@ class Skip:
 def choose_skips(
     plan: Plan, data: Dataset, candidates: Mapping[str, Candidates], window: int
 ) -> tuple[dict[int, Skip], dict[int, int]]:
-    """For which steps of ``plan`` skipping by value and lists are estimated to pay.
+    """For which steps of ``plan`` skipping by value, and lists that serve several bindings, are estimated to pay.
 
     A step whose conditions look at some of the bound names only finds the same candidates, but for the window, for all
     bindings of the others: where it is entered often per event of the last of these names, they are listed once.
 
     Returns:
-        step number to the value test of its loop; step number to that of the step whose event a list belongs to.
+        step number to the value test of its pass; number of every later step with conditions, which lists what passes,
+        to that of the step whose event its list belongs to.
     """
     skips: dict[int, Skip] = {}
     lists: dict[int, int] = {}
@@ -108,25 +109,21 @@ def choose_skips(
     #: bindings that enter each step
     entered = [1.0]
     for number, step in enumerate(plan.steps):
-        visits, key = entered[number], number - 1
         if number and step.clauses and not step.kleene:
             key = list_key(order, number, step.clauses)
-            if entered[key + 1] and visits > LISTED * entered[key + 1]:
-                visits = entered[key + 1]
-            else:
+            if entered[number] <= LISTED * entered[key + 1]:
                 key = number - 1
-            lists[number] = key
+            lists[number], visits, seen = key, entered[key + 1], bound[: key + 1]
+            if visits and len(candidates[step.name]):
+                size = _scope_size(plan.branch, step.name, seen, candidates, window)
+                options = [
+                    option
+                    for clause in step.clauses
+                    if (option := _option(step, clause, data, candidates, seen, size, visits)) is not None
+                ]
+                if options:
+                    skips[number] = min(options, key=lambda option: option[0])[1]
         scope = _scope_size(plan.branch, step.name, bound, candidates, window)
-        if number and not step.kleene and visits and len(candidates[step.name]):
-            seen = bound[: key + 1] if number in lists else bound
-            size = _scope_size(plan.branch, step.name, seen, candidates, window)
-            options = [
-                option
-                for clause in step.clauses
-                if (option := _option(step, clause, data, candidates, seen, size, visits)) is not None
-            ]
-            if options:
-                skips[number] = min(options, key=lambda option: option[0])[1]
         passing = 1.0
         for clause in step.clauses:
             passing *= _passing(step, clause, data, candidates)
