@@ -32,12 +32,12 @@ FIXED = (
     "id", "event_id", "type", "ts", "seq", "event_date", "file_id", "line", "entry", "load_id", "ingested_at",
 )  # fmt: skip
 #: Keys that do not change which rows a file gives; an edit of them does not take the files again (design §3).
-NOT_HASHED = ("description", "expect", "lag", "settle", "derived")
+NOT_HASHED = ("description", "expect", "lag", "settle", "derived", "links")
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*\Z")
 _KEYS = (
     "description", "key", "type", "zone", "attributes", "identity", "delivery", "on_conflict", "replaces", "path",
-    "file_date_zone", "expect", "lag", "settle", "derived", "formats",
+    "file_date_zone", "expect", "lag", "settle", "links", "derived", "formats",
 )  # fmt: skip
 
 
@@ -86,7 +86,10 @@ class PathRule:
 
 @dataclass(frozen=True)
 class Source:
-    """One source (design §3); fields as the keys of its YAML file, durations as ``timedelta``."""
+    """One source (design §3); fields as the keys of its YAML file, durations as ``timedelta``.
+
+    ``follow_links`` is its key ``links``.
+    """
 
     name: str
     file: str
@@ -104,6 +107,7 @@ class Source:
     expect: tuple[str, ...]
     lag: timedelta
     settle: timedelta
+    follow_links: bool
     derived: tuple[History, ...]
     formats: tuple[Format, ...]
     definition_hash: str
@@ -253,6 +257,7 @@ def load_source(path: Path) -> Source:
         expect=_expect(section),
         lag=_duration(section, "lag", "0 s"),
         settle=_duration(section, "settle", "0 s"),
+        follow_links=section.choice("links", ("refuse", "follow"), "refuse") == "follow",
         derived=_derived(section, key, {a.name: a for a in attributes}),
         formats=formats,
         definition_hash=_hash(section.data),

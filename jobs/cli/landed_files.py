@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from jobs.sources import Source
 
 #: Reasons of quarantine that concern a file as a whole and leave no row of it; an empty file is none.
-WHOLE = frozenset({"no_format", "damaged_archive", "unreadable", "bad_path_date"})
+WHOLE = frozenset({"no_format", "damaged_archive", "doubled_path", "bad_path_date", "bad_path_revision"})
 
 
 def read_landed(source_name: str, files: Sequence[Path]) -> pa.Table:
@@ -91,7 +91,7 @@ def _rows(source: Source, file: Landed, bad: Counter[str]) -> pa.Table:
 
     from jobs.ingest.parse import BAD, ROW, Task, parse_file
 
-    task = Task(file.path, file.file, file.member, file.file_id, file.path, file.fields, file.file_date, file.problem)
+    task = Task.of(file, file.path)
     parts = []
     for batch in parse_file(source, task):
         kinds = batch.column("_kind").to_numpy()

@@ -9,11 +9,10 @@ from __future__ import annotations
 import codecs
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import BinaryIO
 
 import numpy as np
 
-from jobs.ingest.container import gather
+from jobs.ingest.container import Content, gather
 
 CHUNK = 4 << 20
 #: A longer line is one quarantine row.
@@ -67,7 +66,7 @@ def sniff(head: bytes, declared: str) -> tuple[str, int]:
     return ("utf-8" if encoding in ("utf-8-sig", "ascii") else encoding), 0
 
 
-def blocks(stream: BinaryIO, declared: str) -> Iterator[Block]:
+def blocks(stream: Content, declared: str) -> Iterator[Block]:
     """The numbered lines of ``stream``, block by block; damage ends it, and the half line before it is left out.
 
     Args:
@@ -98,7 +97,7 @@ def blocks(stream: BinaryIO, declared: str) -> Iterator[Block]:
             yield block
 
 
-def _utf8(stream: BinaryIO, declared: str) -> Iterator[tuple[bytes, str, bool]]:
+def _utf8(stream: Content, declared: str) -> Iterator[tuple[bytes, str, bool]]:
     """``(UTF-8 bytes, "", "end" or "damaged", transcoded)``: transcoding turns undecodable bytes into U+FFFD."""
     decoder: codecs.IncrementalDecoder | None = None
     first = True

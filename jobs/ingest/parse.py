@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import platform
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +16,7 @@ import pyarrow.compute as pc
 
 from jobs.days import US_PER_DAY, day_start_us
 from jobs.ingest import casts
-from jobs.ingest.container import DAMAGE, gather, open_bytes
+from jobs.ingest.container import Damaged, NotReadable, gather, open_bytes
 from jobs.ingest.formats import EPOCHS, Format, Mapping
 from jobs.ingest.lines import KEPT, BadLine, Block, blocks
 from jobs.ingest.tables import HEAD, Texts, choose_format, flat_columns, read_block
@@ -23,14 +24,23 @@ from jobs.ingest.zones import LocalTimes
 from jobs.sources import Attribute, Source
 from schemas.table import TIMESTAMP
 
+if TYPE_CHECKING:
+    from jobs.ingest.discovery import Landed
+
 ROW, BAD, COUNTS = 0, 1, 2
 #: Content that cannot be looked into at all: nothing but a whole-file row comes of it.
-HOPELESS = ("unreadable", "damaged_archive")
+HOPELESS = ("damaged_archive", "no_format", "doubled_path", "link", "not_a_file")
+#: Outcome of a file whose bytes are not to be had, or not those that were listed: nothing of it counts.
+WAITING = "waiting"
 
 
 @dataclass(frozen=True)
 class Task:
-    """One file to parse; everything a worker needs to know of it."""
+    """One file to parse; everything a worker needs to know of it.
+
+    ``problem`` is the code and ``detail`` the words for what was found wrong with it when it was listed;
+    ``checksum`` is that of the content then, empty if it was not listed.
+    """
 
     path: str
     file: str
@@ -40,6 +50,24 @@ class Task:
     fields: dict[str, str]
     file_date: date | None
     problem: str
+    checksum: str = ""
+    detail: str = ""
+
+    @classmethod
+    def of(cls, landed: Landed, load_id: str) -> Task:
+        """The task for a landed file."""
+        return cls(
+            path=landed.path,
+            file=landed.file,
+            member=landed.member,
+            file_id=landed.file_id,
+            load_id=load_id,
+            fields=landed.fields,
+            file_date=landed.file_date,
+            problem=landed.problem,
+            checksum=landed.checksum,
+            detail=landed.detail,
+        )
 
 
 @dataclass
@@ -47,7 +75,8 @@ class Counts:
     """What was in one file.
 
     ``whole_file`` counts its quarantine row with line 0, which is no row of the file; ``days`` are the UTC days (as
-    days since 1970) that its rows fall on.
+    days since 1970) that its rows fall on. ``outcome`` is that of ``ops.files``, or ``WAITING``, after which no other
+    row of this load counts; ``reason`` says why it is not ``ok``.
     """
 
     load_id: str
@@ -60,6 +89,8 @@ class Counts:
     dst_gap: int = 0
     dst_double: int = 0
     days: list[int] = field(default_factory=list)
+    outcome: str = "ok"
+    reason: str = ""
 
 
 def parsed_schema(source: Source) -> pa.Schema:
@@ -104,7 +135,8 @@ class _Parser:
 
     def run(self) -> Iterator[pa.RecordBatch]:
         task = self.task
-        whole: list[tuple[str, str]] = [(task.problem, task.path)] if task.problem else []
+        whole: list[tuple[str, str]] = [(task.problem, task.detail)] if task.problem else []
+        waits = ""
         if task.problem not in HOPELESS:
             try:
                 head = self._head()
@@ -116,10 +148,17 @@ class _Parser:
                     with open_bytes(_path(task), task.member) as stream:
                         for block in blocks(stream, form.encoding):
                             yield from self._block(block, form, header)
-            except DAMAGE as error:
-                # The file was readable when its checksum was taken; the next run sees what became of it.
-                whole.append(("unreadable", str(error)[:KEPT]))
-        if whole:
+                    if task.checksum not in ("", stream.checksum()):
+                        waits = "it changed while it was read"
+            except (NotReadable, OSError) as error:
+                waits = f"{error} (on {platform.node()})"
+            except Damaged:
+                # Where it was found damaged when it was listed, that has been said.
+                waits = "" if task.problem == "damaged" else "it changed while it was read"
+        if waits:
+            self.counts.outcome, self.counts.reason = WAITING, waits
+        elif whole:
+            self.counts.outcome, self.counts.reason = whole[0][0], "; ".join(why for _, why in whole)[:KEPT]
             self.counts.whole_file = 1
             # One row per file: the first problem names it, the others stand in the value.
             yield self._bad_lines([BadLine(0, whole[0][0], "; ".join(why for _, why in whole))], counted=False)

@@ -18,7 +18,7 @@ from jobs.days import Days
 from jobs.errors import AuditFailed, InfrastructureError
 from jobs.ingest import PARSER_VERSION, parsing, resolve, resolving
 from jobs.ingest.completeness import COUNTS, changing_rows, day_rows, passed_to
-from jobs.ingest.discovery import Landed, discover
+from jobs.ingest.discovery import discover
 from jobs.ingest.edits import prepare_tables
 from jobs.ingest.parse import Counts, Task
 from jobs.ingest.plan import Plan, effective, make_plan
@@ -198,7 +198,7 @@ class _Attempt:
                 continue
             load = uuid.uuid4().hex
             loads[landed.file_id] = load
-            tasks.append(_task(landed, load))
+            tasks.append(Task.of(landed, load))
         return tasks, loads
 
     def _parse(self, tasks: list[Task], stack: ExitStack) -> tuple[DataFrame | None, dict[str, Counts]]:
@@ -353,19 +353,6 @@ class _Attempt:
 _EPOCH = date(1970, 1, 1)
 #: Bytes of a short row of a file.
 _ROW_BYTES = 20
-
-
-def _task(landed: Landed, load: str) -> Task:
-    return Task(
-        path=landed.path,
-        file=landed.file,
-        member=landed.member,
-        file_id=landed.file_id,
-        load_id=load,
-        fields=landed.fields,
-        file_date=landed.file_date,
-        problem=landed.problem,
-    )
 
 
 def _instant(us: int | None) -> datetime | None:
