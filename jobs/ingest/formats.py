@@ -5,11 +5,12 @@ from __future__ import annotations
 import codecs
 import re
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from fnmatch import fnmatchcase
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from jobs.history import parse_duration
 from jobs.yaml_lines import Section
 
 KINDS = ("csv", "json_map")
@@ -19,6 +20,8 @@ NULLS = ("", "NaN", "nan", "NA", "N/A", "n/a", "null", "NULL", "None")
 EARLIEST, LATEST = date(1900, 1, 1), date(2199, 12, 31)
 #: Seconds of our days, read as milliseconds or microseconds, lie before this day.
 FINE_EARLIEST = date(1973, 3, 4)
+#: How far from its file's date the time of an event lies at most, unless a format says otherwise: ten years.
+AROUND = "3653 d"
 #: ``{date}``, ``{date-1}``, ``{date+1:%Y%m%d}`` in an ``expect`` glob.
 DATE_FIELD = re.compile(r"\{date(?:([+-]\d+))?(?::([^{}]+))?\}")
 _COMPARISON = re.compile(r"\s*(<=|>=|<|>|=)?\s*(-?\d+(?:\.\d+)?)\s*\Z")
@@ -70,6 +73,7 @@ class TimeRule:
         format: ``iso``, a strptime format (``%z`` at its end for offsets), or a key of ``EPOCHS``.
         zone: IANA zone of texts without an offset.
         earliest, latest: days; a row whose time is before the first or after the second goes to quarantine.
+        around: how far from the file's date, where its path names one, a time may be.
     """
 
     columns: tuple[str, ...]
@@ -77,6 +81,16 @@ class TimeRule:
     zone: str
     earliest: date
     latest: date
+    around: timedelta
+
+    def bounds(self, file_date: date | None) -> tuple[date, date]:
+        """The first and the last day that times of a file of ``file_date`` can fall on."""
+        if file_date is None:
+            return self.earliest, self.latest
+        # In days since year 1, so that nothing lies outside the calendar.
+        at, reach = file_date.toordinal(), -(-self.around // timedelta(days=1))
+        first, last = max(at - reach, self.earliest.toordinal()), min(at + reach, self.latest.toordinal())
+        return date.fromordinal(first), date.fromordinal(last)
 
 
 @dataclass(frozen=True)
@@ -184,7 +198,7 @@ def read_format(section: Section, at: int, fields: tuple[str, ...], zone: str) -
 
 def _time(section: Section, zone: str, kind: str) -> TimeRule:
     time = section.section("time")
-    time.only(("column", "format", "zone", "earliest", "latest"))
+    time.only(("column", "format", "zone", "earliest", "latest", "around"))
     columns = ("time",) if kind == "json_map" else time.texts("column")
     if not columns:
         raise section.error("'time.column' is missing", "time", hint="Name the column or columns that hold the time.")
@@ -201,7 +215,10 @@ def _time(section: Section, zone: str, kind: str) -> TimeRule:
             raise time.error(f"'{key}' must be a day such as 2025-01-31, without a time", key)
     if earliest > latest:
         raise time.error("'earliest' must not be after 'latest'", "earliest" if "earliest" in time.data else "latest")
-    return TimeRule(columns, form, zone, earliest, latest)
+    around = parse_duration(time.get("around", str, default=AROUND))
+    if around is None or not around:
+        raise time.error(f"'{time.data['around']}' is not a duration", "around", hint="E.g. 36 h or 400 d.")
+    return TimeRule(columns, form, zone, earliest, latest, around)
 
 
 def check_zone(section: Section, key: str, zone: str) -> None:
