@@ -154,8 +154,8 @@ def longs(texts: pa.Array, rule: Mapping, numbers: pa.Array) -> Cast:
     wrong = (given != np.floor(given)) | (np.abs(given) > _MAX_LONG)
     whole = np.where(wrong, 0, given).astype(np.int64)
     unsure = _bools(pc.greater(pc.binary_length(texts), _EXACT_DIGITS), False)
-    if pc.any(pc.match_substring(texts, "e", ignore_case=True)).as_py():
-        unsure |= _bools(pc.match_substring(texts, "e", ignore_case=True), False)
+    exponents = pc.match_substring(pc.ascii_lower(texts), "e")
+    unsure |= _bools(exponents, False)
     unsure = (unsure | _converts(rule)) & ~nulls & (np.abs(given) <= 2 * _MAX_LONG)
     if unsure.any():
         at = np.flatnonzero(unsure)

@@ -180,7 +180,7 @@ def _read_csv(
     number; ``None`` if some row is not one line.
 
     A line end ends a row unless it stands in quotes, so as many rows as lines means that each line is one of them. But
-    so does a carriage return, which may hide from that count that an open quote took a line end away.
+    a carriage return ends one too, and may hide from that count that an open quote took a line end away.
 
     Args:
         lines: the lines, none of them blank.
@@ -197,7 +197,8 @@ def _read_csv(
         wrong[row.number - 1] = row.actual_columns
         return "skip"
 
-    data = b"\n".join((*lines, b""))
+    # A quote that is open at the end of the data ends a row too; with a line after the last one, it takes that.
+    data = b"\n".join((*lines, form.delimiter.encode() * (cells - 1), b""))
     if not strict and b"\r" in data:
         return None
     try:
@@ -217,7 +218,9 @@ def _read_csv(
     except pa.ArrowInvalid:
         # Most often a quote that is open at the end of the block.
         return None
-    return (table.combine_chunks(), wrong) if len(table) + len(wrong) == len(lines) else None
+    if len(table) + len(wrong) != len(lines) + 1:
+        return None
+    return table.slice(0, len(lines) - len(wrong)).combine_chunks(), wrong
 
 
 def _unpivot(texts: Texts, form: Format, key: str) -> Texts:
