@@ -11,13 +11,14 @@ import gzip
 import hashlib
 import io
 import os
-import zipfile
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import BinaryIO, cast
+
+from jobs.ingest.zip_names import open_archive
 
 _GZIP = b"\x1f\x8b"
 _ZIP = b"PK\x03\x04"
@@ -122,7 +123,7 @@ def members(path: Path, pattern: str) -> Counter[str] | None:
     with _opened(path) as raw:
         if _magic(raw) != "zip":
             return None
-        with _told_apart(), zipfile.ZipFile(raw) as archive:
+        with _told_apart(), open_archive(raw) as archive:
             names = [item.filename for item in archive.infolist() if not item.is_dir()]
     return Counter(
         name for name in sorted(names) if fnmatchcase(name, pattern) or fnmatchcase(name.rsplit("/", 1)[-1], pattern)
@@ -201,7 +202,7 @@ def _magic(raw: io.BufferedReader) -> str:
 
 def _decompressed(raw: io.BufferedReader, member: str | None, stack: ExitStack) -> BinaryIO:
     if member is not None:
-        archive = stack.enter_context(zipfile.ZipFile(raw))
+        archive = stack.enter_context(open_archive(raw))
         stream = stack.enter_context(archive.open(member))
         # A gzip inside a zip is what some vendors deliver.
         raw = io.BufferedReader(cast(io.RawIOBase, stream))

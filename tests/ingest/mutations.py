@@ -87,7 +87,8 @@ class Kind:
 
 _EUROPE = "time: {column: ts, format: '%d.%m.%Y %H:%M:%S'}\n    delimiter: ';'\n    decimal: ','\n    thousands: '.'"
 _BARE = "columns: [ts, ticker, price, volume, note, ok, due]\n    skip_lines: 1\n    delimiter: \"\\t\""
-_SENTINELS = "map: {price: {sentinels: [-1, 999.9]}, volume: {scale: 100, sentinels: [{value: 0, when: {price: '> 5'}}]}}"
+_WHEN = "[{value: 0, when: {price: '> 5'}}]"
+_SENTINELS = f"map: {{price: {{sentinels: [-1, 999.9]}}, volume: {{scale: 100, sentinels: {_WHEN}}}}}"
 _MAP = "{constant: S}, price: value"
 KINDS = (
     Kind("quotes"),
@@ -182,7 +183,8 @@ def _rows(kind: Kind, pick: random.Random) -> list[str]:
         number = f"{price:.2f}".replace(".", kind.decimal)
         volume = str(pick.choice((pick.randrange(10**6), 2**53, "", "1.234.567" if kind.decimal == "," else 7)))
         note = pick.choice(("plain", "", "Zürich", 'a "word"', f"a{kind.delimiter} b", '6" pipe', "x"))
-        cells = [time, pick.choice(("IBM", "ÄÖ", "B C")), number, volume, note, pick.choice(("yes", "0", "")), "2025-01-01"]
+        key, ok = pick.choice(("IBM", "ÄÖ", "B C")), pick.choice(("yes", "0", ""))
+        cells = [time, key, number, volume, note, ok, "2025-01-01"]
         found.append(kind.delimiter.join(_cell(cell, kind) for cell in cells))
     return found
 
@@ -253,8 +255,8 @@ def _spoilt(kind: Kind, line: bytes, rows: list[tuple[int | None, bytes]], pick:
         elif how == 1:
             del units[at : at + pick.randrange(1, 6)]
         elif how in (2, 3, 4):
-            sign = pick.choice(_SIGNS)
-            units[at:at] = [bytes([value, 0][:unit]) for value in sign] if unit == 1 or pick.random() < 0.8 else [b"\x00\xd8"]
+            half = unit == 2 and pick.random() < 0.2
+            units[at:at] = [b"\x00\xd8"] if half else [bytes([value, 0][:unit]) for value in pick.choice(_SIGNS)]
         elif how == 5 and len(units) > 1:
             other = pick.randrange(len(units))
             at = min(at, len(units) - 1)
