@@ -31,8 +31,9 @@ def _offset_us(zone: ZoneInfo, at_us: int) -> int:
 def _transitions(name: str, year: int) -> tuple[tuple[int, int, int], ...]:
     """``(instant, offset before, offset after)`` in microseconds for the ``_SPAN`` years from ``year``."""
     zone = ZoneInfo(name)
-    first = int((datetime(max(year, 1), 1, 1, tzinfo=UTC) - _EPOCH).total_seconds()) * US
-    last = int((datetime(min(year + _SPAN, 9999), 1, 1, tzinfo=UTC) - _EPOCH).total_seconds()) * US
+    # A calendar has the years 1 to 9999, and a zone the same rules at their ends.
+    years = (datetime(min(max(at, 1), 9999), 1, 1, tzinfo=UTC) for at in (year, year + _SPAN))
+    first, last = (int((at - _EPOCH).total_seconds()) * US for at in years)
     found = []
     before = _offset_us(zone, first)
     for day in range(first, last, _DAY_US):
