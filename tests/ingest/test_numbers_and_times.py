@@ -34,7 +34,7 @@ def test_whole_numbers_are_what_their_text_says_or_go_to_quarantine(tmp_path):
         "1.5e1": 15, "+7": 7, "1000000000000000000000e-20": 10, "0." + "0" * 400: 0, "1" + "0" * 30 + "e-30": 1,
     }  # fmt: skip
     bad = [
-        "9007199254740993", "-9007199254740993", "9007199254740991.4", "9007199254740992.0000001", "1.00000000000000001",
+        "9007199254740993", "-9007199254740993", "9007199254740991.4", "9007199254740992.0000001", "1.0000000000000001",
         "9007199254740992.5", "9.007199254740993e15", "900719925474099.3e1", "1e-400", "0.5", "1e16",
         "18446744073709551615", "4503599627370496.25", "1e-999999999999999999999", "9" * 400, "0." + "0" * 400 + "1",
     ]  # fmt: skip
@@ -147,7 +147,7 @@ def double_hour(zone: str, day: str, step: int, first: str) -> list[tuple[str, d
     return [(one.astimezone(ZoneInfo(zone)).strftime("%Y-%m-%d %H:%M:%S"), one) for one in instants]
 
 
-@pytest.mark.parametrize("size", [40, 300, 4 << 20])
+@pytest.mark.parametrize("size", [150, 4 << 20])
 @pytest.mark.parametrize(
     ("zone", "day", "first", "step"),
     [
