@@ -154,7 +154,7 @@ def run(seed: int, folder: Path) -> str | None:
     where = f"{kind.name}, {suffix}, longest line {longest}"
     try:
         after = _outcome(source, folder, packed, 1 << 20, longest)
-        parts = _outcome(source, folder, packed, pick.choice((16, 40, 130, 1000)), longest)
+        parts = _outcome(source, folder, packed, pick.choice((40, 130, 400, 1000)), longest)
     except Exception as error:
         return f"{where}: {type(error).__name__}: {error}\n  {packed!r}"
     wrong = _broken(kind, before, after, damaged)
