@@ -24,6 +24,9 @@ _ZIP = b"PK\x03\x04"
 _ZIP_EMPTY = b"PK\x05\x06"
 #: Bytes that are asked of the file system at a time.
 _BUFFER = 1 << 18
+#: Decompressed bytes that are asked for at a time, always: how many come before a damage depends on it, and so does the
+#: checksum of damaged content.
+_PIECE = 1 << 17
 
 
 class NotReadable(Exception):
@@ -66,16 +69,23 @@ class Content:
         self._read = getattr(stream, "read1", stream.read)
         self._digest = hashlib.blake2b(digest_size=16)
         self._damaged = False
+        self._ahead = b""
 
-    def read(self, size: int) -> bytes:
-        """Up to ``size`` bytes, at least one; none at the end.
+    def read(self, size: int = _PIECE) -> bytes:
+        """The next bytes, at most ``size``; none at the end.
 
         Raises:
             NotReadable: the file system does not give them.
             Damaged: they cannot be decompressed.
         """
+        if not self._ahead:
+            self._ahead = self._piece()
+        data, self._ahead = self._ahead[:size], self._ahead[size:]
+        return data
+
+    def _piece(self) -> bytes:
         try:
-            data: bytes = self._read(size)
+            data: bytes = self._read(_PIECE)
         except (NotReadable, MemoryError):
             raise
         except Exception as error:
@@ -94,8 +104,6 @@ class Content:
 
 def gather(stream: Content, size: int) -> tuple[bytes, bool]:
     """Up to ``size`` bytes, and whether damage ended them; an empty answer without damage is the end.
-
-    A plain ``read`` of so many would throw away what it had decompressed before it met the damage.
 
     Raises:
         NotReadable: the file system does not give them.

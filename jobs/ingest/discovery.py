@@ -30,7 +30,6 @@ HIGHEST = 2**63 - 1
 #: Dates of files: those around them can be computed with, in any zone.
 FIRST_DATE, LAST_DATE = date(1000, 1, 1), date(8999, 12, 31)
 
-_CHUNK = 1 << 20
 #: A file changed within this time may change again without its mtime moving.
 _MTIME_GRAIN_S = 2.0
 
@@ -297,7 +296,7 @@ def _checked(file: Path, member: str | None) -> _Content:
     try:
         with open_bytes(file, member) as stream:
             try:
-                while stream.read(_CHUNK):
+                while stream.read():
                     pass
             except Damaged as error:
                 return _Content(member, stream.checksum(), "damaged", str(error))
