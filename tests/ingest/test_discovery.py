@@ -311,6 +311,21 @@ def test_members_of_one_name_and_files_named_like_members(place):
     assert alone.files["a.zip!b.csv"].file_id != found.files["a.zip!b.csv"].file_id
 
 
+def test_members_whose_names_are_said_to_be_text_and_are_not(place):
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in ("caf\xe9.csv", "plain.csv", "20250101_\xe9\xe9.csv"):
+            archive.writestr(name, TEXT)
+    # Their first byte is one that UTF-8 does not have.
+    place.put("a.zip", out.getvalue().replace("\xe9".encode(), b"\xff\xfe"))
+    found = place.look()
+    names = [path for path in found.files if path.startswith("a.zip")]
+    assert len(names) == 3 and {found.files[path].problem for path in names} == {""}
+    assert [found.files[path].file_date for path in sorted(names)] == [date(2025, 1, 1), None, None]
+    for path in names:
+        assert place.counts(path, found)["rows_raw"] == 40
+
+
 def test_what_is_no_file_is_never_opened(place):
     os.mkfifo(place.folder / "pipe.csv")
     assert place.look().files["pipe.csv"].problem == "not_a_file"
