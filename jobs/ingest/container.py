@@ -11,20 +11,27 @@ import gzip
 import hashlib
 import io
 import os
+import struct
+import zipfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from jobs.ingest.zip_names import open_archive
-
 _GZIP = b"\x1f\x8b"
 _ZIP = b"PK\x03\x04"
 _ZIP_EMPTY = b"PK\x05\x06"
+#: Bit of a zip entry's flags, in their second byte: its name is UTF-8.
+_UTF8 = 0x08
+#: The end of a zip archive's directory, with the longest comment.
+_LONGEST_TAIL = 22 + 0xFFFF
 #: Bytes that are asked of the file system at a time.
 _BUFFER = 1 << 18
+#: Decompressed bytes that are asked for at a time, always: how many come before a damage depends on it, and so does the
+#: checksum of damaged content.
+_PIECE = 1 << 17
 
 
 class NotReadable(Exception):
@@ -67,16 +74,23 @@ class Content:
         self._read = getattr(stream, "read1", stream.read)
         self._digest = hashlib.blake2b(digest_size=16)
         self._damaged = False
+        self._ahead = b""
 
-    def read(self, size: int) -> bytes:
-        """Up to ``size`` bytes, at least one; none at the end.
+    def read(self, size: int = _PIECE) -> bytes:
+        """The next bytes, at most ``size``; none at the end.
 
         Raises:
             NotReadable: the file system does not give them.
             Damaged: they cannot be decompressed.
         """
+        if not self._ahead:
+            self._ahead = self._piece()
+        data, self._ahead = self._ahead[:size], self._ahead[size:]
+        return data
+
+    def _piece(self) -> bytes:
         try:
-            data: bytes = self._read(size)
+            data: bytes = self._read(_PIECE)
         except (NotReadable, MemoryError):
             raise
         except Exception as error:
@@ -95,8 +109,6 @@ class Content:
 
 def gather(stream: Content, size: int) -> tuple[bytes, bool]:
     """Up to ``size`` bytes, and whether damage ended them; an empty answer without damage is the end.
-
-    A plain ``read`` of so many would throw away what it had decompressed before it met the damage.
 
     Raises:
         NotReadable: the file system does not give them.
@@ -123,7 +135,7 @@ def members(path: Path, pattern: str) -> Counter[str] | None:
     with _opened(path) as raw:
         if _magic(raw) != "zip":
             return None
-        with _told_apart(), open_archive(raw) as archive:
+        with _told_apart(), _archive(raw) as archive:
             names = [item.filename for item in archive.infolist() if not item.is_dir()]
     return Counter(
         name for name in sorted(names) if fnmatchcase(name, pattern) or fnmatchcase(name.rsplit("/", 1)[-1], pattern)
@@ -157,6 +169,8 @@ def _opened(path: Path) -> Iterator[io.BufferedReader]:
 class _Steady(io.RawIOBase):
     def __init__(self, file: io.FileIO) -> None:
         self._file = file
+        #: Places of bytes that are given with the bit of ``_UTF8`` cleared.
+        self.cleared: Sequence[int] = ()
 
     def readable(self) -> bool:
         return True
@@ -166,9 +180,14 @@ class _Steady(io.RawIOBase):
 
     def readinto(self, buffer: bytearray | memoryview) -> int | None:  # type: ignore[override]
         try:
-            return self._file.readinto(buffer)
+            begin = self._file.tell()
+            number = self._file.readinto(buffer)
         except OSError as error:
             raise NotReadable(error) from error
+        for place in self.cleared:
+            if begin <= place < begin + (number or 0):
+                buffer[place - begin] &= ~_UTF8
+        return number
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         # A place before the file's beginning is asked for by a damaged archive, not refused by the file system.
@@ -176,6 +195,38 @@ class _Steady(io.RawIOBase):
 
     def tell(self) -> int:
         return self._file.tell()
+
+
+def _archive(raw: io.BufferedReader) -> zipfile.ZipFile:
+    """A zip archive; names that are said to be UTF-8 and are not are read as the code page of old archives."""
+    try:
+        return zipfile.ZipFile(raw)
+    except UnicodeDecodeError:
+        file = cast(_Steady, raw.raw)
+        file.cleared = _misnamed(raw)
+        return zipfile.ZipFile(io.BufferedReader(file, _BUFFER))
+
+
+def _misnamed(raw: io.BufferedReader) -> list[int]:
+    """Where an archive says of names that they are UTF-8 though they are not: in its directory, and at the members."""
+    size = raw.seek(0, os.SEEK_END)
+    tail_at = raw.seek(max(0, size - _LONGEST_TAIL))
+    tail = raw.read()
+    end = tail.rindex(b"PK\x05\x06")
+    length, offset = struct.unpack_from("<II", tail, end + 12)
+    begin = tail_at + end - length
+    raw.seek(begin)
+    directory = raw.read(length)
+    found, at = [], 0
+    while directory[at : at + 4] == b"PK\x01\x02":
+        name, extra, comment = struct.unpack_from("<HHH", directory, at + 28)
+        (member,) = struct.unpack_from("<I", directory, at + 42)
+        try:
+            directory[at + 46 : at + 46 + name].decode("utf-8")
+        except UnicodeDecodeError:
+            found += [begin + at + 9, begin - offset + member + 7]
+        at += 46 + name + extra + comment
+    return found
 
 
 @contextmanager
@@ -202,7 +253,7 @@ def _magic(raw: io.BufferedReader) -> str:
 
 def _decompressed(raw: io.BufferedReader, member: str | None, stack: ExitStack) -> BinaryIO:
     if member is not None:
-        archive = stack.enter_context(open_archive(raw))
+        archive = stack.enter_context(_archive(raw))
         stream = stack.enter_context(archive.open(member))
         # A gzip inside a zip is what some vendors deliver.
         raw = io.BufferedReader(cast(io.RawIOBase, stream))

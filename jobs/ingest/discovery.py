@@ -25,11 +25,11 @@ from jobs.ingest.walk import Entry, storable, walk
 from jobs.paths import Home
 from jobs.sources import Source
 
-#: The highest revision that can be stored, and the first and last date whose beginning has a UTC time in every zone.
+#: The highest revision that can be stored.
 HIGHEST = 2**63 - 1
-FIRST_DATE, LAST_DATE = date(1, 1, 3), date(9999, 12, 29)
+#: Dates of files: those around them can be computed with, in any zone.
+FIRST_DATE, LAST_DATE = date(1000, 1, 1), date(8999, 12, 31)
 
-_CHUNK = 1 << 20
 #: A file changed within this time may change again without its mtime moving.
 _MTIME_GRAIN_S = 2.0
 
@@ -65,14 +65,26 @@ class Landed:
 
 @dataclass(frozen=True)
 class Landing:
-    """What was found: files by path, and why others are left for later, by path: young, growing, not to be read now."""
+    """What was found.
+
+    Args:
+        files: by path.
+        waiting: why others are left for later, by path.
+        settling: those of ``waiting`` that are young or growing and will be read by and by.
+    """
 
     files: dict[str, Landed]
     waiting: dict[str, str]
+    settling: frozenset[str] = frozenset()
 
     def waits(self, path: str) -> bool:
         """Whether ``path`` waits: itself, the archive that holds it, or a folder above it."""
-        return any(path == one or path.startswith((f"{one}!", f"{one}/")) or one == "." for one in self.waiting)
+        return bool(self.why(path))
+
+    def why(self, path: str) -> str:
+        """Why it waits; empty if it does not."""
+        above = (why for one, why in self.waiting.items() if one == "." or path.startswith((f"{one}!", f"{one}/")))
+        return self.waiting.get(path) or next(above, "")
 
 
 class PathFields(NamedTuple):
@@ -155,10 +167,14 @@ def discover(home: Home, source: Source, now: datetime) -> Landing:
     walked = walk(home.landing(source.name), follow_links=source.follow_links)
     files: dict[str, Landed] = {}
     waiting = dict(walked.waiting)
+    settling: set[str] = set()
     for entry in walked.entries:
         try:
             found = [_refused(source, entry)] if entry.stat is None else _looked_into(source, entry, memory, now)
-        except (_NotYet, NotReadable) as error:
+        except _NotYet as error:
+            waiting[entry.relative] = str(error)
+            settling.add(entry.relative)
+        except NotReadable as error:
             waiting[entry.relative] = str(error)
         except Exception as error:
             # Nobody knows what this file does to the reader; it must not keep the others from being read.
@@ -167,7 +183,7 @@ def discover(home: Home, source: Source, now: datetime) -> Landing:
             for landed in found:
                 files[landed.path] = _doubled(landed) if landed.path in files else landed
     memory.save()
-    return Landing(files, dict(sorted(waiting.items())))
+    return Landing(files, dict(sorted(waiting.items())), frozenset(settling))
 
 
 class _NotYet(Exception):
@@ -280,7 +296,7 @@ def _checked(file: Path, member: str | None) -> _Content:
     try:
         with open_bytes(file, member) as stream:
             try:
-                while stream.read(_CHUNK):
+                while stream.read():
                     pass
             except Damaged as error:
                 return _Content(member, stream.checksum(), "damaged", str(error))
