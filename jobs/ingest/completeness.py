@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
@@ -11,6 +11,7 @@ from jobs.days import Days
 from jobs.ingest.discovery import missing_expected, path_fields
 from jobs.ingest.outcomes import days_of, is_read, unread
 from jobs.ingest.resolve import EMPTY_CHECKSUM
+from jobs.lake.event_days import quiet_stretches
 from jobs.lake.runs import FINISHED
 from jobs.sources import Source
 
@@ -102,12 +103,24 @@ def day_rows(
         if status != row["status"]:
             rows.append(_row(source, day, status, row, row["events_version"]))
     if filled:
-        day = min(filled)
-        while day < passed:
+        # A stretch that ingest has not passed to its end is listed, since a day without a row is waited for.
+        quiet = {start: end for start, end in quiet_stretches(filled) if end <= passed}
+        lacking = (day for day in arrived.lacking if min(filled) <= day < passed)
+        for day in sorted({*_listed(min(filled), passed, quiet), *lacking}):
             if day not in current and day not in touched:
                 rows.append(_row(source, day, status_of(source, day, arrived, passed, now), EMPTY, events_version))
-            day += _ONE
     return rows
+
+
+def _listed(first: date, end: date, quiet: Mapping[date, date]) -> Iterator[date]:
+    """The days ``[first, end)`` but for those of the stretches ``quiet``, from → to."""
+    day = first
+    while day < end:
+        if day in quiet:
+            day = quiet[day]
+        else:
+            yield day
+            day += _ONE
 
 
 def _lost(day: date, row: dict[str, Any], arrived: Arrived) -> bool:

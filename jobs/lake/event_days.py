@@ -5,13 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from datetime import date
+from datetime import date, timedelta
+from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.days import Days, day_of_us
+from jobs.days import US_PER_DAY, Days, day_of_us
 from jobs.errors import InfrastructureError
 from jobs.lake import ops, tables
 from jobs.paths import Home
@@ -22,7 +24,25 @@ COMPUTABLE = ("complete", "provisional")
 #: A checksum that no finished day has.
 CHANGING = "changing"
 
+#: Days after an event that are listed though they have none; the others before the next event are known to be empty.
+QUIET_AFTER = timedelta(days=366)
+
 _POLL_SECONDS = 1.0
+_EPOCH = date(1970, 1, 1)
+_ONE = timedelta(days=1)
+
+
+def quiet_stretches(filled: Iterable[date]) -> list[tuple[date, date]]:
+    """The days ``[from, to)`` without an event that are not listed one by one, but for those after the last event.
+
+    A single row of a wrong year would make decades of days otherwise, and each definition would be judged on each.
+
+    Args:
+        filled: the days with events.
+    """
+    days = sorted(filled)
+    pairs = ((before + QUIET_AFTER + _ONE, after) for before, after in pairwise(days) if after - before > QUIET_AFTER)
+    return [(start, end) for start, end in pairs if start < end]
 
 
 @dataclass(frozen=True)
@@ -34,6 +54,7 @@ class EventDays:
         rows: day → row of ``ops.event_days``.
         first: first day with events, ``None`` if there is none.
         last: last day with events.
+        quiet: stretches ``[from, to)`` of days between events most of which have no row: they are known to be empty.
         last_us: time of the last event, µs, as ``ops.rates`` has it; ``None`` if it has nothing of the last day.
         memo: fingerprints that were computed from these rows, kept by ``jobs.lake.staleness``.
     """
@@ -42,6 +63,7 @@ class EventDays:
     rows: dict[date, dict[str, Any]]
     first: date | None
     last: date | None
+    quiet: tuple[tuple[date, date], ...] = ()
     last_us: int | None = None
     memo: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
 
@@ -60,12 +82,34 @@ class EventDays:
     def of(cls, source: str, rows: list[dict[str, Any]]) -> EventDays:
         """From rows that were read elsewhere."""
         filled = [row["day"] for row in rows if row["rows"]]
-        return cls(source, {row["day"]: row for row in rows}, min(filled, default=None), max(filled, default=None))
+        first, last = min(filled, default=None), max(filled, default=None)
+        return cls(source, {row["day"]: row for row in rows}, first, last, tuple(quiet_stretches(filled)))
 
     def status(self, day: date) -> str | None:
-        """``changing``, ``open``, ``complete``, ``provisional``, or ``None`` if the day has no row."""
+        """``changing``, ``open``, ``complete``, ``provisional``, or ``None`` if no ingest has passed the day.
+
+        A day of a quiet stretch is as the last day before it that is listed, once ingest has passed the whole stretch.
+        """
         row = self.rows.get(day)
-        return None if row is None else row["status"]
+        if row is not None:
+            return row["status"]
+        for start, end in self.quiet:
+            if start <= day < end:
+                before, after = (self.rows[at]["status"] if at in self.rows else None for at in (start - _ONE, end))
+                return before if before in COMPUTABLE and after in COMPUTABLE else None
+        return None
+
+    def listed(self, numbers: np.ndarray, late_us: int) -> np.ndarray:
+        """Which of some days, as days since 1970-01-01, are judged by themselves; the others are known to hold nothing.
+
+        Args:
+            numbers: the days.
+            late_us: how long after the last event before a quiet stretch something can be decided, µs.
+        """
+        quiet = np.zeros(len(numbers), bool)
+        for start, end in self.quiet:
+            quiet |= (numbers >= (start - _EPOCH).days - -late_us // US_PER_DAY) & (numbers < (end - _EPOCH).days)
+        return ~quiet | np.isin(numbers, [(day - _EPOCH).days for day in self.rows]) if self.quiet else ~quiet
 
     def events(self, days: Iterable[date]) -> int:
         """Events on the given days, as ingest counted them."""

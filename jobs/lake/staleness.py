@@ -339,6 +339,7 @@ def _wanted(definition: Definition, events: EventDays, asked: Days | None) -> np
     last = last_day(definition, events)
     if events.first is not None and last is not None:
         days = np.arange(day_number(events.first), day_number(last) + 1)
+        days = days[events.listed(days, definition.late_us)]
     if asked is not None:
         days = np.union1d(days, np.arange(day_number(asked.start), day_number(asked.end)))
     return days
