@@ -131,9 +131,10 @@ def test_a_file_that_is_not_whole_replaces_nothing_and_nothing_stands_for_a_cont
     rows = [
         row("a", D[5], "no_format", rows=0, **same), row("b", D[5], **same), row("r2", D[5], "damaged", 2),
         row("r3", D[5], "damaged_archive", 3, rows=0), row("r1", D[5], "damaged", -1),
+        row("r9", D[5], "bad_path_revision", 9),
     ]  # fmt: skip
     found = effective(BARS, rows)
-    assert [(f.name, f.whole) for f in found] == [("b", True), ("r1", False), ("r2", False)]
+    assert [(f.name, f.whole) for f in found] == [("b", True), ("r1", False), ("r2", False), ("r9", False)]
     assert beaten_loads(BARS, found) == {"load of r1"}
     whole = effective(BARS, [*rows, row("r4", D[5], revision=4)])
     assert beaten_loads(BARS, whole) == {"load of b", "load of r1", "load of r2"}
@@ -149,9 +150,10 @@ def test_the_same_without_a_lake():
 
     first, second = landed("a", D[5]), dataclasses.replace(landed("b", D[5]), revision=2)
     assert resolve_local(BARS, [first, second], [table(1.0), table(2.0)]).superseded == 1
-    damaged = dataclasses.replace(second, problem="damaged")
-    found = resolve_local(BARS, [first, damaged], [table(1.0), table(2.0)])
-    assert (found.superseded, found.conflicts, found.events["price"].to_pylist()) == (0, 1, [1.0])
+    for problem in ("damaged", "bad_path_revision"):
+        wrong = dataclasses.replace(second, problem=problem)
+        found = resolve_local(BARS, [first, wrong], [table(1.0), table(2.0)])
+        assert (found.superseded, found.conflicts, found.events["price"].to_pylist()) == (0, 1, [1.0])
 
 
 def test_days_of_unread_and_waiting_files_are_not_complete():
