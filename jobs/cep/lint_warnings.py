@@ -37,7 +37,7 @@ def warnings_of(
     for written, branch in zip(query.branches, pattern.branches, strict=True):
         found += _unconnected(written, branch, source)
         found += _conditions(branch, pattern.window_us, source)
-        found += _kinds(branch, checker, source)
+        found += unlike_kinds(branch, checker, source)
     found += _branches(query, source)
     found += _window(pattern, query, source)
     if format_text(source.text, start) != source.text:
@@ -152,7 +152,7 @@ def _conditions(branch: Branch, window: int, source: SourceText) -> Iterator[Def
         earlier[:] = _tightest([*earlier, bound])
 
 
-def _kinds(branch: Branch, checker: Checker, source: SourceText) -> Iterator[DefinitionError]:
+def unlike_kinds(branch: Branch, checker: Checker, source: SourceText) -> Iterator[DefinitionError]:
     """Comparisons of values of unlike kinds: legal, since such values differ, but decided before any event is seen."""
     for literal in (literal for clause in branch.clauses for literal in clause.literals):
         if isinstance(literal, ast.Compare):
