@@ -131,7 +131,7 @@ def _conditions(branch: Branch, window: int, source: SourceText) -> Iterator[Def
                 if isinstance(value, ast.Literal) and str(value.value).upper() in ("NULL", "NONE", "NIL"):
                     yield source.error(
                         f"'{value.value}' is a text like any other; a missing value equals nothing", value.at,
-                        hint="Conditions on a missing value are never true.",
+                        hint="IS NULL asks for a missing value.",
                     )  # fmt: skip
     seen: set[tuple[ast.Node, ...]] = set()
     for clause in branch.clauses:

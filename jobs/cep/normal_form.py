@@ -17,7 +17,7 @@ _OPPOSITE = {"<": ">=", ">=": "<", ">": "<=", "<=": ">", "=": "!=", "!=": "="}
 
 @dataclass(frozen=True)
 class Clause:
-    """A disjunction of comparisons, memberships and constants; no NOT is left in it."""
+    """A disjunction of comparisons, memberships, tests for null and constants; no NOT is left in it."""
 
     literals: tuple[ast.Node, ...]
 
@@ -189,7 +189,7 @@ def _push_not(node: ast.Node, negate: bool) -> ast.Node:
             return kind(tuple(_push_not(part, negate) for part in parts), node.at)
         case ast.Compare(op) if negate:
             return replace(node, op=_OPPOSITE[op])
-        case ast.Member(_, negated) if negate:
+        case (ast.Member(_, negated) | ast.IsNull(_, negated)) if negate:
             return replace(node, negated=not negated)
         case ast.Const(value) if negate:
             return replace(node, value=not value)

@@ -10,6 +10,8 @@ from jobs.errors import DefinitionError
 At = tuple[int, int]
 
 NOWHERE: At = (0, 0)
+#: Lines with more characters are not shown.
+_WIDEST = 400
 
 
 @dataclass(frozen=True)
@@ -29,9 +31,17 @@ class SourceText:
         line, column = at
         if line < 1:
             return DefinitionError(what, file=self.file, hint=hint, key=key)
-        lines = self.text.splitlines()
-        excerpt = lines[line - 1].replace("\t", " ") if line <= len(lines) else None
+        lines = self.text.split("\n")
+        excerpt = _shown(lines[line - 1]) if line <= len(lines) else None
         return DefinitionError(what, file=self.file, line=line, column=column, hint=hint, key=key, excerpt=excerpt)
+
+
+def _shown(line: str) -> str | None:
+    """A line as a message shows it, each character in its place; None if it is too long to be of help."""
+    line = line.rstrip("\r")
+    if len(line) > _WIDEST:
+        return None
+    return "".join(letter if letter.isprintable() else " " if letter.isspace() else "?" for letter in line)
 
 
 def nearest(word: str, known: object) -> str | None:
