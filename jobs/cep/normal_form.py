@@ -202,12 +202,13 @@ def _cnf(source: SourceText, node: ast.Node) -> list[tuple[ast.Node, ...]]:
     if isinstance(node, ast.Any):
         found: list[tuple[ast.Node, ...]] = [()]
         for part in node.of:
-            found = [one + other for one, other in product(found, _cnf(source, part))]
-            if len(found) > MAX_CLAUSES:
+            clauses = _cnf(source, part)
+            if len(found) * len(clauses) > MAX_CLAUSES:
                 raise source.error(
                     f"this condition becomes more than {MAX_CLAUSES} clauses",
                     node.at,
                     hint="Split the alternatives over branches of OR.",
                 )
+            found = [one + other for one, other in product(found, clauses)]
         return found
     return [(node,)]

@@ -20,10 +20,10 @@ TEXTS = [text for text, _ in EXAMPLES] + [file.read_text(encoding="utf-8") for f
 TOKENS = re.compile(r"\s+|\w+|'[^'\n]*'|.", re.DOTALL)
 ODD = [
     "(", ")", "((((", "{", "}", "'", "''", '"', ",", ".", "-", "+", "*", "/", "<", ">=", "!=", "=", "#", "---", ":",
-    "∈", "AND", "OR", "NOT", "IN", "IS", "NULL", "IS NULL", "SEQ", "PATTERN", "WHERE", "WITHIN", "TRUE", "AVG", "COUNT(",
-    "Corr(", "Abs(", "min", "5", "0.5", "1e308", "1e400", "9" * 400, "9" * 25, "-5 min", "1e300 d", "é", "ñame", "価格",
-    "\u00a0", "\u200b", "\u2028", "\u202e", "\x00", "\x0b", "\x0c", "\r", "\t", "\ud800", "😀", "“x”", "≤", "a.b.c",
-    "ts", "(" * 300, "NOT " * 300, "a.x + " * 300, "x" * 100_000, "{" + "1," * 5000 + "1}", "[" * 500, "&a *a",
+    "∈", "AND", "OR", "NOT", "IN", "IS", "NULL", "IS NULL", "SEQ", "PATTERN", "WHERE", "WITHIN", "TRUE", "AVG",
+    "COUNT(", "Corr(", "Abs(", "min", "5", "0.5", "1e308", "1e400", "9" * 400, "9" * 25, "-5 min", "1e300 d", "é",
+    "ñame", "価格", "\u00a0", "\u200b", "\u2028", "\u202e", "\x00", "\x0b", "\x0c", "\r", "\t", "\ud800", "😀", "“x”", "≤",
+    "a.b.c", "ts", "(" * 300, "NOT " * 300, "a.x + " * 300, "x" * 100_000, "{" + "1," * 5000 + "1}", "[" * 500, "&a *a",
     "!!python/name:x",
 ]  # fmt: skip
 START = datetime(2025, 1, 1, tzinfo=UTC)
@@ -76,8 +76,8 @@ def outcome(text: str) -> None:
 
 
 @pytest.mark.parametrize("block", range(10))
-def test_a_hundred_mistyped_patterns(block: int) -> None:
-    for seed in range(100 * block, 100 * block + 100):
+def test_mistyped_patterns(block: int) -> None:
+    for seed in range(40 * block, 40 * block + 40):
         text = mutated(seed)
         before = time.process_time()
         outcome(text)
