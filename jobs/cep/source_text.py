@@ -10,8 +10,6 @@ from jobs.errors import DefinitionError
 At = tuple[int, int]
 
 NOWHERE: At = (0, 0)
-#: Lines with more characters are not shown.
-_WIDEST = 400
 
 
 @dataclass(frozen=True)
@@ -36,12 +34,9 @@ class SourceText:
         return DefinitionError(what, file=self.file, line=line, column=column, hint=hint, key=key, excerpt=excerpt)
 
 
-def _shown(line: str) -> str | None:
-    """A line as a message shows it, each character in its place; None if it is too long to be of help."""
-    line = line.rstrip("\r")
-    if len(line) > _WIDEST:
-        return None
-    return "".join(letter if letter.isprintable() else " " if letter.isspace() else "?" for letter in line)
+def _shown(line: str) -> str:
+    """A line as a message shows it, each character in its place."""
+    return "".join(letter if letter.isprintable() else " " if letter.isspace() else "?" for letter in line.rstrip("\r"))
 
 
 def nearest(word: str, known: object) -> str | None:
