@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.cep.files import read_events
+from jobs.cep.files import Asked, read_events
 from jobs.cep.history import add_histories
 from jobs.history import parse_history
 
@@ -76,9 +76,9 @@ def quotes(files: Sequence[Path], first: Sequence[str], second: Sequence[str], r
     A history is the ``minutes`` last prices of a ticker, no two of them more than three minutes apart: a price every
     minute, with small gaps.
     """
-    events = read_events(files, ts_unit=None)
+    events = read_events(files).table
     if pa.types.is_integer(events.schema.field("ts").type):
-        events = read_events(files, ts_unit="s")
+        events = read_events(files, Asked(ts_unit="s")).table
     wanted = pa.array([*first, *second, rare])
     events = events.filter(pc.is_in(events["ticker"], value_set=wanted)).select(["event_id", "ts", "ticker", "close"])
     events = events.set_column(0, "event_id", events["event_id"].cast(pa.string()))

@@ -17,12 +17,18 @@ def int64_array(values: np.ndarray) -> pa.Array:
     return pa.Array.from_buffers(pa.int64(), len(values), [None, buffer])
 
 
-def text_array(texts: Sequence[str]) -> pa.Array:
-    """Texts as an Arrow array of strings."""
-    data = [text.encode() for text in texts]
+def int64_scalar(value: int) -> pa.Scalar:
+    """A whole number as Arrow has it."""
+    return int64_array(np.array([value]))[0]
+
+
+def text_array(texts: Sequence[str | None]) -> pa.Array:
+    """Texts as an Arrow array of strings; None is null."""
+    data = [b"" if text is None else text.encode() for text in texts]
     offsets = np.zeros(len(data) + 1, np.int64)
     offsets[1:] = np.cumsum([len(one) for one in data])
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(b"".join(data))]
+    known = pa.py_buffer(np.packbits([text is not None for text in texts], bitorder="little")) if data else None
+    buffers = [known, pa.py_buffer(offsets), pa.py_buffer(b"".join(data))]
     return pa.Array.from_buffers(pa.large_string(), len(data), buffers).cast(pa.string())
 
 
@@ -41,4 +47,5 @@ def numpy_of(column: pa.ChunkedArray | pa.Array) -> np.ndarray:
 ZERO, MINUS_ONE = int64_array(np.array([0, -1]))
 NO_TEXT = pa.nulls(1, pa.string())[0]
 FALSE = ZERO.cast(pa.bool_())
+TRUE = MINUS_ONE.cast(pa.bool_())
 NAN = pa.Array.from_buffers(pa.float64(), 1, [None, pa.py_buffer(np.array([np.nan]))])[0]

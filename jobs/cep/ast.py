@@ -169,6 +169,18 @@ class Member(Node):
 
 
 @dataclass(frozen=True)
+class IsNull(Node):
+    """``value IS [NOT] NULL``; true or false, never unknown."""
+
+    value: Node
+    negated: bool
+    at: At = _AT
+
+    def parts(self) -> tuple[Node, ...]:
+        return (self.value,)
+
+
+@dataclass(frozen=True)
 class Const(Node):
     """``TRUE`` or ``FALSE`` as a condition."""
 
@@ -209,7 +221,7 @@ class Any(Node):
         return self.of
 
 
-CONDITIONS = (Compare, Member, Const, Not, All, Any)
+CONDITIONS = (Compare, Member, IsNull, Const, Not, All, Any)
 
 # ---- structure
 

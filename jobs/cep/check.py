@@ -39,6 +39,8 @@ class Checker:
             self.compare(node)
         elif isinstance(node, ast.Member):
             self.member(node)
+        elif isinstance(node, ast.IsNull):
+            self.kind(node.value)
         else:
             for part in node.parts():
                 self.condition(part)

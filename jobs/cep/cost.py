@@ -8,10 +8,10 @@ Negated names are not counted: their tests are cheap, and a test that rejects ea
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, permutations
-from math import comb, factorial
+from math import comb, factorial, prod
 
 import numpy as np
 
@@ -153,7 +153,10 @@ class Model:
 
         order: tuple[str, ...] = min(permutations(singles, 2), key=price)
         while len(order) < len(singles):
-            order = min(((*order, name) for name in singles if name not in order), key=price)
+            so_far, bound = self.cost(order), frozenset(order)
+            others = [name for name in singles if name not in bound]
+            prices = [so_far + self.step(bound, name) + self.left(bound | {name}) for name in others]
+            order = (*order, others[prices.index(min(prices))])
         return order
 
     def estimates(self, others: Sequence[Sequence[str]] = ()) -> dict[str, float]:
@@ -175,28 +178,27 @@ class Model:
 
 def linear_extensions(branch: Branch, names: frozenset[str]) -> int:
     """In how many sequences the names can lie if ≺ holds between them."""
+    if len(names) < 2:
+        return 1
+    parts = list(_parts(names, branch.ordered))
+    if len(parts) == 1:
+        # ≺ comes from SEQ and AND: what hangs together is parts one after the other, and within each the same again.
+        parts = list(_parts(names, lambda one, other: not branch.ordered(one, other)))
+        return prod(linear_extensions(branch, part) for part in parts)
     total, left = 1, len(names)
-    for part in _components(branch, names):
-        total *= comb(left, len(part)) * _extensions(branch, part, {})
+    for part in parts:
+        total *= comb(left, len(part)) * linear_extensions(branch, part)
         left -= len(part)
     return total
 
 
-def _components(branch: Branch, names: frozenset[str]) -> Iterator[frozenset[str]]:
-    """The parts of ``names`` between which ≺ says nothing."""
+def _parts(names: frozenset[str], joined: Callable[[str, str], bool]) -> Iterator[frozenset[str]]:
+    """The parts of ``names`` that ``joined`` holds together."""
     left = set(names)
     while left:
-        part = {min(left)}
-        while near := {n for n in left - part if any(branch.ordered(n, m) for m in part)}:
-            part |= near
-        left -= part
+        part, edge = set(), {min(left)}
+        while edge:
+            part |= edge
+            left -= edge
+            edge = {n for n in left if any(joined(n, m) for m in edge)}
         yield frozenset(part)
-
-
-def _extensions(branch: Branch, names: frozenset[str], known: dict[frozenset[str], int]) -> int:
-    if len(names) < 2:
-        return 1
-    if names not in known:
-        last = [name for name in sorted(names) if not branch.after[name] & names]
-        known[names] = sum(_extensions(branch, names - {name}, known) for name in last)
-    return known[names]

@@ -9,7 +9,7 @@ import numpy as np
 from jobs.cep import ast, functions
 from jobs.cep.columns import Dataset
 from jobs.cep.normal_form import Clause
-from jobs.cep.values import Value, aggregate, arithmetic, compare, member, negative, take
+from jobs.cep.values import Value, aggregate, arithmetic, compare, member, negative, not_null, take
 
 
 class Candidates:
@@ -129,6 +129,8 @@ class View:
                 value = self.value(of)
                 same = [item for item in map(self._item, items) if item.kind == value.kind]
                 return member(value, [item.values for item in same], negated)
+            case ast.IsNull(of, negated):
+                return np.equal(not_null(self.value(of)), negated)
             case ast.Const(truth):
                 return truth
         raise TypeError(f"not a literal of a clause: {literal!r}")

@@ -21,6 +21,7 @@ from jobs.cep.normal_form import Branch, Clause
 from jobs.cep.order import given_order
 from jobs.cep.pattern import Pattern
 from jobs.cep.plan import Plan, make_plan
+from jobs.cep.reach import within_reach
 from jobs.cep.search import Statistics
 from jobs.cep.selectivity import measure
 from jobs.cep.simulate import ENGINES, NEGATIONS, Outcome, simulate, unfit_for
@@ -75,7 +76,7 @@ def choose(pattern: Pattern, order: Sequence[str] | None = None, events: pa.Tabl
     data = dataset(pattern, events)
     found = []
     for branch in pattern.branches:
-        candidates = candidates_of(pattern, branch, data)
+        candidates = within_reach(branch, candidates_of(pattern, branch, data), pattern.window_us)
         statistics = Statistics()
         chosen, _ = order_of(pattern, branch, data, candidates, order, None, "cost", statistics)
         model = measure(branch, data, candidates, pattern.window_us)

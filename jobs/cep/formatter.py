@@ -25,13 +25,18 @@ def _structure(item: ast.Structure) -> str:
     return f"NOT({text})" if item.negated else text
 
 
+def quoted(text: str) -> str:
+    """A string as it is written in a query."""
+    return "'" + text.replace("'", "''") + "'"
+
+
 def format_node(node: ast.Node) -> str:
     """One condition or value as text, with parentheses around everything composed."""
     match node:
         case ast.Literal(value):
             if isinstance(value, bool):
                 return str(value).upper()
-            return f"'{value}'" if isinstance(value, str) else repr(value)
+            return quoted(value) if isinstance(value, str) else repr(value)
         case ast.Duration(size, name):
             if name is not None:
                 return f"{name} {next(unit for unit, of_unit in UNITS.items() if of_unit == size)}"
@@ -54,6 +59,8 @@ def format_node(node: ast.Node) -> str:
         case ast.Member(value, negated, items):
             members = items if isinstance(items, str) else "{" + ", ".join(map(format_node, items)) + "}"
             return f"{format_node(value)} {'NOT ' if negated else ''}IN {members}"
+        case ast.IsNull(value, negated):
+            return f"{format_node(value)} IS {'NOT ' if negated else ''}NULL"
         case ast.Const(value):
             return str(value).upper()
         case ast.Not(of):

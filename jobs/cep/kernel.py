@@ -22,6 +22,7 @@ from jobs.cep.normal_form import Branch
 from jobs.cep.order import choose_order, given_order
 from jobs.cep.pattern import Pattern
 from jobs.cep.plan import make_plan, routing
+from jobs.cep.reach import within_reach
 from jobs.cep.search import Search, Statistics
 from jobs.cep.seconds import best_order
 from jobs.cep.selectivity import measure, upper_bound
@@ -115,7 +116,7 @@ def find(
     per_day: dict[int, int] = {}
     all_candidates: list[dict[str, Candidates]] = []
     for number, branch in enumerate(pattern.branches):
-        candidates = candidates_of(pattern, branch, data, own)
+        candidates = within_reach(branch, candidates_of(pattern, branch, data, own), pattern.window_us)
         all_candidates.append(candidates)
         given = order if orders is None else orders[number]
         chosen, model = order_of(pattern, branch, data, candidates, given, rates, by, statistics, backend)

@@ -74,6 +74,7 @@ def format_text(text: str, start: int) -> str:
     """
     found = _read(text, start)
     _place(found)
+    _raise_null_tests(found)
     _break(found)
     front = text[:start].rstrip()
     return (front + "\n" if front else "") + "\n".join(_written(_lines(found))) + "\n"
@@ -130,6 +131,17 @@ def _place(found: list[_Piece]) -> None:
             depth -= 1
             groups.pop()
         before = piece
+
+
+def _raise_null_tests(found: list[_Piece]) -> None:
+    """Write IS and NULL in capitals where they are no names."""
+    words = [piece for piece in found if piece.kind != "comment" and piece.mode == "condition"]
+    for number, piece in enumerate(words):
+        before = words[max(number - 2, 0) : number]
+        if before and before[-1].text == "NOT":
+            before.pop()
+        if piece.kind == "word" and piece.text.upper() == "NULL" and before and before[-1].text.upper() == "IS":
+            piece.text, before[-1].text = "NULL", "IS"
 
 
 def _break(found: list[_Piece]) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 import re
+import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from jobs.cep.source_text import At, SourceText
+from jobs.errors import DefinitionError
 
 #: Reserved words; case-insensitive.
 KEYWORDS = frozenset({"PATTERN", "WHERE", "WITHIN", "SEQ", "AND", "OR", "NOT", "IN", "TRUE", "FALSE"})
@@ -17,14 +19,22 @@ _TOKEN = re.compile(
     (?P<space>[ \t\r\n\f]+|\#[^\n]*)
   | (?P<number>(?:\d+(?:\.\d+)?|\.\d+)(?:[eE][+-]?\d+)?)
   | (?P<word>[A-Za-z_][A-Za-z0-9_]*)
-  | (?P<string>'[^'\n]*')
+  | (?P<string>'(?:[^'\n]|'')*')
   | (?P<symbol><=|>=|==|!=|<>|[-+*/<>=(){},.∈])
     """,
     re.VERBOSE,
 )
 _SAME = {"==": "=", "<>": "!=", "∈": "IN"}
 _HINTS = {
-    **dict.fromkeys("\"`", "Strings take single quotes: 'text'."),
+    **dict.fromkeys("\"`\u2018\u2019\u201c\u201d\u00b4", "Strings take single quotes: 'text'."),
+    **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2212", "Minus is written -."),
+    **dict.fromkeys("\u00a0\u2007\u202f\u3000\u2003\u200b", "Put an ordinary blank here, or nothing."),
+    "\u2264": "Write <=.",
+    "\u2265": "Write >=.",
+    "\u2260": "Write !=.",
+    "\u00d7": "Write *.",
+    "\u00f7": "Write /.",
+    ";": "Nothing ends a query but its window.",
     "\ufeff": "Save the file as UTF-8 without a byte order mark.",
 }
 
@@ -102,13 +112,12 @@ def tokens(source: SourceText, start: int = 0) -> list[Token]:
         if match is None:
             if text[position] == "'":
                 raise source.error("this string has no closing quote", at, hint="Strings are written 'like this'.")
-            hint = _HINTS.get(text[position])
-            raise source.error(f"the character {text[position]!r} has no meaning here", at, hint=hint)
+            raise _stray(source, position, at)
         kind, word = str(match.lastgroup), match.group()
         if kind == "word" and word.upper() in KEYWORDS:
             found.append(Token("keyword", word.upper(), at))
         elif kind == "string":
-            found.append(Token(kind, word[1:-1], at))
+            found.append(Token(kind, word[1:-1].replace("''", "'"), at))
         elif kind == "symbol":
             word = _SAME.get(word, word)
             found.append(Token("keyword" if word == "IN" else kind, word, at))
@@ -124,3 +133,18 @@ def tokens(source: SourceText, start: int = 0) -> list[Token]:
     end = (line, position - line_start + 1) if found and last[0] == line else last
     found.append(Token("end", "", end))
     return found
+
+
+def _stray(source: SourceText, position: int, at: At) -> DefinitionError:
+    """What is wrong with a character that begins no token."""
+    character = source.text[position]
+    code = f"U+{ord(character):04X}"
+    shown = f"'{character}' ({code})" if character.isprintable() and not character.isascii() else repr(character)
+    if character.isalnum() or unicodedata.category(character).startswith("M"):
+        return source.error(
+            f"the character {shown} cannot be part of a name",
+            at,
+            hint="Names are of the letters A to Z and a to z, digits and _; other texts stand in single quotes.",
+        )
+    what = f"the character {shown} has no meaning here"
+    return source.error(what, at, hint=_HINTS.get(character))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from itertools import combinations
 
@@ -15,6 +16,7 @@ from jobs.cep.source_text import NOWHERE, At, SourceText, nearest
 from jobs.errors import DefinitionError
 
 DAY_US = 86_400_000_000
+_NUMBER = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*")
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
@@ -37,7 +39,9 @@ def warnings_of(
     for written, branch in zip(query.branches, pattern.branches, strict=True):
         found += _unconnected(written, branch, source)
         found += _conditions(branch, pattern.window_us, source)
-        found += _kinds(branch, checker, source)
+        found += unlike_kinds(branch, checker, source)
+        found += _texts_in_order(branch, source)
+    found += _two_kinds(pattern, checker, source)
     found += _branches(query, source)
     found += _window(pattern, query, source)
     if format_text(source.text, start) != source.text:
@@ -131,7 +135,7 @@ def _conditions(branch: Branch, window: int, source: SourceText) -> Iterator[Def
                 if isinstance(value, ast.Literal) and str(value.value).upper() in ("NULL", "NONE", "NIL"):
                     yield source.error(
                         f"'{value.value}' is a text like any other; a missing value equals nothing", value.at,
-                        hint="Conditions on a missing value are never true.",
+                        hint="IS NULL asks for a missing value.",
                     )  # fmt: skip
     seen: set[tuple[ast.Node, ...]] = set()
     for clause in branch.clauses:
@@ -152,7 +156,7 @@ def _conditions(branch: Branch, window: int, source: SourceText) -> Iterator[Def
         earlier[:] = _tightest([*earlier, bound])
 
 
-def _kinds(branch: Branch, checker: Checker, source: SourceText) -> Iterator[DefinitionError]:
+def unlike_kinds(branch: Branch, checker: Checker, source: SourceText) -> Iterator[DefinitionError]:
     """Comparisons of values of unlike kinds: legal, since such values differ, but decided before any event is seen."""
     for literal in (literal for clause in branch.clauses for literal in clause.literals):
         if isinstance(literal, ast.Compare):
@@ -165,6 +169,37 @@ def _kinds(branch: Branch, checker: Checker, source: SourceText) -> Iterator[Def
             others = {checker.kind(item) for item in literal.items if isinstance(item, ast.Literal)}
             if kind not in OPEN and others and kind not in others:
                 yield source.error(f"the set holds no {kind}, which is looked up in it", literal.at)
+
+
+def _texts_in_order(branch: Branch, source: SourceText) -> Iterator[DefinitionError]:
+    """Numbers in quotes: texts are put in order letter by letter."""
+    for literal in (literal for clause in branch.clauses for literal in clause.literals):
+        if isinstance(literal, ast.Compare) and literal.op in _FLIPPED:
+            for side in (literal.left, literal.right):
+                if isinstance(side, ast.Literal) and isinstance(side.value, str) and _NUMBER.fullmatch(side.value):
+                    what = f"'{side.value}' is a text, and texts are put in order letter by letter: '10' before '9'"
+                    yield source.error(what, side.at, hint=f"Write {side.value} for the number.")
+
+
+def _two_kinds(pattern: Pattern, checker: Checker, source: SourceText) -> Iterator[DefinitionError]:
+    """Attributes of unknown kind that are compared with a number in one place and with a text in another."""
+    first: dict[str, str] = {}
+    literals = [literal for branch in pattern.branches for clause in branch.clauses for literal in clause.literals]
+    for ref, value in (pair for literal in literals for pair in _constants(literal)):
+        if checker.kind(ref) in OPEN and first.setdefault(ref.attr, checker.kind(value)) != checker.kind(value):
+            what = f"{ref.attr} is compared with a {checker.kind(value)} here and with a {first[ref.attr]} elsewhere"
+            yield source.error(f"{what}, and no value is both", ref.at)
+
+
+def _constants(literal: ast.Node) -> Iterator[tuple[ast.Ref, ast.Literal]]:
+    """Attributes and the constants that a literal of a clause compares them with."""
+    match literal:
+        case ast.Compare(_, ast.Ref() as ref, ast.Literal() as value) | ast.Compare(
+            _, ast.Literal() as value, ast.Ref() as ref
+        ):
+            yield ref, value
+        case ast.Member(ast.Ref() as ref, _, items):
+            yield from ((ref, item) for item in items if isinstance(item, ast.Literal))
 
 
 def _time(branch: Branch, clause: Clause, window: int, source: SourceText) -> Iterator[DefinitionError]:

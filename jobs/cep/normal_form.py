@@ -17,7 +17,7 @@ _OPPOSITE = {"<": ">=", ">=": "<", ">": "<=", "<=": ">", "=": "!=", "!=": "="}
 
 @dataclass(frozen=True)
 class Clause:
-    """A disjunction of comparisons, memberships and constants; no NOT is left in it."""
+    """A disjunction of comparisons, memberships, tests for null and constants; no NOT is left in it."""
 
     literals: tuple[ast.Node, ...]
 
@@ -189,7 +189,7 @@ def _push_not(node: ast.Node, negate: bool) -> ast.Node:
             return kind(tuple(_push_not(part, negate) for part in parts), node.at)
         case ast.Compare(op) if negate:
             return replace(node, op=_OPPOSITE[op])
-        case ast.Member(_, negated) if negate:
+        case (ast.Member(_, negated) | ast.IsNull(_, negated)) if negate:
             return replace(node, negated=not negated)
         case ast.Const(value) if negate:
             return replace(node, value=not value)
@@ -202,12 +202,13 @@ def _cnf(source: SourceText, node: ast.Node) -> list[tuple[ast.Node, ...]]:
     if isinstance(node, ast.Any):
         found: list[tuple[ast.Node, ...]] = [()]
         for part in node.of:
-            found = [one + other for one, other in product(found, _cnf(source, part))]
-            if len(found) > MAX_CLAUSES:
+            clauses = _cnf(source, part)
+            if len(found) * len(clauses) > MAX_CLAUSES:
                 raise source.error(
                     f"this condition becomes more than {MAX_CLAUSES} clauses",
                     node.at,
                     hint="Split the alternatives over branches of OR.",
                 )
+            found = [one + other for one, other in product(found, clauses)]
         return found
     return [(node,)]

@@ -71,6 +71,10 @@ class _Parser:
     def at_keyword(self, *words: str) -> bool:
         return self.token.kind == "keyword" and self.token.text in words
 
+    def at_word(self, word: str) -> bool:
+        """Whether a word that is reserved in this place only comes next."""
+        return self.token.kind == "word" and self.token.text.upper() == word
+
     def accept_symbol(self, symbol: str) -> bool:
         if self.at_symbol(symbol):
             self.index += 1
@@ -256,7 +260,21 @@ class _Parser:
         if self.at_keyword("IN"):
             token = self.take()
             return ast.Member(self.as_value(left, at), negated, self.items(), token.at)
-        return left
+        return self.null_test(left, at) if self.at_word("IS") else left
+
+    def null_test(self, left: ast.Node, at: tuple[int, int]) -> ast.Node:
+        token = self.take()
+        negated = self.at_keyword("NOT")
+        if negated:
+            self.take()
+        if not self.at_word("NULL"):
+            raise self.source.error(
+                f"NULL or NOT NULL is expected after IS, not {self.token.shown}",
+                self.token.at,
+                hint="Other values are compared with =.",
+            )
+        self.take()
+        return ast.IsNull(self.as_value(left, at), negated, token.at)
 
     def items(self) -> tuple[ast.Node, ...] | str:
         if not self.at_symbol("{"):
@@ -316,7 +334,7 @@ class _Parser:
             return node
         if token.kind == "number":
             value = _number(token.text)
-            if self.token.kind == "word":
+            if self.token.kind == "word" and not self.at_word("IS"):
                 unit = str(self.unit())
                 return ast.Duration(seconds(value, unit), None, token.at)
             return ast.Literal(value, token.at)

@@ -81,6 +81,11 @@ def _literal_sql(literal: ast.Node, kinds: Mapping[str, str]) -> str | None:
             values = [item.value for item in items if isinstance(item, ast.Literal)]
             if _same_kind(attr, values, kinds):
                 return f"`{attr}` {'NOT ' if negated else ''}IN ({', '.join(map(_constant, values))})"
+        case ast.IsNull(ast.Ref(_, attr), negated) if kinds.get(attr) in ("number", "string", "bool"):
+            if negated:
+                return f"`{attr}` IS NOT NULL"
+            # NaN is a missing value, too, and SQL does not take it for one.
+            return f"(`{attr}` IS NULL OR isnan(`{attr}`))" if kinds[attr] == "number" else f"`{attr}` IS NULL"
     return None
 
 

@@ -12,6 +12,8 @@ from jobs.cep.source_text import At, SourceText, nearest
 from jobs.cep.units import parse_duration, seconds
 
 TICKS_PER_SECOND = 1_000_000
+#: What is compared as a computed value: a parameter on the other side that is a duration is one.
+_COMPUTED = (ast.Arithmetic, ast.Negative, ast.Call, ast.Aggregate, ast.Duration)
 
 
 @dataclass(frozen=True)
@@ -49,8 +51,15 @@ class Resolver:
             if value not in self.params:
                 raise self.source.error(f"there is no parameter {value}", within.at, hint=nearest(value, self.params))
             value = self.params[value]
-            if isinstance(value, str) and within.unit is None and parse_duration(value) is not None:
-                return self.ticks(parse_duration(value), within.at)
+            length = parse_duration(value) if isinstance(value, str) and within.unit is None else None
+            if length is not None and length < 0:
+                raise self.source.error(
+                    f"{within.value} is {value}, and a window is not negative",
+                    within.at,
+                    hint="It is the longest time between the first and the last event.",
+                )
+            if length is not None:
+                return self.ticks(length, within.at)
             if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
                 raise self.source.error(f"{within.value} is not a duration", within.at)
         if within.unit is not None:
@@ -59,8 +68,7 @@ class Resolver:
             raise self.source.error("the window needs a unit", within.at, hint=f"Write WITHIN {within.value} s.")
         return self.ticks(Fraction(repr(value)), within.at)
 
-    def ticks(self, size: Fraction | None, at: At) -> int:
-        assert size is not None
+    def ticks(self, size: Fraction, at: At) -> int:
         ticks = int(size * (TICKS_PER_SECOND if self.strict else 1))
         if ticks > 2**61:
             raise self.source.error("the window is too long", at)
@@ -83,19 +91,35 @@ class Resolver:
                 return self.duration(node)
             case ast.Call(function, args, at):
                 self.call(function, len(args), at)
-                return replace(node, args=tuple(self.node(arg, names) for arg in args))
-            case ast.Negative(of) | ast.Not(of):
+                return replace(node, args=tuple(self.computed(arg, names) for arg in args))
+            case ast.IsNull(value):
+                return replace(node, value=self.node(value, names))
+            case ast.Negative(of):
+                return replace(node, of=self.computed(of, names))
+            case ast.Not(of):
                 return replace(node, of=self.node(of, names))
             case ast.All(parts) | ast.Any(parts):
                 return replace(node, of=tuple(self.node(part, names) for part in parts))
             case ast.Arithmetic(_, left, right):
-                return replace(node, left=self.node(left, names), right=self.node(right, names))
+                return replace(node, left=self.computed(left, names), right=self.computed(right, names))
             case ast.Compare(op, left, right):
+                if isinstance(left, _COMPUTED) or isinstance(right, _COMPUTED):
+                    left, right = self.length(left), self.length(right)
                 words = op in ("=", "!=")
                 return replace(node, left=self.operand(left, names, words), right=self.operand(right, names, words))
             case ast.Member(value, _, items, at):
                 return replace(node, value=self.operand(value, names, True), items=self.items(items, names, at))
         return node
+
+    def computed(self, node: ast.Node, names: frozenset[str]) -> ast.Node:
+        """A value that is computed with, resolved."""
+        return self.node(self.length(node), names)
+
+    def length(self, node: ast.Node) -> ast.Node:
+        """The duration that a parameter such as ``30 min`` is where it is computed with, else the node."""
+        value = self.params.get(node.name) if isinstance(node, ast.Word) else None
+        size = parse_duration(value) if isinstance(value, str) else None
+        return node if size is None else ast.Duration(size, None, node.at)  # type: ignore[attr-defined]
 
     def operand(self, node: ast.Node, names: frozenset[str], words: bool) -> ast.Node:
         if isinstance(node, ast.Word) and node.name not in self.params and words:

@@ -17,7 +17,7 @@ from jobs.cep import ast, functions
 from jobs.cep.columns import Dataset
 from jobs.cep.evaluate import View
 from jobs.cep.normal_form import Clause
-from jobs.cep.values import Value, arithmetic, take
+from jobs.cep.values import Value, arithmetic, not_null, take
 
 #: Name to the sorted row of its event, or to the ascending rows of its set.
 Bound = dict[str, Any]
@@ -105,6 +105,11 @@ class Conditions:
                     return (x in others or (bool(doubles) and float(x) in doubles)) != negated
 
                 return inside
+            case ast.IsNull(of, negated):
+                value, kind = self._value(of)
+                if kind == "list":
+                    return lambda one, bound: bool(np.all(not_null(value(one, bound)))) == negated
+                return lambda one, bound: (value(one, bound) is not None) == negated
             case ast.Const(truth):
                 return lambda one, bound: truth
         raise TypeError(f"not a literal of a clause: {literal!r}")

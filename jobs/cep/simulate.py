@@ -20,6 +20,7 @@ from jobs.cep.kernel import candidates_of, check_kinds, dataset, order_of
 from jobs.cep.meter import Costs, Meter
 from jobs.cep.pattern import Pattern
 from jobs.cep.plan import make_plan
+from jobs.cep.reach import within_reach
 from jobs.cep.scalar import Bound, Conditions
 from jobs.cep.search import Statistics
 from jobs.cep.tree import Tree
@@ -113,7 +114,7 @@ def simulate(
         all_bindings.append(binding)
 
     for branch in pattern.branches:
-        candidates = candidates_of(pattern, branch, data)
+        candidates = within_reach(branch, candidates_of(pattern, branch, data), pattern.window_us)
         stored = frozenset(branch.negated if engine == "eager" else branch.types)
         setting = Setting(branch, ts, pattern.window_us, candidates, conditions, meter, accept, stored)
         if engine == "tree":

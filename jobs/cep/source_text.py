@@ -29,9 +29,14 @@ class SourceText:
         line, column = at
         if line < 1:
             return DefinitionError(what, file=self.file, hint=hint, key=key)
-        lines = self.text.splitlines()
-        excerpt = lines[line - 1].replace("\t", " ") if line <= len(lines) else None
+        lines = self.text.split("\n")
+        excerpt = _shown(lines[line - 1]) if line <= len(lines) else None
         return DefinitionError(what, file=self.file, line=line, column=column, hint=hint, key=key, excerpt=excerpt)
+
+
+def _shown(line: str) -> str:
+    """A line as a message shows it, each character in its place."""
+    return "".join(letter if letter.isprintable() else " " if letter.isspace() else "?" for letter in line.rstrip("\r"))
 
 
 def nearest(word: str, known: object) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 
 _SPELLINGS = {
@@ -12,6 +13,9 @@ _SPELLINGS = {
     Fraction(86400): "d day days",
     Fraction(604800): "w week weeks",
 }
+
+#: A number of a text such as ``30 min``, short enough to be computed with.
+_NUMBER = re.compile(r"[+-]?[\d.]{1,40}(/\d{1,40})?([eE][+-]?\d{1,2})?")
 
 #: Unit spelling -> seconds.
 UNITS: dict[str, Fraction] = {word: size for size, words in _SPELLINGS.items() for word in words.split()}
@@ -34,7 +38,7 @@ def parse_duration(text: str) -> Fraction | None:
     while split and (number[split - 1].isalpha()):
         split -= 1
     digits, unit = number[:split].strip(), number[split:]
-    if not digits or not is_unit(unit):
+    if not is_unit(unit) or not _NUMBER.fullmatch(digits):
         return None
     try:
         value = Fraction(digits)

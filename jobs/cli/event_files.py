@@ -9,14 +9,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jobs.cep.places import TEXT, suffix_of
 from jobs.errors import DefinitionError, InputError, UsageError
-from jobs.words import counted
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from jobs.cep import Pattern
+    from jobs.cep.files import Events
+
+#: Types that a note lists.
+_MOST_TYPES = 10
 
 
 def add_column_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,6 +32,26 @@ def add_column_arguments(parser: argparse.ArgumentParser) -> None:
         choices=("s", "ms", "us", "ns"),
         help="times are numbers that count these since 1970 UTC (default: texts, timestamps, or whole seconds)",
     )
+    parser.add_argument(
+        "--type-of",
+        metavar="COLUMN=KIND",
+        action="append",
+        default=[],
+        help="what a column holds: number, text, bool, time (ISO 8601) or date:FORM, such as ts=date:%%Y%%m%%d "
+        "(default: numbers if every cell is one, else text); may be given several times",
+    )
+    parser.add_argument(
+        "--missing",
+        metavar="TEXT",
+        action="append",
+        default=[],
+        help="a text that stands for a missing value in every column, such as NA (default: blank cells, null)",
+    )
+
+
+def says_columns(args: argparse.Namespace) -> bool:
+    """Whether an option says how columns are called or read."""
+    return any((args.id, args.type, args.ts, args.ts_unit, args.type_of, args.missing))
 
 
 def pattern_text(given: str) -> tuple[str, str, str | None]:
@@ -55,22 +77,25 @@ def not_utf8(file: Path, error: UnicodeDecodeError) -> DefinitionError:
     return DefinitionError("the pattern is not UTF-8 text", file=file, line=line, hint="Save the file as UTF-8.")
 
 
-def read(args: argparse.Namespace, files: Sequence[Path], text: str = "") -> pa.Table:
+def read(args: argparse.Namespace, files: Sequence[Path], text: str = "") -> Events:
     """The events of the files, as the column arguments say; with those histories of the source that ``text`` names."""
+    from jobs.cep.cells import asked_kinds
+    from jobs.cep.files import Asked, Events, read_events
+
     if args.source is not None:
-        if args.id or args.type or args.ts or args.ts_unit:
+        if says_columns(args):
             raise UsageError(
-                "--source says how the columns are called", hint="Leave out --id, --type, --ts and --ts-unit."
+                "--source says how the columns are called",
+                hint="Leave out --id, --type, --ts, --ts-unit, --type-of and --missing.",
             )
         from jobs.cli.landed_files import read_landed
 
-        return _derived(args.source, read_landed(args.source, files), text)
-    from jobs.cep.files import read_events
-
+        return Events(_derived(args.source, read_landed(args.source, files), text))
     for option, column in (("--id", args.id), ("--type", args.type), ("--ts", args.ts)):
         if column == "":
             raise UsageError(f"{option} needs the name of a column")
-    return read_events(files, id_column=args.id, type_column=args.type, ts_column=args.ts, ts_unit=args.ts_unit)
+    asked = Asked(args.id, args.type, args.ts, args.ts_unit, asked_kinds(args.type_of), args.missing)
+    return read_events(files, asked)
 
 
 def _derived(source_name: str, events: pa.Table, text: str) -> pa.Table:
@@ -91,59 +116,52 @@ def _derived(source_name: str, events: pa.Table, text: str) -> pa.Table:
     return add_histories(ordered, [source.key], wanted).drop_columns(["seq"])
 
 
-def compiled(
-    text: str, name: str, file: str | None, events: pa.Table, files: Sequence[Path] = ()
-) -> tuple[Pattern, pa.Table]:
-    """What ``pattern_text`` gave as a pattern, checked against the events' columns (if there are events); the events.
+def compiled(text: str, name: str, file: str | None, events: Events) -> Pattern:
+    """What ``pattern_text`` gave as a pattern, checked against the events' columns (if there are events).
 
-    A column of a CSV file that is numbers for the most part, and is compared with numbers, is numbers: its other cells
-    are missing values, and the first of them is named on stderr.
+    Where what a column holds decides a condition of the pattern, and the reader cannot see that it does, a note on
+    stderr says so.
 
     Args:
         text, name, file: of the pattern.
         events: what was read.
-        files: where from; those read as a source says are left out, for they have the types that it says.
 
     Raises:
         DefinitionError: the pattern is wrong, or does not fit the events.
     """
     import pyarrow as pa
 
-    from jobs.cep.cells import as_numbers, meant_as_numbers, spoilt
-    from jobs.cep.check import PSEUDO
+    from jobs.cep.column_notes import notes_of
     from jobs.cep.pattern import compile_pattern
 
-    strict = "ts" not in events.column_names or not pa.types.is_integer(events.schema.field("ts").type)
-    bad: set[str] = set()
-    meant: set[str] = set()
-    if files and all(suffix_of(one) in TEXT for one in files):
-        found = compile_pattern(text, name=name, file=file, strict_units=strict)
-        bad = spoilt(events, found.mentioned - PSEUDO)
-        meant = meant_as_numbers(found, dict(zip(events.schema.names, events.schema.types, strict=True)), bad)
-    for column in sorted(meant):
-        numbers, wrong = as_numbers(events[column])
-        events = events.set_column(events.column_names.index(column), column, numbers)
-        others = f", and so {'is' if wrong == 2 else 'are'} {counted(wrong - 1, 'other cell')}" if wrong > 1 else ""
-        print(f"{_first(column, files)}: taken as missing{others}", file=sys.stderr)
-    columns = {field.name: field.type for field in events.schema if field.name != "event_id"} if len(events) else None
-    pattern = compile_pattern(text, name=name, file=file, columns=columns, strict_units=strict)
-    for column in sorted(bad - meant):
-        print(f"{column} is compared as text: {_first(column, files)}", file=sys.stderr)
-    return pattern, events
-
-
-def _first(column: str, files: Sequence[Path]) -> str:
-    """The first cell of a column that is no number, in words."""
-    from jobs.cep.files import not_a_number
-
-    return next((str(error) for file in files if (error := not_a_number(file, column))), f"{column} holds texts")
+    table = events.table
+    strict = "ts" not in table.column_names or not pa.types.is_integer(table.schema.field("ts").type)
+    columns = {field.name: field.type for field in table.schema if field.name != "event_id"} if len(table) else None
+    for note in events.notes:
+        print(f"note: {note}", file=sys.stderr)
+    bare = compile_pattern(text, name=name, file=file, strict_units=strict)
+    if columns is not None:
+        for note in notes_of(bare, columns, events):
+            print(f"note: {note}", file=sys.stderr)
+    return compile_pattern(text, name=name, file=file, columns=columns, strict_units=strict)
 
 
 def with_type(events: pa.Table, pattern: Pattern) -> pa.Table:
-    """Events without a type are of the pattern's type, if it has only one."""
+    """Events without a type are of the pattern's type, if it has only one.
+
+    A type of the pattern that no event has is named on stderr.
+    """
+    import pyarrow.compute as pc
+
     from jobs.cep.arrow import text_array
+    from jobs.cep.places import shown
 
     if "type" in events.column_names:
+        found = pc.unique(events["type"]).to_pylist()
+        for kind in sorted(pattern.event_types.difference(found)):
+            known = ", ".join(shown(one) for one in sorted(found)[:_MOST_TYPES])
+            others = f" and {len(found) - _MOST_TYPES} more" if len(found) > _MOST_TYPES else ""
+            print(f"note: no event is of type {kind}; the types are {known}{others}", file=sys.stderr)
         return events
     if len(pattern.event_types) > 1:
         raise InputError(

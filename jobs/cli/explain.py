@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from jobs.cli.event_files import add_column_arguments, compiled, pattern_text, read, with_type
+from jobs.cli.event_files import add_column_arguments, compiled, pattern_text, read, says_columns, with_type
 from jobs.cli.source_events import ingested, of_source
 from jobs.days import Days
 from jobs.errors import UsageError
@@ -58,9 +58,9 @@ def run(args: argparse.Namespace) -> int:
     events = None
     days = None if args.near_misses is None else Days.parse(*args.near_misses)
     if args.simulate is None:
-        if args.source or args.id or args.type or args.ts or args.ts_unit:
-            hint = "Give files with --simulate."
-            raise UsageError("--source, --id, --type, --ts and --ts-unit are for files", hint=hint)
+        if args.source or says_columns(args):
+            options = "--source, --id, --type, --ts, --ts-unit, --type-of and --missing"
+            raise UsageError(f"{options} are for files", hint="Give files with --simulate.")
         if args.first is not None:
             raise UsageError("--first is for --simulate", hint="Give files with --simulate.")
         pattern, source = of_source(*text)
@@ -71,9 +71,9 @@ def run(args: argparse.Namespace) -> int:
     else:
         if days is not None:
             raise UsageError("--near-misses searches the days of a source, --simulate files", hint="Give one of them.")
-        events = read(args, args.simulate, text[0])
-        pattern, events = compiled(*text, events, () if args.source else args.simulate)
-        events = from_table(with_type(events, pattern))[0] if len(events) else None
+        found = read(args, args.simulate, text[0])
+        pattern = compiled(*text, found)
+        events = from_table(with_type(found.table, pattern))[0] if len(found.table) else None
         if args.first is not None:
             if args.first < 1:
                 raise UsageError("--first is at least 1")

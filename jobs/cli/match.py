@@ -14,11 +14,13 @@ HELP = (
     "repeated name). PATTERN is a file or the query itself; its front matter may be left out. FILEs are JSON lines, "
     "CSV or Parquet, plain or gzipped; with --source NAME they are files as they are landed for that source, and its "
     "rules for bad rows, duplicates, conflicts and revisions are applied. Events without an id are called FILE:ROW; "
-    "with --source all are called FILE:LINE, after the row that they are taken from. In a CSV column that the pattern "
-    "compares with numbers, a cell that is no number is a missing value, and a note on stderr names it."
+    "with --source all are called FILE:LINE, after the row that they are taken from. A CSV column holds numbers if "
+    "every cell is one, blank ones left aside, and else texts; where that decides a condition of the pattern, a note "
+    "on stderr names the cell. --type-of says otherwise."
 )
 EXAMPLE = (
     "  python -m jobs match dags/config/patterns/NAME.sase readings.csv --id reading --ts time\n"
+    "  python -m jobs match dags/config/patterns/NAME.sase daily.csv --type-of ts=date:%Y%m%d --missing NA\n"
     "  python -m jobs match \"PATTERN SEQ(Login a, Alarm b) WHERE a.user = b.user WITHIN 5 min\" events.jsonl"
 )
 
@@ -37,10 +39,10 @@ def run(args: argparse.Namespace) -> int:
 
     text = pattern_text(args.pattern)
     events = read(args, args.files, text[0])
-    pattern, events = compiled(*text, events, () if args.source else args.files)
-    if not len(events):
+    pattern = compiled(*text, events)
+    if not len(events.table):
         return 0
-    table, ids = from_table(with_type(events, pattern))
+    table, ids = from_table(with_type(events.table, pattern))
     for batch in find(pattern, table):
         sys.stdout.writelines(json.dumps(found, default=str) + "\n" for found in as_dicts(pattern, batch, ids))
     sys.stdout.flush()

@@ -3,8 +3,8 @@
 Slow on purpose: it shares no code and no idea with the engine. Patterns come as plain tuples, not as text:
 
 * structure: ``("EVENT", type, name, kleene)``, ``("NOT", type, name)``, ``("SEQ", [items])``, ``("AND", [items])``
-* condition: ``("cmp", op, value, value)``, ``("in", value, negated, [literals])``, ``("const", bool)``,
-  ``("not", c)``, ``("and", [c])``, ``("or", [c])``
+* condition: ``("cmp", op, value, value)``, ``("in", value, negated, [literals])``, ``("null", value, negated)``,
+  ``("const", bool)``, ``("not", c)``, ``("and", [c])``, ``("or", [c])``
 * value: ``("lit", v)``, ``("ref", name, attr)``, ``("agg", function, name, attr or None)``,
   ``("op", op, value, value)``, ``("neg", value)``, ``("abs", value)``, ``("corr", value, value)``
 * branch: ``(structure, condition or None)``; query: ``([branches], shared condition or None, window)``
@@ -169,6 +169,8 @@ def truth(atom: tuple, one: dict[str, Event], binding: Binding) -> bool | None:
     """Three-valued truth of one comparison or membership."""
     if atom[0] == "const":
         return atom[1]
+    if atom[0] == "null":
+        return (compute(atom[1], one, binding) is None) != atom[2]
     if atom[0] == "in":
         value = compute(atom[1], one, binding)
         if value is None:

@@ -72,6 +72,11 @@ PATTERNS: dict[str, Callable[[float], tuple]] = {
         ("cmp", "<", ("op", "/", ref("a"), ("op", "-", ref("b"), ref("a", "y"))), ("lit", n)),
         ("in", ("op", "*", ref("a", "y"), ref("b", "y")), False, [0, 1, 4]),
         ("or", [("in", ref("a", "k"), True, ["p"]), ("cmp", ">", ("abs", ("neg", ref("b"))), ref("a"))])))], None),
+    "missing values": lambda n: ([(seq(A, ("NOT", "B", "f"), event("A", "b", True), C), every(
+        ("null", ("op", "/", ref("a"), ref("c", "y")), False), ("null", ref("c", "k"), True),
+        ("or", [("null", ("op", "-", ref("f"), ref("a")), False), ("cmp", ">", ref("f"), ref("a"))]),
+        ("or", [("null", ("agg", "MIN", "b", "x"), False), ("cmp", "<", ("agg", "COUNT", "b", "x"), ("lit", 3))]),
+        ("or", [("null", ("op", "+", ref("b", "y"), ref("a")), True), ("cmp", ">", ref("c"), ("lit", n))])))], None),
 }  # fmt: skip
 
 def drawn(pick: Random, nulls: bool) -> list[Event]:

@@ -143,6 +143,9 @@ def where(pick: Pick, structure: tuple) -> tuple | None:
             return "cmp", pick.one(_ORDER), ("ref", one, "k"), ("ref", other, "k")
         if what == 3:
             return "const", pick.one((False, True))
+        if what == 4:
+            of = ("ref", pick.one(pool), "k") if pick.one((False, True)) else value(pool)
+            return "null", of, pick.one((False, True))
         return "cmp", pick.one(_ORDER), value(pool), value(pool)
 
     def condition(pool: list[str], depth: int) -> tuple:
@@ -211,6 +214,8 @@ def _condition(c: tuple) -> str:
         return f"{_value(c[2])} {c[1]} {_value(c[3])}"
     if c[0] == "in":
         return f"{_value(c[1])} {'NOT ' if c[2] else ''}IN {{{', '.join(_literal(v) for v in c[3])}}}"
+    if c[0] == "null":
+        return f"{_value(c[1])} IS {'NOT ' if c[2] else ''}NULL"
     if c[0] == "const":
         return str(c[1]).upper()
     if c[0] == "not":

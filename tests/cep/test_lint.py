@@ -175,6 +175,8 @@ WARNED = [
     ("Open a WHERE a.x > 1 OR a.up = yes WITHIN 1 s", "5:38 a bool and a string are never equal"),
     ("Open a WHERE a.n IN {'1', '2'} WITHIN 1 s", "5:26 the set holds no number"),
     ("Open a WHERE a.key NOT IN {1, 2} WITHIN 1 s", "5:32 the set holds no string"),
+    ("Open a WHERE a.text < '10' WITHIN 1 s", "5:31 letter by letter"),
+    ("Open a WHERE '-.5' >= a.text WITHIN 1 s", "5:22 letter by letter"),
 ]
 FINE = [
     "SEQ(Open a, Heat b) WHERE a.key = b.key AND b.ts - a.ts >= 1 min WITHIN 1 min",
@@ -195,6 +197,21 @@ def test_warnings(query: str, expected: str) -> None:
     assert [part in warning.what for warning in report.warnings] == [True], report.warnings
     assert place in [f"{warning.line}:{warning.column}" for warning in one_line.warnings if part in warning.what]
     assert any("layout" in warning.what for warning in one_line.warnings)
+
+
+@pytest.mark.parametrize(
+    ("condition", "column", "what"),
+    [
+        ("a.x < 'text' AND a.x > 5", 38, "x is compared with a number here and with a string elsewhere"),
+        ("a.x > 5 AND b.x != 'n/a'", 33, "x is compared with a string here and with a number elsewhere"),
+        ("a.x IN {1, 'b'} AND b.y = 1", 21, "x is compared with a string here and with a number elsewhere"),
+        ("a.x = 5 AND b.y = 'p'", None, None),
+    ],
+)
+def test_an_attribute_that_no_source_knows_is_of_one_kind(condition: str, column: int | None, what: str | None) -> None:
+    report = lint(f"PATTERN SEQ(A a, B b)\nWHERE a.k = b.k AND {condition}\nWITHIN 1 s\n")
+    warned = [(w.column, w.what.removesuffix(", and no value is both")) for w in report.warnings if "both" in w.what]
+    assert warned == ([(column, what)] if column else [])
 
 
 OPS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "=": operator.eq}

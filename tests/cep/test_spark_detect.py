@@ -34,6 +34,7 @@ PATTERNS = {
     "lone": "PATTERN OR(A a WHERE a.x > 0.9, SEQ(A a, B b) WHERE a.k = b.k AND a.x > 0.8 AND b.x > 0.8) WITHIN 20 min",
     "rejected": "PATTERN SEQ(A a, NOT(B n)) WHERE a.k = n.k AND a.x > 0.8 WITHIN 9 min",
     "linked": "PATTERN SEQ(A a, NOT(A n), B b) WHERE a.k = n.k AND n.k = b.k AND a.x > 0.9 WITHIN 9 min",
+    "missing": "PATTERN SEQ(A a, NOT(B n), B b) WHERE a.k IS NULL AND n.k IS NULL AND n.x > 0.5 WITHIN 9 min",
     "sets": "PATTERN SEQ(A a, B+ b) WHERE a.k = b.k AND b.x > 0.8 AND AVG(b.x) > 0.9 AND a.x > 0.5 WITHIN 40 min",
 }
 

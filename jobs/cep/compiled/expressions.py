@@ -243,6 +243,8 @@ class Expressions:
             return self.known(literal)
         if isinstance(literal, ast.Member):
             return self.member(literal, out)
+        if isinstance(literal, ast.IsNull):
+            return self.null_test(literal, self.value(literal.value, out))
         assert isinstance(literal, ast.Compare), literal
         return self.compare(literal, self.value(literal.left, out), self.value(literal.right, out))
 
@@ -282,6 +284,11 @@ class Expressions:
             out.close()
         known = [value.valid] if value.valid else []
         return _all([*known, *_not_nan(value), f"not {inside}" if node.negated else inside])
+
+    def null_test(self, node: ast.IsNull, value: Code) -> str:
+        """As ``values.not_null``, or the opposite."""
+        known = "False" if value.dtype == "0" else _all([*([value.valid] if value.valid else []), *_not_nan(value)])
+        return known if node.negated else f"(not {known})"
 
     def known(self, literal: ast.Node) -> str:
         """A condition on one event within a clause on several: a column of truths."""

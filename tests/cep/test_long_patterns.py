@@ -1,0 +1,96 @@
+"""Patterns of many names: no stage takes a time that doubles with each of them."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from jobs.cep import compile_pattern, find, match
+from jobs.cep.cost import linear_extensions
+from jobs.cep.explain import choose, explain
+from jobs.cep.library import as_dicts, from_dicts
+from jobs.cep.lint import lint
+from jobs.cep.normal_form import MAX_CLAUSES
+from jobs.errors import DefinitionError
+from tests.cep.brute_force import brute_force
+from tests.cep.strategies import Random, query, stream, text_of
+from tests.cep.test_differential import canonical, compiled
+
+STRUCTURES = {
+    "sequence": lambda events: f"SEQ({', '.join(events)})",
+    "two sequences": lambda events: f"AND(SEQ({', '.join(events[::2])}), SEQ({', '.join(events[1::2])}))",
+    "halves in any order": lambda events: (
+        f"SEQ(AND({', '.join(events[: len(events) // 2])}), AND({', '.join(events[len(events) // 2 :])}))"
+    ),
+}
+
+
+def events(number: int) -> list[dict]:
+    return [{"id": i, "type": "A", "ts": 10 * i, "attrs": {"x": i, "k": "p"}} for i in range(number)]
+
+
+@pytest.mark.parametrize("number", [26, 40])
+@pytest.mark.parametrize("structure", STRUCTURES)
+def test_a_chain_of_equal_types_is_compiled_explained_and_looked_through_soon(structure: str, number: int) -> None:
+    names = [f"n{i}" for i in range(number)]
+    where = " AND ".join(f"{one}.k = {other}.k" for one, other in zip(names, names[1:], strict=False))
+    text = f"PATTERN {STRUCTURES[structure]([f'A {name}' for name in names])} WHERE {where} WITHIN 60 s"
+    before = time.process_time()
+    pattern = compile_pattern(text)
+    assert lint(text).errors == ()
+    table, _ = from_dicts(events(60))
+    list(explain(pattern, choose(pattern, None, None)))
+    assert sum(batch.n for batch in find(compile_pattern(text, strict_units=False), table)) == 0
+    assert time.process_time() - before < 2
+
+
+@pytest.mark.parametrize("number", [9, 26, 40])
+def test_as_many_events_as_names_are_one_match_and_found_soon(number: int) -> None:
+    names = [f"n{i}" for i in range(number)]
+    rising = " AND ".join(f"{one}.x < {other}.x" for one, other in zip(names, names[1:], strict=False))
+    text = f"PATTERN SEQ({', '.join(f'A {name}' for name in names)}) WHERE {rising} WITHIN 10000"
+    before = time.process_time()
+    found = list(match(text, events(number)))
+    assert found == [{name: i for i, name in enumerate(names)}]
+    assert list(match(text, events(number - 1))) == []
+    assert len(list(match(text, events(number + 1)))) == number + 1
+    assert time.process_time() - before < 3
+
+
+def test_leaving_out_events_beyond_reach_leaves_out_no_match(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pairs of a random pattern and stream, with every pattern taken for a long one."""
+    monkeypatch.setattr("jobs.cep.reach.EXACT_NAMES", 1)
+    with_matches = 0
+    for seed in range(200):
+        pick = Random(f"reach {seed}")
+        made = query(pick)
+        pattern = compiled(made)
+        if pattern is None:
+            continue
+        for _ in range(3):
+            rows = stream(pick, 8)
+            wanted = canonical(brute_force(made, rows))
+            table, ids = from_dicts(rows)
+            found = [m for b in find(pattern, table, backend="numpy") for m in as_dicts(pattern, b, ids)]
+            assert canonical(found) == wanted, (text_of(made), rows)
+            with_matches += bool(wanted)
+    assert with_matches > 50
+
+
+def test_sequences_of_names_are_counted_without_listing_them() -> None:
+    (branch,) = compile_pattern("PATTERN AND(SEQ(A a, AND(A b, A c)), SEQ(A d, A e), A f) WITHIN 1 s").branches
+    # a before b and c: 2 of 6 orders of three; d before e: 1 of 2; 6! / (3 * 2) sequences
+    assert linear_extensions(branch, frozenset("abcdef")) == 720 // 6
+    halves = STRUCTURES["halves in any order"]([f"A n{i}" for i in range(6)])
+    (branch,) = compile_pattern(f"PATTERN {halves} WITHIN 1 s").branches
+    assert linear_extensions(branch, frozenset(branch.positive)) == 6 * 6
+
+
+def test_alternatives_that_multiply_are_refused_before_they_are_written_out() -> None:
+    part = " AND ".join(f"a.x > {i}" for i in range(4000))
+    text = f"PATTERN A a WHERE ({part}) OR ({part}) WITHIN 1 s"
+    before = time.process_time()
+    with pytest.raises(DefinitionError, match=f"more than {MAX_CLAUSES} clauses"):
+        compile_pattern(text)
+    assert time.process_time() - before < 2
