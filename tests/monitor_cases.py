@@ -111,20 +111,21 @@ def _state(kernel: Kernel, start: int) -> dict[str, Any] | None:
     st = kernel.state
     if st.basis is None or st.ref_a is None:
         return None
-    j = st.basis.row_map
-    e = st.basis.constant
+    j = st.ref_basis.row_map(None)
+    e = st.ref_basis.constant
     a, c = j @ st.ref_a @ j.T, (st.ref_c + st.ref_a @ e) @ j.T
     a1, c1 = st.base_a + st.run_a, st.base_c + st.run_c
-    reference = Reference(st.ref_average, st.ref_beta, st.basis, kernel.settings.k)
+    j1, e1 = st.basis.row_map(None), st.basis.constant
+    reference = Reference(st.ref_average, st.ref_beta, st.ref_basis, kernel.settings.k)
     return {
         "rounds_consumed": st.fed + start,
         "last_sync_round": st.last["sync"] + start,
         "A0": a.tolist(),
         "c0": c.tolist(),
-        "Ahat_inv": (st.basis.beta_map @ reference.inverse @ st.basis.beta_map.T).tolist(),
+        "Ahat_inv": (reference.own @ reference.own.T).tolist(),
         "beta0": reference.monitored.tolist(),
-        "D": (j @ a1 @ j.T - a).tolist(),
-        "d": ((c1 + a1 @ e) @ j.T - c).tolist(),
+        "D": (j1 @ a1 @ j1.T - a).tolist(),
+        "d": ((c1 + a1 @ e1) @ j1.T - c).tolist(),
     }
 
 

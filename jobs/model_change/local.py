@@ -21,14 +21,14 @@ def install(state: State, k: int, total: Array, beta: Array, a: Array, c: Array)
     """Make the sums of this round the reference of every node; a NaN model leaves the monitor unidentifiable."""
     found = bool(np.all(np.isfinite(beta)))
     state.ref_average, state.ref_beta = (total / k, beta.copy()) if found else (None, None)
-    state.ref_a, state.ref_c = a.copy(), c.copy()
+    state.ref_a, state.ref_c, state.ref_basis = a.copy(), c.copy(), state.basis
 
 
 def reference(state: State, k: int) -> Reference | None:
     """The reference in force, or None while unidentifiable."""
-    if state.ref_average is None or state.ref_beta is None or state.basis is None:
+    if state.ref_average is None or state.ref_beta is None or state.ref_basis is None:
         return None
-    return Reference(state.ref_average, state.ref_beta, state.basis, k)
+    return Reference(state.ref_average, state.ref_beta, state.ref_basis, k, state.measure, state.basis)
 
 
 def detect(kernel: Kernel, a: Array, c: Array, total: Array, beta: Array, place: int, trace: Trace) -> None:
@@ -59,7 +59,7 @@ def detect(kernel: Kernel, a: Array, c: Array, total: Array, beta: Array, place:
         event = Event(
             place + end,
             "sync",
-            None if old is None else basis.original(old.beta[None])[0],
+            None if old is None else old.basis.original(old.beta[None])[0],
             None,
             violators=violators,
             max_value=value,
@@ -87,7 +87,8 @@ def _first_violation(
     st = kernel.state
     assert st.eps is not None and st.ref_a is not None and st.ref_c is not None
     n, k, m = c.shape
-    d_a, d_c = (a - st.ref_a).reshape(-1, m, m), (c - st.ref_c).reshape(-1, m)
+    ref_a, ref_c = ref.carried(st.ref_a, st.ref_c)
+    d_a, d_c = (a - ref_a).reshape(-1, m, m), (c - ref_c).reshape(-1, m)
     fine, bad = clear_cut(kernel.bounds, ref, d_a, d_c, st.eps)
     open_ = np.flatnonzero(~fine & ~bad)
     near = np.zeros(n * k, dtype=bool)
