@@ -59,18 +59,21 @@ class Basis:
         centre_y: subtracted from y; zero without a constant.
         mix: (m, m) unit lower triangular R in internal order; None for the identity.
         intercept: index of the constant column, or None.
+        measure: the coordinates that distances are measured in; None for the features' own.
     """
 
     centre: Array
     centre_y: float
     mix: Array | None
     intercept: int | None
+    measure: Measure | None = None
 
     @classmethod
     def from_window(
-        cls, x: Array, y: Array, gap: Array, *, moments: Moments, intercept: int | None, ridge: Array | None
+        cls, rows: tuple[Array, Array, Array], *, moments: Moments, intercept: int | None, ridge: Array | None
     ) -> Basis:
-        """Coordinates from the rows of one window, x (n, k, m), y (n, k), gap (n,), and nothing else."""
+        """Coordinates from the rows x (n, k, m), y (n, k), gap (n,) of one window, and nothing else."""
+        x, y, gap = rows
         m = x.shape[2]
         basis = cls(np.zeros(m), 0.0, None, intercept)
         if intercept is not None:
@@ -162,21 +165,36 @@ class Basis:
         found = self._measured(beta, 0.0)
         return found[:, np.argsort(self.order)] if self.intercept else found
 
-    def monitored(self, beta: Array, measure: Measure | None) -> Array:
+    def monitored(self, beta: Array) -> Array:
         """Models in the coordinates that distances are measured in, of (n, m) internal ones."""
-        return self.original(beta) if measure is None else apply(measure.factor.T, self._measured(beta, measure.centre))
+        if self.measure is None:
+            return self.original(beta)
+        return apply(self.measure.factor.T, self._measured(beta, self.measure.centre))
 
-    def beta_map(self, measure: Measure | None) -> Array:
+    @cached_property
+    def beta_map(self) -> Array:
         """K with (change of the monitored model) = K (change of the internal model)."""
         found = np.eye(self.m) if self.mix is None else self.mix.T.copy()
         if self.intercept is not None:
-            found[0] += ((0.0 if measure is None else measure.centre) - self.inner_centre) @ found
-        return found[np.argsort(self.order)] if measure is None else measure.factor.T @ found
+            found[0] += ((0.0 if self.measure is None else self.measure.centre) - self.inner_centre) @ found
+        return found[np.argsort(self.order)] if self.measure is None else self.measure.factor.T @ found
 
-    def row_map(self, measure: Measure | None) -> Array:
+    @cached_property
+    def row_map(self) -> Array:
         """J = K^-T with x' = J z."""
-        found = self._shifted(0.0 if measure is None else measure.centre)
-        return found[np.argsort(self.order)] if measure is None else np.linalg.solve(measure.factor, found)
+        if self.measure is None:
+            return self.feature_map
+        return np.linalg.solve(self.measure.factor, self._shifted(self.measure.centre))
+
+    @property
+    def moves(self) -> bool:
+        """Whether internal and monitored coordinates differ."""
+        return self.measure is not None or self.mix is not None or self.intercept is not None
+
+    @property
+    def feature_map(self) -> Array:
+        """The matrix that leads from z back to x."""
+        return self._shifted(0.0)[np.argsort(self.order)]
 
     def _shifted(self, centre: Array | float) -> Array:
         """B with x - ``centre`` = B z, internal order."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from jobs.model_change.basis import Basis, Measure
+from jobs.model_change.basis import Basis
 from jobs.model_change.statistics import Array, norm
 
 #: A value up to this much above eps (relative) is still equal to it (spec 2.4).
@@ -26,53 +26,49 @@ class Reference:
     Args:
         a: (m, m) internal average of the nodes' sums (plus ridge / k).
         beta: (m,) internal model.
-        basis: the coordinates of both.
-        k: number of nodes.
-        measure: the coordinates that distances are measured in; None for the features' own.
-        now: the coordinates of the drifts; by default those of the reference.
+        monitored: (m,) the same where distances are measured.
+        basis: the coordinates of ``a`` and ``beta``.
+        now: the coordinates of the drifts.
 
-    ``left``, ``right``, ``root`` and ``own`` map drifts: M = left D right, and root D root^T and root r are D and r
-    in coordinates in which the average is the identity, from which ``own`` leads to the monitored ones.
+    ``left`` and ``right`` give M = left D right, ``whole`` is the model of the uncentred response in the coordinates
+    of the drifts, ``constant`` what a model of the centred one lacks of it.
     """
 
     a: Array
     beta: Array
+    monitored: Array
     basis: Basis
-    k: int
-    measure: Measure | None = None
-    now: Basis | None = None
+    now: Basis
     left: Array = field(init=False)
     right: Array = field(init=False)
-    root: Array = field(init=False)
-    own: Array = field(init=False)
-    monitored: Array = field(init=False)
     constant: Array = field(init=False)
     whole: Array = field(init=False)
+    into: Array | None = field(init=False)
 
     def __post_init__(self) -> None:
-        now = self.now or self.basis
-        into = None if now.same(self.basis) else self.basis.seen_from(now)
-        scale = np.sqrt(np.diag(self.a))
-        self.root = np.linalg.inv(np.linalg.cholesky(self.a / np.outer(scale, scale))) / scale
-        self.own = self.basis.beta_map(self.measure) @ self.root.T
-        if into is not None:
-            self.root = self.root @ into
-        self.left = self.own @ self.root
-        self.right = now.row_map(self.measure).T
-        self.monitored = self.basis.monitored(self.beta[None], self.measure)[0]
-        self.constant = now.constant
-        #: The model of the uncentred response, in the coordinates of the drifts.
+        inverse = np.linalg.inv(self.a)
+        self.left = self.basis.beta_map @ ((inverse + inverse.T) / 2)
+        self.right = self.now.row_map.T
+        self.constant = self.now.constant
         self.whole = self.beta + self.basis.constant
-        if into is not None:
-            self.whole = into.T @ self.whole
+        self.into = None if self.now.same(self.basis) else self.basis.seen_from(self.now)
+        if self.into is not None:
+            self.left, self.whole = self.left @ self.into, self.into.T @ self.whole
+
+    @property
+    def roots(self) -> tuple[Array, Array]:
+        """Maps to coordinates in which the average is the identity (D there is root D root^T, r is root r), and from
+        changes of models there to those of monitored ones."""
+        scale = np.sqrt(np.diag(self.a))
+        root = np.linalg.inv(np.linalg.cholesky(self.a / np.outer(scale, scale))) / scale
+        return root if self.into is None else root @ self.into, self.basis.beta_map @ root.T
 
     def carried(self, a: Array, c: Array) -> tuple[Array, Array]:
         """Sums a (..., m, m) and c (..., m) of the reference's coordinates in those of the drifts."""
-        now = self.now or self.basis
-        if now.same(self.basis):
+        if self.into is None:
             return a, c
-        move = now.seen_from(self.basis)
-        moved = np.matmul(c + a[..., 0] * (self.basis.centre_y - now.centre_y), move.T)
+        move = self.now.seen_from(self.basis)
+        moved = np.matmul(c + a[..., 0] * (self.basis.centre_y - self.now.centre_y), move.T)
         return np.matmul(np.matmul(move, a), move.T), moved
 
     def movement(self, d_a: Array) -> Array:
@@ -137,18 +133,21 @@ def _normed(name: str, term: Callable[[Array], Array]) -> Evaluator:
 def _energy(ref: Reference, d_a: Array, d_c: Array, eps: float) -> tuple[Array, Array]:
     # The eigenvalues of A^-1/2 D A^-1/2 and the norm of A^-1/2 r are those of any root of A, and the smallest
     # eigenvalue of A is that of its root in monitored coordinates: no large mean comes in.
+    root, own = ref.roots
     with np.errstate(over="ignore", invalid="ignore"):
-        size = _bounded(_rising, np.matmul(np.matmul(ref.root, d_a), ref.root.T))
-        moved = np.matmul(ref.root, ref.unexplained(d_a, d_c)[:, :, None])[:, :, 0]
-        return norm(moved) * _spectral(ref.own[None])[0] + eps * size, size
+        size = _bounded(_rising, np.matmul(np.matmul(root, d_a), root.T))
+        moved = np.matmul(root, ref.unexplained(d_a, d_c)[:, :, None])[:, :, 0]
+        return norm(moved) * _spectral(own[None])[0] + eps * size, size
 
 
 def _matfrac(ref: Reference, d_a: Array, d_c: Array, eps: float) -> tuple[Array, Array]:
     # In the coordinates in which the average is the identity, S = I + E, and what it loses by E decides.
+    root, own = ref.roots
     with np.errstate(over="ignore", invalid="ignore"):
-        e = np.matmul(np.matmul(ref.root, d_a), ref.root.T)
-        r = np.matmul(ref.root, ref.unexplained(d_a, d_c)[:, :, None])[:, :, 0]
-    value, usable = np.full(len(e), np.inf), np.flatnonzero(np.isfinite(e).all(axis=(1, 2)) & np.isfinite(r).all(axis=1))
+        e = np.matmul(np.matmul(root, d_a), root.T)
+        r = np.matmul(root, ref.unexplained(d_a, d_c)[:, :, None])[:, :, 0]
+    value = np.full(len(e), np.inf)
+    usable = np.flatnonzero(np.isfinite(e).all(axis=(1, 2)) & np.isfinite(r).all(axis=1))
     s = np.eye(e.shape[1]) + (e[usable] + np.swapaxes(e[usable], 1, 2)) / 2
     values, vectors = np.linalg.eigh(s)
     good = values[:, 0] > 0
@@ -156,7 +155,7 @@ def _matfrac(ref: Reference, d_a: Array, d_c: Array, eps: float) -> tuple[Array,
     if len(usable):
         turned = np.matmul(np.swapaxes(vectors, 1, 2), r[usable][:, :, None])[:, :, 0]
         # lambda_min of S in monitored coordinates is one over the largest eigenvalue of its inverse there.
-        spread = np.matmul(ref.own, vectors) / np.sqrt(values)[:, None, :]
+        spread = np.matmul(own, vectors) / np.sqrt(values)[:, None, :]
         value[usable] = norm(turned / np.sqrt(values)) * _spectral(spread)
     return value, np.full(len(value), -np.inf)
 
@@ -187,7 +186,7 @@ def clear_cut(name: str, ref: Reference, d_a: Array, d_c: Array, eps: float) -> 
     n, m, _ = d_a.shape
     # (D K_left^T) are the transposed rows of left D, and D is symmetric: one product for all drifts.
     moved = (d_a.reshape(-1, m) @ ref.left.T).reshape(n, m, m)
-    if not np.array_equal(ref.right, np.eye(m)):
+    if ref.now.moves:
         moved = np.matmul(ref.right.T, moved)
     frobenius = np.sqrt(np.einsum("nij,nij->n", moved, moved))
     lower = frobenius / np.sqrt(m)

@@ -26,6 +26,7 @@ from jobs.model_change.statistics import (
     factors,
     fit_phi,
     identifiable,
+    lasting,
     norm,
     pooled,
     running,
@@ -36,9 +37,6 @@ from jobs.model_change.statistics import (
 #: of every node and with their total alone.
 _BLOCK_NUMBERS = 2_000_000
 _BLOCK_ROUNDS, _BLOCK_ROUNDS_TOTAL = 512, 1536
-#: The sums begin anew where what decides is a smaller share than this of what they held since the last anchor: three
-#: digits of sixteen are then lost, and some more to the additions of a day.
-_SHARE = 2.0**-10
 #: Rounds of a block right after such an anchor; doubled while there is no other.
 _SHORT = 16
 #: Rows, in windows and at least, that are put into the coordinates of an anchor at a time.
@@ -107,14 +105,15 @@ class Kernel:
         """Condition number of the pooled matrix, ridge included, in the features' own coordinates."""
         st = self.state
         assert st.basis is not None and st.base_a is not None
-        outside = st.basis.row_map(None)
+        outside = st.basis.feature_map
         total = self._with_ridge(pooled((st.base_a + st.run_a)[None]), st.basis)[0]
         return float(np.linalg.cond(outside @ total @ outside.T))
 
     def _basis(self, rows: tuple[Array, Array, Array], phi: float | None) -> Basis:
         """The coordinates of a window's rows x, y and their gaps."""
         s = self.settings
-        return Basis.from_window(*rows, moments=Moments(phi), intercept=s.intercept, ridge=s.ridge_matrix)
+        basis = Basis.from_window(rows, moments=Moments(phi), intercept=s.intercept, ridge=s.ridge_matrix)
+        return replace(basis, measure=self.state.measure)
 
     def _sums(self, z: Array, u: Array, gap: Array, phi: float | None) -> tuple[Array, Array]:
         a, c = Moments(phi).dense(z, u, gap)
@@ -187,11 +186,7 @@ class Kernel:
         """Make the last of the rows the reference of both detectors; ``carried``: sums of an infinite window."""
         s, st = self.settings, self.state
         assert st.eps is not None
-        old = local.reference(st, s.k) if s.local else None
-        known, model = st.exact_beta, st.exact_model
-        if s.local:
-            known = None if old is None else old.monitored
-            model = None if old is None else old.basis.original(old.beta[None])[0]
+        known, model = (st.ref_monitored, st.ref_model) if s.local else (st.exact_beta, st.exact_model)
         if carried is None:
             st.basis = self._basis(rows, st.phi)
         basis = st.basis
@@ -202,7 +197,7 @@ class Kernel:
         beta = self._models(factors(total, basis.shape), total, pooled(st.base_c[None]), basis)
         self._begin_sums(total[0], u, rows[2])
         found = bool(np.isfinite(beta).all())
-        trace.counted[0], trace.beta[0] = True, basis.monitored(beta, st.measure)[0]
+        trace.counted[0], trace.beta[0] = True, basis.monitored(beta)[0]
         event = Event(
             0,
             "node_change",
@@ -215,7 +210,7 @@ class Kernel:
             event.exceeded = event.error_before > st.eps
         trace.events.append(event)
         if s.local:
-            local.install(st, s.k, total[0], beta[0], st.base_a, st.base_c)
+            local.install(st, s.k, (total[0], st.base_a, st.base_c), beta[0], trace.beta[0])
             trace.synced[0] = True
             trace.error_local[0] = 0.0 if found else np.nan
         if s.exact and found:
@@ -282,9 +277,10 @@ class Kernel:
 
     def _begin(self, x: Array, y: Array, gap: Array, at: int, trace: Trace) -> bool:
         s, st = self.settings, self.state
-        rows, measure, phi = (x, y, gap), st.measure, st.phi
+        rows, phi = (x, y, gap), st.phi
         basis = self._basis(rows, None)
-        if phi is None and s.phi is not None or s.prediction and measure is None:
+        measure = basis.measure
+        if (phi is None and s.phi is not None) or (s.prediction and measure is None):
             z, u = basis.rows(x), basis.response(y)
             a, c = (pooled(v[None]) for v in Moments(None).dense(z, u, gap))
             if s.prediction and measure is None:
@@ -301,13 +297,14 @@ class Kernel:
                 phi = fit_phi(z, u, gap, beta)
         if phi:
             basis = self._basis(rows, phi)
+        basis = replace(basis, measure=measure)
         u = basis.response(y)
         sums = self._sums(basis.rows(x), u, gap, phi)
         total = self._with_ridge(pooled(sums[0][None]), basis)
         beta = self._models(factors(total, basis.shape), total, pooled(sums[1][None]), basis)
         if not np.all(np.isfinite(beta)):
             return False
-        monitored, model = basis.monitored(beta, measure)[0], basis.original(beta)[0]
+        monitored, model = basis.monitored(beta)[0], basis.original(beta)[0]
         if st.eps is None:
             st.eps = s.eps * float(norm(monitored[None])[0]) if s.eps_is_share else s.eps
         st.basis, st.measure, st.phi, st.ready = basis, measure, phi, True
@@ -315,7 +312,7 @@ class Kernel:
         self._begin_sums(total[0], u, gap)
         st.exact_beta, st.exact_model, st.exact_lost = monitored, model, False
         if s.local:
-            local.install(st, s.k, total[0], beta[0], *sums)
+            local.install(st, s.k, (total[0], *sums), beta[0], monitored)
         st.last = {"sync": st.fed + at, "change": st.fed + at}
         trace.events.append(Event(at, "init", None, model))
         return True
@@ -333,7 +330,8 @@ class Kernel:
             the number of rounds taken.
         """
         s, st = self.settings, self.state
-        assert st.basis is not None and st.run_a is not None and st.run_c is not None and st.squares is not None
+        assert st.basis is not None and st.run_a is not None and st.run_c is not None
+        assert st.squares is not None and st.peak is not None
         z, u, gap = rows
         n = len(z) - at
         window = None if s.infinite else s.window
@@ -351,47 +349,27 @@ class Kernel:
         total = self._with_ridge(pooled_a, st.basis)
         found = factors(total, st.basis.shape)
         if not s.infinite:
-            spread = squares + st.squares[0]
-            held = np.concatenate([np.diagonal(total, axis1=1, axis2=2), spread[:, None]], axis=1)
+            whole = squares + st.squares[0]
+            spread = whole
             if s.intercept is not None:
                 with np.errstate(all="ignore"):
-                    spread = spread - pooled_c[:, 0] ** 2 / pooled_a[:, 0, 0]
-            kept = self._kept(found, held, spread, summed)
-            if kept < n:
-                n = kept
+                    spread = whole - pooled_c[:, 0] ** 2 / pooled_a[:, 0, 0]
+            held = np.concatenate([np.diagonal(total, axis1=1, axis2=2).T, whole[None]])
+            left = np.concatenate([found.own, spread[None]])
+            n, st.peak = lasting(found, held, left, st.peak, summed)
+            if n < len(c):
                 a, c, total, pooled_c = a[:n], c[:n], total[:n], pooled_c[:n]
                 found = found.first(n)
             if not n:
                 return 0
         st.run_a, st.run_c, st.squares[1] = d_a[n - 1].copy(), d_c[n - 1].copy(), squares[n - 1]
         beta = self._models(found, total, pooled_c, st.basis)
-        trace.beta[place : place + n] = st.basis.monitored(beta, st.measure)
+        trace.beta[place : place + n] = st.basis.monitored(beta)
         if s.exact:
             exact.detect(st, beta, place, trace, alone=not s.local)
         if s.local:
             local.detect(self, a, c, total, beta, place, trace)
         _fit(z[at : at + n], u[at : at + n], beta, trace, slice(place, place + n))
-        return n
-
-    def _kept(self, found: Factors, held: Array, spread: Array, summed: bool) -> int:
-        """How many rounds come before the first one whose sums have lost too much to others that are gone.
-
-        Args:
-            found: factors of the sums of x x^T over all nodes.
-            held: (n, m + 1) their diagonals, and the sums of y y.
-            spread: (n,) sums of y y about their mean.
-            summed: whether the sums were begun anew at the first round.
-        """
-        st = self.state
-        assert st.peak is not None
-        held = np.maximum.accumulate(np.concatenate([st.peak[None], held]), axis=0)[1:]
-        with np.errstate(invalid="ignore", over="ignore"):
-            low = ~found.sound | ~(found.own >= _SHARE * held[:, :-1]).all(axis=1)
-            lost = found.usable & low | ~np.isfinite(held).all(axis=1) | ~(spread >= _SHARE * held[:, -1])
-        lost[0] &= not summed
-        n = int(np.argmax(lost)) if lost.any() else len(lost)
-        if n:
-            st.peak = held[n - 1]
         return n
 
 

@@ -57,6 +57,7 @@ class State:
         measure, eps, phi: of the first window; they outlive a reset.
         ref_basis, ref_average, ref_beta: reference of the local detector and its coordinates; no model while
             unidentifiable.
+        ref_monitored, ref_model: the same model, monitored and in the features' own units.
         ref_a, ref_c: sums at that reference.
         exact_beta, exact_model: reference of the exact detector, monitored and in the features' own units.
         exact_lost: whether its last round was unidentifiable.
@@ -81,6 +82,8 @@ class State:
     ref_basis: Basis | None = None
     ref_average: Array | None = None
     ref_beta: Array | None = None
+    ref_monitored: Array | None = None
+    ref_model: Array | None = None
     ref_a: Array | None = None
     ref_c: Array | None = None
     exact_beta: Array | None = None

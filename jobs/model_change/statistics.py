@@ -18,6 +18,9 @@ _STEP = 256
 _IDENTIFIABLE = 1e-12
 #: Pivots of identifiable unit-diagonal matrices are larger than this: none is below the smallest eigenvalue.
 _PIVOT = 1e-13
+#: Sums begin anew where what decides is a smaller share than this of what they held since they were begun: three digits
+#: of sixteen are then lost, and some more to the additions of a day.
+_SHARE = 2.0**-10
 
 
 def outer(left: Array, right: Array) -> Array:
@@ -181,6 +184,7 @@ class Factors(NamedTuple):
         low: (m, m, n), L below its diagonal.
         pivots: (m, n), D.
         scale: (m, n), S.
+        own: (m, n) what the columns before leave of each column's sum of squares.
     """
 
     good: Array
@@ -189,11 +193,7 @@ class Factors(NamedTuple):
     low: Array
     pivots: Array
     scale: Array
-
-    @property
-    def own(self) -> Array:
-        """(n, m) what the columns before leave of each column's sum of squares."""
-        return (self.scale**2 * self.pivots).T
+    own: Array
 
     def first(self, n: int) -> Factors:
         """Those of the first ``n`` matrices."""
@@ -212,7 +212,7 @@ def solve(a: Array, c: Array, shape: Shape | None = None) -> Array:
 
 def solved(found: Factors, a: Array, c: Array) -> Array:
     """`solve` of matrices with known factors."""
-    good, _, sound, low, pivots, scale = found
+    good, sound, low, pivots, scale = found.good, found.sound, found.low, found.pivots, found.scale
     m = a.shape[-1]
     beta = np.where(good, np.moveaxis(c, 0, -1), 0.0) / scale
     for i in range(m):
@@ -263,7 +263,7 @@ def factors(a: Array, shape: Shape) -> Factors:
             low[i + 1 :, i] = column
     if not sound.all():
         low[:, :, ~sound] = 0.0
-    found = Factors(usable, usable, sound, low, pivots, scale)
+    found = Factors(usable, usable, sound, low, pivots, scale, scale * scale * pivots)
     return found._replace(good=_determining(a, found, spread, shape))
 
 
@@ -271,7 +271,7 @@ def _determining(a: Array, found: Factors, spread: Array, shape: Shape) -> Array
     """(n,) which matrices determine a model; ``spread``: (m, n) squares of each column, about its mean if centred."""
     m = a.shape[-1]
     good = found.usable.copy()
-    own = found.own.T
+    own = found.own
     if shape.constant and shape.floor is not None:
         good &= ~found.sound | (own[1:] > shape.floor[1:, None] * a[:, 0, 0]).all(axis=0)
     if shape.unmix is not None:
@@ -300,6 +300,32 @@ def _by_eigenvalues(a: Array, shape: Shape) -> Array:
         values = np.linalg.eigvalsh(a[good] / (root[good, :, None] * root[good, None, :]))
         good[good] = values[:, 0] >= _IDENTIFIABLE * values[:, -1]
     return good
+
+
+def lasting(found: Factors, held: Array, left: Array, peak: Array, summed: bool) -> tuple[int, Array]:
+    """How many rounds come before the first one whose sums have lost too much to others that are gone.
+
+    Args:
+        found: factors of the sums of x x^T over all nodes.
+        held: (m + 1, n) their diagonals, and the sums of y y.
+        left: (m + 1, n) what counts of each: what the columns before do not explain, and the spread of y.
+        peak: (m + 1,) the largest of ``held`` since the sums were begun.
+        summed: whether they were begun anew at the first round.
+
+    Returns:
+        the number, and ``peak`` after so many rounds.
+    """
+    whole, n = np.maximum(peak, held.max(axis=1)), held.shape[1]
+    if found.sound.all() and np.isfinite(whole).all() and (left >= _SHARE * whole[:, None]).all():
+        return n, whole
+    held = np.maximum.accumulate(np.concatenate([peak[:, None], held], axis=1), axis=1)
+    with np.errstate(invalid="ignore", over="ignore"):
+        low = ~(left >= _SHARE * held[:, 1:])
+    # Where a column has no square at all nothing is solved, and there are no factors to judge by.
+    lost = found.usable & (low[:-1].any(axis=0) | ~found.sound) | low[-1] | ~np.isfinite(held[:, 1:]).all(axis=0)
+    lost[0] &= not summed
+    n = int(np.argmax(lost)) if lost.any() else n
+    return n, held[:, n].copy()
 
 
 def fit_phi(x: Array, y: Array, gap: Array, beta: Array) -> float:

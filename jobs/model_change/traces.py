@@ -11,7 +11,6 @@ import pyarrow as pa
 
 from jobs.model_change.config import ModelConfig
 from jobs.model_change.daily import GroupMonitor
-from jobs.model_change.local import reference
 from jobs.model_change.records import Event, Trace
 from jobs.model_change.replay import by_day
 from jobs.model_change.rounds import Chunk
@@ -136,6 +135,5 @@ def _spans(run: GroupMonitor) -> dict[int, tuple[float, float]]:
 
 def _references(run: GroupMonitor) -> dict[str, Array]:
     state = run.kernel.state
-    local = reference(state, run.kernel.settings.k)
-    held = {"local": None if local is None else local.basis.original(local.beta[None])[0], "exact": state.exact_model}
+    held = {"local": state.ref_model, "exact": state.exact_model}
     return {name: beta for name, beta in held.items() if beta is not None}

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from jobs.model_change.basis import Basis, Measure
-from jobs.model_change.statistics import Moments, apply, identifiable, pooled, solve
+from jobs.model_change.statistics import Moments, identifiable, pooled, solve
 
 
 def matrices(seed, n, m, *, alike):
@@ -81,20 +83,21 @@ def test_maps_between_coordinates_agree_with_each_other(intercept, prediction, a
         x[:, :, intercept] = 1.0
     y, gap, moments = rng.normal(size=(30, 2)) + 7, np.ones(30, np.int64), Moments(None)
     first, now = (
-        Basis.from_window(part, y[: len(part)], gap[: len(part)], moments=moments, intercept=intercept, ridge=None)
+        Basis.from_window((part, y[: len(part)], gap[: len(part)]), moments=moments, intercept=intercept, ridge=None)
         for part in (x[:20], 3 * x if intercept is None else x)
     )
     a = pooled(moments.dense(first.rows(x[:20]), first.response(y[:20]), gap[:20])[0][None])[0]
     measure = Measure.from_window(first, a, 40) if prediction else None
+    now = replace(now, measure=measure)
     beta = rng.normal(size=(7, 3))
     kept = beta.copy()
-    z, monitored, original = now.rows(x), now.monitored(beta, measure), now.original(beta)
+    z, monitored, original = now.rows(x), now.monitored(beta), now.original(beta)
     predicted = z @ beta.T + now.centre_y
     np.testing.assert_allclose(x @ original.T, predicted, rtol=1e-9, atol=1e-9)
-    rows = x.reshape(-1, 3) if measure is None else z.reshape(-1, 3) @ now.row_map(measure).T
+    rows = x.reshape(-1, 3) if measure is None else z.reshape(-1, 3) @ now.row_map.T
     np.testing.assert_allclose(rows @ monitored.T, predicted.reshape(-1, 7), rtol=1e-8, atol=1e-8)
-    np.testing.assert_allclose(z @ now.row_map(None).T, x, rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(monitored, (beta + now.constant) @ now.beta_map(measure).T, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(z @ now.feature_map.T, x, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(monitored, (beta + now.constant) @ now.beta_map.T, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(z @ first.seen_from(now).T, first.rows(x), rtol=1e-8, atol=1e-8)
     p = np.diag([1.0, 2.0, 3.0])
     inside, change = now.ridge(p), original - now.original(np.zeros((1, 3)))
