@@ -111,20 +111,21 @@ def _state(kernel: Kernel, start: int) -> dict[str, Any] | None:
     st = kernel.state
     if st.basis is None or st.ref_a is None:
         return None
-    j = st.basis.row_map
-    e = st.basis.constant
+    j = st.ref_basis.feature_map
+    e = st.ref_basis.constant
     a, c = j @ st.ref_a @ j.T, (st.ref_c + st.ref_a @ e) @ j.T
     a1, c1 = st.base_a + st.run_a, st.base_c + st.run_c
-    reference = Reference(st.ref_average, st.ref_beta, st.basis, kernel.settings.k)
+    j1, e1 = st.basis.feature_map, st.basis.constant
+    inverse = st.ref_basis.beta_map @ np.linalg.inv(st.ref_average) @ st.ref_basis.beta_map.T
     return {
         "rounds_consumed": st.fed + start,
         "last_sync_round": st.last["sync"] + start,
         "A0": a.tolist(),
         "c0": c.tolist(),
-        "Ahat_inv": (st.basis.beta_map @ reference.inverse @ st.basis.beta_map.T).tolist(),
-        "beta0": reference.monitored.tolist(),
-        "D": (j @ a1 @ j.T - a).tolist(),
-        "d": ((c1 + a1 @ e) @ j.T - c).tolist(),
+        "Ahat_inv": inverse.tolist(),
+        "beta0": st.ref_monitored.tolist(),
+        "D": (j1 @ a1 @ j1.T - a).tolist(),
+        "d": ((c1 + a1 @ e1) @ j1.T - c).tolist(),
     }
 
 
@@ -175,7 +176,8 @@ def _compare(
 def _constraint_values(case: dict[str, Any], check: _Check) -> None:
     a, c, d_a, d_c = (np.array(case[key], dtype=float) for key in ("A0hat", "c0hat", "D", "d"))
     beta = solve(a[None], c[None])[0]
-    ref = Reference(a, beta, Basis(np.zeros(len(c)), 0.0, None, None), 1)
+    basis = Basis(np.zeros(len(c)), 0.0, None, None)
+    ref = Reference(a, beta, beta, basis, basis)
     error = norm(solve((a + d_a)[None], (c + d_c)[None]) - beta)[0]
     check.same("true_error", float(error), case["expect"]["true_error"])
     for name, wanted in case["expect"]["values"].items():

@@ -270,8 +270,20 @@ def correlation(left: Value, right: Value) -> Value:
 
 def _pearson(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     constant = (x.min(axis=1) == x.max(axis=1)) | (y.min(axis=1) == y.max(axis=1))
-    dx = x - x.mean(axis=1, keepdims=True)
-    dy = y - y.mean(axis=1, keepdims=True)
     with np.errstate(all="ignore"):
+        dx, dy = _deviations(x), _deviations(y)
         r = (dx * dy).sum(axis=1) / np.sqrt((dx * dx).sum(axis=1) * (dy * dy).sum(axis=1))
-    return np.where(constant, np.nan, r)
+    # By the inequality of Cauchy and Schwarz only rounding leads beyond 1.
+    return np.where(constant, np.nan, np.clip(r, -1.0, 1.0))
+
+
+def _deviations(x: np.ndarray) -> np.ndarray:
+    """The rows of ``x`` about their means, each row scaled by a power of two so that squares stay in range."""
+    # Halved first: the difference of two doubles can be beyond all doubles. What is tiny loses no digit by it, since it
+    # is scaled up before.
+    x = np.ldexp(x, -np.frexp(np.abs(x).max(axis=1, keepdims=True))[1]) / 2
+    d = x - x[:, :1]
+    d = d - d.mean(axis=1, keepdims=True)
+    # The mean of large rows is rounded by more than their differences may be: what it left is taken away too.
+    d = d - d.mean(axis=1, keepdims=True)
+    return np.ldexp(d, -np.frexp(np.abs(d).max(axis=1, keepdims=True))[1])

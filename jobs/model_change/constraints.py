@@ -15,34 +15,61 @@ from jobs.model_change.statistics import Array, norm
 
 #: A value up to this much above eps (relative) is still equal to it (spec 2.4).
 TIE = 1e-9
+#: Entries of matrices up to which their products with themselves stay in the range of doubles.
+_LARGE = 1e100
 
 
 @dataclass
 class Reference:
-    """A reference model and the matrices that tests need, in monitored coordinates.
+    """A reference model and the matrices that tests of drifts need.
 
     Args:
         a: (m, m) internal average of the nodes' sums (plus ridge / k).
         beta: (m,) internal model.
-        basis: the internal coordinates.
-        k: number of nodes.
+        monitored: (m,) the same where distances are measured.
+        basis: the coordinates of ``a`` and ``beta``.
+        now: the coordinates of the drifts.
+
+    ``left`` and ``right`` give M = left D right, ``whole`` is the model of the uncentred response in the coordinates
+    of the drifts, ``constant`` what a model of the centred one lacks of it.
     """
 
     a: Array
     beta: Array
+    monitored: Array
     basis: Basis
-    k: int
-    inverse: Array = field(init=False)
+    now: Basis
     left: Array = field(init=False)
     right: Array = field(init=False)
-    monitored: Array = field(init=False)
+    constant: Array = field(init=False)
+    whole: Array = field(init=False)
+    into: Array | None = field(init=False)
 
     def __post_init__(self) -> None:
         inverse = np.linalg.inv(self.a)
-        self.inverse = (inverse + inverse.T) / 2
-        self.left = self.basis.beta_map @ self.inverse
-        self.right = self.basis.row_map.T
-        self.monitored = self.basis.monitored(self.beta[None])[0]
+        self.left = self.basis.beta_map @ ((inverse + inverse.T) / 2)
+        self.right = self.now.row_map.T
+        self.constant = self.now.constant
+        self.whole = self.beta + self.basis.constant
+        self.into = None if self.now.same(self.basis) else self.basis.seen_from(self.now)
+        if self.into is not None:
+            self.left, self.whole = self.left @ self.into, self.into.T @ self.whole
+
+    @property
+    def roots(self) -> tuple[Array, Array]:
+        """Maps to coordinates in which the average is the identity (D there is root D root^T, r is root r), and from
+        changes of models there to those of monitored ones."""
+        scale = np.sqrt(np.diag(self.a))
+        root = np.linalg.inv(np.linalg.cholesky(self.a / np.outer(scale, scale))) / scale
+        return root if self.into is None else root @ self.into, self.basis.beta_map @ root.T
+
+    def carried(self, a: Array, c: Array) -> tuple[Array, Array]:
+        """Sums a (..., m, m) and c (..., m) of the reference's coordinates in those of the drifts."""
+        if self.into is None:
+            return a, c
+        move = self.now.seen_from(self.basis)
+        moved = np.matmul(c + a[..., 0] * (self.basis.centre_y - self.now.centre_y), move.T)
+        return np.matmul(np.matmul(move, a), move.T), moved
 
     def movement(self, d_a: Array) -> Array:
         """M = Ahat0^-1 D of (n, m, m) drifts; one product per drift, so that no block size shows in the bits."""
@@ -54,11 +81,11 @@ class Reference:
 
     def unexplained(self, d_a: Array, d_c: Array) -> Array:
         """r = d - D beta0 of (n, m, m), (n, m) drifts, internal."""
-        return d_c - np.matmul(d_a, self.beta[:, None])[:, :, 0]
+        return d_c - np.matmul(d_a, (self.whole - self.constant)[:, None])[:, :, 0]
 
     def drift_of_c(self, d_a: Array, d_c: Array) -> Array:
         """d of the uncentred response."""
-        return d_c + np.matmul(d_a, self.basis.constant[:, None])[:, :, 0]
+        return d_c + np.matmul(d_a, self.constant[:, None])[:, :, 0]
 
 
 #: (reference, drifts D (n, m, m), d (n, m), eps) -> (value, norm term), each (n,).
@@ -75,44 +102,62 @@ def _rising(m: Array) -> Array:
     return np.linalg.eigvalsh(-(m + np.swapaxes(m, 1, 2)) / 2)[:, -1]
 
 
+def _bounded(term: Callable[[Array], Array], m: Array) -> Array:
+    """``term``, which grows as its argument does, of matrices of any size: infinite for those beyond all doubles."""
+    large = np.abs(m).max(axis=(1, 2))
+    if (large < _LARGE).all():
+        return term(m)
+    found, usable = np.full(len(m), np.inf), np.isfinite(large)
+    scale = np.maximum(large[usable], 1.0)
+    found[usable] = term(m[usable] / scale[:, None, None]) * scale
+    return found
+
+
 def vector_part(name: str, ref: Reference, d_a: Array, d_c: Array) -> Array:
     """The part of the value that needs no matrix norm, for paper, residual and onesided: (n,)."""
     if name == "paper":
-        moved = ref.shift(np.matmul(d_a, (ref.beta + ref.basis.constant)[:, None])[:, :, 0])
+        moved = ref.shift(np.matmul(d_a, ref.whole[:, None])[:, :, 0])
         return norm(ref.shift(ref.drift_of_c(d_a, d_c))) + norm(moved)
     return norm(ref.shift(ref.unexplained(d_a, d_c)))
 
 
 def _normed(name: str, term: Callable[[Array], Array]) -> Evaluator:
     def evaluate(ref: Reference, d_a: Array, d_c: Array, eps: float) -> tuple[Array, Array]:
-        size = term(ref.movement(d_a))
-        return eps * size + vector_part(name, ref, d_a, d_c), size
+        with np.errstate(over="ignore", invalid="ignore"):  # what is beyond all doubles is beyond eps
+            size = _bounded(term, ref.movement(d_a))
+            return eps * size + vector_part(name, ref, d_a, d_c), size
 
     return evaluate
 
 
 def _energy(ref: Reference, d_a: Array, d_c: Array, eps: float) -> tuple[Array, Array]:
-    j = ref.basis.row_map
-    values, vectors = np.linalg.eigh(j @ ref.a @ j.T)
-    root = (vectors / np.sqrt(values)) @ vectors.T @ j
-    e = np.matmul(np.matmul(root, d_a), root.T)
-    size = _rising(e)
-    moved = np.matmul(root, ref.unexplained(d_a, d_c)[:, :, None])[:, :, 0]
-    return norm(moved) / np.sqrt(values[0]) + eps * size, size
+    # The eigenvalues of A^-1/2 D A^-1/2 and the norm of A^-1/2 r are those of any root of A, and the smallest
+    # eigenvalue of A is that of its root in monitored coordinates: no large mean comes in.
+    root, own = ref.roots
+    with np.errstate(over="ignore", invalid="ignore"):
+        size = _bounded(_rising, np.matmul(np.matmul(root, d_a), root.T))
+        moved = np.matmul(root, ref.unexplained(d_a, d_c)[:, :, None])[:, :, 0]
+        return norm(moved) * _spectral(own[None])[0] + eps * size, size
 
 
 def _matfrac(ref: Reference, d_a: Array, d_c: Array, eps: float) -> tuple[Array, Array]:
-    j = ref.basis.row_map
-    s = np.matmul(np.matmul(j, ref.a + d_a), j.T)
-    r = np.matmul(j, ref.unexplained(d_a, d_c)[:, :, None])[:, :, 0]
-    value = np.full(len(s), np.inf)
-    smallest = np.linalg.eigvalsh((s + np.swapaxes(s, 1, 2)) / 2)[:, 0]
-    good = smallest > 0
-    if good.any():
-        solved = np.linalg.solve(s[good], r[good][:, :, None])[:, :, 0]
-        energy = np.sum(r[good] * solved, axis=1)
-        value[good] = np.sqrt(np.maximum(energy, 0.0) / smallest[good])
-    return value, np.full(len(s), -np.inf)
+    # In the coordinates in which the average is the identity, S = I + E, and what it loses by E decides.
+    root, own = ref.roots
+    with np.errstate(over="ignore", invalid="ignore"):
+        e = np.matmul(np.matmul(root, d_a), root.T)
+        r = np.matmul(root, ref.unexplained(d_a, d_c)[:, :, None])[:, :, 0]
+    value = np.full(len(e), np.inf)
+    usable = np.flatnonzero(np.isfinite(e).all(axis=(1, 2)) & np.isfinite(r).all(axis=1))
+    s = np.eye(e.shape[1]) + (e[usable] + np.swapaxes(e[usable], 1, 2)) / 2
+    values, vectors = np.linalg.eigh(s)
+    good = values[:, 0] > 0
+    usable, values, vectors = usable[good], values[good], vectors[good]
+    if len(usable):
+        turned = np.matmul(np.swapaxes(vectors, 1, 2), r[usable][:, :, None])[:, :, 0]
+        # lambda_min of S in monitored coordinates is one over the largest eigenvalue of its inverse there.
+        spread = np.matmul(own, vectors) / np.sqrt(values)[:, None, :]
+        value[usable] = norm(turned / np.sqrt(values)) * _spectral(spread)
+    return value, np.full(len(value), -np.inf)
 
 
 EVALUATORS: dict[str, Evaluator] = {
@@ -141,7 +186,7 @@ def clear_cut(name: str, ref: Reference, d_a: Array, d_c: Array, eps: float) -> 
     n, m, _ = d_a.shape
     # (D K_left^T) are the transposed rows of left D, and D is symmetric: one product for all drifts.
     moved = (d_a.reshape(-1, m) @ ref.left.T).reshape(n, m, m)
-    if ref.basis.inverse_l is None and ref.basis.intercept is not None:
+    if ref.now.moves:
         moved = np.matmul(ref.right.T, moved)
     frobenius = np.sqrt(np.einsum("nij,nij->n", moved, moved))
     lower = frobenius / np.sqrt(m)
@@ -149,9 +194,9 @@ def clear_cut(name: str, ref: Reference, d_a: Array, d_c: Array, eps: float) -> 
         lower = -np.einsum("nii->n", moved) / m
     if name == "paper":
         h = np.sqrt(((ref.drift_of_c(d_a, d_c) @ ref.left.T) ** 2).sum(axis=1))
-        h = h + np.sqrt((((d_a @ (ref.beta + ref.basis.constant)) @ ref.left.T) ** 2).sum(axis=1))
+        h = h + np.sqrt((((d_a @ ref.whole) @ ref.left.T) ** 2).sum(axis=1))
     else:
-        h = np.sqrt((((d_c - d_a @ ref.beta) @ ref.left.T) ** 2).sum(axis=1))
+        h = np.sqrt((((d_c - d_a @ (ref.whole - ref.constant)) @ ref.left.T) ** 2).sum(axis=1))
     # The margin is of the size of the bounds themselves, so that rounding in large cancelling terms is covered too.
     margin = 1e-7 * (eps + h + eps * frobenius)
     return (h + eps * frobenius <= eps - margin) & (frobenius < 1 - 1e-7), h + eps * lower > eps + margin

@@ -20,13 +20,13 @@ def detect(state: State, beta: Array, place: int, trace: Trace, *, alone: bool) 
         alone: whether unidentifiable stretches are reported here (the local detector reports them itself).
     """
     basis, eps = state.basis, state.eps
-    assert basis is not None and eps is not None and state.exact_beta is not None
+    assert basis is not None and eps is not None and state.exact_beta is not None and state.exact_model is not None
     monitored = trace.beta[place : place + len(beta)]
-    held = [(-1, state.exact_beta)]
+    held = [(-1, state.exact_model)]
     at, size = 0, len(beta)
     while at < len(beta):
         stop = min(at + size, len(beta))
-        error = norm(monitored[at:stop] - basis.monitored(state.exact_beta[None]))
+        error = norm(monitored[at:stop] - state.exact_beta)
         hits = np.flatnonzero(error > eps * (1 + TIE))
         end = at + int(hits[0]) if len(hits) else stop
         trace.error_exact[place + at : place + end] = error[: end - at]
@@ -34,28 +34,29 @@ def detect(state: State, beta: Array, place: int, trace: Trace, *, alone: bool) 
         if not len(hits):
             continue
         now = state.fed + place + end
+        model = basis.original(beta[end][None])[0]
         trace.events.append(
             Event(
                 place + end,
                 "change",
-                basis.original(state.exact_beta[None])[0],
-                basis.original(beta[end][None])[0],
+                state.exact_model,
+                model,
                 error_before=float(error[hits[0]]),
                 exceeded=True,
                 max_value=float(error[hits[0]]),
                 since=now - state.last["change"],
             )
         )
-        state.exact_beta, state.last["change"] = beta[end].copy(), now
+        state.exact_beta, state.exact_model, state.last["change"] = monitored[end].copy(), model, now
         trace.error_exact[place + end] = 0.0
-        held.append((end, state.exact_beta))
+        held.append((end, state.exact_model))
         at, size = end + 1, _SHORT
     lost = np.isnan(beta[:, 0])
     if alone:
         before = np.concatenate([[state.exact_lost], lost[:-1]])
         for i in np.flatnonzero(lost != before):
             old, new = (next(model for row, model in reversed(held) if row < bound) for bound in (i, i + 1))
-            after = None if lost[i] else basis.original(new[None])[0]
+            after = None if lost[i] else new
             kind = "unidentifiable" if lost[i] else "recovered"
-            trace.events.append(Event(place + int(i), kind, basis.original(old[None])[0], after))
+            trace.events.append(Event(place + int(i), kind, old, after))
     state.exact_lost = bool(lost[-1])

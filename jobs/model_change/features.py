@@ -172,7 +172,7 @@ def values_of(feature: Feature, own: np.ndarray, span: tuple[float, float] | Non
                 own = np.where(own > 0, np.log(np.where(own > 0, own, 1.0)), np.nan)
         else:
             shifted = np.full_like(own, np.nan)
-            shifted[n:] = own[: len(own) - n]
+            shifted[n:] = own[: max(len(own) - n, 0)]
             own = own - shifted if step == "diff" else shifted
     if feature.scale is None or span is None:
         return own[:, :, None]

@@ -1,10 +1,11 @@
 """The monitor of spec 6.6/6.7: rounds in, synchronisations and changes out, in any chunks with the same bits.
 
 Window sums are kept relative to anchors: at the first round of every UTC day (and at the first window) they are summed
-anew from the raw window, from there on the per-round changes are added one after the other. So no chunking, and no
-day's length, shows in a result, and rounding never piles up over more than a day (design §6). Where a value leaves the
-window that is far larger than all that stay, subtracting it would leave its rounding behind: there too they are summed
-anew.
+anew from the raw window, in coordinates made of this window alone; from there on the per-round changes are added one
+after the other. So no chunking, and no day's length, shows in a result, and rounding never piles up over more than a
+day. Where most of what the sums once held is no part of the spread that decides - a far value has left, the level has
+moved, two columns have become nearly one - their rounding would show: such a round is an anchor too. An infinite
+window keeps the coordinates of its beginning: nothing leaves it, so its spread only grows.
 """
 
 from __future__ import annotations
@@ -14,19 +15,32 @@ from dataclasses import replace
 import numpy as np
 
 from jobs.model_change import exact, local
-from jobs.model_change.basis import Basis
+from jobs.model_change.basis import Basis, Measure
 from jobs.model_change.constraints import EVALUATORS, Evaluator
 from jobs.model_change.membership import Switch
 from jobs.model_change.records import Event, Settings, State, Trace
-from jobs.model_change.statistics import Array, Moments, fit_phi, identifiable, norm, pooled, running, solve
+from jobs.model_change.statistics import (
+    Array,
+    Factors,
+    Moments,
+    factors,
+    fit_phi,
+    identifiable,
+    lasting,
+    norm,
+    pooled,
+    running,
+    solved,
+)
 
 #: Numbers of one block of drifts that may be in memory at a time (8 bytes each), and its rounds at most, with the sums
 #: of every node and with their total alone.
 _BLOCK_NUMBERS = 2_000_000
 _BLOCK_ROUNDS, _BLOCK_ROUNDS_TOTAL = 512, 1536
-#: How many times larger than all others of its column a value must be for the sums to begin anew when it leaves: its
-#: square then still leaves ten digits of theirs.
-_WILD = 1e3
+#: Rounds of a block right after such an anchor; doubled while there is no other.
+_SHORT = 16
+#: Rows, in windows and at least, that are put into the coordinates of an anchor at a time.
+_WINDOWS, _ROWS = 4, 2048
 
 
 class Kernel:
@@ -54,13 +68,13 @@ class Kernel:
         self.record_values = record_values
 
     def reset(self, k: int | None = None) -> None:
-        """Forget the window and the reference (``on_gap: reset``), now with ``k`` nodes; basis, eps and phi stay."""
+        """Forget the window and the reference (``on_gap: reset``), now with ``k`` nodes; what was frozen stays."""
         old = self.state
         if k is not None:
             self.settings = replace(self.settings, k=k)
         s = self.settings
         self.state = State(
-            fed=old.fed, x=np.zeros((0, s.k, s.m)), y=np.zeros((0, s.k)), basis=old.basis, eps=old.eps, phi=old.phi
+            fed=old.fed, x=np.zeros((0, s.k, s.m)), y=np.zeros((0, s.k)), measure=old.measure, eps=old.eps, phi=old.phi
         )
 
     def feed(self, x: Array, y: Array, gap: Array, anchor: Array) -> Trace:
@@ -77,20 +91,8 @@ class Kernel:
         x, y, gap = np.concatenate([st.x, x]), np.concatenate([st.y, y]), np.concatenate([st.gap, gap])
         at = first if st.ready else self._warm_up(x, y, gap, first, trace)
         if st.ready and at < len(x):
-            assert st.basis is not None
-            z, u = st.basis.rows(x), st.basis.response(y)
             trace.counted[at - first :] = True
-            wild = set() if s.infinite else self._wild(z, u, at)
-            starts = [*(first + int(i) for i in np.flatnonzero(anchor)), *wild]
-            longest = _BLOCK_ROUNDS if s.by_node else _BLOCK_ROUNDS_TOTAL
-            block = int(max(16, min(longest, _BLOCK_NUMBERS // (s.k * s.m**2))))
-            while at < len(x):
-                fresh = at in wild
-                if fresh or anchor[at - first]:
-                    self._anchor(z[: at + fresh], u[: at + fresh], gap[: at + fresh])
-                stop = min([at + block, len(x), *(i for i in starts if i > at)])
-                self._block(z[:stop], u[:stop], gap[:stop], at, first, trace, summed=fresh)
-                at = stop
+            self._advance((x, y, gap), at, first + np.flatnonzero(anchor), trace)
         # Each block reports all its changes before its synchronisations: by round the order knows no blocks.
         trace.events.sort(key=lambda event: event.at)
         st.fed += len(x) - first
@@ -103,13 +105,28 @@ class Kernel:
         """Condition number of the pooled matrix, ridge included, in the features' own coordinates."""
         st = self.state
         assert st.basis is not None and st.base_a is not None
-        inside = np.linalg.inv(st.basis.to_internal)
-        total = pooled((st.base_a + st.run_a)[None])[0] + self._penalty()
-        return float(np.linalg.cond(inside @ total @ inside.T))
+        outside = st.basis.feature_map
+        total = self._with_ridge(pooled((st.base_a + st.run_a)[None]), st.basis)[0]
+        return float(np.linalg.cond(outside @ total @ outside.T))
 
-    def _sums(self, z: Array, u: Array, gap: Array) -> tuple[Array, Array]:
-        a, c = Moments(self.state.phi).dense(z, u, gap)
+    def _basis(self, rows: tuple[Array, Array, Array], phi: float | None) -> Basis:
+        """The coordinates of a window's rows x, y and their gaps."""
+        s = self.settings
+        basis = Basis.from_window(rows, moments=Moments(phi), intercept=s.intercept, ridge=s.ridge_matrix)
+        return replace(basis, measure=self.state.measure)
+
+    def _sums(self, z: Array, u: Array, gap: Array, phi: float | None) -> tuple[Array, Array]:
+        a, c = Moments(phi).dense(z, u, gap)
         return (a, c) if self.settings.by_node else (pooled(a[None]), pooled(c[None]))
+
+    def _with_ridge(self, total: Array, basis: Basis) -> Array:
+        penalty = basis.ridge(self.settings.ridge_matrix)
+        return total if penalty is None else total + penalty
+
+    def _models(self, found: Factors, total: Array, c: Array, basis: Basis) -> Array:
+        """Internal models of pooled sums; where the intercept is penalised, the centre of the response is too."""
+        penalty = basis.ridge(self.settings.ridge_matrix)
+        return solved(found, total, c if penalty is None else c - penalty @ basis.constant)
 
     def switch(self, change: Switch, x: Array, y: Array, gap: Array) -> Trace:
         """Take one round with another node set: everybody synchronises (spec 2.2).
@@ -132,13 +149,11 @@ class Kernel:
         st.x, st.y, st.gap = rows_x, rows_y, st.gap[rows]
         if not st.ready:
             return self.feed(x, y, gap, np.zeros(1, dtype=bool))
-        assert st.basis is not None
         w = s.window if not s.infinite else 1
         st.x, st.y = np.concatenate([st.x, x])[-w:], np.concatenate([st.y, y])[-w:]
         st.gap = np.concatenate([st.gap, gap])[-w:]
-        z, u = st.basis.rows(st.x), st.basis.response(st.y)
         trace = Trace.empty(1, s.k, s.m, self.record_values)
-        self._synchronise(carried or self._sums(z, u, st.gap), z[-1:], u[-1:], trace)
+        self._synchronise(carried, (st.x, st.y, st.gap), trace)
         st.fed += 1
         return trace
 
@@ -165,64 +180,91 @@ class Kernel:
             a[~stays], c[~stays] = moments.dense(*rows(change.x, change.y, change.gap, ~stays))
         return a, c
 
-    def _synchronise(self, sums: tuple[Array, Array], z: Array, u: Array, trace: Trace) -> None:
-        """Make the sums of one round, with rows z (1, k, m) and u (1, k), the reference of both detectors."""
+    def _synchronise(
+        self, carried: tuple[Array, Array] | None, rows: tuple[Array, Array, Array], trace: Trace
+    ) -> None:
+        """Make the last of the rows the reference of both detectors; ``carried``: sums of an infinite window."""
         s, st = self.settings, self.state
-        assert st.basis is not None and st.eps is not None
-        st.base_a, st.base_c = sums
-        st.run_a, st.run_c = np.zeros_like(st.base_a), np.zeros_like(st.base_c)
-        total = pooled(st.base_a[None])[0] + self._penalty()
-        beta = solve(total[None], pooled(st.base_c[None]))
+        assert st.eps is not None
+        known, model = (st.ref_monitored, st.ref_model) if s.local else (st.exact_beta, st.exact_model)
+        if carried is None:
+            st.basis = self._basis(rows, st.phi)
+        basis = st.basis
+        assert basis is not None
+        z, u = basis.rows(rows[0]), basis.response(rows[1])
+        st.base_a, st.base_c = carried or self._sums(z, u, rows[2], st.phi)
+        total = self._with_ridge(pooled(st.base_a[None]), basis)
+        beta = self._models(factors(total, basis.shape), total, pooled(st.base_c[None]), basis)
+        self._begin_sums(total[0], u, rows[2])
         found = bool(np.isfinite(beta).all())
-        old = st.ref_beta if s.local else st.exact_beta
-        trace.counted[0], trace.beta[0] = True, st.basis.monitored(beta)[0]
+        trace.counted[0], trace.beta[0] = True, basis.monitored(beta)[0]
         event = Event(
             0,
             "node_change",
-            None if old is None else st.basis.original(old[None])[0],
-            st.basis.original(beta)[0] if found else None,
+            model,
+            basis.original(beta)[0] if found else None,
             since=st.fed - st.last["sync" if s.local else "change"],
         )
-        if found and old is not None:
-            event.error_before = float(norm(trace.beta[:1] - st.basis.monitored(old[None]))[0])
+        if found and known is not None:
+            event.error_before = float(norm(trace.beta[:1] - known)[0])
             event.exceeded = event.error_before > st.eps
         trace.events.append(event)
         if s.local:
-            local.install(st, s.k, total, beta[0], st.base_a, st.base_c)
+            local.install(st, s.k, (total[0], st.base_a, st.base_c), beta[0], trace.beta[0])
             trace.synced[0] = True
             trace.error_local[0] = 0.0 if found else np.nan
         if s.exact and found:
-            st.exact_beta, trace.error_exact[0] = beta[0].copy(), 0.0
+            st.exact_beta, st.exact_model, trace.error_exact[0] = trace.beta[0].copy(), event.beta_after, 0.0
         st.exact_lost = not found
         st.last = {"sync": st.fed, "change": st.fed}
-        _fit(z, u, beta, trace, slice(0, 1))
+        _fit(z[-1:], u[-1:], beta, trace, slice(0, 1))
 
-    def _anchor(self, z: Array, u: Array, gap: Array) -> None:
+    def _begin_sums(self, total: Array, u: Array, gap: Array) -> None:
+        """Nothing has changed since the anchor that the base sums, pooled (m, m), belong to; u: its responses."""
         st = self.state
-        if self.settings.infinite:
-            assert st.base_a is not None and st.base_c is not None
-            st.base_a, st.base_c = st.base_a + st.run_a, st.base_c + st.run_c
-        else:
-            w = self.settings.window
-            st.base_a, st.base_c = self._sums(z[-w:], u[-w:], gap[-w:])
+        assert st.base_a is not None and st.base_c is not None
         st.run_a, st.run_c = np.zeros_like(st.base_a), np.zeros_like(st.base_c)
+        st.squares = np.array([Moments(st.phi).squares(u, gap), 0.0])
+        st.peak = np.append(np.diag(total), st.squares[0])
 
-    def _wild(self, z: Array, u: Array, at: int) -> set[int]:
-        """The rounds from place ``at`` on in which a value leaves that is far larger than all that stay."""
-        w = self.settings.window
-        size = np.concatenate([np.abs(z).max(axis=1), np.abs(u).max(axis=1)[:, None]], axis=1)
-        leaving, coming = size[at - w : len(size) - w], size[at:]
-        found = set()
-        for i in np.flatnonzero((leaving > _WILD * coming).any(axis=1)).tolist():
-            stays = size[at - w + i + 1 : at + i + 1].max(axis=0)
-            if (leaving[i] > _WILD * stays).any():
-                found.add(at + i)
-        return found
+    def _advance(self, rows: tuple[Array, Array, Array], at: int, starts: Array, trace: Trace) -> None:
+        """Take the rounds from place ``at`` on, of which those at ``starts`` begin a day.
 
-    def _penalty(self) -> Array | float:
-        assert self.state.basis is not None
-        p = self.state.basis.ridge(self.settings.ridge_matrix)
-        return 0.0 if p is None else p
+        The rows x, y and their gaps begin far enough back for the window.
+        """
+        s, st = self.settings, self.state
+        n, first = len(rows[0]), len(rows[0]) - len(trace.beta)
+        longest = _BLOCK_ROUNDS if s.by_node else _BLOCK_ROUNDS_TOTAL
+        size = longest = int(max(_SHORT, min(longest, _BLOCK_NUMBERS // (s.k * s.m**2))))
+        back = (1 if st.phi else 0) if s.infinite else s.window
+        days, spent = {*starts.tolist()}, False
+        while at < n:
+            summed = (spent or at in days) and self._anchor(rows, at)
+            assert st.basis is not None
+            end = min([n, at + max(_WINDOWS * s.window, _ROWS), *(i for i in days if i > at)])
+            lo = at - back
+            inside = st.basis.rows(rows[0][lo:end]), st.basis.response(rows[1][lo:end]), rows[2][lo:end]
+            spent = False
+            while at < end and not spent:
+                stop = min(at + size, end)
+                done = at + self._block(tuple(v[: stop - lo] for v in inside), at - lo, at - first, trace, summed)
+                spent, summed = done < stop, False
+                at, size = done, _SHORT if spent else min(2 * size, longest)
+
+    def _anchor(self, rows: tuple[Array, Array, Array], at: int) -> bool:
+        """Begin the sums anew at round ``at``; returns whether they hold its row already."""
+        st, s = self.state, self.settings
+        assert st.base_a is not None and st.base_c is not None and st.squares is not None
+        if s.infinite:
+            st.base_a, st.base_c = st.base_a + st.run_a, st.base_c + st.run_c
+            st.run_a, st.run_c = np.zeros_like(st.base_a), np.zeros_like(st.base_c)
+            return False
+        x, y, gap = (v[at + 1 - s.window : at + 1] for v in rows)
+        st.basis = self._basis((x, y, gap), st.phi)
+        u = st.basis.response(y)
+        st.base_a, st.base_c = self._sums(st.basis.rows(x), u, gap, st.phi)
+        self._begin_sums(self._with_ridge(pooled(st.base_a[None]), st.basis)[0], u, gap)
+        return True
 
     def _warm_up(self, x: Array, y: Array, gap: Array, first: int, trace: Trace) -> int:
         """Look for the first round that completes an identifiable window; returns the place after it."""
@@ -235,74 +277,100 @@ class Kernel:
 
     def _begin(self, x: Array, y: Array, gap: Array, at: int, trace: Trace) -> bool:
         s, st = self.settings, self.state
-        p = s.ridge_matrix
-        basis = st.basis
-        if basis is None:
-            # A penalised intercept makes the fit depend on the level of y: then y keeps its level.
-            centre_y = p is None or s.intercept is None or not np.any(p[s.intercept])
-            plain = Basis.from_window(x, y, intercept=s.intercept, prediction=False, centre_y=centre_y)
-            if s.prediction:
-                a = pooled(Moments(None).dense(plain.rows(x), plain.response(y), gap)[0][None])
-                if not identifiable(a)[0]:
-                    return False
-            basis = Basis.from_window(x, y, intercept=s.intercept, prediction=s.prediction, centre_y=centre_y)
-        z, u = basis.rows(x), basis.response(y)
-        penalty = basis.ridge(p)
-        phi = st.phi
-        if phi is None and s.phi == "fit":
+        rows, phi = (x, y, gap), st.phi
+        basis = self._basis(rows, None)
+        measure = basis.measure
+        if (phi is None and s.phi is not None) or (s.prediction and measure is None):
+            z, u = basis.rows(x), basis.response(y)
             a, c = (pooled(v[None]) for v in Moments(None).dense(z, u, gap))
-            beta = solve(a if penalty is None else a + penalty, c)[0]
-            phi = fit_phi(z, u, gap, beta) if np.all(np.isfinite(beta)) else None
-            if phi is None:
-                return False
-        elif phi is None and s.phi is not None:
-            phi = float(s.phi)
-        a, c = Moments(phi).dense(z, u, gap)
-        total = pooled(a[None])[0] + (0.0 if penalty is None else penalty)
-        beta = solve(total[None], pooled(c[None]))[0]
+            if s.prediction and measure is None:
+                if not identifiable(a, basis.shape)[0]:
+                    return False
+                measure = Measure.from_window(basis, a[0], y.size)
+            if phi is None and s.phi is not None and s.phi != "fit":
+                phi = float(s.phi)
+            elif phi is None and s.phi == "fit":
+                total = self._with_ridge(a, basis)
+                beta = self._models(factors(total, basis.shape), total, c, basis)[0]
+                if not np.all(np.isfinite(beta)):
+                    return False
+                phi = fit_phi(z, u, gap, beta)
+        if phi:
+            basis = self._basis(rows, phi)
+        basis = replace(basis, measure=measure)
+        u = basis.response(y)
+        sums = self._sums(basis.rows(x), u, gap, phi)
+        total = self._with_ridge(pooled(sums[0][None]), basis)
+        beta = self._models(factors(total, basis.shape), total, pooled(sums[1][None]), basis)
         if not np.all(np.isfinite(beta)):
             return False
+        monitored, model = basis.monitored(beta)[0], basis.original(beta)[0]
         if st.eps is None:
-            st.eps = s.eps * float(norm(basis.monitored(beta[None]))[0]) if s.eps_is_share else s.eps
-        st.basis, st.phi, st.ready = basis, phi, True
-        st.base_a, st.base_c = (a, c) if s.by_node else (pooled(a[None]), pooled(c[None]))
-        st.run_a, st.run_c = np.zeros_like(st.base_a), np.zeros_like(st.base_c)
-        st.exact_beta, st.exact_lost = beta, False
+            st.eps = s.eps * float(norm(monitored[None])[0]) if s.eps_is_share else s.eps
+        st.basis, st.measure, st.phi, st.ready = basis, measure, phi, True
+        st.base_a, st.base_c = sums
+        self._begin_sums(total[0], u, gap)
+        st.exact_beta, st.exact_model, st.exact_lost = monitored, model, False
         if s.local:
-            local.install(st, s.k, total, beta, st.base_a, st.base_c)
+            local.install(st, s.k, (total[0], *sums), beta[0], monitored)
         st.last = {"sync": st.fed + at, "change": st.fed + at}
-        trace.events.append(Event(at, "init", None, basis.original(beta[None])[0]))
+        trace.events.append(Event(at, "init", None, model))
         return True
 
-    def _block(
-        self, z: Array, u: Array, gap: Array, at: int, first: int, trace: Trace, *, summed: bool
-    ) -> None:
-        """Rounds ``at`` to the end of the given rows, which begin far enough back for the window.
+    def _block(self, rows: tuple[Array, ...], at: int, place: int, trace: Trace, summed: bool) -> int:
+        """Take rounds ``at`` to the end of the rows, or up to one that must be an anchor.
 
-        ``summed`` says that the sums are those of round ``at`` already.
+        Args:
+            rows: internal rows z and u and their gaps; they begin far enough back for the window.
+            at, place: the first of the rounds among the rows and in the trace.
+            trace: gets what the rounds gave.
+            summed: whether the sums are those of round ``at`` already.
+
+        Returns:
+            the number of rounds taken.
         """
         s, st = self.settings, self.state
         assert st.basis is not None and st.run_a is not None and st.run_c is not None
+        assert st.squares is not None and st.peak is not None
+        z, u, gap = rows
         n = len(z) - at
         window = None if s.infinite else s.window
         lo = at - (window or (1 if st.phi else 0))
         moments = Moments(st.phi)
         changes = moments.changes if s.by_node else moments.total_changes
         d_a, d_c = changes(z[lo:], u[lo:], gap[lo:], window, n)
+        squares = moments.square_changes(u[lo:], gap[lo:], window, n)
         if summed:
-            d_a[0], d_c[0] = 0.0, 0.0
+            d_a[0], d_c[0], squares[0] = 0.0, 0.0, 0.0
         d_a, d_c = running(st.run_a, d_a), running(st.run_c, d_c)
-        st.run_a, st.run_c = d_a[-1].copy(), d_c[-1].copy()
+        squares = running(st.squares[1], squares)
         a, c = d_a + st.base_a, d_c + st.base_c
-        total = pooled(a) + self._penalty()
-        beta = solve(total, pooled(c))
-        place = at - first
+        pooled_a, pooled_c = pooled(a), pooled(c)
+        total = self._with_ridge(pooled_a, st.basis)
+        found = factors(total, st.basis.shape)
+        if not s.infinite:
+            whole = squares + st.squares[0]
+            spread = whole
+            if s.intercept is not None:
+                with np.errstate(all="ignore"):
+                    spread = whole - pooled_c[:, 0] ** 2 / pooled_a[:, 0, 0]
+            held = np.concatenate([np.diagonal(total, axis1=1, axis2=2).T, whole[None]])
+            left = np.concatenate([found.own, spread[None]])
+            n, st.peak = lasting(found, held, left, st.peak, summed)
+            if n < len(c):
+                a, c, total, pooled_c = a[:n], c[:n], total[:n], pooled_c[:n]
+                found = found.first(n)
+            if not n:
+                return 0
+        st.run_a, st.run_c, st.squares[1] = d_a[n - 1].copy(), d_c[n - 1].copy(), squares[n - 1]
+        beta = self._models(found, total, pooled_c, st.basis)
         trace.beta[place : place + n] = st.basis.monitored(beta)
         if s.exact:
             exact.detect(st, beta, place, trace, alone=not s.local)
         if s.local:
             local.detect(self, a, c, total, beta, place, trace)
-        _fit(z[at:], u[at:], beta, trace, slice(place, place + n))
+        _fit(z[at : at + n], u[at : at + n], beta, trace, slice(place, place + n))
+        return n
 
 
 def _fit(z: Array, u: Array, beta: Array, trace: Trace, rows: slice) -> None:

@@ -17,27 +17,41 @@ if TYPE_CHECKING:
 _SHORT = 16
 
 
-def install(state: State, k: int, total: Array, beta: Array, a: Array, c: Array) -> None:
-    """Make the sums of this round the reference of every node; a NaN model leaves the monitor unidentifiable."""
+def install(state: State, k: int, sums: tuple[Array, Array, Array], beta: Array, monitored: Array) -> None:
+    """Make the sums of this round the reference of every node; a NaN model leaves the monitor unidentifiable.
+
+    Args:
+        state: gets the reference.
+        k: number of nodes.
+        sums: pooled with ridge (m, m), and of every node (k, m, m), (k, m).
+        beta, monitored: (m,) the model in internal and in monitored coordinates.
+    """
+    assert state.basis is not None
+    total, a, c = sums
     found = bool(np.all(np.isfinite(beta)))
-    state.ref_average, state.ref_beta = (total / k, beta.copy()) if found else (None, None)
-    state.ref_a, state.ref_c = a.copy(), c.copy()
+    state.ref_average, state.ref_beta, state.ref_monitored, state.ref_model = (
+        (total / k, beta.copy(), monitored.copy(), state.basis.original(beta[None])[0])
+        if found
+        else (None, None, None, None)
+    )
+    state.ref_a, state.ref_c, state.ref_basis = a.copy(), c.copy(), state.basis
 
 
-def reference(state: State, k: int) -> Reference | None:
+def reference(state: State) -> Reference | None:
     """The reference in force, or None while unidentifiable."""
-    if state.ref_average is None or state.ref_beta is None or state.basis is None:
+    if state.ref_average is None or state.ref_beta is None or state.ref_monitored is None:
         return None
-    return Reference(state.ref_average, state.ref_beta, state.basis, k)
+    assert state.ref_basis is not None and state.basis is not None
+    return Reference(state.ref_average, state.ref_beta, state.ref_monitored, state.ref_basis, state.basis)
 
 
 def detect(kernel: Kernel, a: Array, c: Array, total: Array, beta: Array, place: int, trace: Trace) -> None:
     """Walk a block: node sums a (n, k, m, m), c (n, k, m), pooled sums with ridge, internal models (n, m)."""
     st, s = kernel.state, kernel.settings
-    basis, eps = st.basis, st.eps
-    assert basis is not None and eps is not None
+    eps = st.eps
+    assert eps is not None
     monitored = trace.beta[place : place + len(beta)]
-    ref = reference(st, s.k)
+    ref = reference(st)
     at, size = 0, _SHORT
     while at < len(beta):
         value: float | None = None
@@ -52,15 +66,15 @@ def detect(kernel: Kernel, a: Array, c: Array, total: Array, beta: Array, place:
             if not violators:
                 at, size = stop, size * 2
                 continue
-        old = ref
-        install(st, s.k, total[end], beta[end], a[end], c[end])
-        ref = reference(st, s.k)
+        old, model = ref, st.ref_model
+        install(st, s.k, (total[end], a[end], c[end]), beta[end], monitored[end])
+        ref = reference(st)
         now = st.fed + place + end
         event = Event(
             place + end,
             "sync",
-            None if old is None else basis.original(old.beta[None])[0],
-            None,
+            model,
+            st.ref_model,
             violators=violators,
             max_value=value,
             since=now - st.last["sync"],
@@ -68,7 +82,6 @@ def detect(kernel: Kernel, a: Array, c: Array, total: Array, beta: Array, place:
         if ref is None:
             event.kind = "unidentifiable"
         else:
-            event.beta_after = basis.original(ref.beta[None])[0]
             event.kind = "recovered" if old is None else "sync"
             trace.error_local[place + end] = 0.0
             if old is not None:
@@ -87,7 +100,8 @@ def _first_violation(
     st = kernel.state
     assert st.eps is not None and st.ref_a is not None and st.ref_c is not None
     n, k, m = c.shape
-    d_a, d_c = (a - st.ref_a).reshape(-1, m, m), (c - st.ref_c).reshape(-1, m)
+    ref_a, ref_c = ref.carried(st.ref_a, st.ref_c)
+    d_a, d_c = (a - ref_a).reshape(-1, m, m), (c - ref_c).reshape(-1, m)
     fine, bad = clear_cut(kernel.bounds, ref, d_a, d_c, st.eps)
     open_ = np.flatnonzero(~fine & ~bad)
     near = np.zeros(n * k, dtype=bool)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from jobs.model_change.basis import Basis
+from jobs.model_change.basis import Basis, Measure
 from jobs.model_change.statistics import Array
 
 
@@ -49,12 +49,17 @@ class State:
     Args:
         fed: complete rounds fed so far.
         x, y, gap: raw rows kept (the last W of a sliding window).
+        basis: the coordinates of the sums, since the last anchor.
         base_a, base_c: window sums at the last anchor, (k, m, m) and (k, m); k is 1 if only the total is kept.
         run_a, run_c: their changes since.
-        frozen: basis, eps and phi of the first window; they outlive a reset.
-        reference: of the local detector; None while unidentifiable.
+        squares: sum of the centred responses' squares over all nodes: at the anchor, and its change since.
+        peak: (m + 1,) largest sums of squares since the anchor, of each column and of the response.
+        measure, eps, phi: of the first window; they outlive a reset.
+        ref_basis, ref_average, ref_beta: reference of the local detector and its coordinates; no model while
+            unidentifiable.
+        ref_monitored, ref_model: the same model, monitored and in the features' own units.
         ref_a, ref_c: sums at that reference.
-        exact_beta: internal reference model of the exact detector.
+        exact_beta, exact_model: reference of the exact detector, monitored and in the features' own units.
         exact_lost: whether its last round was unidentifiable.
         last: round of the last synchronisation or change, per kind.
     """
@@ -68,14 +73,21 @@ class State:
     base_c: Array | None = None
     run_a: Array | None = None
     run_c: Array | None = None
+    squares: Array | None = None
+    peak: Array | None = None
     basis: Basis | None = None
+    measure: Measure | None = None
     eps: float | None = None
     phi: float | None = None
+    ref_basis: Basis | None = None
     ref_average: Array | None = None
     ref_beta: Array | None = None
+    ref_monitored: Array | None = None
+    ref_model: Array | None = None
     ref_a: Array | None = None
     ref_c: Array | None = None
     exact_beta: Array | None = None
+    exact_model: Array | None = None
     exact_lost: bool = False
     last: dict[str, int] = field(default_factory=dict)
 

@@ -13,14 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from jobs.model_change.basis import Basis
+from jobs.model_change.basis import Basis, Measure
 from jobs.model_change.records import State
 
-VERSION = 2
+VERSION = 3
+_FORMS: dict[str, Any] = {"kernel": State, "basis": Basis, "measure": Measure}
 
 
 def dumps(values: dict[str, Any]) -> str:
-    """A mapping of numbers, texts, arrays, None, `State` and `Basis` as JSON text."""
+    """A mapping of numbers, texts, arrays, None, `State`, `Basis` and `Measure` as JSON text."""
     return json.dumps({"version": VERSION, **{key: _encode(value) for key, value in values.items()}}, sort_keys=True)
 
 
@@ -49,8 +50,8 @@ def _encode(value: Any) -> Any:
         kind = "int64" if value.dtype.kind == "i" else "float64"
         raw = np.ascontiguousarray(value, dtype="<i8" if kind == "int64" else "<f8").tobytes()
         return {"shape": list(value.shape), kind: base64.b64encode(raw).decode("ascii")}
-    if isinstance(value, (State, Basis)):
-        kind = "kernel" if isinstance(value, State) else "basis"
+    kind = next((name for name, form in _FORMS.items() if isinstance(value, form)), None)
+    if kind is not None:
         return {kind: {f.name: _encode(getattr(value, f.name)) for f in fields(value)}}
     if isinstance(value, dict):
         return {"map": {str(key): _encode(item) for key, item in value.items()}}
@@ -66,5 +67,5 @@ def _decode(value: Any) -> Any:
         return raw.reshape(value["shape"]).astype(kind)
     if "map" in value:
         return {key: _decode(item) for key, item in value["map"].items()}
-    kind = "kernel" if "kernel" in value else "basis"
-    return (State if kind == "kernel" else Basis)(**{key: _decode(item) for key, item in value[kind].items()})
+    kind = next(iter(value))
+    return _FORMS[kind](**{key: _decode(item) for key, item in value[kind].items()})

@@ -6,6 +6,9 @@ small matrices are handled one by one (LAPACK) and never as one big product whos
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import NamedTuple
+
 import numpy as np
 
 Array = np.ndarray
@@ -15,6 +18,9 @@ _STEP = 256
 _IDENTIFIABLE = 1e-12
 #: Pivots of identifiable unit-diagonal matrices are larger than this: none is below the smallest eigenvalue.
 _PIVOT = 1e-13
+#: Sums begin anew where what decides is a smaller share than this of what they held since they were begun: three digits
+#: of sixteen are then lost, and some more to the additions of a day.
+_SHARE = 2.0**-10
 
 
 def outer(left: Array, right: Array) -> Array:
@@ -85,23 +91,36 @@ class Moments:
         Returns:
             (n, k, m, m) and (n, k, m).
         """
-        h = len(x) - n
         if not self.phi:
+            h = len(x) - n
             return self._plain(x, x, window, h), self._plain(x, y, window, h)
+        return self._whitened(x, x, gap, window, n), self._whitened(x, y, gap, window, n)
+
+    def square_changes(self, y: Array, gap: Array, window: int | None, n: int) -> Array:
+        """`changes` of the sums of ``y y`` over all nodes: (n,)."""
+        if self.phi:
+            return pooled(self._whitened(y[:, :, None], y, gap, window, n))[:, 0]
+        squares = pooled((y * y)[:, :, None])[:, 0]
+        h = len(y) - n
+        return squares[h:] - (0.0 if window is None else squares[h - window : len(y) - window])
+
+    def _whitened(self, x: Array, y: Array, gap: Array, window: int | None, n: int) -> Array:
+        """`changes` of the sums of x with y, or of x with x, of correlated rounds."""
+        h = len(x) - n
         z, weight = self._steps(x, gap)
-        u, _ = self._steps(y, gap)
-        z_weighted = z * weight[:, None, None]
-        found = []
-        for values, steps in ((x, z), (y, u)):
-            change = outer(z_weighted[h - 1 :], steps[h - 1 :])
-            if window is not None:
-                change -= outer(z_weighted[h - window : h - window + n], steps[h - window : h - window + n])
-                ends = self.start_weight * outer(
-                    x[h - window : h - window + n + 1], values[h - window : h - window + n + 1]
-                )
-                change += ends[1:] - ends[:-1]
-            found.append(change)
-        return found[0], found[1]
+        u = z if y is x else self._steps(y, gap)[0]
+        weighted = z * weight[:, None, None]
+        change = outer(weighted[h - 1 :], u[h - 1 :])
+        if window is not None:
+            change -= outer(weighted[h - window : h - window + n], u[h - window : h - window + n])
+            rows = slice(h - window, h - window + n + 1)
+            ends = self.start_weight * outer(x[rows], y[rows])
+            change += ends[1:] - ends[:-1]
+        return change
+
+    def squares(self, y: Array, gap: Array) -> float:
+        """The sum of ``y y`` over all rounds and nodes given, as `dense` weighs them."""
+        return float(pooled(self.dense(y[:, :, None], y, gap)[1][None])[0, 0])
 
     def total_changes(self, x: Array, y: Array, gap: Array, window: int | None, n: int) -> tuple[Array, Array]:
         """`changes` summed over nodes: (n, 1, m, m) and (n, 1, m); one small product per round where that is all."""
@@ -140,14 +159,60 @@ def running(carry: Array, changes: Array) -> Array:
     return np.add.accumulate(changes, axis=0, out=changes)
 
 
-def identifiable(a: Array) -> Array:
-    """Whether each of (n, m, m) matrices determines a model (spec 4.4): (n,) bool."""
-    return _factors(a)[0]
+@dataclass(frozen=True)
+class Shape:
+    """What tells whether internal sums determine a model, beside the sums.
+
+    Args:
+        unmix: (m, m) unit lower triangular map of internal columns to the centred features; None for the identity.
+        constant: whether the first column is the constant, so that all others are judged by their spread.
+        floor: (m,) mean squares up to which a column is mere rounding; they count with a constant only.
+    """
+
+    unmix: Array | None = None
+    constant: bool = False
+    floor: Array | None = None
 
 
-def solve(a: Array, c: Array) -> Array:
+class Factors(NamedTuple):
+    """``a = S L D L^T S`` of (n, m, m) matrices, S = root of the diagonal, so that L D L^T has unit diagonal.
+
+    Args:
+        good: (n,) which determine a model.
+        usable: (n,) which are finite and have a positive diagonal; the others have the factors of the identity.
+        sound: (n,) which have these factors: others may be indefinite, or spoilt by rounding; L, D are then of no use.
+        low: (m, m, n), L below its diagonal.
+        pivots: (m, n), D.
+        scale: (m, n), S.
+        own: (m, n) what the columns before leave of each column's sum of squares.
+    """
+
+    good: Array
+    usable: Array
+    sound: Array
+    low: Array
+    pivots: Array
+    scale: Array
+    own: Array
+
+    def first(self, n: int) -> Factors:
+        """Those of the first ``n`` matrices."""
+        return Factors(*(v[..., :n] for v in self))
+
+
+def identifiable(a: Array, shape: Shape | None = None) -> Array:
+    """Whether each of (n, m, m) matrices determines a model: (n,) bool."""
+    return factors(a, shape or Shape()).good
+
+
+def solve(a: Array, c: Array, shape: Shape | None = None) -> Array:
     """Models of (n, m, m), (n, m) sums; rows of NaN where `identifiable` says no."""
-    good, sound, low, pivots, scale = _factors(a)
+    return solved(factors(a, shape or Shape()), a, c)
+
+
+def solved(found: Factors, a: Array, c: Array) -> Array:
+    """`solve` of matrices with known factors."""
+    good, sound, low, pivots, scale = found.good, found.sound, found.low, found.pivots, found.scale
     m = a.shape[-1]
     beta = np.where(good, np.moveaxis(c, 0, -1), 0.0) / scale
     for i in range(m):
@@ -163,15 +228,11 @@ def solve(a: Array, c: Array) -> Array:
     return np.ascontiguousarray(beta.T)
 
 
-def _factors(a: Array) -> tuple[Array, Array, Array, Array, Array]:
-    """``a = S L D L^T S`` of (n, m, m) matrices at once, S = root of the diagonal, so that L D L^T has unit diagonal.
+def factors(a: Array, shape: Shape) -> Factors:
+    """Factors of (n, m, m) matrices at once, and which of them determine a model.
 
     Every step works on all matrices element by element: on small ones several times faster than LAPACK, which takes
     them one by one, and just as free of the block's size.
-
-    Returns:
-        (n,) which are identifiable; (n,) which have these factors (others may be indefinite, or spoilt by rounding; L
-        and D are then of no use); L (m, m, n) below its diagonal; D (m, n); S (m, n).
     """
     m, n = a.shape[-1], len(a)
     # Of the symmetric matrices only the lower triangles are read, of ``low`` only that is ever written or read.
@@ -182,32 +243,89 @@ def _factors(a: Array) -> tuple[Array, Array, Array, Array, Array]:
         usable &= (low[j, j] > 0) & np.isfinite(low[j:, j]).all(axis=0)
     if not usable.all():
         low[:, :, ~usable] = np.eye(m)[:, :, None]
+    spread = low[np.arange(m), np.arange(m)]
+    if shape.constant:
+        spread[1:] = np.maximum(spread[1:] - low[1:, 0] ** 2 / spread[0], 0.0)
     scale = np.sqrt(low[np.arange(m), np.arange(m)])
     for j in range(m):
         low[j:, j] /= scale[j:]
         low[j:, j] /= scale[j]
     pivots = np.empty_like(scale)
-    determinant, sound = np.ones(n), np.ones(n, dtype=bool)
+    sound = np.ones(n, dtype=bool)
     # Only matrices with a bad pivot can overflow, and they count as not sound.
     with np.errstate(over="ignore", invalid="ignore"):
         for i in range(m):
             sound &= low[i, i] > _PIVOT
             pivots[i] = np.where(sound, low[i, i], 1.0)
-            determinant *= pivots[i]
             column = low[i + 1 :, i] / pivots[i]
             for j in range(i + 1, m):
                 low[j:, j] -= np.multiply(column[j - i - 1 :], low[j, i], out=work[j:])
             low[i + 1 :, i] = column
     if not sound.all():
         low[:, :, ~sound] = 0.0
+    found = Factors(usable, usable, sound, low, pivots, scale, scale * scale * pivots)
+    return found._replace(good=_determining(a, found, spread, shape))
+
+
+def _determining(a: Array, found: Factors, spread: Array, shape: Shape) -> Array:
+    """(n,) which matrices determine a model; ``spread``: (m, n) squares of each column, about its mean if centred."""
+    m = a.shape[-1]
+    good = found.usable.copy()
+    own = found.own
+    if shape.constant and shape.floor is not None:
+        good &= ~found.sound | (own[1:] > shape.floor[1:, None] * a[:, 0, 0]).all(axis=0)
+    if shape.unmix is not None:
+        spread = np.matmul(np.abs(shape.unmix), np.sqrt(spread)) ** 2
+    first = 1 if shape.constant else 0
+    with np.errstate(divide="ignore", invalid="ignore"):
+        determinant = np.prod(own[first:] / spread[first:], axis=0)
     # With trace m the other eigenvalues multiply to at most e, so the smallest is at least det / e and the largest at
     # most m: only matrices that this cannot decide need their eigenvalues.
-    doubtful = usable & ~(sound & (determinant > 10 * m * _IDENTIFIABLE))
+    doubtful = good & ~(found.sound & (determinant > 10 * m * _IDENTIFIABLE))
     if doubtful.any():
-        root = scale.T[doubtful]
-        values = np.linalg.eigvalsh(a[doubtful] / (root[:, :, None] * root[:, None, :]))
-        usable[doubtful] = values[:, 0] >= _IDENTIFIABLE * values[:, -1]
-    return usable, sound, low, pivots, scale
+        good[doubtful] = _by_eigenvalues(a[doubtful], shape)
+    return good
+
+
+def _by_eigenvalues(a: Array, shape: Shape) -> Array:
+    """`identifiable` from the eigenvalues of the unit-diagonal matrices, of centred features if there is a constant."""
+    if shape.constant:
+        a = a[:, 1:, 1:] - a[:, 1:, :1] * a[:, :1, 1:] / a[:, :1, :1]
+    if shape.unmix is not None:
+        unmix = shape.unmix[1:, 1:] if shape.constant else shape.unmix
+        a = np.matmul(np.matmul(unmix, a), unmix.T)
+    root = np.sqrt(np.maximum(np.einsum("nii->ni", a), 0.0))
+    good = (root > 0).all(axis=1)
+    if good.any() and a.shape[-1]:
+        values = np.linalg.eigvalsh(a[good] / (root[good, :, None] * root[good, None, :]))
+        good[good] = values[:, 0] >= _IDENTIFIABLE * values[:, -1]
+    return good
+
+
+def lasting(found: Factors, held: Array, left: Array, peak: Array, summed: bool) -> tuple[int, Array]:
+    """How many rounds come before the first one whose sums have lost too much to others that are gone.
+
+    Args:
+        found: factors of the sums of x x^T over all nodes.
+        held: (m + 1, n) their diagonals, and the sums of y y.
+        left: (m + 1, n) what counts of each: what the columns before do not explain, and the spread of y.
+        peak: (m + 1,) the largest of ``held`` since the sums were begun.
+        summed: whether they were begun anew at the first round.
+
+    Returns:
+        the number, and ``peak`` after so many rounds.
+    """
+    whole, n = np.maximum(peak, held.max(axis=1)), held.shape[1]
+    if found.sound.all() and np.isfinite(whole).all() and (left >= _SHARE * whole[:, None]).all():
+        return n, whole
+    held = np.maximum.accumulate(np.concatenate([peak[:, None], held], axis=1), axis=1)
+    with np.errstate(invalid="ignore", over="ignore"):
+        low = ~(left >= _SHARE * held[:, 1:])
+    # Where a column has no square at all nothing is solved, and there are no factors to judge by.
+    lost = found.usable & (low[:-1].any(axis=0) | ~found.sound) | low[-1] | ~np.isfinite(held[:, 1:]).all(axis=0)
+    lost[0] &= not summed
+    n = int(np.argmax(lost)) if lost.any() else n
+    return n, held[:, n].copy()
 
 
 def fit_phi(x: Array, y: Array, gap: Array, beta: Array) -> float:

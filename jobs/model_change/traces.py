@@ -14,7 +14,7 @@ from jobs.model_change.daily import GroupMonitor
 from jobs.model_change.records import Event, Trace
 from jobs.model_change.replay import by_day
 from jobs.model_change.rounds import Chunk
-from jobs.model_change.statistics import Array, apply
+from jobs.model_change.statistics import Array
 
 
 @dataclass(frozen=True)
@@ -98,8 +98,8 @@ def trace_group(
     none = np.zeros(0)
     numbers = np.concatenate([chunk.number for chunk, _ in parts]) if parts else none
     starts = np.cumsum([0, *(len(chunk.ts) for chunk, _ in parts)])
-    beta, basis = joined("beta", np.zeros((0, m))), run.kernel.state.basis
-    own = beta if basis is None or basis.inverse_l is None else apply(basis.to_internal.T, beta)
+    beta, measure = joined("beta", np.zeros((0, m))), run.kernel.state.measure
+    own = beta if measure is None else measure.original(beta, config.intercept)
     return GroupTrace(
         config=config,
         group=group,
@@ -135,7 +135,5 @@ def _spans(run: GroupMonitor) -> dict[int, tuple[float, float]]:
 
 def _references(run: GroupMonitor) -> dict[str, Array]:
     state = run.kernel.state
-    held = {"local": state.ref_beta, "exact": state.exact_beta}
-    if state.basis is None:
-        return {}
-    return {name: state.basis.original(beta[None])[0] for name, beta in held.items() if beta is not None}
+    held = {"local": state.ref_model, "exact": state.exact_model}
+    return {name: beta for name, beta in held.items() if beta is not None}

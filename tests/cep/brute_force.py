@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from fractions import Fraction
 from typing import Any
 
 Event = dict[str, Any]
@@ -239,8 +240,10 @@ def aggregate(function: str, members: tuple[Event, ...], attr: str | None) -> An
 
 
 def pearson(x: list[float], y: list[float]) -> float | None:
+    """By the definition, in fractions, which know no rounding and no range."""
     if len(x) != len(y) or len(x) < 2 or len(set(x)) == 1 or len(set(y)) == 1:
         return None
-    mx, my = sum(x) / len(x), sum(y) / len(y)
-    top = sum((a - mx) * (b - my) for a, b in zip(x, y, strict=True))
-    return top / math.sqrt(sum((a - mx) ** 2 for a in x) * sum((b - my) ** 2 for b in y))
+    x, y = ([Fraction(v) for v in side] for side in (x, y))
+    x, y = ([v - sum(side) / len(side) for v in side] for side in (x, y))
+    top, below = sum(a * b for a, b in zip(x, y, strict=True)), sum(a * a for a in x) * sum(b * b for b in y)
+    return math.copysign(math.sqrt(top * top / below), top)

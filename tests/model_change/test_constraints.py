@@ -26,8 +26,8 @@ def problem(seed, *, centred=True):
     d_c = np.array([a @ beta for a in d_a]) + rng.normal(size=(k, m)) * 10 ** rng.uniform(-1.5, 1)
     centre = np.where(np.arange(m) == 0, 0.0, rng.normal(size=m) * 3) if centred else np.zeros(m)
     basis = Basis(centre, float(rng.normal()) if centred else 0.0, None, 0)
-    r = basis.to_internal
-    inner = Reference(r @ ahat @ r.T, np.linalg.solve(r.T, beta) - basis.constant, basis, k)
+    r = np.linalg.inv(basis.feature_map)
+    inner = Reference(r @ ahat @ r.T, np.linalg.solve(r.T, beta) - basis.constant, beta, basis, basis)
     in_a = np.array([r @ a @ r.T for a in d_a])
     in_c = np.array([r @ c for c in d_c]) - np.matmul(in_a, basis.constant[:, None])[:, :, 0]
     return ahat, beta, d_a, d_c, inner, in_a, in_c

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from jobs.model_change.basis import Basis
-from jobs.model_change.statistics import Moments, apply, identifiable, pooled, solve
+from jobs.model_change.basis import Basis, Measure
+from jobs.model_change.statistics import Moments, identifiable, pooled, solve
 
 
 def matrices(seed, n, m, *, alike):
@@ -71,13 +73,39 @@ def test_total_changes_are_the_sums_of_the_nodes(phi, window, k):
 
 @pytest.mark.parametrize("intercept", [None, 0, 2])
 @pytest.mark.parametrize("prediction", [False, True])
-def test_monitored_models_are_the_mapped_ones(intercept, prediction):
+@pytest.mark.parametrize("alike", [1.0, 1e-4])
+def test_maps_between_coordinates_agree_with_each_other(intercept, prediction, alike):
+    """A model predicts the same in all of them, and the matrices of a basis say what its functions do."""
     rng = np.random.default_rng(4)
     x = rng.normal(size=(30, 2, 3)) + 5
+    x[:, :, 1] = x[:, :, 1 if intercept == 0 else 0] + alike * x[:, :, 1]
     if intercept is not None:
         x[:, :, intercept] = 1.0
-    basis = Basis.from_window(x, x.sum(axis=2), intercept=intercept, prediction=prediction, centre_y=True)
+    y, gap, moments = rng.normal(size=(30, 2)) + 7, np.ones(30, np.int64), Moments(None)
+    first, now = (
+        Basis.from_window((part, y[: len(part)], gap[: len(part)]), moments=moments, intercept=intercept, ridge=None)
+        for part in (x[:20], 3 * x if intercept is None else x)
+    )
+    a = pooled(moments.dense(first.rows(x[:20]), first.response(y[:20]), gap[:20])[0][None])[0]
+    measure = Measure.from_window(first, a, 40) if prediction else None
+    now = replace(now, measure=measure)
     beta = rng.normal(size=(7, 3))
     kept = beta.copy()
-    np.testing.assert_array_equal(basis.monitored(beta), apply(basis.beta_map, beta + basis.constant))
+    z, monitored, original = now.rows(x), now.monitored(beta), now.original(beta)
+    predicted = z @ beta.T + now.centre_y
+    np.testing.assert_allclose(x @ original.T, predicted, rtol=1e-9, atol=1e-9)
+    rows = x.reshape(-1, 3) if measure is None else z.reshape(-1, 3) @ now.row_map.T
+    np.testing.assert_allclose(rows @ monitored.T, predicted.reshape(-1, 7), rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(z @ now.feature_map.T, x, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(monitored, (beta + now.constant) @ now.beta_map.T, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(z @ first.seen_from(now).T, first.rows(x), rtol=1e-8, atol=1e-8)
+    p = np.diag([1.0, 2.0, 3.0])
+    inside, change = now.ridge(p), original - now.original(np.zeros((1, 3)))
+    np.testing.assert_allclose(
+        np.einsum("ni,ij,nj->n", beta, inside, beta), np.einsum("ni,ij,nj->n", change, p, change), rtol=1e-8
+    )
+    if measure is not None:
+        np.testing.assert_allclose(measure.original(monitored, intercept), original, rtol=1e-8, atol=1e-8)
+        rms = np.sqrt(np.mean((x[:20].reshape(-1, 3) @ (original[1:] - original[:-1]).T) ** 2, axis=0))
+        np.testing.assert_allclose(np.linalg.norm(monitored[1:] - monitored[:-1], axis=1), rms, rtol=1e-8)
     assert np.array_equal(beta, kept)
