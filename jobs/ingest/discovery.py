@@ -13,18 +13,15 @@ import re
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from jobs.ingest.container import DAMAGE, gather, members, open_bytes
-from jobs.ingest.formats import DATE_FIELD
+from jobs.ingest.globs import UNFINISHED, expected_glob
 from jobs.paths import Home
 from jobs.sources import Source
-
-#: Names that uploaders give to files that are not there yet.
-UNFINISHED = (".part", ".partial", ".tmp", ".crdownload", ".filepart")
 
 _CHUNK = 1 << 20
 #: A file changed within this time may change again without its mtime moving.
@@ -98,12 +95,7 @@ def date_begins(file_date: date, zone: str) -> datetime:
 
 def expected_globs(source: Source, day: date) -> list[str]:
     """The globs of the files that ``expect`` names for the UTC day ``day``."""
-
-    def fill(found: re.Match[str]) -> str:
-        named = day + timedelta(days=int(found[1] or 0))
-        return named.strftime(found[2] or "%Y-%m-%d")
-
-    return [DATE_FIELD.sub(fill, glob) for glob in source.expect]
+    return [expected_glob(glob, day) for glob in source.expect]
 
 
 def glob_matches(glob: str, path: str) -> bool:

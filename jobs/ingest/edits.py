@@ -11,7 +11,8 @@ from jobs.lake import tables
 from jobs.lake.columns import Misfit, add_columns, misfits
 from jobs.lake.faults import around
 from jobs.paths import Home
-from jobs.sources import TYPES, Source
+from jobs.source_keys import TYPES
+from jobs.sources import Source
 from jobs.yaml_lines import load_section
 from schemas.events import events_table
 from schemas.quarantine import quarantine_table

@@ -16,8 +16,9 @@ import pyarrow.compute as pc
 from jobs.days import US_PER_DAY, day_start_us
 from jobs.ingest import casts
 from jobs.ingest.container import DAMAGE, gather, open_bytes
-from jobs.ingest.formats import EPOCHS, Format, Mapping
+from jobs.ingest.formats import EPOCHS, Format
 from jobs.ingest.lines import KEPT, BadLine, Block, blocks
+from jobs.ingest.mappings import Mapping
 from jobs.ingest.tables import HEAD, Texts, choose_format, flat_columns, read_block
 from jobs.ingest.zones import LocalTimes
 from jobs.sources import Attribute, Source
