@@ -48,13 +48,18 @@ def load_models(
         if only is not None and file.stem not in only:
             continue
         try:
-            loaded.append(_load(file, sources))
+            loaded.append(load_one(file, sources))
         except DefinitionError as error:
             broken.append(BrokenDefinition(file.stem, file, source_named(file), error))
     return loaded, broken
 
 
-def _load(file: Path, sources: Sources) -> LoadedModel:
+def load_one(file: Path, sources: Sources) -> LoadedModel:
+    """One model file, checked against the source it names.
+
+    Raises:
+        DefinitionError: it is wrong, or its source is, or has no such columns.
+    """
     check_name(file, "model")
     config = load_definition(file)
     source = source_for(sources, config.source, file, source_line(read_definition(file)))

@@ -24,7 +24,7 @@ from jobs.errors import DefinitionError
 Place = tuple[str | int, ...]
 
 #: Lists and maps inside each other at most, and values of a document at most, those behind aliases counted each time.
-DEEPEST, MOST_VALUES = 30, 100_000
+DEEPEST, MOST_VALUES = 30, 50_000
 
 _KINDS = {
     str: "a text", bool: "true or false", int: "a whole number", float: "a number", list: "a list", dict: "a map",
@@ -94,7 +94,9 @@ def read_yaml(text: str) -> Document:
         root = _tree(text)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
+        # The end of the text can lie behind its last line.
+        line = min(mark.line, text.count("\n")) + 1 if mark else 1
+        column = mark.column + 1 if mark else 1
         raise YamlProblem(f"not valid YAML: {error.problem or error.context}", line, column) from None
     except (yaml.YAMLError, UnicodeError) as error:
         bad = re.search(r"[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", text)
@@ -108,15 +110,34 @@ def read_yaml(text: str) -> Document:
 
 @dataclass
 class _Node:
-    """A scalar (``text``), or a list or map of ``parts``, in a map key and value by turns."""
+    """A scalar (``text``), or a list or map of ``parts``, in a map key and value by turns.
+
+    ``values`` and ``levels`` count what is in it and in its parts, each alias as what it names.
+    """
 
     line: int
     column: int
     kind: str
     text: str = ""
     bare: bool = False
-    anchor: str | None = None
     parts: list[_Node] = field(default_factory=list)
+    values: int = 1
+    levels: int = 1
+
+    def add(self, part: _Node) -> None:
+        """Count a part that is whole.
+
+        Raises:
+            YamlProblem: there is more in it now than a definition needs.
+        """
+        self.values += part.values
+        self.levels = max(self.levels, part.levels + 1)
+        if self.values > MOST_VALUES:
+            hint = "Are there aliases of aliases?"
+            what = f"more than {MOST_VALUES:,} values in one definition"
+            raise YamlProblem(what, part.line, part.column, hint=hint)
+        if self.levels > DEEPEST:
+            raise YamlProblem(f"more than {DEEPEST} lists and maps inside each other", part.line, part.column)
 
 
 def _tree(text: str) -> _Node | None:
@@ -124,7 +145,7 @@ def _tree(text: str) -> _Node | None:
     open_nodes: list[_Node] = []
     anchors: dict[str, _Node] = {}
     root: _Node | None = None
-    count = documents = 0
+    documents = 0
     for event in yaml.parse(text, Loader=_LOADER):
         line, column = event.start_mark.line + 1, event.start_mark.column + 1
         if isinstance(event, yaml.DocumentStartEvent):
@@ -132,11 +153,10 @@ def _tree(text: str) -> _Node | None:
             if documents > 1:
                 raise YamlProblem("a second document begins here", line, column, hint="Write one document per file.")
         elif isinstance(event, yaml.CollectionEndEvent):
-            open_nodes.pop()
+            whole = open_nodes.pop()
+            if open_nodes:
+                open_nodes[-1].add(whole)
         elif isinstance(event, yaml.NodeEvent):
-            count += 1
-            if count > MOST_VALUES:
-                raise _too_many(line, column)
             node = _node(event, line, column, anchors, open_nodes)
             if open_nodes:
                 open_nodes[-1].parts.append(node)
@@ -144,8 +164,8 @@ def _tree(text: str) -> _Node | None:
                 root = node
             if isinstance(event, yaml.CollectionStartEvent):
                 open_nodes.append(node)
-                if len(open_nodes) > DEEPEST:
-                    raise _too_deep(line, column)
+            elif open_nodes:
+                open_nodes[-1].add(node)
     return root
 
 
@@ -161,28 +181,15 @@ def _node(event: Any, line: int, column: int, anchors: dict[str, _Node], open_no
         hint = "Write the value alone, in quotes if it is a text."
         raise YamlProblem(f"the tag {event.tag} is not read in definitions", line, column, hint=hint)
     if isinstance(event, yaml.ScalarEvent):
-        node = _Node(line, column, "scalar", event.value, event.style in (None, ""), event.anchor)
+        node = _Node(line, column, "scalar", event.value, event.style in (None, ""))
     else:
-        node = _Node(line, column, "map" if isinstance(event, yaml.MappingStartEvent) else "list", anchor=event.anchor)
+        node = _Node(line, column, "map" if isinstance(event, yaml.MappingStartEvent) else "list")
     if event.anchor is not None:
         anchors[event.anchor] = node
     return node
 
 
-def _too_many(line: int, column: int) -> YamlProblem:
-    hint = "Are there aliases of aliases?"
-    return YamlProblem(f"more than {MOST_VALUES:,} values in one definition", line, column, hint=hint)
-
-
-def _too_deep(line: int, column: int) -> YamlProblem:
-    return YamlProblem(f"more than {DEEPEST} lists and maps inside each other", line, column)
-
-
 def _value(node: _Node, place: Place, spots: dict[Place, Spot]) -> Any:
-    if len(spots) > MOST_VALUES:
-        raise _too_many(node.line, node.column)
-    if len(place) > DEEPEST:
-        raise _too_deep(node.line, node.column)
     if node.kind == "scalar":
         spots[place] = Spot(node.line, node.column, node.text, node.bare)
         return _bare(node) if node.bare else node.text

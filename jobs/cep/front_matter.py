@@ -1,4 +1,4 @@
-"""The YAML front matter of a pattern file: what the pattern reads, its parameters, output, limits (docs/language.md)."""
+"""The YAML front matter of a pattern file: what it reads, its parameters, output and limits (docs/language.md)."""
 
 from __future__ import annotations
 

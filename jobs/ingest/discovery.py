@@ -120,7 +120,7 @@ def discover(home: Home, source: Source, now: datetime) -> Landing:
     memory = _Memory(home.root / "cache" / f"checksums-{source.name}.json")
     files: dict[str, Landed] = {}
     waiting: list[str] = []
-    for file in _walk(folder):
+    for file in walk(folder):
         relative = file.relative_to(folder).as_posix()
         try:
             before = file.stat()
@@ -159,7 +159,8 @@ def look_into(source: Source, file: Path, relative: str) -> list[Landed]:
     ]
 
 
-def _walk(folder: Path) -> list[Path]:
+def walk(folder: Path) -> list[Path]:
+    """The files under a landing folder that are meant to be taken, by path; a missing folder holds none."""
     found = []
     for at, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
@@ -185,7 +186,7 @@ def _landed(
 def _contents(source: Source, file: Path) -> list[tuple[str | None, str, str]]:
     """``(member or None, checksum, problem)`` of each content in a file."""
     try:
-        names = members(file, _members_glob(source, file.name))
+        names = members(file, members_glob(source, file.name))
     except PermissionError:
         return [(None, "unreadable", "unreadable")]
     except DAMAGE:
@@ -197,7 +198,8 @@ def _contents(source: Source, file: Path) -> list[tuple[str | None, str, str]]:
     return found
 
 
-def _members_glob(source: Source, name: str) -> str:
+def members_glob(source: Source, name: str) -> str:
+    """Which members of an archive of this name are files of the source."""
     return next((f.members for f in source.formats if f.fits_path(name)), "*")
 
 

@@ -79,17 +79,24 @@ class Format:
         names = (path, path.rsplit("/", 1)[-1], outer, outer.rsplit("/", 1)[-1])
         return any(fnmatchcase(name, self.glob) for name in names)
 
-    def fits_header(self, header: list[str]) -> bool:
-        """Whether all columns of the header test stand in ``header``."""
-        return set(self.header_test) <= set(header)
-
     def missing(self, header: list[str]) -> list[Missing]:
         """The columns without which a file with this ``header`` would be read wrongly."""
         return missing_columns(self.needed, header)
 
-    def read_twice(self, header: list[str]) -> list[str]:
-        """The columns that are read, and stand more than once in ``header``."""
-        return sorted({one.column for one in self.needed if header.count(one.column) > 1})
+    def misfits(self, header: list[str]) -> list[str]:
+        """Why a file with this ``header`` is none of this format, or would be read wrongly; nothing if it would not."""
+        absent = sorted(set(self.header_test) - set(header))
+        if absent:
+            return [f"no column {', '.join(absent)}, which 'header' asks for"]
+        found = [
+            f"{missing.text} (line {missing.needed.line}, column {missing.needed.at} of the definition)"
+            for missing in self.missing(header)
+        ]
+        twice = sorted({one.column for one in self.needed if header.count(one.column) > 1})
+        found += [f"the column '{name}' is given twice" for name in twice]
+        if self.unpivot and not found and not any(column in header for column, _ in self.unpivot):
+            found.append("none of the columns of unpivot")
+        return found
 
 
 _KEYS = (

@@ -85,26 +85,11 @@ def choose_format(formats: tuple[Format, ...], path: str, head: bytes) -> tuple[
         if header is None:
             why.append("empty")
             continue
-        problems = _misfits(form, header)
+        problems = form.misfits(header)
         if not problems:
             return form, header, ""
         why.append(f"{form.name}: {'; '.join(problems)}")
     return None, [], "; ".join(dict.fromkeys(why or ["no format's glob fits the path"]))[:KEPT]
-
-
-def _misfits(form: Format, header: list[str]) -> list[str]:
-    """Why a file with this header would be read wrongly by ``form``; nothing if it would not."""
-    absent = sorted(set(form.header_test) - set(header))
-    if absent:
-        return [f"no column {', '.join(absent)}, which 'header' asks for"]
-    found = [
-        f"{missing.text} (line {missing.needed.line}, column {missing.needed.at} of the definition)"
-        for missing in form.missing(header)
-    ]
-    found += [f"the column '{name}' is given twice" for name in form.read_twice(header)]
-    if form.unpivot and not found and not any(column in header for column, _ in form.unpivot):
-        found.append("none of the columns of unpivot")
-    return found
 
 
 def read_block(block: Block, form: Format, header: list[str], key: str) -> Texts:
