@@ -232,7 +232,8 @@ def _signs(section: Section, kind: str) -> tuple[str, str, str, str | None]:
     if decimal == delimiter and kind == "csv" or (thousands is not None and thousands == decimal):
         raise section.error("the decimal sign must differ from delimiter and thousands sign", "decimal")
     if quote == delimiter:
-        raise section.error("the quote must differ from the delimiter", "quote")
+        key = "quote" if "quote" in section.data else "delimiter"
+        raise section.error("the quote must differ from the delimiter", key)
     return delimiter, quote, decimal, thousands
 
 
@@ -242,7 +243,7 @@ def _encoding(section: Section) -> str:
     try:
         found = codecs.lookup(encoding)
         # Python also calls base64 and the like encodings; only those of texts decode bytes to characters.
-        b"".decode(encoding)
+        b"aa".decode(encoding, "replace")
     except (LookupError, ValueError):
         raise section.error(f"encoding '{encoding}' is not known", "encoding", hint=hint) from None
     if found.name.replace("-", "_") in _NO_CHARSETS:

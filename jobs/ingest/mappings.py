@@ -100,7 +100,8 @@ def missing_columns(needed: tuple[Needed, ...], header: list[str]) -> list[Missi
     found = []
     for one in needed:
         if one.column not in header:
-            nearest = nearest_name(one.column, free, 0.6 if one.named else 0.8)
+            alike = free if one.named else [name for name in free if _one_slip(name, one.column)]
+            nearest = nearest_name(one.column, alike, 0.5 if one.named else 0.75)
             if one.named or nearest is not None:
                 found.append(Missing(one, nearest))
     return found
@@ -111,6 +112,13 @@ def nearest_name(word: str, names: list[str], cutoff: float = 0.6) -> str | None
     plain = {_squashed(name): name for name in reversed(names)}
     close = difflib.get_close_matches(_squashed(word), list(plain), n=1, cutoff=cutoff)
     return plain[close[0]] if close else None
+
+
+def _one_slip(one: str, other: str) -> bool:
+    """Whether two names can be one, mistyped: bid and bid_price are two, and so are bid1 and bid2."""
+    letters = [re.sub(r"\d", "", _squashed(name)) for name in (one, other)]
+    slip = letters[0] != letters[1] or _squashed(one) == _squashed(other)
+    return slip and abs(len(letters[0]) - len(letters[1])) <= 1
 
 
 def _squashed(name: str) -> str:
