@@ -146,7 +146,8 @@ def _tree(text: str) -> _Node | None:
     anchors: dict[str, _Node] = {}
     root: _Node | None = None
     documents = 0
-    for event in yaml.parse(text, Loader=_LOADER):
+    events: Iterator[Any] = yaml.parse(text, Loader=_LOADER)
+    for event in events:
         line, column = event.start_mark.line + 1, event.start_mark.column + 1
         if isinstance(event, yaml.DocumentStartEvent):
             documents += 1

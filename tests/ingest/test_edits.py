@@ -228,3 +228,46 @@ def test_matches_of_another_shape_are_refused_by_the_table_of_the_first(lake: La
     assert append_files(lake.home, shaped("event_id"), [], app="a", base_version=0, mark="m") == 1
     with pytest.raises(InfrastructureError, match=r"columns of matches.p are not .*\(a: stored"):
         append_files(lake.home, shaped("event_id", "more"), [], app="a", base_version=1, mark="m")
+
+
+@pytest.mark.parametrize(
+    ("first", "later"),
+    [
+        (("volume: {type: long", "volume: {type: timestamp"), ("volume: {type: timestamp", "volume: {type: long")),
+        (("volume: {type: long", "shares: {type: boolean"), ("shares: {type: boolean", "volume: {type: long")),
+        (("volume: {type: long", "ticker: {type: boolean"), ("ticker: {type: boolean", "volume: {type: long")),
+    ],
+    ids=["another type", "another name", "another key"],
+)
+def test_tables_without_rows_are_no_reason_to_keep_a_wrong_type(spark, lake: Lake, first, later) -> None:
+    if first[1].startswith("ticker"):
+        first, later = ("key: ticker", "key: symbol"), ("key: symbol", "key: ticker")
+    edit(lake, *first)
+    home = lake.home
+    name = "bars_20250101.csv"
+    lake.land("bars", name, FILES[name]())
+    result = lake.ingest("bars", "2025-01-01", "2025-01-02")
+    bad = tables.arrow(home, "quarantine", "bars").num_rows
+    if first[0] == "key: ticker":
+        assert (result["rows"], bad) == (0, 1) and "no column 'symbol'" in result["refused"][0]
+    elif "shares" in first[1]:
+        # A column of that name is not there, and nothing is like it: nulls, and rows that stay.
+        with pytest.raises(DefinitionError, match="does not fit the tables"):
+            edit(lake, *later)
+            lake.ingest("bars", "2025-01-01", "2025-01-02")
+        return
+    else:
+        assert bad == result["rows"] > 0
+    edit(lake, *later)
+    assert lake.ingest("bars", "2025-01-01", "2025-01-02")["added"] == 40
+    fresh = lake.other("fresh")
+    fresh.land("bars", name, FILES[name]())
+    fresh.ingest("bars", "2025-01-01", "2025-01-02")
+    assert same_tables(home, fresh.home) == []
+    assert tables.arrow_schema(home, "raw", "bars") == tables.arrow_schema(fresh.home, "raw", "bars")
+    assert len(changes(home, "events.bars", 0).rows) == 40
+    query = "SELECT count(*), sum(volume) FROM events.bars"
+    tables.read_days(spark, home, "events", "bars", DAYS).createOrReplaceTempView("anew")
+    assert [tuple(row) for row in spark.sql(query.replace("events.bars", "anew")).collect()] == Sql(home).query(
+        query
+    ).fetchall()
