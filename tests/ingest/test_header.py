@@ -149,6 +149,20 @@ def test_times_of_day_take_their_date_from_the_path(tmp_path: Path) -> None:
     assert good == [] and {reason for reason, _ in bad} == {"bad_time"}
 
 
+def test_the_page_lists_the_texts_of_a_boolean(tmp_path: Path) -> None:
+    page = (PROJECT / "docs" / "sources.md").read_text()
+    told = re.search(r"A boolean is (.*?), in any case", page, re.DOTALL)
+    assert told is not None
+    halves = [re.findall(r"`(\w+)`", half) for half in told[1].split(" or ")]
+    text = "key: k\ntype: T\nattributes: {on: {type: boolean}}\nformats: [{time: {column: ts}}]\n"
+    file = tmp_path / "a.csv"
+    words = [*halves[0], *halves[1], halves[0][0].upper(), "on", "2", "-1", "yess"]
+    file.write_text("ts,k,on\n" + "".join(f"2025-01-01,{at},{word}\n" for at, word in enumerate(words)))
+    good, bad = parsed(source(tmp_path, text), file)
+    assert [row["on"] for row in good] == [True] * 5 + [False] * 5 + [True]
+    assert [reason for reason, _ in bad] == ["not_boolean"] * 4
+
+
 def test_lint_says_what_would_go_to_quarantine(tmp_path: Path) -> None:
     file = tmp_path / "a.csv"
     file.write_text(GOOD + "2025-01-01T10:02:00Z,A,dear,9\n")
