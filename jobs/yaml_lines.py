@@ -172,7 +172,7 @@ def _tree(text: str) -> _Node | None:
 
 def _node(event: Any, line: int, column: int, anchors: dict[str, _Node], open_nodes: list[_Node]) -> _Node:
     if isinstance(event, yaml.AliasEvent):
-        found = anchors.get(event.anchor)
+        found = anchors.get(str(event.anchor))
         if found is None:
             raise YamlProblem(f"the alias *{event.anchor} has no anchor before it", line, column)
         if any(node is found for node in open_nodes):

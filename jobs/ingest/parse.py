@@ -56,8 +56,6 @@ class Counts:
     rows_raw: int = 0
     rows_quarantined: int = 0
     whole_file: int = 0
-    #: Why the file as a whole is in quarantine, else blank.
-    problem: str = ""
     first_us: int | None = None
     last_us: int | None = None
     dst_gap: int = 0
@@ -125,9 +123,7 @@ class _Parser:
         if whole:
             self.counts.whole_file = 1
             # One row per file: the first problem names it, the others stand in the value.
-            line = BadLine(0, whole[0][0], "; ".join(why for _, why in whole))
-            self.counts.problem = f"{line.reason}: {line.text}"
-            yield self._bad_lines([line], counted=False)
+            yield self._bad_lines([BadLine(0, whole[0][0], "; ".join(why for _, why in whole))], counted=False)
         self.counts.days = sorted(self.days)
         self.counts.dst_gap = sum(z.gap for z in self.zones.values())
         self.counts.dst_double = sum(z.double for z in self.zones.values())

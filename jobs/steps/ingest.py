@@ -50,8 +50,7 @@ def ingest(home: Home, source_name: str, days: Days, *, run_id: str, now: dateti
 
     Returns:
         ``files`` taken, ``rows`` read, ``quarantined`` rows, ``days`` touched, ``added``, ``changed`` and ``withdrawn``
-        events and the ``published`` version of the events table (``None`` if it did not move); ``refused`` if files
-        went to quarantine as a whole, each with the reason.
+        events and the ``published`` version of the events table (``None`` if it did not move).
 
     Raises:
         UsageError: there is no such source.
@@ -183,7 +182,6 @@ class _Attempt:
             changed=applied.changed,
             withdrawn=applied.withdrawn,
             published=applied.version,
-            **self._refused(loads, counts),
         )
 
     def _tasks(self) -> tuple[list[Task], dict[str, str | dict[str, Any]]]:
@@ -221,16 +219,6 @@ class _Attempt:
                 left = report.rows_out - sum(file.rows for file in files)
                 append_raw(self.home, table, parsing.raw_rows(self.source, parsed), left, files)
         return parsed, counts
-
-    def _refused(self, loads: dict[str, str | dict[str, Any]], counts: dict[str, Counts]) -> dict[str, list[str]]:
-        """``refused``: the files that are in quarantine as a whole, and why; no key if there are none."""
-        told = []
-        for landed in self.plan.taken:
-            load = loads[landed.file_id]
-            problem = counts[load].problem if isinstance(load, str) else ""
-            if problem:
-                told.append(f"{landed.path}: {problem}")
-        return {"refused": told} if told else {}
 
     def _phase(self, name: str) -> Any:
         return phase(self.home, self.run_id, source=self.source.name, step="ingest", phase=name, days=self.days)
