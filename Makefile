@@ -16,7 +16,7 @@ help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
 
 # The stamp makes a second call free; it is renewed when the lock file or the set-up itself changed.
-.venv/.installed: requirements.txt jobs/env/setup.py
+.venv/.installed: requirements.txt jobs/env/setup.py jobs/env/installer.txt
 	@$(PYTHON) jobs/env/setup.py .venv requirements.txt
 	@touch $@
 
@@ -57,9 +57,13 @@ check: .venv/.installed ## ruff and mypy
 	@$(PY) -m ruff check .
 	@$(PY) -m mypy
 
-lock: .venv/.installed ## compile requirements.in into requirements.txt
-	@$(PY) -m uv pip compile --quiet --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" \
-	  --python-version 3.11 requirements.in --output-file requirements.txt
+# For every platform, with the hashes of all files of a release, so that the lock fits wherever a wheel fits.
+LOCK := -m uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-emit-find-links \
+  --custom-compile-command "make lock" --python-version 3.11
+
+lock: .venv/.installed ## compile requirements.in into requirements.txt, and the installer's lock, with hashes
+	@$(PY) $(LOCK) requirements.in --output-file requirements.txt
+	@$(PY) $(LOCK) jobs/env/installer.in --output-file jobs/env/installer.txt
 
 clean: ## remove .venv, .chainlake and caches of the tools
 	@rm -rf .venv .chainlake .pytest_cache .mypy_cache .ruff_cache .hypothesis

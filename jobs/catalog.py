@@ -10,7 +10,7 @@ from pathlib import Path
 
 from jobs.cep import ENGINE_VERSION, Pattern, compile_pattern
 from jobs.days import Days
-from jobs.definition_files import BrokenDefinition, named_source, source_line
+from jobs.definition_files import BrokenDefinition, check_name, named_source, read_definition, source_line, source_named
 from jobs.errors import DefinitionError
 from jobs.lake import tables
 from jobs.lake.columns import same_columns
@@ -50,21 +50,21 @@ def load_patterns(
     for file in pattern_files(home):
         if only is not None and file.stem != only:
             continue
-        text = file.read_text(encoding="utf-8", errors="replace")
-        source_name = named_source(text)
         try:
-            compiled.append(_compile(home, file, text, source_name, sources))
+            compiled.append(_compile(home, file, read_definition(file), sources))
         except DefinitionError as error:
-            broken.append(BrokenDefinition(file.stem, file, source_name, error))
+            broken.append(BrokenDefinition(file.stem, file, source_named(file), error))
     return compiled, broken
 
 
-def _compile(home: Home, file: Path, text: str, source_name: str | None, sources: Sources) -> CompiledPattern:
+def _compile(home: Home, file: Path, text: str, sources: Sources) -> CompiledPattern:
+    check_name(file, "pattern")
     if file.stem == "all":
         raise DefinitionError(
             "a pattern cannot be named 'all'", file=file, hint="matches.all is the view over all patterns; rename it."
         )
     source = None
+    source_name = named_source(text)
     if source_name is not None:
         source = source_for(sources, source_name, file, source_line(text))
     pattern = compile_pattern(

@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from jobs.days import Days
-from jobs.definition_files import BrokenDefinition, named_source, source_line
+from jobs.definition_files import BrokenDefinition, check_name, read_definition, source_line, source_named
 from jobs.errors import DefinitionError
 from jobs.lake.definitions import Definition
 from jobs.model_change import ENGINE_VERSION
@@ -48,16 +48,21 @@ def load_models(
         if only is not None and file.stem not in only:
             continue
         try:
-            loaded.append(_load(file, sources))
+            loaded.append(load_one(file, sources))
         except DefinitionError as error:
-            source_name = named_source(file.read_text(encoding="utf-8", errors="replace"))
-            broken.append(BrokenDefinition(file.stem, file, source_name, error))
+            broken.append(BrokenDefinition(file.stem, file, source_named(file), error))
     return loaded, broken
 
 
-def _load(file: Path, sources: Sources) -> LoadedModel:
+def load_one(file: Path, sources: Sources) -> LoadedModel:
+    """One model file, checked against the source it names.
+
+    Raises:
+        DefinitionError: it is wrong, or its source is, or has no such columns.
+    """
+    check_name(file, "model")
     config = load_definition(file)
-    source = source_for(sources, config.source, file, source_line(file.read_text(encoding="utf-8", errors="replace")))
+    source = source_for(sources, config.source, file, source_line(read_definition(file)))
     numbers = sorted(name for name, kind in source.event_columns().items() if _is_number(kind))
     response, features = ("value", "weight") if isinstance(config, ThresholdConfig) else ("response", "features")
     wanted = [(config.response.of, response), *((f.of, features) for f in config.features)]

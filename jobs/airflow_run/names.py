@@ -5,26 +5,37 @@ from __future__ import annotations
 import re
 from datetime import date
 
+from jobs.definition_files import WORD, named_source, read_definition
+from jobs.errors import DefinitionError
 from jobs.paths import Home
 
 # One line is enough here and survives a file that is wrong elsewhere: the step says what is wrong with it.
-_SOURCE_LINE = re.compile(r"^source:\s*['\"]?([A-Za-z_][A-Za-z0-9_]*)", re.MULTILINE)
 _START_LINE = re.compile(r"^start:\s*['\"]?(\d{4}-\d\d-\d\d)", re.MULTILINE)
 
 
 def source_names(home: Home) -> list[str]:
-    """Names of the sources: the files of ``sources/``."""
-    return sorted(file.stem for file in (home.config / "sources").glob("*.yaml"))
+    """Names of the sources: the files of ``sources/``, but for those whose names no DAG can have."""
+    return sorted(file.stem for file in (home.config / "sources").glob("*.yaml") if WORD.match(file.stem))
 
 
 def _models(home: Home) -> list[tuple[str | None, date | None]]:
     """Source and start of every model file, None where the file does not say."""
     found = []
     for file in sorted((home.config / "models").glob("*.yaml")):
-        text = file.read_text(encoding="utf-8", errors="replace")
-        source, start = _SOURCE_LINE.search(text), _START_LINE.search(text)
-        found.append((source.group(1) if source else None, date.fromisoformat(start.group(1)) if start else None))
+        try:
+            text = read_definition(file)
+        except DefinitionError:
+            # No text says what it is about; status and the steps say what is wrong with the file.
+            continue
+        found.append((named_source(text), _day(_START_LINE.search(text))))
     return found
+
+
+def _day(found: re.Match[str] | None) -> date | None:
+    try:
+        return date.fromisoformat(found.group(1)) if found else None
+    except ValueError:
+        return None
 
 
 def monitored_sources(home: Home) -> list[str]:

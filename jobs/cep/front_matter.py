@@ -1,4 +1,4 @@
-"""The YAML front matter of a pattern file: what the pattern reads, its parameters, output and limits (design §5)."""
+"""The YAML front matter of a pattern file: what it reads, its parameters, output and limits (docs/language.md)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jobs.cep.source_text import At, SourceText, nearest
+from jobs.yaml_lines import Document, YamlProblem, read_yaml
 
 Scalar = int | float | str | bool
 
@@ -56,40 +57,32 @@ def read_front_matter(source: SourceText) -> tuple[FrontMatter, int]:
         last += 1
     if last == len(lines):
         raise source.error("the front matter has no end", (first + 1, 1), hint="Close it with a line '---'.")
-    values, places = _yaml(source, "".join(lines[first + 1 : last]), first + 1)
-    return _Reader(source, places).read(values), sum(map(len, lines[: last + 1]))
+    document = _yaml(source, "".join(lines[first + 1 : last]), first + 1)
+    return _Reader(source, document).read(), sum(map(len, lines[: last + 1]))
 
 
-def _yaml(source: SourceText, text: str, offset: int) -> tuple[dict[str, Any], dict[str, At]]:
-    import yaml
-
+def _yaml(source: SourceText, text: str, offset: int) -> Document:
+    """What the lines after line ``offset`` of a pattern say, with their spots in the whole text."""
     try:
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
-        values = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        at = (mark.line + 1 + offset, mark.column + 1) if mark else (offset, 1)
-        problem = getattr(error, "problem", None) or "it cannot be read"
-        raise source.error(f"the front matter is not YAML: {problem}", at) from None
-    if values is None:
-        return {}, {}
-    if not isinstance(node, yaml.MappingNode):
+        data, found = read_yaml(text)
+    except YamlProblem as error:
+        what = error.what.replace("not valid YAML", "the front matter is not YAML")
+        raise source.error(what, (error.line + offset, error.column), key=error.key, hint=error.hint) from None
+    if data is None:
+        data = {}
+    if not isinstance(data, dict):
         raise source.error("the front matter is a list of 'key: value' lines", (offset + 1, 1))
-    places: dict[str, At] = {}
-    for key, _ in node.value:
-        at = (key.start_mark.line + 1 + offset, key.start_mark.column + 1)
-        if str(key.value) in places:
-            raise source.error(f"the key {key.value} stands twice", at, key=str(key.value))
-        places[str(key.value)] = at
-    return {str(key): value for key, value in values.items()}, places
+    return Document(data, {place: spot._replace(line=spot.line + offset) for place, spot in found.items()})
 
 
 class _Reader:
-    def __init__(self, source: SourceText, places: dict[str, At]) -> None:
+    def __init__(self, source: SourceText, document: Document) -> None:
         self.source = source
-        self.places = places
+        self.values = document.data
+        self.spots = document.spots
+        self.places = {key: (spot.line, spot.column) for key in self.values for spot in [document.spots[(key,)]]}
 
-    def read(self, values: dict[str, Any]) -> FrontMatter:
+    def read(self) -> FrontMatter:
         readers: dict[str, Callable[[str, Any], Any]] = {
             "source": self.text,
             "description": self.text,
@@ -99,10 +92,10 @@ class _Reader:
             "output": self.output,
             "limits": self.limits,
         }
-        for key in values:
+        for key in self.values:
             if key not in readers:
                 raise self.error(key, f"the front matter has no key {key}", nearest(key, readers))
-        found = {key: readers[key](key, value) for key, value in values.items()}
+        found = {key: readers[key](key, value) for key, value in self.values.items()}
         sets = found.pop("sets", {})
         params = found.pop("params", {})
         for name in sets:
@@ -114,9 +107,10 @@ class _Reader:
         return self.source.error(what, self.places.get(key, (1, 1)), key=key, hint=hint)
 
     def text(self, key: str, value: Any) -> str:
-        if not isinstance(value, str) or not value.strip():
+        typed = self.spots[(key,)].text
+        if value is None or typed is None or not typed.strip():
             raise self.error(key, f"{key} is a text")
-        return value.strip()
+        return typed.strip()
 
     def mapping(self, key: str, value: Any) -> dict[str, Any]:
         if not isinstance(value, dict) or not all(isinstance(name, str) for name in value):
@@ -129,8 +123,36 @@ class _Reader:
     def param(self, key: str, name: str, value: Any) -> Any:
         problem = param_problem(value)
         if problem:
-            raise self.error(key, f"{name} {problem}")
-        return tuple(value) if isinstance(value, list) else value
+            raise self.error(key, f"{name} {problem}", "A text that is null or ~ stands in quotes.")
+        if isinstance(value, list):
+            return self.listed(key, name, value)
+        like = self.spots[(key, name)].looks_like
+        if like is not None:
+            raise self.unclear(key, name, value, like)
+        return value
+
+    def listed(self, key: str, name: str, items: list[Any]) -> tuple[Any, ...]:
+        """A list's values: all of one kind, and the numbers written as they are printed, since a code may look so."""
+        for at, item in enumerate(items):
+            spot = self.spots[(key, name, at)]
+            if spot.looks_like in ("a number", "no finite number"):
+                raise self.unclear(key, name, spot.text, spot.looks_like)
+            if _is_number(item) and str(item) != spot.text:
+                raise self.unclear(key, name, spot.text, "a number")
+            if _kind(item) != _kind(items[0]):
+                raise self.error(
+                    key,
+                    f"{name} holds {_kind(items[0])} and {_kind(item)}: {self.spots[(key, name, 0)].text}, {spot.text}",
+                    "The values of one attribute are of one kind; quote those that are texts.",
+                )
+        return tuple(items)
+
+    def unclear(self, key: str, name: str, word: Any, like: str) -> Exception:
+        if like == "no finite number":
+            return self.error(key, f"{name} is not a finite number", f"Write '{word}' in quotes if it is a text.")
+        hint = f"Write '{word}' in quotes if it is a text, "
+        hint += "else true or false." if like != "a number" else "else a number such as 7, 0.5 or -20."
+        return self.error(key, f"{name}: {word} can be read as {like} and as a text", hint)
 
     def sets(self, key: str, value: Any) -> dict[str, Any]:
         for name, items in self.mapping(key, value).items():
@@ -158,6 +180,14 @@ class _Reader:
         if value.get("kleene_members", 1) > 40:
             raise self.error(key, "kleene_members is at most 40", "40 members make 10^12 subsets.")
         return {**LIMITS, **value}
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _kind(value: Any) -> str:
+    return "numbers" if _is_number(value) else "true or false" if isinstance(value, bool) else "texts"
 
 
 def param_problem(value: Any) -> str | None:

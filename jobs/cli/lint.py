@@ -1,4 +1,4 @@
-"""``python -m jobs lint``: look pattern files through, and lay them out."""
+"""``python -m jobs lint``: look definitions through, and lay patterns out."""
 
 from __future__ import annotations
 
@@ -13,41 +13,55 @@ from jobs.paths import Home
 from jobs.words import counted
 
 if TYPE_CHECKING:
-    from jobs.cep.lint import Schema
+    from jobs.cep.lint import Report, Schema
+    from jobs.ingest.source_lint import SourceReport
 
 HELP = (
-    "Look pattern files through: all errors with their places, and warnings about what is legal but hardly meant. "
-    "Attributes are checked against the source that the front matter names. --fix also writes the house's layout; "
-    "comments and front matter stay, and the meaning does. Exits with 3 if there are errors; warnings do not fail."
+    "Look definitions through: errors with their places, and warnings about what is legal but hardly meant. "
+    "Of a pattern all errors are shown, and attributes are checked against the source that the front matter names; "
+    "--fix also writes the house's layout: comments and front matter stay, and the meaning does. "
+    "A source is held against its landed files, or against those that --on names: whether a format fits them, which "
+    "rows would go to quarantine, which attributes have no value. "
+    "Exits with 3 if there are errors; warnings do not fail."
 )
 EXAMPLE = (
     "  python -m jobs lint dags/config/patterns/*.sase\n"
-    "  python -m jobs lint --fix dags/config/patterns/NAME.sase"
+    "  python -m jobs lint --fix dags/config/patterns/NAME.sase\n"
+    "  python -m jobs lint dags/config/sources/stock.yaml --on data/stock/us_equity_minute_trade_20131007.csv.gz"
 )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The files, and whether to lay them out."""
-    parser.add_argument("files", metavar="FILE", nargs="+", type=Path, help="pattern files")
-    parser.add_argument("--fix", action="store_true", help="write the layout into files without errors")
+    parser.add_argument("files", metavar="FILE", nargs="+", type=Path, help="patterns, sources and models")
+    parser.add_argument(
+        "--on", metavar="FILE", action="append", type=Path, default=[], help="a file as it will land; may be repeated"
+    )
+    parser.add_argument("--fix", action="store_true", help="write the layout into pattern files without errors")
 
 
 def run(args: argparse.Namespace) -> int:
     """Print all findings and their number."""
+    from jobs.cep.files import regular_file
     from jobs.cep.lint import lint
 
     home = Home.from_env()
     known: dict[str, Schema | DefinitionError] = {}
     errors = warnings = fixed = 0
+    for file in args.on:
+        regular_file(file)
     for file in args.files:
-        text = _read(file)
-        if args.fix:
-            changed = _fixed(text)
-            if changed is not None and changed != text:
-                _write(file, changed)
-                fixed += 1
-                text = changed
-        report = lint(text, name=file.stem, file=str(file), schema=lambda name: _schema(home, name, known))
+        if file.suffix in (".yaml", ".yml"):
+            report = _of_yaml(home, file, args.on)
+        else:
+            text = _read(file)
+            if args.fix:
+                changed = _fixed(text)
+                if changed is not None and changed != text:
+                    _write(file, changed)
+                    fixed += 1
+                    text = changed
+            report = lint(text, name=file.stem, file=str(file), schema=lambda name: _schema(home, name, known))
         for kind, found in (("error", report.errors), ("warning", report.warnings)):
             for one in found:
                 print(f"{kind}: {one}", flush=True)
@@ -56,6 +70,25 @@ def run(args: argparse.Namespace) -> int:
     ending = f", {counted(fixed, 'file')} laid out" if args.fix else ""
     print(f"{counted(len(args.files), 'file')}: {counted(errors, 'error')}, {counted(warnings, 'warning')}{ending}")
     return DefinitionError.exit_code if errors else 0
+
+
+def _of_yaml(home: Home, file: Path, on: list[Path]) -> Report | SourceReport:
+    """A source, or a model: that names its source."""
+    from jobs.cep.lint import Report
+    from jobs.definition_files import source_named
+    from jobs.ingest.source_lint import lint_source
+    from jobs.model_catalog import load_one
+    from jobs.sources import load_sources
+
+    if not file.exists():
+        raise UsageError("there is no such file", file=file)
+    if source_named(file) is None:
+        return lint_source(home, file, on)
+    try:
+        warnings = load_one(file, load_sources(home)).config.warnings
+    except DefinitionError as error:
+        return Report((error,), (), None)
+    return Report((), tuple(DefinitionError(one, file=file) for one in warnings), None)
 
 
 def _read(file: Path) -> str:

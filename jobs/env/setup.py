@@ -8,7 +8,8 @@ import shutil
 import subprocess
 import sys
 
-UV = "uv==0.13.9"
+#: The installer uv, locked as the packages are.
+INSTALLER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "installer.txt")
 NEEDED_GB = 3.0
 TRY_AGAIN = " Nothing is broken: run the same command again."
 
@@ -42,23 +43,30 @@ def check_disk(folder):
 def run(command, log, problem):
     """Run ``command`` quietly with its output in ``log``; on failure say ``problem`` and the reason it printed."""
     with open(log, "ab") as out:
+        before = out.tell()
         code = subprocess.call(command, stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
     if code == 0:
         return
-    with open(log, errors="replace") as lines:
-        text = lines.read()[-20000:]
+    with open(log, "rb") as lines:
+        lines.seek(before)
+        text = lines.read().decode(errors="replace")[-20000:]
     network = ("error sending request", "Connection", "dns", "resolve host", "timed out", "NewConnectionError")
     no_space = ("No space left", "os error 28")
     if any(sign in text for sign in no_space):
         stop(f"{problem} because the disk is full. Free some space in {os.getcwd()}." + TRY_AGAIN)
     if any(sign in text for sign in network) or "No matching distribution found for uv" in text:
         stop(f"{problem} because the Python package index cannot be reached. Check the network or proxy." + TRY_AGAIN)
+    if any(sign in text for sign in ("DO NOT MATCH THE HASHES", "Hash mismatch")):
+        stop(f"{problem} because a file that was downloaded is not the one that was locked. See {log}; do not go on.")
     last = [line.strip() for line in text.splitlines() if line.strip()]
     stop("{} ({}). The whole output is in {}.".format(problem, last[-1][:300] if last else "no output", log))
 
 
 def main(venv, requirements):
-    """Create ``venv`` where it is absent and install ``requirements`` into it."""
+    """Create ``venv`` where it is absent and install ``requirements`` into it.
+
+    Every file is compared with the lock's hashes, the installer's own too.
+    """
     check_python()
     python = os.path.join(venv, "bin", "python")
     if not os.path.exists(os.path.join(venv, ".installed")):
@@ -78,11 +86,13 @@ def main(venv, requirements):
         except ImportError:
             stop("this Python has no venv module. On Debian or Ubuntu: apt-get install -y python3.11-venv")
         run([sys.executable, "-m", "venv", venv], log, "the virtual environment cannot be made")
-        run([python, "-m", "pip", "install", "--quiet", UV], log, "the installer uv cannot be installed")
+        checked = ["--quiet", "--require-hashes", "--only-binary", ":all:", "-r", INSTALLER]
+        run([python, "-m", "pip", "install", *checked], log, "the installer uv cannot be installed")
     print("chainlake: installing the pinned packages (about a minute with a good network)", flush=True)
     # Compiled once here: a run starts some sixty Python processes, and where the environment forbids writing bytecode
     # each of them would compile Airflow, pandas and Great Expectations again.
-    install = [python, "-m", "uv", "pip", "install", "--compile-bytecode", "--python", python, "-r", requirements]
+    install = [python, "-m", "uv", "pip", "install", "--compile-bytecode", "--python", python]
+    install += ["--require-hashes", "-r", requirements]
     run(install, log, "the packages of requirements.txt cannot be installed")
 
 

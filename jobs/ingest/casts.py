@@ -11,7 +11,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.ingest.formats import EPOCHS, Mapping, Sentinel
+from jobs.ingest.formats import EPOCHS, date_from_path
+from jobs.ingest.mappings import Mapping, Sentinel
 
 _NUMBER = r"^[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?$"
 _ISO = (
@@ -31,6 +32,8 @@ _EXACT_DIGITS = 15
 #: What the error of a double can be of whole numbers below ``_FEW``.
 _NOISE, _FEW = decimal.Decimal(2) ** -52, 2**40
 _US_PER_MINUTE = 60_000_000
+#: The day that a text without a date is given by pandas, 1 January 1900.
+_CLOCK_DAY_US = -25_567 * 24 * 60 * _US_PER_MINUTE
 #: Instants that pandas (nanoseconds in 64 bits) and Spark can both hold.
 _FIRST_US, _LAST_US = -9_223_372_036_000_000, 9_223_372_036_000_000
 
@@ -210,7 +213,7 @@ def times(texts: pa.Array, form: str, day_us: int | None = None) -> Wall:
     Args:
         texts: cleaned texts.
         form: ``iso``, a strptime format, or a key of ``EPOCHS``.
-        day_us: wall microseconds of the file's date, for times of day.
+        day_us: wall microseconds of the file's date, for times of day; they are bad without one.
 
     Digits finer than a microsecond are cut off, never rounded: no time moves into the next second or day. Numbers are
     read as doubles, which do not hold every decimal, and so go to the nearest microsecond.
@@ -236,6 +239,9 @@ def times(texts: pa.Array, form: str, day_us: int | None = None) -> Wall:
     if form.endswith("%z"):
         bad |= ~has_offset & ~missing
     micros = parsed.to_numpy().astype("datetime64[us]").astype(np.int64)
+    if date_from_path(form):
+        bad = bad | (~missing & (day_us is None))
+        micros = micros - _CLOCK_DAY_US + (day_us or 0)
     micros = np.where(bad | missing, 0, micros - offset_us)
     return Wall(micros, has_offset, bad, missing, np.zeros(len(texts), bool))
 

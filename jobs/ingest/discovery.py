@@ -20,7 +20,7 @@ from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 from jobs.ingest.container import Damaged, NotReadable, checksum_of, members, open_bytes
-from jobs.ingest.formats import DATE_FIELD
+from jobs.ingest.globs import expected_glob
 from jobs.ingest.walk import Entry, storable, walk
 from jobs.paths import Home
 from jobs.sources import Source
@@ -134,12 +134,7 @@ def date_begins(file_date: date, zone: str) -> datetime:
 
 def expected_globs(source: Source, day: date) -> list[str]:
     """The globs of the files that ``expect`` names for the UTC day ``day``."""
-
-    def fill(found: re.Match[str]) -> str:
-        named = day + timedelta(days=int(found[1] or 0))
-        return named.strftime(found[2] or "%Y-%m-%d")
-
-    return [DATE_FIELD.sub(fill, glob) for glob in source.expect]
+    return [expected_glob(glob, day) for glob in source.expect]
 
 
 def glob_matches(glob: str, path: str) -> bool:
@@ -272,7 +267,7 @@ def _mark(problem: str, path: str) -> str:
 
 def _contents(source: Source, file: Path) -> list[_Content]:
     try:
-        names = members(file, _members_glob(source, file.name))
+        names = members(file, members_glob(source, file.name))
     except Damaged as error:
         return [_Content(None, checksum_of(file), "damaged_archive", str(error))]
     if names is None:
@@ -282,7 +277,8 @@ def _contents(source: Source, file: Path) -> list[_Content]:
     return [_checked(file, name) if count == 1 else _several(file, name, count) for name, count in names.items()]
 
 
-def _members_glob(source: Source, name: str) -> str:
+def members_glob(source: Source, name: str) -> str:
+    """Which members of an archive of this name are files of the source."""
     return next((f.members for f in source.formats if f.fits_path(name)), "*")
 
 

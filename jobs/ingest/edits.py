@@ -11,7 +11,8 @@ from jobs.lake import tables
 from jobs.lake.columns import Misfit, add_columns, misfits
 from jobs.lake.faults import around
 from jobs.paths import Home
-from jobs.sources import TYPES, Source
+from jobs.source_keys import TYPES
+from jobs.sources import Source
 from jobs.yaml_lines import load_section
 from schemas.events import events_table
 from schemas.quarantine import quarantine_table
@@ -22,7 +23,8 @@ from schemas.table import Table
 def prepare_tables(home: Home, source: Source) -> None:
     """Make the tables of ``source``, and give those that exist the columns of new attributes; under the source's lock.
 
-    Killed anywhere, the next call does what is missing.
+    Tables of other columns are made anew as long as no row was ever taken: a wrong type at the first try is no reason
+    to lose the source's name. Killed anywhere, the next call does what is missing.
 
     Args:
         home: the installation.
@@ -32,11 +34,10 @@ def prepare_tables(home: Home, source: Source) -> None:
         DefinitionError: the tables have columns that are not or otherwise in the definition; nothing was written.
     """
     wanted = (raw_table(source), events_table(source), quarantine_table(source))
+    stored = [table for table in wanted if tables.exists(home, table.schema, table.name)]
     new: list[tuple[Table, set[str]]] = []
     wrong: dict[str, tuple[Misfit, list[str]]] = {}
-    for table in wanted:
-        if not tables.exists(home, table.schema, table.name):
-            continue
+    for table in stored:
         found = misfits(tables.arrow_schema(home, table.schema, table.name), table)
         added = {one.name for one in found if one.stored is None and one.defined is not None and one.defined.nullable}
         if added:
@@ -44,9 +45,16 @@ def prepare_tables(home: Home, source: Source) -> None:
         for one in found:
             if one.name not in added:
                 wrong.setdefault(one.name, (one, []))[1].append(table.path_name)
-    if wrong:
+    replaced = {name for _, names in wrong.values() for name in names}
+    if any(table.path_name in replaced and not tables.is_empty(home, table.schema, table.name) for table in stored):
         raise _refused(source, list(wrong.values()))
+    for table in stored:
+        if table.path_name in replaced:
+            with around("ingest.columns"):
+                tables.ensure_table(home, table, replace=True)
     for table, added in new:
+        if table.path_name in replaced:
+            continue
         with around("ingest.columns"):
             add_columns(home, table, [column for column in table.columns if column.name in added])
     for table in wanted:

@@ -1,16 +1,18 @@
-"""How a file looks: the ``formats`` list of a source YAML as data (design §3)."""
+"""How a file looks: the ``formats`` list of a source YAML as data (docs/sources.md)."""
 
 from __future__ import annotations
 
 import codecs
-import re
+from collections.abc import Mapping as Fields
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import date, timedelta
 from fnmatch import fnmatchcase
-from typing import Any
 from zoneinfo import ZoneInfo
 
 from jobs.history import parse_duration
+from jobs.ingest.globs import glob_problem
+from jobs.ingest.mappings import Mapping, Missing, Needed, missing_columns, nearest_name, read_mappings, read_unpivot
+from jobs.ingest.time_formats import is_clock, problem_of
 from jobs.yaml_lines import Section
 
 KINDS = ("csv", "json_map")
@@ -22,46 +24,10 @@ EARLIEST, LATEST = date(1900, 1, 1), date(2199, 12, 31)
 FINE_EARLIEST = date(1973, 3, 4)
 #: How far from its file's date the time of an event lies at most, unless a format says otherwise: ten years.
 AROUND = "3653 d"
-#: ``{date}``, ``{date-1}``, ``{date+1:%Y%m%d}`` in an ``expect`` glob.
-DATE_FIELD = re.compile(r"\{date(?:([+-]\d+))?(?::([^{}]+))?\}")
-_COMPARISON = re.compile(r"\s*(<=|>=|<|>|=)?\s*(-?\d+(?:\.\d+)?)\s*\Z")
-
-
-@dataclass(frozen=True)
-class Sentinel:
-    """A number that means "no value", perhaps only while other attributes hold something.
-
-    Args:
-        value: the number as it stands in the file.
-        when: (attribute, comparison, number) that must all hold in the row, e.g. ``("flow", "=", 0.0)``.
-    """
-
-    value: float
-    when: tuple[tuple[str, str, float], ...] = ()
-
-
-@dataclass(frozen=True)
-class Mapping:
-    """Where the value of an attribute (or of type or key) comes from.
-
-    Args:
-        column: column of the file, or ``None``.
-        path: field taken from the path, or ``None``.
-        constant: a fixed text, or ``None``.
-        scale, offset: unit conversion ``value * scale + offset``.
-        round: decimals kept after the conversion, or ``None`` for all.
-        sentinels: numbers that mean "no value", before the conversion.
-        case: ``upper``, ``lower`` or ``None`` to leave the text as it is.
-    """
-
-    column: str | None = None
-    path: str | None = None
-    constant: str | None = None
-    scale: float = 1.0
-    offset: float = 0.0
-    round: int | None = None
-    sentinels: tuple[Sentinel, ...] = ()
-    case: str | None = None
+#: Encodings of Python that are no character set of a file.
+_NO_CHARSETS = ("idna", "punycode", "undefined", "unicode_escape", "raw_unicode_escape", "mbcs", "oem")
+#: Names in the folder of zones that are no place: what the machine is set to, and clocks with leap seconds.
+_NO_ZONES = ("localtime", "posixrules", "Factory", "right/", "posix/")
 
 
 @dataclass(frozen=True)
@@ -116,8 +82,8 @@ class Format:
     mapping: dict[str, Mapping]
     unpivot: tuple[tuple[str, str], ...]
     unpivot_into: str | None
-    #: Names (type, key) without which no row can be an event.
-    identifying: tuple[str, ...]
+    #: Columns that a file must have, or is none of this format.
+    needed: tuple[Needed, ...]
 
     def fits_path(self, path: str) -> bool:
         """Whether the glob names ``path`` (relative to landing, ``!member`` included) or its last part."""
@@ -127,73 +93,184 @@ class Format:
         names = (path, path.rsplit("/", 1)[-1], outer, outer.rsplit("/", 1)[-1])
         return any(fnmatchcase(name, self.glob) for name in names)
 
-    def fits_header(self, header: list[str]) -> bool:
-        """Whether all columns of the header test stand in ``header``."""
-        return set(self.header_test) <= set(header)
+    def missing(self, header: list[str]) -> list[Missing]:
+        """The columns without which a file with this ``header`` would be read wrongly."""
+        return missing_columns(self.needed, header)
+
+    def misfits(self, header: list[str]) -> list[str]:
+        """Why a file with this ``header`` is none of this format, or would be read wrongly; nothing if it would not."""
+        absent = sorted(set(self.header_test) - set(header))
+        if absent:
+            return [f"no column {', '.join(absent)}, which 'header' asks for"]
+        found = [
+            f"{missing.text} (line {missing.needed.line}, column {missing.needed.at} of the definition)"
+            for missing in self.missing(header)
+        ]
+        twice = sorted({one.column for one in self.needed if header.count(one.column) > 1})
+        found += [f"the column '{name}' is given twice" for name in twice]
+        if self.unpivot and not found and not any(column in header for column, _ in self.unpivot):
+            found.append("none of the columns of unpivot")
+        return found
 
 
 _KEYS = (
     "name", "kind", "glob", "header", "delimiter", "quote", "decimal", "thousands", "encoding", "columns",
-    "skip_lines", "short_rows", "members", "null", "time", "map", "unpivot",
+    "skip_lines", "short_rows", "members", "null", "time", "map", "unpivot", "optional",
 )  # fmt: skip
+#: Keys that say how lines of cells look, and nothing of a JSON object.
+_OF_CELLS = ("header", "delimiter", "quote", "columns", "short_rows", "unpivot", "optional")
 
 
-def read_format(section: Section, at: int, fields: tuple[str, ...], zone: str) -> Format:
+def read_format(section: Section, at: int, fields: Fields[str, str], zone: str, type_column: str | None) -> Format:
     """One entry of ``formats``.
 
     Args:
         section: the YAML map.
         at: its position in the list, for a name where none is given.
-        fields: what may be mapped: type, key and the attributes, in that order.
+        fields: what may be mapped, with its type: type, key and the attributes, in that order.
         zone: zone of the source.
+        type_column: the column that holds the type where ``map`` does not say otherwise.
 
     Raises:
         DefinitionError: an unknown key, a value that is not allowed, or a mapping of something unknown.
     """
     section.only(_KEYS)
-    encoding = section.get("encoding", str, default="utf-8")
-    try:
-        codecs.lookup(encoding)
-    except LookupError:
-        hint = "E.g. utf-8, utf-16, cp1252."
-        raise section.error(f"encoding '{encoding}' is not known", "encoding", hint=hint) from None
+    kind = section.choice("kind", KINDS, "csv")
+    if kind == "json_map":
+        for key in _OF_CELLS:
+            if key in section.data:
+                raise section.error(f"'{key}' means nothing for a json_map", key, hint="Leave it out.")
+    wide, into = read_unpivot(section, fields)
+    mapping = read_mappings(section, fields, wide=wide, into=into, kind=kind)
+    if type_column is not None:
+        mapping.setdefault("type", Mapping(column=type_column))
+    time = _time(section, zone, kind)
+    needed = _needed(section, fields, mapping, wide, time) if kind == "csv" else ()
+    columns = _columns(section, needed)
+    delimiter, quote, decimal, thousands = _signs(section, kind)
+    skip_lines = section.get("skip_lines", int, default=0)
+    if skip_lines < 0:
+        raise section.error("'skip_lines' is a number of lines from 0 on", "skip_lines")
+    nulls = section.texts("null", NULLS)
+    for position, text in enumerate(nulls):
+        if text != text.strip():
+            raise section.error(f"'{text}' has white space around it, which cells lose", "null", position)
+    return Format(
+        name=section.get("name", str, default=f"format {at + 1}"),
+        kind=kind,
+        glob=_glob(section, "glob"),
+        header_test=section.texts("header"),
+        delimiter=delimiter,
+        quote=quote or None,
+        decimal=decimal,
+        thousands=thousands,
+        encoding=_encoding(section),
+        columns=columns,
+        skip_lines=skip_lines,
+        fill_short_rows=section.choice("short_rows", ("quarantine", "fill"), "quarantine") == "fill",
+        members=_glob(section, "members") or "*",
+        nulls=nulls,
+        time=time,
+        mapping=mapping,
+        unpivot=wide,
+        unpivot_into=into,
+        needed=needed,
+    )
+
+
+def _needed(
+    section: Section,
+    fields: Fields[str, str],
+    mapping: Fields[str, Mapping],
+    wide: tuple[tuple[str, str], ...],
+    time: TimeRule,
+) -> tuple[Needed, ...]:
+    """The columns that a file of cells must have: all that are read, but for the ``optional`` ones."""
+    optional = section.texts("optional")
+    keys = list(fields)[:2]
+    given = section.section("map").data
+    found = []
+    for column in time.columns:
+        spot = section.spot("time", "column")
+        found.append(Needed(column, "the time", spot.line, spot.column, True))
+    for name, rule in mapping.items():
+        if rule.column is None or (wide and rule.column == "value"):
+            continue
+        spot = section.spot("map", name) if name in given else section.spot()
+        what = "the type" if name == keys[0] else f"the key {name}" if name == keys[1] else f"attribute {name}"
+        found.append(Needed(rule.column, what, spot.line, spot.column, name in given or name in keys))
+    for column, key in wide:
+        spot = section.spot("unpivot", "columns", column)
+        found.append(Needed(column, f"the key '{key}'", spot.line, spot.column, True))
+    read = [one.column for one in found]
+    attributes = [one.column for one in found if not one.what.startswith(("the time", "the type", "the key "))]
+    attributes += [column for column, _ in wide]
+    for at, column in enumerate(optional):
+        if column not in attributes:
+            near = nearest_name(column, attributes)
+            what = "no row is an event without" if column in read else "this format does not read"
+            hint = f"Did you mean {near}?" if near else f"One of: {', '.join(attributes)}."
+            raise section.error(f"'{column}' is a column that {what}", "optional", at, hint=hint)
+    return tuple(one for one in found if one.column not in optional)
+
+
+def _columns(section: Section, needed: tuple[Needed, ...]) -> tuple[str, ...] | None:
+    if "columns" not in section.data:
+        return None
+    columns = section.texts("columns")
+    if "header" in section.data:
+        raise section.error("'header' tests a header line, 'columns' says there is none", "columns")
+    for at, name in enumerate(columns):
+        if name in columns[:at]:
+            raise section.error(f"the column '{name}' is given twice", "columns", at)
+    for missing in missing_columns(needed, list(columns)):
+        raise section.error(missing.text, "columns", hint=f"The columns are {', '.join(columns)}.")
+    return columns
+
+
+def _signs(section: Section, kind: str) -> tuple[str, str, str, str | None]:
+    """The delimiter, the quote (may be empty), the decimal sign and the thousands sign."""
     delimiter = section.get("delimiter", str, default=",")
     quote = section.get("quote", str, default='"')
     decimal = section.choice("decimal", (".", ","), ".")
     thousands = section.get("thousands", str)
     signs = (("delimiter", delimiter, (1,)), ("quote", quote, (0, 1)), ("thousands", thousands, (1,)))
     for key, value, lengths in signs:
-        if value is not None and len(value) not in lengths:
-            raise section.error(f"'{key}' must be a single character", key)
-    if decimal == delimiter or (thousands is not None and thousands == decimal):
+        if value is None:
+            continue
+        if len(value) not in lengths:
+            hint = 'A tab is written "\\t", in double quotes.' if value in ("\\t", "tab") else None
+            raise section.error(f"'{key}' must be a single character", key, hint=hint)
+        if value.isalnum() or value in ("+", "-", "\n", "\r", "\0") or (key != "thousands" and not value.isascii()):
+            raise section.error(f"{value!r} cannot be the {key}", key, hint="A sign such as , ; | or \\t.")
+    if decimal == delimiter and kind == "csv" or (thousands is not None and thousands == decimal):
         raise section.error("the decimal sign must differ from delimiter and thousands sign", "decimal")
-    kind = section.choice("kind", KINDS, "csv")
-    unpivot, into = _unpivot(section, fields)
-    columns = section.texts("columns") if "columns" in section.data else None
-    mapping = _mappings(section, fields, unpivot=bool(unpivot), into=into, kind=kind)
-    if "header" in section.data and columns is not None:
-        raise section.error("'header' tests a header line, 'columns' says there is none", "columns")
-    return Format(
-        name=section.get("name", str, default=f"format {at + 1}"),
-        kind=kind,
-        glob=section.get("glob", str),
-        header_test=section.texts("header"),
-        delimiter=delimiter,
-        quote=quote or None,
-        decimal=decimal,
-        thousands=thousands,
-        encoding=encoding,
-        columns=columns,
-        skip_lines=section.get("skip_lines", int, default=0),
-        fill_short_rows=section.choice("short_rows", ("quarantine", "fill"), "quarantine") == "fill",
-        members=section.get("members", str, default="*"),
-        nulls=section.texts("null", NULLS),
-        time=_time(section, zone, kind),
-        mapping=mapping,
-        unpivot=unpivot,
-        unpivot_into=into,
-        identifying=fields[:1] if unpivot else fields[:2],
-    )
+    if quote == delimiter:
+        key = "quote" if "quote" in section.data else "delimiter"
+        raise section.error("the quote must differ from the delimiter", key)
+    return delimiter, quote, decimal, thousands
+
+
+def _encoding(section: Section) -> str:
+    encoding = str(section.get("encoding", str, default="utf-8"))
+    hint = "E.g. utf-8, utf-16, cp1252."
+    try:
+        found = codecs.lookup(encoding)
+        # Python also calls base64 and the like encodings; only those of texts decode bytes to characters.
+        b"aa".decode(encoding, "replace")
+    except (LookupError, ValueError):
+        raise section.error(f"encoding '{encoding}' is not known", "encoding", hint=hint) from None
+    if found.name.replace("-", "_") in _NO_CHARSETS:
+        raise section.error(f"encoding '{encoding}' is none of files", "encoding", hint=hint)
+    return encoding
+
+
+def _glob(section: Section, key: str) -> str | None:
+    glob = section.get(key, str)
+    problem = None if glob is None else glob_problem(glob)
+    if problem is not None:
+        raise section.error(f"'{glob}' can fit no file: it {problem.what}", key, hint=problem.hint)
+    return None if glob is None else str(glob)
 
 
 def _time(section: Section, zone: str, kind: str) -> TimeRule:
@@ -203,16 +280,21 @@ def _time(section: Section, zone: str, kind: str) -> TimeRule:
     if not columns:
         raise section.error("'time.column' is missing", "time", hint="Name the column or columns that hold the time.")
     form = time.get("format", str, default="iso")
-    if form != "iso" and form not in EPOCHS and "%" not in form:
-        hint = f"One of {', '.join(('iso', *EPOCHS))}, or a format such as '%d.%m.%Y %H:%M'."
-        raise time.error(f"time format '{form}' is not known", "format", hint=hint)
+    if form != "iso" and form not in EPOCHS:
+        if "%" not in form:
+            hint = f"One of {', '.join(('iso', *EPOCHS))}, or a format such as '%d.%m.%Y %H:%M'."
+            raise time.error(f"time format '{form}' is not known", "format", hint=hint)
+        problem = problem_of(form)
+        if problem is not None:
+            raise time.error(f"time format '{form}' {problem.what}", "format", hint=problem.hint)
+    if form in EPOCHS and len(columns) > 1:
+        raise time.error(f"{form} is one number, not {len(columns)} columns", "column")
+    if "zone" in time.data and (form.startswith("epoch_") or form.endswith("%z")):
+        raise time.error(f"the zone changes nothing: times of format '{form}' say where they count from", "zone")
     zone = time.get("zone", str, default=zone)
     check_zone(time, "zone", zone)
     earliest = time.get("earliest", date, default=FINE_EARLIEST if form in ("epoch_ms", "epoch_us") else EARLIEST)
     latest = time.get("latest", date, default=LATEST)
-    for key, day in (("earliest", earliest), ("latest", latest)):
-        if isinstance(day, datetime):
-            raise time.error(f"'{key}' must be a day such as 2025-01-31, without a time", key)
     if earliest > latest:
         raise time.error("'earliest' must not be after 'latest'", "earliest" if "earliest" in time.data else "latest")
     around = parse_duration(time.get("around", str, default=AROUND))
@@ -221,85 +303,17 @@ def _time(section: Section, zone: str, kind: str) -> TimeRule:
     return TimeRule(columns, form, zone, earliest, latest, around)
 
 
+def date_from_path(form: str) -> bool:
+    """Whether times of this format are times of day, which need the date that the file's path holds."""
+    return form.endswith("_of_day") or (form not in EPOCHS and is_clock(form))
+
+
 def check_zone(section: Section, key: str, zone: str) -> None:
     """Raise ``DefinitionError`` unless ``zone`` is an IANA zone."""
     try:
+        if zone.startswith(_NO_ZONES):
+            raise ValueError(zone)
         ZoneInfo(zone)
     except (KeyError, ValueError, OSError):
         hint = "An IANA name, such as America/New_York or UTC."
         raise section.error(f"zone '{zone}' is not known", key, hint=hint) from None
-
-
-def _unpivot(section: Section, fields: tuple[str, ...]) -> tuple[tuple[tuple[str, str], ...], str | None]:
-    if "unpivot" not in section.data:
-        return (), None
-    unpivot = section.section("unpivot")
-    unpivot.only(("columns", "into"))
-    into = unpivot.get("into", str, required=True)
-    if into not in fields[2:]:
-        raise unpivot.error(f"'{into}' is not an attribute", "into", hint=f"One of: {', '.join(fields[2:])}.")
-    columns = unpivot.get("columns", list, dict, required=True)
-    pairs = columns.items() if isinstance(columns, dict) else ((name, name) for name in columns)
-    return tuple((str(column), str(key)) for column, key in pairs), into
-
-
-def _mappings(
-    section: Section, fields: tuple[str, ...], *, unpivot: bool, into: str | None, kind: str
-) -> dict[str, Mapping]:
-    given = section.section("map")
-    given.only(fields)
-    mapping = {name: _mapping(given, name, fields) for name in given.data}
-    for name in fields:
-        if name in mapping or name == fields[0] or (unpivot and name == fields[1]):
-            continue
-        if kind == "json_map":
-            if name == fields[1]:
-                raise section.error(f"'{name}' needs a mapping", "map", hint="From a path field, or a constant.")
-            continue
-        mapping[name] = Mapping(column=name)
-    if kind == "json_map":
-        values = [name for name in fields[2:] if name in mapping and mapping[name].column == "value"]
-        if len(values) != 1:
-            raise section.error("one attribute must be mapped to the column 'value'", "map")
-    if into is not None:
-        rule = mapping[into]
-        mapping[into] = Mapping("value", None, None, rule.scale, rule.offset, rule.round, rule.sentinels, rule.case)
-    return mapping
-
-
-def _mapping(section: Section, name: str, fields: tuple[str, ...]) -> Mapping:
-    value = section.data[name]
-    if not isinstance(value, dict):
-        return Mapping(column=str(value))
-    rule = section.section(name)
-    rule.only(("column", "path", "constant", "scale", "offset", "round", "sentinels", "case"))
-    origins = [key for key in ("column", "path", "constant") if key in rule.data]
-    if len(origins) > 1:
-        raise rule.error("only one of column, path and constant can be given", origins[1])
-    column = rule.get("column")
-    sentinels = rule.get("sentinels", list, default=[])
-    return Mapping(
-        column=str(column) if column is not None else (None if origins else name),
-        path=rule.get("path", str),
-        constant=str(rule.data["constant"]) if "constant" in rule.data else None,
-        scale=float(rule.get("scale", float, default=1.0)),
-        offset=float(rule.get("offset", float, default=0.0)),
-        round=rule.get("round", int),
-        sentinels=tuple(_sentinel(rule, at, item, fields) for at, item in enumerate(sentinels)),
-        case=rule.choice("case", ("upper", "lower"), "upper") if "case" in rule.data else None,
-    )
-
-
-def _sentinel(rule: Section, at: int, item: Any, fields: tuple[str, ...]) -> Sentinel:
-    if isinstance(item, int | float) and not isinstance(item, bool):
-        return Sentinel(float(item))
-    if not isinstance(item, dict) or "value" not in item or not isinstance(item.get("when", {}), dict):
-        raise rule.error("a sentinel is a number, or {value: NUMBER, when: {ATTRIBUTE: COMPARISON}}", "sentinels", at)
-    when = []
-    for name, condition in item.get("when", {}).items():
-        found = _COMPARISON.match(str(condition))
-        if name not in fields[2:] or found is None:
-            hint = "E.g. {flow: 0} or {flow: '> 0'}."
-            raise rule.error(f"condition '{name}: {condition}' is not understood", "sentinels", at, hint=hint)
-        when.append((str(name), found[1] or "=", float(found[2])))
-    return Sentinel(float(item["value"]), tuple(when))

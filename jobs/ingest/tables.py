@@ -72,8 +72,11 @@ def split_line(line: str, form: Format) -> list[str]:
 
 
 def choose_format(formats: tuple[Format, ...], path: str, head: bytes) -> tuple[Format | None, list[str], str]:
-    """``(format, column names, why not)``: the first format whose glob and header fit the file."""
-    why = "no format's glob fits the path"
+    """``(format, column names, why not)``: the first format whose glob and header fit the file.
+
+    Of formats that name the path and yet do not fit, each says why.
+    """
+    why: list[str] = []
     for form in formats:
         if not form.fits_path(path):
             continue
@@ -81,23 +84,13 @@ def choose_format(formats: tuple[Format, ...], path: str, head: bytes) -> tuple[
             return form, ["time", "value"], ""
         header = list(form.columns) if form.columns is not None else header_of(head, form)
         if header is None:
-            why = "empty"
+            why.append("empty")
             continue
-        missing = _missing(form, header)
-        if form.fits_header(header) and not missing:
+        problems = form.misfits(header)
+        if not problems:
             return form, header, ""
-        why = f"{form.name}: no column {', '.join(missing or sorted(set(form.header_test) - set(header)))}"[:KEPT]
-    return None, [], why
-
-
-def _missing(form: Format, header: list[str]) -> list[str]:
-    """Columns without which no row can be an event."""
-    # Attributes may be absent and are null then.
-    needed = list(form.time.columns)
-    needed += [m.column for name, m in form.mapping.items() if name in form.identifying and m.column is not None]
-    if form.unpivot and not any(column in header for column, _ in form.unpivot):
-        needed += [column for column, _ in form.unpivot]
-    return [column for column in needed if column not in header]
+        why.append(f"{form.name}: {'; '.join(problems)}")
+    return None, [], "; ".join(dict.fromkeys(why or ["no format's glob fits the path"]))[:KEPT]
 
 
 def read_block(block: Block, form: Format, header: list[str], key: str) -> Texts:

@@ -12,8 +12,9 @@ import pyarrow.compute as pc
 
 from jobs.days import US_PER_DAY, day_start_us
 from jobs.ingest import casts
-from jobs.ingest.formats import EPOCHS, Format, Mapping
+from jobs.ingest.formats import EPOCHS, Format
 from jobs.ingest.lines import KEPT
+from jobs.ingest.mappings import Mapping
 from jobs.ingest.zones import LocalTimes
 from jobs.sources import Attribute, Source
 from schemas.table import TIMESTAMP

@@ -7,8 +7,8 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
-#: Names that uploaders give to files that are not there yet.
-UNFINISHED = (".part", ".partial", ".tmp", ".crdownload", ".filepart")
+from jobs.ingest.globs import UNFINISHED
+
 
 
 @dataclass(frozen=True)

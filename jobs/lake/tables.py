@@ -22,11 +22,16 @@ if TYPE_CHECKING:
 FEW_ROWS = 100_000
 
 
-def ensure_table(home: Home, table: Table) -> None:
+def ensure_table(home: Home, table: Table, *, replace: bool = False) -> None:
     """Make the table if it does not exist: columns with comments, description, NOT NULL and CHECK constraints and
     the change feed, in one commit. No JVM: Spark takes a second for what takes delta-rs milliseconds.
+
+    Args:
+        home: the installation.
+        table: the table.
+        replace: make it anew if it exists; its rows are gone then, and its versions go on.
     """
-    if exists(home, table.schema, table.name):
+    if not replace and exists(home, table.schema, table.name):
         return
     from deltalake import DeltaTable
 
@@ -35,7 +40,7 @@ def ensure_table(home: Home, table: Table) -> None:
     DeltaTable.create(
         home.table(table.schema, table.name),
         table.arrow(),
-        mode="ignore",
+        mode="overwrite" if replace else "ignore",
         partition_by=list(table.partition_by) or None,
         description=table.comment,
         configuration={"delta.enableChangeDataFeed": "true", "delta.enableDeletionVectors": "false", **rules},
@@ -122,6 +127,13 @@ def exists(home: Home, schema: str, name: str) -> bool:
     from deltalake import DeltaTable
 
     return DeltaTable.is_deltatable(home.table(schema, name))
+
+
+def is_empty(home: Home, schema: str, name: str) -> bool:
+    """Whether the table, which must exist, holds no rows; no JVM."""
+    from deltalake import DeltaTable
+
+    return DeltaTable(home.table(schema, name)).to_pyarrow_dataset().count_rows() == 0
 
 
 def version(home: Home, schema: str, name: str) -> int | None:

@@ -194,7 +194,10 @@ def _ridge(top: Section, m: int, intercept: int | None) -> tuple[tuple[float, ..
     if value is None or value == 0:
         return None
     if isinstance(value, list):
-        p = np.array(value, dtype=float) if all(isinstance(row, list) and len(row) == m for row in value) else None
+        numbers = all(
+            isinstance(row, list) and len(row) == m and all(type(cell) in (int, float) for cell in row) for row in value
+        )
+        p = np.array(value, dtype=float) if numbers else None
         if p is None or p.shape != (m, m) or not np.array_equal(p, p.T) or np.linalg.eigvalsh(p)[0] < -1e-12 * p.max():
             top.fail(
                 "the ridge matrix does not fit the features",

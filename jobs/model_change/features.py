@@ -105,7 +105,7 @@ def parse_series(top: Section, value: Any, *path: str | int) -> Feature:
         section.fail("'key' and 'member' exclude each other", "member", hint="Drop one of the two.")
     return Feature(
         of=section.text("of"),
-        key=None if other is None else str(other),
+        key=None if other is None else section.key_value("key"),
         steps=_steps(section),
         member=section.whole("member", None),
     )

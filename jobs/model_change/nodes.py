@@ -90,14 +90,15 @@ def _node(section: Section, item: Any, *path: str | int) -> Node:
     if not isinstance(item, dict):
         if item is None or isinstance(item, (list, bool)):
             section.fail(f"'{item}' is not a node", *path, hint=f"Allowed: {_FORMS}.")
-        return Node(str(item), (str(item),))
+        name = str(section.typed(*path))
+        return Node(name, (name,))
     inner = section.inner(item, *path)
     inner.only("name", "keys", "from", "to", "dates")
     keys = inner.names("keys")
     named = item.get("name")
     if named is None and len(keys) > 1:
         inner.fail("a node of several keys needs a name", "name", hint="Give name: a text.")
-    return Node(keys[0] if named is None else str(named), keys, _dates(inner))
+    return Node(keys[0] if named is None else inner.key_value("name"), keys, _dates(inner))
 
 
 def _dates(node: Section) -> tuple[tuple[date | None, date | None], ...]:

@@ -7,11 +7,9 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import Any, NoReturn
 
-import yaml
-
 from jobs.errors import DefinitionError
 from jobs.yaml_lines import Section as Lines
-from jobs.yaml_lines import load_section
+from jobs.yaml_lines import load_section, section_of
 
 _UNITS = {"ms": 1_000, "s": 1_000_000, "min": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
 _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*")
@@ -40,13 +38,14 @@ class Section:
     def of(cls, content: dict[str, Any] | str) -> Section:
         """The top mapping of a YAML text, or a mapping as it is."""
         if isinstance(content, str):
-            try:
-                content = yaml.safe_load(content)
-            except yaml.YAMLError as error:
-                raise DefinitionError(f"not valid YAML: {str(error).splitlines()[0]}") from None
+            return cls(section_of(content, None))
         if not isinstance(content, dict):
             raise DefinitionError("must be a YAML map of keys")
         return cls(Lines(content, "", {}))
+
+    def typed(self, *keys: str | int) -> Any:
+        """The value at ``keys``; of a number the text that was typed for it: a node called 1.50 is not 1.5."""
+        return self._lines.typed(*self._path, *keys)
 
     def inner(self, value: dict[str, Any], *path: str | int) -> Section:
         """The mapping ``value`` that stands at ``path`` below this one."""
@@ -80,6 +79,13 @@ class Section:
             self.fail(f"'{value}' is not a text", key, hint="Give a non-empty text.")
         return value.strip()
 
+    def key_value(self, key: str) -> str:
+        """A value of the source's key column, as it was typed; numbers are taken as texts."""
+        value = self.values.get(key)
+        if value is None or isinstance(value, list | dict | bool) or not str(value).strip():
+            self.fail(f"'{value}' is not a key", key, hint="Give a text; quote true, false and null.")
+        return str(self.typed(key)).strip()
+
     def choice(self, key: str, allowed: tuple[str, ...], default: Any = ...) -> Any:
         value = self.values.get(key)
         if value is None:
@@ -99,7 +105,7 @@ class Section:
         if value is None:
             self._missing(key, ..., "a number")
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) < float("inf"):
-            self.fail(f"'{value}' is not a number", key, hint="Give a finite number.")
+            self.fail(f"'{value}' is not a number", key, hint="Give a finite number, written as 7, -0.5 or 1e-3.")
         if above is not None and value <= above:
             self.fail(f"{value} is not above {above:g}", key, hint=f"Allowed: numbers above {above:g}.")
         if least is not None and value < least:
@@ -132,7 +138,7 @@ class Section:
         if isinstance(value, date) and not isinstance(value, datetime):
             return value
         try:
-            return date.fromisoformat(str(value))
+            return datetime.strptime(str(value), "%Y-%m-%d").date()
         except ValueError:
             self.fail(f"'{value}' is not a day", key, hint="Allowed: a UTC day as YYYY-MM-DD.")
 
@@ -150,8 +156,11 @@ class Section:
         value = self.values.get(key)
         if not isinstance(value, list) or not value:
             self.fail(f"'{key}' is not a list of keys", key, hint="Give a non-empty list, such as [a, b, c].")
-        found = tuple(str(item) for item in value)
+        for at, item in enumerate(value):
+            if item is None or isinstance(item, list | dict | bool):
+                self.fail(f"'{item}' is not a key", key, at, hint="Give a text; quote true, false and null.")
+        found = tuple(str(self.typed(key, at)) for at in range(len(value)))
         for name in found:
             if found.count(name) > 1:
-                self.fail(f"'{name}' stands twice in '{key}'", key, hint="Name every key once.")
+                self.fail(f"'{name}' is given twice in '{key}'", key, hint="Name every key once.")
         return found

@@ -131,7 +131,7 @@ def test_place_counts_lines_of_the_file_front_matter_included() -> None:
     [
         ("sourc: stock", "no key sourc", 2),
         ("source: [a]", "source is a text", 2),
-        ("source: a\nsource: b", "the key source stands twice", 3),
+        ("source: a\nsource: b", "duplicate key source", 3),
         ("a: [", "not YAML", 3),
         ("just text", "a list of 'key: value' lines", 2),
         ("params: [1]", "params is a map", 2),

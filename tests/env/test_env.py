@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import socket
 import stat
 import subprocess
 import sys
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -121,6 +123,40 @@ def test_set_up_without_a_network_is_one_sentence(tmp_path: Path) -> None:
     assert done.returncode == 5
     assert len(done.stderr.strip().splitlines()) == 1, done.stderr
     assert "cannot be reached" in done.stderr and "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("lock", ["requirements.txt", "jobs/env/installer.txt"])
+def test_every_package_is_locked_by_the_hashes_of_its_files(lock: str) -> None:
+    text = (PROJECT / lock).read_text()
+    blocks = re.split(r"^(?=[a-z0-9])", text, flags=re.MULTILINE)[1:]
+    pin = re.compile(r"[a-z0-9._-]+==\S+( ; .*)? \\\n    --hash=sha256:[0-9a-f]{64}")
+    assert blocks and [one for one in blocks if not pin.match(one)] == []
+    assert "://" not in text and "index-url" not in text and "find-links" not in text
+
+
+def test_the_lock_fits_other_machines() -> None:
+    """A release has one file per platform, and those that are compiled have more than one."""
+    text = (PROJECT / "requirements.txt").read_text()
+    for name in ("numpy", "pyarrow", "duckdb", "deltalake", "numba", "psycopg2-binary"):
+        block = text[text.index(f"\n{name}==") + 1 :].split("    # via")[0]
+        assert block.count("--hash=") > 4, name
+
+
+def test_a_file_that_is_not_the_locked_one_ends_the_set_up(tmp_path: Path) -> None:
+    """A package of the installer's name and version, as somebody in between would offer it."""
+    version = re.search(r"^uv==(\S+)", (PROJECT / "jobs" / "env" / "installer.txt").read_text(), re.MULTILINE)
+    assert version is not None
+    offered = tmp_path / "offered"
+    offered.mkdir()
+    info = f"uv-{version[1]}.dist-info"
+    with zipfile.ZipFile(offered / f"uv-{version[1]}-py3-none-any.whl", "w") as wheel:
+        wheel.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: uv\nVersion: {version[1]}\n")
+        wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        wheel.writestr(f"{info}/RECORD", "")
+    done = set_up(tmp_path, PIP_NO_INDEX="1", PIP_FIND_LINKS=str(offered))
+    assert done.returncode == 5
+    assert len(done.stderr.strip().splitlines()) == 1, done.stderr
+    assert "not the one that was locked" in done.stderr
 
 
 def test_make_lists_its_targets() -> None:

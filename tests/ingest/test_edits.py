@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 
@@ -9,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from jobs.days import Days, day_start_us
-from jobs.errors import DefinitionError, InfrastructureError
+from jobs.errors import DefinitionError, InfrastructureError, InputError
 from jobs.ingest import parsing, resolving, writing
 from jobs.ingest import stretches as planning
 from jobs.ingest.edits import prepare_tables
@@ -228,3 +229,33 @@ def test_matches_of_another_shape_are_refused_by_the_table_of_the_first(lake: La
     assert append_files(lake.home, shaped("event_id"), [], app="a", base_version=0, mark="m") == 1
     with pytest.raises(InfrastructureError, match=r"columns of matches.p are not .*\(a: stored"):
         append_files(lake.home, shaped("event_id", "more"), [], app="a", base_version=1, mark="m")
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "rows", "said"),
+    [
+        ("volume: {type: long", "volume: {type: timestamp", 42, "bad_time"),
+        ("key: ticker", "key: symbol", 0, "no_format"),
+    ],
+)
+def test_tables_without_rows_do_not_keep_a_wrong_first_try(
+    spark, lake: Lake, right: str, wrong: str, rows: int, said: str
+) -> None:
+    edit(lake, right, wrong)
+    home, name = lake.home, "bars_20250101.csv"
+    lake.land("bars", name, FILES[name]())
+    with contextlib.suppress(InputError):
+        assert lake.ingest("bars", "2025-01-01", "2025-01-02")["rows"] == rows
+    assert said in {reason for (reason,) in lake.quarantine("bars", "reason")}
+    assert tables.is_empty(home, "raw", "bars") and tables.is_empty(home, "events", "bars")
+    edit(lake, wrong, right)
+    assert lake.ingest("bars", "2025-01-01", "2025-01-02")["added"] == 40
+    fresh = lake.other("fresh")
+    fresh.land("bars", name, FILES[name]())
+    fresh.ingest("bars", "2025-01-01", "2025-01-02")
+    assert same_tables(home, fresh.home) == []
+    assert tables.arrow_schema(home, "raw", "bars") == tables.arrow_schema(fresh.home, "raw", "bars")
+    assert len(changes(home, "events.bars", 0).rows) == 40
+    tables.read_days(spark, home, "events", "bars", DAYS).createOrReplaceTempView("anew")
+    seen = spark.sql("SELECT count(*), sum(volume) FROM anew").collect()[0]
+    assert tuple(seen) == Sql(home).query("SELECT count(*), sum(volume) FROM events.bars").fetchall()[0]

@@ -49,7 +49,7 @@ def test_shipped_sources_load_and_travel_to_workers(name):
         ("type: Bar", "type: Bar\npath: '('", 3, "not a regular expression"),
         ("type: Bar", "type: Bar\nreplaces: [file_date]", 3, "needs the file's date"),
         ("type: Bar", "type: Bar\nexpect: ['a_{day}.csv']", 3, "not understood"),
-        ("type: Bar", "type: Bar\nkey: b", 3, "key given twice"),
+        ("type: Bar", "type: Bar\nkey: b", 3, "duplicate key key"),
         ("- time", "- delimeter: x\n    time", 6, "unknown key"),
         ("{column: ts}", "{column: ts, format: julian}", 6, "time format"),
         ("{column: ts}", "{column: ts}\n    encoding: utf-9", 7, "encoding"),

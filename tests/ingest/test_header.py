@@ -1,0 +1,227 @@
+"""A file whose header is not the definition's: said with place and nearest name, never read as nulls."""
+
+from __future__ import annotations
+
+import re
+import zipfile
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+import pytest
+
+from jobs.__main__ import main
+from jobs.ingest.parse import BAD, ROW, Task, parse_file
+from jobs.ingest.source_lint import SourceReport, lint_source
+from jobs.paths import PROJECT, Home
+from jobs.sources import Source, load_source
+
+TEXT = """\
+key: ticker
+type: Bar
+attributes:
+  price: {type: double}
+  size: {type: long}
+formats:
+  - name: bars
+    time: {column: ts}
+    map: {price: Last Price}
+"""
+ROWS = "2025-01-01T10:00:00Z,A,1.5,7\n2025-01-01T10:01:00Z,A,2.5,8\n"
+GOOD = "ts,ticker,Last Price,size\n" + ROWS
+
+
+def source(folder: Path, text: str = TEXT) -> Source:
+    path = folder / "x.yaml"
+    path.write_text(text)
+    return load_source(path)
+
+
+def parsed(source: Source, file: Path, file_date: date | None = None) -> tuple[list[dict], list[tuple[str, str]]]:
+    """Good rows, and reason and text of the others."""
+    task = Task(file.name, str(file), None, "f", "l", {}, file_date, "")
+    good, bad = [], []
+    for batch in parse_file(source, task):
+        for row in batch.to_pylist():
+            if row["_kind"] == ROW:
+                good.append(row)
+            elif row["_kind"] == BAD:
+                bad.append((row["_reason"], row["_raw"]))
+    return good, bad
+
+
+def lint(folder: Path, text: str, *files: Path) -> SourceReport:
+    path = folder / "x.yaml"
+    path.write_text(text)
+    return lint_source(Home(folder, str(folder / "lake"), folder, folder), path, files)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("Last Price", "LastPrice", "no column 'LastPrice', which attribute price is read from; .*'Last Price'?"),
+        ("Last Price", "Lats Price", "no column 'Lats Price'.*'Last Price'"),
+        ("Last Price", "nothing alike", "no column 'nothing alike', which attribute price"),
+        ("{column: ts}", "{column: tz}", "no column 'tz', which the time is read from; .*'ts'"),
+        ("price: Last Price", "price: Last Price, ticker: tickr", "no column 'tickr', which the key ticker.*'ticker'"),
+        ("type: Bar", "type: {column: kind}", "no column 'kind', which the type is read from"),
+        ("  size:", "  sise:", "no column 'sise', which attribute sise is read from.*'size'"),
+        ("  size:", "  Size:", "no column 'Size', which attribute Size is read from.*'size'"),
+    ],
+)
+def test_a_column_that_the_header_lacks_is_said(tmp_path: Path, old: str, new: str, said: str) -> None:
+    text = TEXT.replace(old, new, 1)
+    file = tmp_path / "a.csv"
+    file.write_text(GOOD)
+    good, bad = parsed(source(tmp_path, text), file)
+    assert good == [] and [reason for reason, _ in bad] == ["no_format"]
+    report = lint(tmp_path, text, file)
+    assert len(report.errors) == 1
+    error = report.errors[0]
+    assert re.search(said, bad[0][1]) and re.search(said, error.what), (bad, error)
+    assert error.file == str(tmp_path / "x.yaml") and error.column is not None
+    word = new.split(": ")[-1].strip(" }:") if "tickr" not in new else "tickr"
+    if old.strip() not in ("size:", "type: Bar"):
+        assert word in text.splitlines()[(error.line or 0) - 1]
+        assert f"line {error.line}, column {error.column} of the definition" in bad[0][1]
+    assert "Last Price" in (error.hint or "")
+
+
+def test_an_optional_column_may_be_absent(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text(GOOD.replace("Last Price", "other"))
+    text = TEXT.replace("name: bars", "name: bars\n    optional: [Last Price]")
+    good, bad = parsed(source(tmp_path, text), file)
+    assert bad == [] and [row["price"] for row in good] == [None, None]
+    report = lint(tmp_path, text, file)
+    assert report.errors == () and "attribute price has no value in any of 2 rows" in report.warnings[0].what
+
+
+def test_an_attribute_that_map_does_not_name_may_be_absent(tmp_path: Path) -> None:
+    """It is what an attribute that was added later is, in all earlier files."""
+    file = tmp_path / "a.csv"
+    file.write_text(GOOD.replace(",size", ",other"))
+    good, bad = parsed(source(tmp_path), file)
+    assert bad == [] and [row["size"] for row in good] == [None, None]
+    assert "attribute size has no value" in lint(tmp_path, TEXT, file).warnings[0].what
+
+
+def test_a_column_of_unpivot_that_the_header_lacks_is_said(tmp_path: Path) -> None:
+    text = TEXT.replace("    map: {price: Last Price}\n", "    unpivot: {columns: [R1, R2], into: price}\n")
+    file = tmp_path / "a.csv"
+    file.write_text("ts,R1,R3\n2025-01-01T10:00:00Z,1,2\n")
+    good, bad = parsed(source(tmp_path, text), file)
+    assert good == [] and "no column 'R2'" in bad[0][1] and "'R3'" in bad[0][1]
+    good, bad = parsed(source(tmp_path, text.replace("name: bars", "optional: [R2]")), file)
+    assert bad == [] and [(row["ticker"], row["price"]) for row in good] == [("R1", 1.0)]
+    file.write_text("ts,R4\n2025-01-01T10:00:00Z,1\n")
+    good, bad = parsed(source(tmp_path, text.replace("name: bars", "optional: [R1, R2]")), file)
+    assert good == [] and "none of the columns of unpivot" in bad[0][1]
+
+
+def test_a_column_that_is_read_and_stands_twice_is_said(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text("ts,ticker,Last Price,size,size,x,x\n2025-01-01T10:00:00Z,A,1,2,3,4,5\n")
+    good, bad = parsed(source(tmp_path), file)
+    assert good == [] and "the column 'size' is given twice" in bad[0][1] and "'x'" not in bad[0][1]
+
+
+def test_of_several_formats_each_says_why_it_does_not_fit(tmp_path: Path) -> None:
+    text = TEXT + "  - name: other\n    header: [zeit]\n    time: {column: zeit}\n"
+    file = tmp_path / "a.csv"
+    file.write_text(GOOD.replace("Last Price", "Lst Price"))
+    said = parsed(source(tmp_path, text), file)[1][0][1]
+    assert "bars: no column 'Last Price'" in said and "other: no column zeit" in said
+    whats = [error.what for error in lint(tmp_path, text, file).errors]
+    assert len(whats) == 2 and "bars" in whats[0] and "other" in whats[1]
+
+
+def test_times_of_day_take_their_date_from_the_path(tmp_path: Path) -> None:
+    text = TEXT.replace("{column: ts}", "{column: ts, format: '%H:%M:%S.%f', zone: Europe/Berlin}")
+    text += "path: '(?P<date>\\d{8})'\n"
+    file = tmp_path / "20250701.csv"
+    file.write_text("ts,ticker,Last Price,size\n10:00:00.5,A,1,2\n00:30:00.000001,A,1,2\n10:00,A,1,2\n")
+    good, bad = parsed(source(tmp_path, text), file, date(2025, 7, 1))
+    assert [row["ts"] for row in good] == [
+        datetime(2025, 7, 1, 8, 0, 0, 500_000, UTC), datetime(2025, 6, 30, 22, 30, 0, 1, UTC),
+    ]  # fmt: skip
+    assert [reason for reason, _ in bad] == ["bad_time"]
+    good, bad = parsed(source(tmp_path, text), file)
+    assert good == [] and {reason for reason, _ in bad} == {"bad_time"}
+
+
+def test_the_page_lists_the_texts_of_a_boolean(tmp_path: Path) -> None:
+    page = (PROJECT / "docs" / "sources.md").read_text()
+    told = re.search(r"A boolean is (.*?), in any case", page, re.DOTALL)
+    assert told is not None
+    halves = [re.findall(r"`(\w+)`", half) for half in told[1].split(" or ")]
+    text = "key: k\ntype: T\nattributes: {on: {type: boolean}}\nformats: [{time: {column: ts}}]\n"
+    file = tmp_path / "a.csv"
+    words = [*halves[0], *halves[1], halves[0][0].upper(), "on", "2", "-1", "yess"]
+    file.write_text("ts,k,on\n" + "".join(f"2025-01-01,{at},{word}\n" for at, word in enumerate(words)))
+    good, bad = parsed(source(tmp_path, text), file)
+    assert [row["on"] for row in good] == [True] * 5 + [False] * 5 + [True]
+    assert [reason for reason, _ in bad] == ["not_boolean"] * 4
+
+
+def test_lint_says_what_would_go_to_quarantine(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text(GOOD + "2025-01-01T10:02:00Z,A,dear,9\n")
+    report = lint(tmp_path, TEXT, file)
+    assert report.errors == ()
+    said = "1 row of 3 would go to quarantine: 1 not_a_number (price), such as line 4: 'dear'"
+    assert said in report.warnings[0].what
+    report = lint(tmp_path, TEXT.replace("size: {type: long}", "size: {type: timestamp}"), file)
+    assert "3 rows of 3 would go to quarantine: 2 bad_time (size)" in report.errors[0].what
+
+
+def test_lint_looks_at_landed_files_and_what_is_expected_of_them(tmp_path: Path) -> None:
+    text = TEXT.replace("name: bars", "glob: 'x_*'") + "path: 'x_(?P<date>\\d{8})'\nexpect: ['y_{date:%Y%m%d}.csv']\n"
+    assert lint(tmp_path, text) == SourceReport((), (), 0)
+    folder = tmp_path / "landing" / "x"
+    folder.mkdir(parents=True)
+    (folder / "x_20250101.csv").write_text(GOOD)
+    report = lint(tmp_path, text)
+    assert report.errors == () and ["names none of the 1 landed file" in one.what for one in report.warnings] == [True]
+    assert lint(tmp_path, text.replace("y_", "x_")).warnings == ()
+    (folder / "x_20251301.csv").write_text(GOOD)
+    (folder / "z.csv").write_text(GOOD)
+    (folder / "x_20250102.csv").write_text("")
+    with zipfile.ZipFile(folder / "x_20250103.zip", "w") as archive:
+        archive.writestr("x_a.csv", GOOD.replace("Last Price", "last"))
+    whats = [error.what for error in lint(tmp_path, text).errors]
+    for said in ("'20251301' in its path is no date", "z.csv: no format's glob fits", "x_20250102.csv", "0103.zip!x_a.csv"):
+        assert any(said in what for what in whats), (said, whats)
+
+
+def test_lint_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    stock = PROJECT / "data" / "stock" / "us_equity_minute_trade_20131007.csv.gz"
+    text = (PROJECT / "dags" / "config" / "sources" / "stock.yaml").read_text()
+    path = tmp_path / "stock.yaml"
+    path.write_text(text)
+    assert main(["lint", str(path), "--on", str(stock)]) == 0
+    path.write_text(text.replace("header: [ticker, ts, open, high, low, close, volume]", "map: {close: clse}"))
+    capsys.readouterr()
+    assert main(["lint", str(path), "--on", str(stock)]) == 3
+    said = capsys.readouterr().out
+    line = path.read_text().splitlines().index("    map: {close: clse}") + 1
+    assert f"stock.yaml:{line}:11: {stock.name}: bars: no column 'clse'" in said and "'close'" in said
+    assert main(["lint", str(path), "--on", str(tmp_path / "no.csv")]) == 4
+    assert main(["lint", str(tmp_path / "no.yaml")]) == 2
+
+
+@pytest.mark.parametrize("folder", ["sources", "models"])
+def test_shipped_sources_and_models_have_nothing_to_say(
+    folder: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("CHAINLAKE_HOME", str(tmp_path))
+    files = sorted(str(path) for path in (PROJECT / "dags" / "config" / folder).glob("*.yaml"))
+    assert main(["lint", *files]) == 0
+    assert "0 errors, 0 warnings" in capsys.readouterr().out
+
+
+def test_a_model_that_is_wrong_is_linted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = (PROJECT / "dags" / "config" / "models" / "bac_beta.yaml").read_text()
+    path = tmp_path / "m.yaml"
+    path.write_text(text.replace("of: close", "of: clse", 1))
+    assert main(["lint", str(path)]) == 3
+    assert "no numeric column 'clse'" in capsys.readouterr().out

@@ -1,0 +1,222 @@
+"""Every key of a source's YAML: which wrong value would pass silently? None of these may."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from jobs.errors import DefinitionError
+from jobs.sources import Source, load_source
+
+BASE = """\
+key: ticker
+type: Bar
+path: 'x_(?P<date>\\d{8})(?:_r(?P<revision>\\d+))?'
+attributes:
+  price: {type: double}
+  size: {type: long}
+  note: {type: string}
+  open: {type: boolean}
+formats:
+  - glob: 'x_*'
+    time: {column: ts}
+    map: {price: Px}
+"""
+
+
+def source(folder: Path, text: str) -> Source:
+    path = folder / "x.yaml"
+    path.write_text(text)
+    return load_source(path)
+
+
+#: What is replaced, by what, the line it stands in, and a part of what is said.
+REFUSED = [
+    # types and attributes
+    ("type: Bar", "type: ' '", 2, "a blank type"),
+    ("type: Bar", "type: {column: kind, map: {}}", 2, "knows no type"),
+    ("type: Bar", "type: {column: kind, map: {T: }}", 2, "has no value"),
+    ("type: Bar", "type: {column: kind, map: {T: [a]}}", 2, "must be a text"),
+    ("type: Bar", "type: {column: kind, map: {' T': Trade}}", 2, "white space"),
+    ("type: double", "type: double, min: 5, max: 1", 5, "min is above max"),
+    ("type: double", "type: double, min: .5", 5, "must be a number"),
+    ("type: double", "type: double, min: .nan", 5, "must be a number"),
+    ("type: double", "type: double, required: yes", 5, "must be true or false"),
+    ("type: double", "type: double, required: ", 5, "has no value"),
+    ("  note:", "  größe:", 7, "cannot be the name of an attribute"),
+    ("  note:", "  a b:", 7, "cannot be the name of an attribute"),
+    ("key: ticker", "key: clé", 1, "cannot be the name of the key"),
+    # zones and durations
+    ("type: Bar", "type: Bar\nzone: right/UTC", 3, "zone 'right/UTC' is not known"),
+    ("type: Bar", "type: Bar\nzone: localtime", 3, "zone 'localtime' is not known"),
+    ("type: Bar", "type: Bar\nlag: 99999999999 d", 3, "not a duration"),
+    ("type: Bar", "type: Bar\nlag:", 3, "has no value"),
+    ("type: Bar", "type: Bar\nderived: {h: 'history(price, 5, 0 s)'}", 3, "never has a value"),
+    ("type: Bar", "type: Bar\nderived: {h: 'history(price, 5, 99999999999 d)'}", 3, "not understood"),
+    # identity
+    ("type: Bar", "type: Bar\ndelivery: disjoint", 3, "changes nothing of identity: unique"),
+    ("type: Bar", "type: Bar\nidentity: multiset\non_conflict: latest", 4, "changes nothing of identity: multiset"),
+    # paths
+    ("(?P<date>\\d{8})(?:_r(?P<revision>\\d+))?", "(\\d{8})", 3, "no field of the path is named"),
+    ("(?P<date>", "(?P<dat>", 3, "'dat' means nothing, and 'date' is not defined"),
+    ("(?P<revision>", "(?P<revison>", 3, "'revison' means nothing"),
+    ("\\d{8}", "\\d{99999999999}", 3, "not a regular expression"),
+    ("'x_(?P<date>", "'[x_(?P<date>", 3, "not a regular expression"),
+    ("path: 'x", "replaces: [file_date, key]\npath: 'x", 3, "needs the file's key"),
+    ("(?:_r(?P<revision>\\d+))?'", "'\nreplaces: [file_date]", 4, "needs the file's revision"),
+    ("path: 'x_(?P<date>\\d{8})(?:_r(?P<revision>\\d+))?'", "path: {pattern: '(?P<key>x)', date_format: '%d%m%y'}", 3,
+     "no date in the path"),
+    ("path: 'x_(?P<date>\\d{8})(?:_r(?P<revision>\\d+))?'", "path: {pattern: '(?P<date>x)', date_format: '%d%m'}", 3,
+     "gives no whole date"),
+    ("path: 'x_(?P<date>\\d{8})(?:_r(?P<revision>\\d+))?'", "path: {pattern: '(?P<date>x)', date_format: '%Q'}", 3,
+     "%Q is not known"),
+    # globs
+    ("'x_*'", "''", 10, "is empty"),
+    ("'x_*'", "'/data/x_*'", 10, "no path within the landing folder"),
+    ("'x_*'", "'./x_*'", 10, "no path within the landing folder"),
+    ("'x_*'", "'x\\*'", 10, "no path within the landing folder"),
+    ("'x_*'", "'x_{date:%Y%m%d}.csv'", 10, "braces stand for themselves"),
+    ("'x_*'", "'x_*.{csv,txt}'", 10, "braces stand for themselves"),
+    ("'x_*'", "'x_[z-a].csv'", 10, "holds no character"),
+    ("'x_*'", "'x_*.part'", 10, "never taken"),
+    ("'x_*'", "'.x_*'", 10, "never taken"),
+    ("'x_*'", "'x_* '", 10, "white space"),
+    ("'x_*'", "", 10, "has no value"),
+    ("'x_*'", "'x_*'\n    members: ''", 11, "is empty"),
+    ("type: Bar", "type: Bar\nexpect: ['x_{date:%Q}']", 3, "no format of a date"),
+    ("type: Bar", "type: Bar\nexpect: ['x_{date:Ymd}']", 3, "no format of a date"),
+    ("type: Bar", "type: Bar\nexpect: ['x_{date+99999999}']", 3, "too far away"),
+    ("type: Bar", "type: Bar\nexpect: ['/x_{date}']", 3, "no path within"),
+    ("type: Bar", "type: Bar\nexpect: ['']", 3, "is empty"),
+    # times
+    *[("{column: ts}", f"{{column: ts, format: '{form}'}}", 11, what) for form, what in [
+        ("%H:%M:%S %d", "gives no whole date"), ("%m-%d %H:%M", "gives no whole date"), ("%Y", "gives no whole date"),
+        ("%b %Y", "gives no whole date"), ("%a %H:%M", "gives no whole date"), ("%Y-%m-%d %Q", "%Q is not known"),
+        ("%Y-%m-%d %s", "%s is not known"), ("%F %T", "%F is not known"), ("%Y-%-m-%d", "%-m is not known"),
+        ("%Y-%m-%d %Z", "%Z is not known"), ("%c", "%c is not known"), ("%Y-%m-%d %", "ends with a lone %"),
+        ("%Y-%m-%d %H:%H", "%H is given twice"), ("%Y-%m-%dT%z %H:%M", "%z is not at the end"),
+        ("%Y-%m-%d %I:%M", "%I without %p"), ("%Y-%m-%d %H:%M %p", "%p without %I"),
+        ("%Y-%m-%d %M", "without the part"),
+        ("%Y-%m-%d %H:%S", "without the part"), ("%Y-%m-%d %H:%M.%f", "without the part"), ("%%", "neither a date"),
+        (" %Y-%m-%d", "white space"), ("YYYY-MM-DD", "is not known"), ("epoch", "is not known"),
+    ]],
+    ("{column: ts}", "{column: [d, t], format: epoch_s}", 11, "one number, not 2 columns"),
+    ("{column: ts}", "{column: ts, format: epoch_s, zone: Europe/Berlin}", 11, "the zone changes nothing"),
+    ("{column: ts}", "{column: ts, latest: 2025-02-30}", 11, "must be a day"),
+    ("{column: ts}", "{column: ts, latest: 20250201}", 11, "must be a day"),
+    # cells
+    ("map:", "skip_lines: -1\n    map:", 12, "from 0 on"),
+    ("map:", "encoding: base64\n    map:", 12, "not known"),
+    ("map:", "encoding: rot13\n    map:", 12, "not known"),
+    ("map:", "encoding: punycode\n    map:", 12, "none of files"),
+    ("map:", "delimiter: '§'\n    map:", 12, "cannot be the delimiter"),
+    ("map:", "delimiter: a\n    map:", 12, "cannot be the delimiter"),
+    ("map:", "delimiter: '\\t'\n    map:", 12, "in double quotes"),
+    ("map:", "delimiter: '\"'\n    map:", 12, "the quote must differ"),
+    ("map:", "thousands: '-'\n    map:", 12, "cannot be the thousands"),
+    ("map:", "thousands: '0'\n    map:", 12, "cannot be the thousands"),
+    ("map:", "'null': [NA, ' -']\n    map:", 12, "white space"),
+    ("map:", "'null': [NA, ~]\n    map:", 12, "list of texts"),
+    ("map:", "columns: [ts, ticker, Px, size, note, open, size]\n    map:", 12, "given twice"),
+    ("map:", "columns: [ts, ticker, Pz, size, note, open]\n    map:", 12, "no column 'Px'.*'Pz'"),
+    ("map:", "columns: [t, ticker, Px, size, note, open]\n    map:", 12, "no column 'ts'"),
+    # mappings
+    ("price: Px", "prize: Px", 12, "unknown key"),
+    ("price: Px", "price: ", 12, "has no value"),
+    ("price: Px", "price: [Px]", 12, "must be a text"),
+    ("price: Px", "price: {column: }", 12, "has no value"),
+    ("price: Px", "price: ' Px'", 12, "no name of a column"),
+    ("price: Px", "price: {scale: 0}", 12, "a scale of 0"),
+    ("price: Px", "price: {round: 400}", 12, "from -15 to 15"),
+    ("price: Px", "note: {scale: 2}", 12, "'scale' is for numbers, and note is a string"),
+    ("price: Px", "open: {sentinels: [0]}", 12, "'sentinels' is for numbers, and open is a boolean"),
+    ("price: Px", "price: {case: upper}", 12, "'case' is for texts, and price is a double"),
+    ("price: Px", "price: {constant: cheap}", 12, "the constant 'cheap' is no double"),
+    ("price: Px", "size: {constant: 1.5}", 12, "the constant '1.5' is no long"),
+    ("price: Px", "note: {constant: ''}", 12, "a blank constant"),
+    ("price: Px", "note: {constant: }", 12, "has no value"),
+    ("price: Px", "price: {sentinels: [NA]}", 12, "a sentinel is a number"),
+    ("price: Px", "price: {sentinels: [true]}", 12, "a sentinel is a number"),
+    ("price: Px", "price: {sentinels: [{value: low}]}", 12, "a sentinel is a number"),
+    ("price: Px", "price: {sentinels: [{value: 0, wen: {size: 0}}]}", 12, "a sentinel is a number"),
+    ("price: Px", "price: {sentinels: [{value: 0, when: {}}]}", 12, "a sentinel is a number"),
+    ("price: Px", "price: {sentinels: [{value: 0, when: {note: 0}}]}", 12, "is not understood"),
+    ("price: Px", "price: {sentinels: [{value: 0, when: {size: about 0}}]}", 12, "is not understood"),
+    # columns that a file may lack
+    ("map:", "optional: [Pz]\n    map:", 12, "does not read"),
+    ("map:", "optional: [ts]\n    map:", 12, "no row is an event without"),
+    ("map:", "optional: [ticker]\n    map:", 12, "no row is an event without"),
+    # wide rows
+    *[("map: {price: Px}", f"{wide}", 12, what) for wide, what in [
+        ("unpivot: {columns: [], into: price}", "no columns are named"),
+        ("unpivot: {columns: [a, a], into: price}", "given twice"),
+        ("unpivot: {columns: {a: x, b: x}, into: price}", "given twice"),
+        ("unpivot: {columns: {a: }, into: price}", "has no value"),
+        ("unpivot: {columns: [a], into: prize}", "is not an attribute"),
+        ("unpivot: {columns: [a], into: price}\n    map: {ticker: T}", "the key comes from"),
+        ("unpivot: {columns: [a], into: price}\n    map: {price: Px}", "comes from the cells"),
+        ("unpivot: {columns: [a], into: price}\n    map: {size: a}", "which unpivot takes"),
+        ("unpivot: {columns: [a], into: price}\n    map: {size: value}", "which unpivot takes"),
+    ]],
+    # JSON maps
+    *[("map: {price: Px}", f"kind: json_map\n    map: {{price: value, ticker: {{constant: A}}}}\n    {more}", 14,
+       "means nothing for a json_map") for more in
+      ("header: [a]", "delimiter: ';'", "columns: [a]", "short_rows: fill", "optional: [a]")],
+    ("map: {price: Px}", "kind: json_map\n    map: {price: value, ticker: {constant: A}, size: volume}", 13,
+     "has the columns 'time' and 'value'"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("old", "new", "line", "what"), REFUSED)
+def test_a_wrong_value_is_refused_where_it_stands(tmp_path: Path, old: str, new: str, line: int, what: str) -> None:
+    assert old in BASE
+    with pytest.raises(DefinitionError, match=what) as caught:
+        source(tmp_path, BASE.replace(old, new, 1))
+    error = caught.value
+    assert error.file is not None and error.file.endswith("x.yaml")
+    # What is wrong of unpivot with map can be told at either.
+    assert error.line in (line, line + 1) if "unpivot" in new else error.line == line, error.summary
+    assert error.column is not None
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("{column: ts}", "{column: ts, format: '%d.%m.%Y %H:%M:%S.%f'}"),
+        ("{column: ts}", "{column: ts, format: '%Y-%m-%dT%H:%M:%S%z'}"),
+        ("{column: ts}", "{column: [d, t], format: '%b %d, %y %I:%M %p'}"),
+        ("{column: ts}", "{column: ts, format: '%Y%j%H'}"),
+        ("{column: ts}", "{column: ts, format: '%Y%m%d'}"),
+        ("{column: ts}", "{column: ts, format: '%Y %U %w'}"),
+        ("{column: ts}", "{column: ts, format: '%G-W%V-%u'}"),
+        ("{column: ts}", "{column: ts, format: '%H:%M:%S.%f'}"),
+        ("{column: ts}", "{column: ts, format: ms_of_day, zone: Europe/Berlin}"),
+        ("'x_*'", "'2025/**/x_[0-9]?.csv'"),
+        ("'x_*'", "'x_[[]a].csv'"),
+        ("map:", 'delimiter: "\\t"\n    map:'),
+        ("map:", "thousands: \"'\"\n    map:"),
+        ("map:", "'null': ['', NA, -, 1.50, NO]\n    map:"),
+        ("map:", "encoding: utf-16\n    map:"),
+        ("map:", "optional: [Px, size]\n    map:"),
+        ("price: Px", "price: {constant: 7}, size: {sentinels: [-1, {value: 0, when: {price: '> 0'}}]}"),
+        ("price: Px", "note: {constant: 007}"),
+        ("(?P<date>", "(?P<venue>x)(?P<date>"),
+        ("type: Bar", "type: ON"),
+    ],
+)
+def test_what_can_be_meant_is_read(tmp_path: Path, old: str, new: str) -> None:
+    assert old in BASE
+    source(tmp_path, BASE.replace(old, new, 1))
+
+
+def test_texts_are_those_that_were_typed(tmp_path: Path) -> None:
+    text = BASE.replace("map:", "'null': [NO, 1.50, 007]\n    map:").replace("Px}", "1.50, note: {constant: 007}}")
+    form = source(tmp_path, text.replace("type: Bar", "type: {column: kind, map: {NO: Yes, 1: 2.0}}")).formats[0]
+    assert form.nulls == ("NO", "1.50", "007")
+    assert (form.mapping["price"].column, form.mapping["note"].constant) == ("1.50", "007")
+
+
+def test_an_edit_of_how_a_name_is_typed_is_an_edit(tmp_path: Path) -> None:
+    one, other = (source(tmp_path, BASE.replace("Px", column)).definition_hash for column in ("1.5", "1.50"))
+    assert one != other
