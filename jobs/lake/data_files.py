@@ -265,7 +265,12 @@ class _Open:
         bound = [f.name for f in schema if not pa.types.is_nested(f.type) and f.name not in unbound]
         # Without the Arrow schema in it the file is like the others, whoever wrote them.
         self._writer = pq.ParquetWriter(
-            path, schema, compression="snappy", store_schema=False, write_statistics=bound or False
+            path,
+            schema,
+            compression="snappy",
+            store_schema=False,
+            write_statistics=bound or False,
+            write_page_checksum=True,
         )
         self._nulls = dict.fromkeys((f.name for f in schema if not pa.types.is_nested(f.type)), 0)
 

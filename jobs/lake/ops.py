@@ -14,6 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from jobs.lake.columns import add_columns
+from jobs.lake.commits import marked
 from jobs.lake.locks import file_lock
 from jobs.lake.tables import exists
 from jobs.paths import Home
@@ -46,9 +48,14 @@ def append(home: Home, table: str, rows: list[dict[str, Any]], run_id: str) -> N
     with file_lock(home, "ops"):
         if not exists(home, "ops", table):
             DeltaTable.create(
-                path, definition.arrow(), mode="ignore", name=definition.path_name, description=definition.comment
+                path,
+                definition.arrow(),
+                mode="ignore",
+                name=definition.path_name,
+                description=definition.comment,
+                commit_properties=marked("create"),
             )
-        delta = DeltaTable(path)
+        delta = _with_all_columns(home, definition, DeltaTable(path))
         stamp = datetime.now(UTC)
         last = _last_seq(delta, definition, rows, run_id)
         batch = []
@@ -57,10 +64,23 @@ def append(home: Home, table: str, rows: list[dict[str, Any]], run_id: str) -> N
             key = tuple(full[name] for name in definition.key)
             last[key] = last.get(key, 0) + 1
             batch.append({**_storable(full), "seq": last[key], "written_at": stamp})
-        write_deltalake(delta, pa.Table.from_pylist(batch, schema=definition.arrow()), mode="append")
+        rows_in = pa.Table.from_pylist(batch, schema=definition.arrow())
+        write_deltalake(delta, rows_in, mode="append", commit_properties=marked(run_id))
         delta = DeltaTable(path)
         if len(delta.file_uris()) > COMPACT_ABOVE:
-            delta.optimize.compact()
+            delta.optimize.compact(commit_properties=marked("compact"))
+
+
+def _with_all_columns(home: Home, definition: Table, delta: Any) -> Any:
+    """The table, which an older version may have made with fewer columns, with those it lacks; under the ops lock."""
+    from deltalake import DeltaTable
+
+    stored = {field.name for field in delta.schema().fields}
+    lacking = [column for column in definition.columns if column.name not in stored]
+    if not lacking:
+        return delta
+    add_columns(home, definition, lacking)
+    return DeltaTable(home.table("ops", definition.name))
 
 
 def current_table(
@@ -91,14 +111,16 @@ def current_table(
         return pa.schema([schema.field(name) for name in wanted]).empty_table()
     needed = list(dict.fromkeys([*wanted, *definition.key, "seq"]))
     texts = [f for f in definition.arrow() if encoded and f.name in needed and pa.types.is_string(f.type)]
-    rows = _read(DeltaTable(home.table("ops", table)), needed, filters, texts)
+    rows = _read(definition, DeltaTable(home.table("ops", table)), needed, filters, texts)
     if as_log:
         return rows.select(wanted)
     newest = pa.array(_newest(rows, definition.key))
     return pa.table({name: rows[name].combine_chunks().take(newest) for name in wanted})
 
 
-def _read(delta: Any, columns: list[str], filters: Any, encoded: Sequence[pa.Field]) -> pa.Table:
+def _read(
+    definition: Table, delta: Any, columns: list[str], filters: Any, encoded: Sequence[pa.Field]
+) -> pa.Table:
     """The columns, texts of ``encoded`` as dictionaries, which is how the files have them."""
     import pyarrow.dataset as ds
     from pyarrow.parquet import filters_to_expression
@@ -107,7 +129,12 @@ def _read(delta: Any, columns: list[str], filters: Any, encoded: Sequence[pa.Fie
     as_stored = {field.name for field in encoded if not field.nullable}
     files = delta.to_pyarrow_dataset(parquet_read_options=ds.ParquetReadOptions(dictionary_columns=as_stored))
     chosen = filters_to_expression(filters) if filters else None
-    rows = files.to_table(columns=columns, filter=chosen).unify_dictionaries()
+    stored = [name for name in columns if name in files.schema.names]
+    rows = files.to_table(columns=stored, filter=chosen).unify_dictionaries()
+    for field in (definition.arrow().field(name) for name in columns if name not in stored):
+        # A table that was made before the column existed, and not written to since.
+        rows = rows.append_column(field, pa.nulls(len(rows), field.type))
+    rows = rows.select(columns)
     for field in encoded:
         if field.nullable:
             rows = rows.set_column(columns.index(field.name), field.name, rows[field.name].dictionary_encode())

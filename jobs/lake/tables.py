@@ -10,6 +10,7 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
+from jobs.lake.commits import marked
 from jobs.lake.types import frame_of
 from jobs.paths import Home
 from schemas.table import Table
@@ -41,6 +42,7 @@ def ensure_table(home: Home, table: Table) -> None:
         configuration={"delta.enableChangeDataFeed": "true", "delta.enableDeletionVectors": "false", **rules},
         # delta-rs does not know the names of constraints; Spark enforces them.
         raise_if_key_not_exists=False,
+        commit_properties=marked("create"),
     )
 
 
