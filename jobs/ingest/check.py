@@ -22,7 +22,7 @@ from jobs.ingest.plan import is_current
 from jobs.ingest.resolve import EMPTY_CHECKSUM, checksum
 from jobs.lake import ops
 from jobs.lake.check_table import Looked
-from jobs.lake.findings import EventDay, Finding, LandedFile, Mend
+from jobs.lake.findings import EventDay, Finding, LandedFile, Mend, SurplusRows
 from jobs.lake.row_hashes import row_hashes
 from jobs.paths import Home
 from jobs.sources import Source
@@ -170,15 +170,28 @@ def _check_events(check: _Check, day: date, whole: bool) -> tuple[np.ndarray, pa
         return None
     expected = int(row["rows"] or 0)
     if rows != expected:
-        check.add(check.tables.events, f"{day}: {counted(expected, 'event')} ingested, {rows} there", mend)
+        what = f"{day}: {counted(expected, 'event')} ingested, {rows} there"
+        check.add(check.tables.events, what, mend, *_repeated(check, day))
         return None
     found = checksum(rows, first, second) if rows else EMPTY_CHECKSUM
     if whole and found != row["checksum"]:
-        check.add(check.tables.events, f"{day}: {counted(rows, 'event')}, as ingested, but with other values", mend)
+        what = f"{day}: {counted(rows, 'event')}, as ingested, but with other values"
+        check.add(check.tables.events, what, mend, *_repeated(check, day))
         return None
     if key is not None and rates != check.rates.get(day, {}):
         check.add("ops.rates", f"{check.name} {day}: the events per type and key are not those that are there", mend)
     return np.concatenate(links), pa.chunked_array(files, pa.string()) if files else pa.array([], pa.string())
+
+
+def _repeated(check: _Check, day: date) -> list[Mend]:
+    """The day's events are to be removed if their ids repeat: a difference by id would leave all of them."""
+    contents = check.tables.events.contents
+    assert contents is not None
+    seen = [batch.column("event_id") for batch in contents.batches(lambda part: part.partition == day, ["event_id"])]
+    ids = pa.chunked_array(seen, pa.string())
+    if len(pc.unique(ids)) == len(ids):
+        return []
+    return [SurplusRows("events", check.name, f"event_date = '{day}'")]
 
 
 def _key(check: _Check) -> str | None:
@@ -263,14 +276,21 @@ def _check_quarantine(check: _Check) -> None:
     parsed: Counter[str] = Counter()
     conflicts: Counter[date] = Counter()
     foreign = {path for commit in looked.strangers for path in commit.files}
+    seen: set[tuple[Any, ...]] = set()
+    repeated: set[Any] = set()
     if looked.contents is not None:
-        columns = ["file_id", "line", "stage", "event_date"]
+        columns = ["file_id", "line", "entry", "stage", "event_date"]
+        # All columns are read, so that all of a file is.
         for batch in looked.contents.batches():
             for row in batch.select(columns).to_pylist():
+                key = tuple(row[name] for name in columns[:4])
                 if row["stage"] == "resolve":
                     conflicts[row["event_date"]] += 1
-                elif row["line"]:
-                    parsed[row["file_id"]] += 1
+                    repeated |= {row["event_date"]} if key in seen else set()
+                else:
+                    parsed[row["file_id"]] += bool(row["line"])
+                    repeated |= {row["file_id"]} if key in seen else set()
+                seen.add(key)
         for batch in looked.contents.batches(lambda part: part.path in foreign, ["file_id"]):
             check.distrusted["quarantine"] |= set(batch.column("file_id").to_pylist())
     by_content: dict[str, list[dict[str, Any]]] = defaultdict(list)
@@ -278,7 +298,9 @@ def _check_quarantine(check: _Check) -> None:
         by_content[row["file_id"]].append(row)
     for content, rows in sorted(by_content.items(), key=lambda pair: str(pair[1][0]["path"])):
         expected, there = int(rows[0]["rows_quarantined"] or 0), parsed[content]
-        mends = [LandedFile(check.name, row["path"]) for row in rows]
+        mends: list[Mend] = [LandedFile(check.name, row["path"]) for row in rows]
+        if content in repeated:
+            mends.append(SurplusRows("quarantine", check.name, f"file_id = '{content}' AND stage = 'parse'"))
         if expected != there:
             what = f"{rows[0]['path']}: {counted(expected, 'row')} set aside when it was read, {there} there"
             check.add(looked, what, *mends)
@@ -289,7 +311,8 @@ def _check_quarantine(check: _Check) -> None:
         expected = int((row or {}).get("conflicts") or 0)
         if (row is None or row["status"] != "changing") and expected != conflicts[day]:
             what = f"{day}: {counted(expected, 'conflict')} found when it was resolved, {conflicts[day]} there"
-            check.add(looked, what, EventDay(check.name, day))
+            surplus = SurplusRows("quarantine", check.name, f"event_date = '{day}' AND stage = 'resolve'")
+            check.add(looked, what, EventDay(check.name, day), *([surplus] if day in repeated else []))
 
 
 def sources_of(tables: Mapping[str, Looked]) -> set[str]:

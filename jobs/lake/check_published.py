@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from jobs.days import Days
 from jobs.lake import noted
 from jobs.lake.check_table import Looked
 from jobs.lake.checksums import Checksum, Place, Sums
 from jobs.lake.contents import Contents
-from jobs.lake.findings import Finding, PublishedDay, StrangeRows
+from jobs.lake.findings import Finding, Mend, PublishedDay, SurplusRows
 from jobs.lake.noted import Noted
 from jobs.words import counted
 from schemas.models import ALERTS, CHANGES, METRICS, STATE
@@ -21,6 +22,8 @@ from schemas.table import Table
 
 #: Tables of models, in the order of the parts of ``rows_checksum`` after the first, with their column of the day.
 _OF_MODELS: tuple[tuple[Table, str], ...] = ((METRICS, "day"), (STATE, "day"))
+_KEYS = {table.path_name: table.key for table in (CHANGES, ALERTS, METRICS, STATE)}
+_MATCH_KEY = ("match_id", "decision_ts")
 _FIRST: dict[str, tuple[Table, str]] = {
     CHANGES.path_name: (CHANGES, "event_date"),
     ALERTS.path_name: (ALERTS, "ts"),
@@ -53,7 +56,10 @@ def check_matches(looked: Looked, days: noted.Days, within: Days | None) -> list
 
 
 def check_models(
-    tables: Mapping[str, Looked], published: Mapping[str, noted.Days], within: Days | None
+    tables: Mapping[str, Looked],
+    published: Mapping[str, noted.Days],
+    within: Days | None,
+    only: Collection[str] | None = None,
 ) -> list[Finding]:
     """Compare the tables of models and monitors with what was noted for them.
 
@@ -61,16 +67,18 @@ def check_models(
         tables: by ``schema.name``; those that are gone have no contents.
         published: table name → what was noted.
         within: only these days; all if ``None``.
+        only: names of models and monitors; all if ``None``.
     """
     found: list[Finding] = []
     everywhere = {key: one for name in _FIRST for key, one in published.get(name, {}).items()}
     for name, (table, day_column) in _FIRST.items():
         wanted = {(_owner(key), day): _part(key, one, 0) for (key, day), one in published.get(name, {}).items()}
-        found += _compared(tables[name], wanted, Sums(day_column, table.key[0], table.volatile), within)
+        sums = Sums(day_column, table.key[0], table.volatile)
+        found += _compared(tables[name], wanted, sums, within, only=only)
     for number, (table, day_column) in enumerate(_OF_MODELS, 1):
         wanted = {(_owner(key), day): _part(key, one, number) for (key, day), one in everywhere.items()}
         sums = Sums(day_column, table.key[0], table.volatile)
-        found += _compared(tables[table.path_name], wanted, sums, within, cache=table is STATE)
+        found += _compared(tables[table.path_name], wanted, sums, within, only=only, cache=table is STATE)
     return found
 
 
@@ -85,7 +93,13 @@ def _part(definition: str, one: Noted, number: int) -> Expected:
 
 
 def _compared(
-    looked: Looked, wanted: Mapping[Place, Expected], sums: Sums, within: Days | None, *, cache: bool = False
+    looked: Looked,
+    wanted: Mapping[Place, Expected],
+    sums: Sums,
+    within: Days | None,
+    *,
+    only: Collection[str] | None = None,
+    cache: bool = False,
 ) -> list[Finding]:
     """Compare every owner and day that is in the table or should be.
 
@@ -94,30 +108,69 @@ def _compared(
         wanted: what it should hold.
         sums: empty, for its rows.
         within: only these days.
+        only: only these owners.
         cache: rows may be absent, and only those that are there can be wrong.
     """
+    if only is not None:
+        wanted = {place: one for place, one in wanted.items() if place[0] in only}
     if looked.contents is None:
         return [] if looked.findings or cache else _gone(looked, wanted, within)
     where = None if within is None else _span(looked.contents, sums.day_column, within)
     for batch in looked.contents.batches(where=where):
         sums.add(batch)
     findings: list[Finding] = []
+    broken: dict[Place, str] = {}
     unsummed: list[tuple[str, date]] = []
     for place in sorted(wanted.keys() | sums.of.keys()):
-        if within is not None and place[1] not in within:
+        if (within is not None and place[1] not in within) or (only is not None and place[0] not in only):
             continue
         there, expected = sums.of.get(place, Checksum()), wanted.get(place)
         if expected is None:
-            findings.append(_strange(looked, place, there, bool(wanted)))
+            findings.append(_strange(looked, sums, place, bool(wanted)))
         elif expected.settled and (there.rows or not cache):
             why = _difference(expected, there)
             if why is not None:
-                what = f"{expected.definition} {place[1]}: {why}"
-                findings.append(Finding(looked.path_name, what, mends=(PublishedDay(expected.definition, place[1]),)))
+                broken[place] = why
             elif expected.sums is None and expected.rows:
                 unsummed.append((expected.definition, place[1]))
-    findings += _only_counted(looked, unsummed)
-    return findings
+    repeated = _repeated(looked, sums, broken)
+    for place, why in broken.items():
+        name = wanted[place].definition
+        mends: list[Mend] = [PublishedDay(name, place[1])]
+        if place in repeated:
+            mends.append(SurplusRows(looked.schema, looked.name, _where(sums, place)))
+            why = f"{why}; keys repeat"
+        findings.append(Finding(looked.path_name, f"{name} {place[1]}: {why}", mends=tuple(mends)))
+    return [*findings, *_only_counted(looked, unsummed)]
+
+
+def _repeated(looked: Looked, sums: Sums, places: Collection[Place]) -> set[Place]:
+    """Those of ``places`` where rows share a key: a difference by key would leave all of them."""
+    if not places or looked.contents is None:
+        return set()
+    key = list(_KEYS.get(looked.path_name, _MATCH_KEY))
+    columns = list(dict.fromkeys([*key, sums.day_column, *([sums.owner_column] if sums.owner_column else [])]))
+    seen: dict[Place, set[tuple[object, ...]]] = {place: set() for place in places}
+    found: set[Place] = set()
+    for batch in looked.contents.batches(columns=columns):
+        days = pc.cast(batch.column(sums.day_column), pa.date32(), safe=False).to_pylist()
+        owners = batch.column(sums.owner_column).to_pylist() if sums.owner_column else [""] * len(batch)
+        at = [n for n, place in enumerate(zip(owners, days, strict=True)) if place in seen]
+        some = batch.take(pa.array(at, pa.int64()))
+        values = zip(*(some.column(name).to_pylist() for name in key), strict=True)
+        for n, value in zip(at, values, strict=True):
+            place = owners[n], days[n]
+            if value in seen[place]:
+                found.add(place)
+            seen[place].add(value)
+    return found
+
+
+def _where(sums: Sums, place: Place) -> str:
+    """The rows of an owner's day, as SQL."""
+    owner, day = place
+    text = f"CAST({sums.day_column} AS DATE) = '{day}'"
+    return f"{text} AND {sums.owner_column} = '{owner}'" if sums.owner_column else text
 
 
 def _gone(looked: Looked, wanted: Mapping[Place, Expected], within: Days | None) -> list[Finding]:
@@ -144,12 +197,12 @@ def _difference(expected: Expected, there: Checksum) -> str | None:
     return None
 
 
-def _strange(looked: Looked, place: Place, there: Checksum, known: bool) -> Finding:
-    owner, day = place
+def _strange(looked: Looked, sums: Sums, place: Place, known: bool) -> Finding:
+    (owner, day), there = place, sums.of[place]
     whose = f" of {owner}" if owner else ""
     what = f"{day}: {counted(there.rows, 'row')}{whose} on a day that was never published"
     # Where nothing at all is noted, it is the notes that are gone.
-    mends = (StrangeRows(looked.schema, looked.name, owner, day),) if known else ()
+    mends = (SurplusRows(looked.schema, looked.name, _where(sums, place)),) if known else ()
     return Finding(looked.path_name, what, mends=mends)
 
 
@@ -160,8 +213,8 @@ def _only_counted(looked: Looked, places: Iterable[tuple[str, date]]) -> list[Fi
     return [
         Finding(
             looked.path_name,
-            f"{definition}: the rows of {counted(len(of), 'day')} from {min(of)}, which were published before checksums "
-            "were kept, were only counted",
+            f"{definition}: the rows of {counted(len(of), 'day')} from {min(of)} were only counted, since they were "
+            "published before checksums were kept",
             damage=False,
         )
         for definition, of in days.items()

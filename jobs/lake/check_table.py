@@ -47,8 +47,15 @@ class Looked:
         self.contents.bad.clear()
 
 
-def look_at(home: Home, schema: str, name: str) -> Looked:
-    """Look at a table's log and files; a table that is gone has no contents and no finding here."""
+def look_at(home: Home, schema: str, name: str, *, strangers: bool = True) -> Looked:
+    """Look at a table's log and files; a table that is gone has no contents and no finding here.
+
+    Args:
+        home: the installation.
+        schema: schema of the table.
+        name: its name under the schema.
+        strangers: also who else has written to it.
+    """
     found = Looked(schema, name)
     log = TableLog(home, schema, name)
     if not log.exists:
@@ -64,7 +71,8 @@ def look_at(home: Home, schema: str, name: str) -> Looked:
             found.findings.append(Finding(found.path_name, f"it cannot be opened: {error}", mends=(whole,)))
         return found
     found.contents.look()
-    found.findings += _foreign(found, log)
+    if strangers:
+        found.findings += _foreign(found, log)
     return found
 
 

@@ -22,7 +22,7 @@ from jobs.paths import Home
 
 if TYPE_CHECKING:
     from deltalake import CommitProperties
-    from pyarrow.fs import FileInfo, FileSystem
+    from pyarrow.fs import FileSystem
 
 #: How the user metadata of our commits without a turn begin.
 _OURS = "chainlake"
@@ -101,15 +101,19 @@ class TableLog:
 
     def __init__(self, home: Home, schema: str, name: str) -> None:
         self.home, self.schema, self.name = home, schema, name
-        self.files, root = lake_files(home)
-        self.folder = f"{root}/{schema}/{name}"
+        self.files, self.folder = _place(home.table(schema, name))
 
     @cached_property
-    def _listed(self) -> dict[str, FileInfo]:
-        from pyarrow.fs import FileSelector, FileType
+    def _names(self) -> list[str]:
+        """Names of what lies in the log's folder."""
+        from pyarrow.fs import FileSelector, LocalFileSystem
 
-        found = self.files.get_file_info(FileSelector(f"{self.folder}/_delta_log", allow_not_found=True))
-        return {info.base_name: info for info in found if info.type == FileType.File}
+        place = f"{self.folder}/_delta_log"
+        if isinstance(self.files, LocalFileSystem):
+            # Names alone: of thousands of entries, nobody asks for their sizes.
+            return sorted(os.listdir(place)) if os.path.isdir(place) else []
+        found = self.files.get_file_info(FileSelector(place, allow_not_found=True))
+        return sorted(info.base_name for info in found)
 
     @property
     def exists(self) -> bool:
@@ -119,13 +123,13 @@ class TableLog:
     @cached_property
     def versions(self) -> list[int]:
         """Versions that have a log entry, ascending."""
-        return sorted(int(found[1]) for name in self._listed if (found := _COMMIT.match(name)))
+        return sorted(int(found[1]) for name in self._names if (found := _COMMIT.match(name)))
 
     @cached_property
     def checkpoints(self) -> dict[int, list[str]]:
         """Version → the files of its checkpoint."""
         found: dict[int, list[str]] = {}
-        for name in sorted(self._listed):
+        for name in self._names:
             if match := _CHECKPOINT.match(name):
                 found.setdefault(int(match[1]), []).append(name)
         return found
@@ -225,7 +229,7 @@ class TableLog:
                     yield Problem(f"_delta_log/{version:020}.json", "the log entry is missing", version)
 
     def _hint_problem(self, bad: set[int]) -> str | None:
-        if HINT not in self._listed:
+        if HINT not in self._names:
             return None
         try:
             with self.files.open_input_stream(f"{self.folder}/_delta_log/{HINT}") as stream:
@@ -251,14 +255,14 @@ class TableLog:
         return None
 
 
-def lake_files(home: Home) -> tuple[FileSystem, str]:
-    """The file system that the lake lies on, and the lake's root there."""
+def _place(uri: str) -> tuple[FileSystem, str]:
+    """The file system that a table lies on, and its folder there."""
     from pyarrow import fs
 
-    if "://" in home.lake:
-        system, root = fs.FileSystem.from_uri(home.lake)
-        return system, str(root)
-    return fs.LocalFileSystem(), os.path.abspath(home.lake)
+    if "://" in uri:
+        system, folder = fs.FileSystem.from_uri(uri)
+        return system, str(folder)
+    return fs.LocalFileSystem(), os.path.abspath(uri)
 
 
 def first_line(error: BaseException) -> str:

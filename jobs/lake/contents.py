@@ -14,6 +14,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from jobs.lake.commits import TableLog, first_line
+from jobs.lake.pages import verified
 from jobs.paths import Home
 
 if TYPE_CHECKING:
@@ -113,9 +114,7 @@ class Contents:
             columns: all if not given.
             where: a filter expression; with it, the files' rows are not counted.
         """
-        import pyarrow.dataset as ds
-
-        options = ds.ParquetFragmentScanOptions(page_checksum_verification=True, pre_buffer=False)
+        options = verified()
         known = {file.path for file in self.bad}
         for part in self.parts:
             if part.path in known or not wanted(part):

@@ -31,13 +31,15 @@ class LandedFile:
 
 
 @dataclass(frozen=True)
-class StrangeRows:
-    """Rows on a day that nobody has published, to be removed; ``owner`` is empty where the table is one writer's."""
+class SurplusRows:
+    """Rows to be removed: of a day that nobody has published, or of one whose keys repeat, which is then made again.
+
+    ``where`` tells them, as SQL.
+    """
 
     schema: str
     name: str
-    owner: str
-    day: date
+    where: str
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,7 @@ class Signature:
     name: str
 
 
-Mend = PublishedDay | EventDay | LandedFile | StrangeRows | TableFile | WholeTable | OpsLog | Signature
+Mend = PublishedDay | EventDay | LandedFile | SurplusRows | TableFile | WholeTable | OpsLog | Signature
 #: What must be mended before the rows of a table can be compared.
 STRUCTURE = (TableFile, WholeTable, OpsLog)
 

@@ -35,7 +35,7 @@ Days = dict[tuple[str, date], Noted]
 
 
 def noted_days(home: Home) -> dict[str, Days]:
-    """Table name → every day that was published to it and not dropped; a day only begun has 0 rows, not settled."""
+    """Table name → every day that was noted for it and not dropped; one that was never done there is not settled."""
     log = ops.current_table(home, "intervals", columns=_COLUMNS, as_log=True)
     found: dict[str, Days] = defaultdict(dict)
     for row in log.sort_by("seq").to_pylist():
@@ -51,4 +51,7 @@ def noted_days(home: Home) -> dict[str, Days]:
             days[key] = Noted(old.rows, old.sums, old.version, settled=False)
         elif row["status"] == "retired" and not row["rows"]:
             days.pop(key, None)
+        elif key not in days:
+            # Its rows may have come with a table of another version, in which the day was done before it failed.
+            days[key] = Noted(0, None, None, settled=False)
     return dict(found)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,10 +17,14 @@ import pyarrow.compute as pc
 from jobs.lake.columns import add_columns
 from jobs.lake.commits import marked
 from jobs.lake.locks import file_lock
+from jobs.lake.pages import verified
 from jobs.lake.tables import exists
 from jobs.paths import Home
 from schemas.ops import ALL
 from schemas.table import Table
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
 
 #: Every append adds a file; above this number they are merged, or status over years of days would open thousands.
 COMPACT_ABOVE = 60
@@ -31,7 +35,7 @@ def append(home: Home, table: str, rows: list[dict[str, Any]], run_id: str) -> N
 
     Args:
         home: the installation.
-        table: ``files``, ``event_days``, ``rates``, ``intervals``, ``runs`` or ``plans``; made at first use.
+        table: a name of ``schemas.ops.ALL``; made at first use, and given the columns that were defined since.
         rows: without the three columns above; columns that are missing become null. Several rows of one key get
             consecutive numbers in list order.
         run_id: who writes them.
@@ -55,7 +59,7 @@ def append(home: Home, table: str, rows: list[dict[str, Any]], run_id: str) -> N
                 description=definition.comment,
                 commit_properties=marked("create"),
             )
-        delta = _with_all_columns(home, definition, DeltaTable(path))
+        delta = _with_all_columns(home, DeltaTable(path), definition)
         stamp = datetime.now(UTC)
         last = _last_seq(delta, definition, rows, run_id)
         batch = []
@@ -64,23 +68,21 @@ def append(home: Home, table: str, rows: list[dict[str, Any]], run_id: str) -> N
             key = tuple(full[name] for name in definition.key)
             last[key] = last.get(key, 0) + 1
             batch.append({**_storable(full), "seq": last[key], "written_at": stamp})
-        rows_in = pa.Table.from_pylist(batch, schema=definition.arrow())
-        write_deltalake(delta, rows_in, mode="append", commit_properties=marked(run_id))
+        fresh = pa.Table.from_pylist(batch, schema=definition.arrow())
+        write_deltalake(delta, fresh, mode="append", commit_properties=marked(run_id))
         delta = DeltaTable(path)
         if len(delta.file_uris()) > COMPACT_ABOVE:
             delta.optimize.compact(commit_properties=marked("compact"))
 
 
-def _with_all_columns(home: Home, definition: Table, delta: Any) -> Any:
-    """The table, which an older version may have made with fewer columns, with those it lacks; under the ops lock."""
-    from deltalake import DeltaTable
-
+def _with_all_columns(home: Home, delta: DeltaTable, definition: Table) -> DeltaTable:
+    """The table, given the columns that were defined after it was made; under the ops lock."""
     stored = {field.name for field in delta.schema().fields}
-    lacking = [column for column in definition.columns if column.name not in stored]
-    if not lacking:
+    missing = [column for column in definition.columns if column.name not in stored]
+    if not missing:
         return delta
-    add_columns(home, definition, lacking)
-    return DeltaTable(home.table("ops", definition.name))
+    add_columns(home, definition, missing)
+    return type(delta)(home.table(definition.schema, definition.name))
 
 
 def current_table(
@@ -109,18 +111,22 @@ def current_table(
     if not exists(home, "ops", table):
         schema = definition.arrow()
         return pa.schema([schema.field(name) for name in wanted]).empty_table()
-    needed = list(dict.fromkeys([*wanted, *definition.key, "seq"]))
+    delta = DeltaTable(home.table("ops", table))
+    stored = {field.name for field in delta.schema().fields}
+    needed = [name for name in dict.fromkeys([*wanted, *definition.key, "seq"]) if name in stored]
     texts = [f for f in definition.arrow() if encoded and f.name in needed and pa.types.is_string(f.type)]
-    rows = _read(definition, DeltaTable(home.table("ops", table)), needed, filters, texts)
+    rows = _read(delta, needed, filters, texts)
+    for name in wanted:
+        if name not in stored:
+            # A column that came after the last row was written.
+            rows = rows.append_column(name, pa.nulls(len(rows), definition.arrow().field(name).type))
     if as_log:
         return rows.select(wanted)
     newest = pa.array(_newest(rows, definition.key))
     return pa.table({name: rows[name].combine_chunks().take(newest) for name in wanted})
 
 
-def _read(
-    definition: Table, delta: Any, columns: list[str], filters: Any, encoded: Sequence[pa.Field]
-) -> pa.Table:
+def _read(delta: Any, columns: list[str], filters: Any, encoded: Sequence[pa.Field]) -> pa.Table:
     """The columns, texts of ``encoded`` as dictionaries, which is how the files have them."""
     import pyarrow.dataset as ds
     from pyarrow.parquet import filters_to_expression
@@ -129,12 +135,7 @@ def _read(
     as_stored = {field.name for field in encoded if not field.nullable}
     files = delta.to_pyarrow_dataset(parquet_read_options=ds.ParquetReadOptions(dictionary_columns=as_stored))
     chosen = filters_to_expression(filters) if filters else None
-    stored = [name for name in columns if name in files.schema.names]
-    rows = files.to_table(columns=stored, filter=chosen).unify_dictionaries()
-    for field in (definition.arrow().field(name) for name in columns if name not in stored):
-        # A table that was made before the column existed, and not written to since.
-        rows = rows.append_column(field, pa.nulls(len(rows), field.type))
-    rows = rows.select(columns)
+    rows = files.to_table(columns=columns, filter=chosen, fragment_scan_options=verified()).unify_dictionaries()
     for field in encoded:
         if field.nullable:
             rows = rows.set_column(columns.index(field.name), field.name, rows[field.name].dictionary_encode())

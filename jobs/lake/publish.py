@@ -21,6 +21,7 @@ from jobs.lake import ops
 from jobs.lake.definitions import Definition
 from jobs.lake.faults import around
 from jobs.lake.locks import jvm_lock
+from jobs.lake.lost import note_lost
 from jobs.lake.rows import Change, StagedFiles, staged_change
 from jobs.paths import Home
 from schemas.models import CHANGES, METRICS, STATE
@@ -85,6 +86,7 @@ def publish_matches(
         _note_failed_audits(home, definition, fingerprints, audits, left_out, run_id)
         if not days:
             return Published([], left_out)
+        note_lost(home, [table], run_id)
         change = staged_change(spark, home, table, staged, days, day_column="decision_ts")
         force = _interrupted(home, [definition], days)
         with around("publish.publishing"):
@@ -155,6 +157,7 @@ def publish_models(
         for part in (table, METRICS, STATE):
             # Always in this order, or two writers could wait for each other.
             locks.enter_context(jvm_lock(spark, home, f"table-{part.path_name}"))
+        note_lost(home, [table, METRICS], run_id)
         published: dict[str, Published] = {}
         together: dict[tuple[date, ...], list[ModelOutput]] = defaultdict(list)
         now = recheck()

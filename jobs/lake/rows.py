@@ -19,6 +19,7 @@ from jobs.lake import tables
 from jobs.lake.checksums import Checksum, Place, checksums, checksums_of_files, checksums_of_frame
 from jobs.lake.data_files import data_files_of, tasks_write
 from jobs.lake.difference import Applied, Bounds, apply_difference, apply_files, difference, difference_arrow
+from jobs.lake.pages import verified
 from jobs.paths import Home
 from schemas.table import Table
 
@@ -161,7 +162,7 @@ def _published(
     rows = DeltaTable(home.table(table.schema, table.name), version=base).to_pyarrow_dataset()
     if rows.count_rows(filter=test) > SMALL_ROWS:
         return None
-    return rows.to_table(columns=table.column_names, filter=test)
+    return rows.to_table(columns=table.column_names, filter=test, fragment_scan_options=verified())
 
 
 def _small(staged: DataFrame | pa.Table) -> pa.Table | None:

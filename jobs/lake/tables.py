@@ -11,6 +11,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from jobs.lake.commits import marked
+from jobs.lake.pages import verified
 from jobs.lake.types import frame_of
 from jobs.paths import Home
 from schemas.table import Table
@@ -78,7 +79,7 @@ def read_days(
     rows = DeltaTable(home.table(schema, name), version=version).to_pyarrow_dataset()
     if rows.count_rows(filter=wanted) > FEW_ROWS:
         return read(spark, home, schema, name, version).where(F.col("event_date").isin(sorted(days)))
-    return frame_of(spark, rows.to_table(filter=wanted))
+    return frame_of(spark, rows.to_table(filter=wanted, fragment_scan_options=verified()))
 
 
 def day_files(home: Home, schema: str, name: str, days: Collection[date], version: int) -> list[str] | None:
@@ -155,8 +156,11 @@ def arrow(
         deltalake.exceptions.TableNotFoundError: there is no such table.
     """
     from deltalake import DeltaTable
+    from pyarrow.parquet import filters_to_expression
 
-    return DeltaTable(home.table(schema, name), version=version).to_pyarrow_table(columns=columns, filters=filters)
+    rows = DeltaTable(home.table(schema, name), version=version).to_pyarrow_dataset()
+    chosen = filters_to_expression(filters) if isinstance(filters, list) and filters else filters or None
+    return rows.to_table(columns=columns, filter=chosen, fragment_scan_options=verified())
 
 
 def _open(home: Home, schema: str, name: str, **options: Any) -> DeltaTable | None:

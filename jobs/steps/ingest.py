@@ -20,6 +20,7 @@ from jobs.ingest import PARSER_VERSION, parsing, resolve, resolving
 from jobs.ingest.completeness import COUNTS, changing_rows, day_rows, passed_to
 from jobs.ingest.discovery import Landed, discover
 from jobs.ingest.edits import prepare_tables
+from jobs.ingest.lost import note_lost_days, trusted_days
 from jobs.ingest.parse import Counts, Task
 from jobs.ingest.plan import Plan, effective, make_plan
 from jobs.ingest.resolving import Resolved
@@ -84,7 +85,7 @@ def _plan(home: Home, source: Source, days: Days, now: datetime) -> Plan:
         days,
         discover(home, source, now),
         ops.current(home, "files", source=source.name),
-        ops.current(home, "event_days", source=source.name),
+        trusted_days(home, source),
     )
 
 
@@ -148,6 +149,7 @@ class _Attempt:
     def run(self) -> dict[str, Any]:
         """All writes, in their order."""
         source, home = self.source, self.home
+        note_lost_days(home, source, self.run_id)
         prepare_tables(home, source)
         with ExitStack() as stack:
             tasks, loads = self._tasks()
