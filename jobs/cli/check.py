@@ -68,7 +68,12 @@ def run(args: argparse.Namespace) -> int:
     damage = sum(one.damage for one in findings)
     for line in mended.left:
         print(f"cannot be repaired: {line}")
-    result = {"tables": checked.tables, "damaged": damage, "notes": len(findings) - damage, "marked": len(mended.done)}
+    notes = len(findings) - damage
+    result: dict[str, int | str] = {"tables": checked.tables, "damaged": damage, "notes": notes}
+    result["marked"] = len(mended.done)
+    if damage:
+        first = next(one for one in findings if one.damage)
+        result["error"] = f"{damage} damaged, such as {first}"
     if args.result is not None:
         args.result.write_text(json.dumps(result))
     if mended.commands:
@@ -78,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
     print(
         f"check: {counted(checked.tables, 'table')} in {time.monotonic() - begun:.0f} s, "
         + (f"{damage} damaged" if damage else "no damage")
-        + (f", {counted(len(findings) - damage, 'note')}" if len(findings) > damage else "")
+        + (f", {counted(notes, 'note')}" if notes else "")
     )
     return 1 if damage else 0
 

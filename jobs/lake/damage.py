@@ -10,32 +10,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from jobs.errors import InfrastructureError
 from jobs.lake.check_table import look_at
 from jobs.lake.contents import Contents
+from jobs.lake.damaged import DamagedTable
 from jobs.lake.scan import list_tables
 from jobs.paths import Home
 
 SCHEMAS = ("ops", "raw", "events", "quarantine", "matches", "models", "alerts")
 #: Packages whose errors a damaged table can cause; delta-rs calls its own ``_internal``.
-_READERS = ("_internal", "deltalake", "pyarrow", "duckdb", "py4j", "pyspark")
+_READERS = ("_internal", "deltalake", "pyarrow", "duckdb", "_duckdb", "py4j", "pyspark")
 #: Words of errors about what is inside a data file.
 _INSIDE = re.compile(
     r"parquet|crc|corrupt|snappy|decompress|thrift|tprotocol|page|magic|footer|deserializ|end of|malformed|utf", re.I
 )
-
-
-class DamagedTable(InfrastructureError):
-    """A file of a table is damaged or missing."""
-
-    @classmethod
-    def of(cls, table: str, what: str, more: int = 0) -> DamagedTable:
-        """Args: the table as ``schema.name``; what is wrong, file first; how much else is damaged in the lake."""
-        rest = f" (and {more} more of the lake)" if more else ""
-        return cls(
-            f"table {table} is damaged: {what}{rest}",
-            hint=f"Run 'python -m jobs check --table {table} --repair' and then the commands that it names.",
-        )
 
 
 def explained(home: Home, error: Exception) -> Exception:

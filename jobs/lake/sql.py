@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from jobs.errors import InfrastructureError, UsageError
+from jobs.lake.damaged import require_entries
 from jobs.lake.origin import SUFFIX, origin_select
 from jobs.lake.registered import registered_table
 from jobs.lake.scan import Scan, empty, in_memory, list_tables, literal, quoted, scan
@@ -205,6 +206,7 @@ class Lake:
         from deltalake.exceptions import DeltaError
 
         folder = registered_table(self.home, name) if schema == "matches" and "/" not in name else name
+        require_entries(self.home, schema, folder)
         try:
             return scan(self.con, self.home.table(schema, folder))
         except (DeltaError, OSError) as error:

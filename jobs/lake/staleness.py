@@ -152,7 +152,8 @@ class Judged:
         has = at >= 0
         self._moved = [(text, has & (intervals.columns[name][at] != value)) for text, name, value in wanted]
         status = intervals.columns["status"][at]
-        self._moved += lost_days(definition, self.rows(np.arange(len(at))), status == "done", gone)
+        here = (status == "done") & (intervals.columns["table_name"][at] == definition.table_name)
+        self._moved += lost_days(definition, self.rows(np.arange(len(at))), here, gone)
         moved = np.logical_or.reduce([differs for _, differs in self._moved])
         self.state = np.select(
             [

@@ -11,6 +11,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from jobs.lake.commits import marked
+from jobs.lake.damaged import require_entries
 from jobs.lake.pages import verified
 from jobs.lake.types import frame_of
 from jobs.paths import Home
@@ -121,9 +122,14 @@ def counted_files(
 
 
 def exists(home: Home, schema: str, name: str) -> bool:
-    """Whether the table exists; no JVM."""
+    """Whether the table exists; no JVM.
+
+    Raises:
+        DamagedTable: an entry of its log is empty.
+    """
     from deltalake import DeltaTable
 
+    require_entries(home, schema, name)
     return DeltaTable.is_deltatable(home.table(schema, name))
 
 
