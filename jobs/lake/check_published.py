@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
 
@@ -78,8 +78,20 @@ def check_models(
     for number, (table, day_column) in enumerate(_OF_MODELS, 1):
         wanted = {(_owner(key), day): _part(key, one, number) for (key, day), one in everywhere.items()}
         sums = Sums(day_column, table.key[0], table.volatile)
-        found += _compared(tables[table.path_name], wanted, sums, within, only=only, cache=table is STATE)
+        cached = _valid_states(everywhere) if table is STATE else None
+        found += _compared(tables[table.path_name], wanted, sums, within, only=only, cached=cached)
     return found
+
+
+def _valid_states(days: noted.Days) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
+    """Keeps the states of what was last published: one that an attempt died over is older, and never used."""
+    valid = {(_owner(name), day, one.fingerprint) for (name, day), one in days.items()}
+
+    def keep(batch: pa.RecordBatch) -> pa.RecordBatch:
+        columns = (batch.column(name).to_pylist() for name in ("model", "day", "fingerprint"))
+        return batch.filter(pa.array([place in valid for place in zip(*columns, strict=True)], pa.bool_()))
+
+    return keep
 
 
 def _owner(definition: str) -> str:
@@ -99,7 +111,7 @@ def _compared(
     within: Days | None,
     *,
     only: Collection[str] | None = None,
-    cache: bool = False,
+    cached: Callable[[pa.RecordBatch], pa.RecordBatch] | None = None,
 ) -> list[Finding]:
     """Compare every owner and day that is in the table or should be.
 
@@ -109,15 +121,15 @@ def _compared(
         sums: empty, for its rows.
         within: only these days.
         only: only these owners.
-        cache: rows may be absent, and only those that are there can be wrong.
+        cached: the table is a cache, so that rows may be absent, and only those that this keeps can be wrong.
     """
     if only is not None:
         wanted = {place: one for place, one in wanted.items() if place[0] in only}
     if looked.contents is None:
-        return [] if looked.findings or cache else _gone(looked, wanted, within)
+        return [] if looked.findings or cached else _gone(looked, wanted, within)
     where = None if within is None else _span(looked.contents, sums.day_column, within)
     for batch in looked.contents.batches(where=where):
-        sums.add(batch)
+        sums.add(batch if cached is None else cached(batch))
     findings: list[Finding] = []
     broken: dict[Place, str] = {}
     unsummed: list[tuple[str, date]] = []
@@ -127,7 +139,7 @@ def _compared(
         there, expected = sums.of.get(place, Checksum()), wanted.get(place)
         if expected is None:
             findings.append(_strange(looked, sums, place, bool(wanted)))
-        elif expected.settled and (there.rows or not cache):
+        elif expected.settled and (there.rows or cached is None):
             why = _difference(expected, there)
             if why is not None:
                 broken[place] = why

@@ -10,7 +10,7 @@ from jobs.lake import ops
 from jobs.lake.checksums import Checksum
 from jobs.paths import Home
 
-_COLUMNS = ["definition", "day", "table_name", "status", "rows", "rows_checksum", "published_version", "seq"]
+_COLUMNS = ["definition", "day", "table_name", "status", "rows", "rows_checksum", "input_fingerprint", "seq"]
 
 
 @dataclass(frozen=True)
@@ -20,13 +20,13 @@ class Noted:
     Args:
         rows: how many.
         sums: checksum per table, see ``rows_checksum``; ``None`` if it was published before these were kept.
-        version: of the table.
+        fingerprint: of what it was computed from.
         settled: no attempt has begun to publish it since, without coming to its end.
     """
 
     rows: int
     sums: tuple[Checksum, ...] | None
-    version: int | None
+    fingerprint: str | None
     settled: bool = True
 
 
@@ -45,10 +45,10 @@ def noted_days(home: Home) -> dict[str, Days]:
         if row["status"] == "done":
             text = row["rows_checksum"]
             sums = None if text is None else tuple(map(Checksum.of, text.split(" ")))
-            days[key] = Noted(int(row["rows"] or 0), sums, row["published_version"])
+            days[key] = Noted(int(row["rows"] or 0), sums, row["input_fingerprint"])
         elif row["status"] == "publishing":
             old = days.get(key, Noted(0, None, None))
-            days[key] = Noted(old.rows, old.sums, old.version, settled=False)
+            days[key] = Noted(old.rows, old.sums, old.fingerprint, settled=False)
         elif row["status"] == "retired" and not row["rows"]:
             days.pop(key, None)
         elif key not in days:

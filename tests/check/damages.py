@@ -27,6 +27,7 @@ class Damage:
         act: does it.
         says: words that a finding of the table must hold.
         harmless: nothing of it is damage.
+        rare: done by ``make damage-proof`` alone; a test of every kind is among the others.
     """
 
     name: str
@@ -34,16 +35,17 @@ class Damage:
     act: Callable[[Home], object]
     says: str = ""
     harmless: bool = False
+    rare: bool = False
 
 
 ALL: list[Damage] = []
 
 
-def damage(table: str, says: str = "", *, harmless: bool = False) -> Callable[[Callable[[Home], object]], None]:
+def damage(table: str, says: str = "", *, harmless: bool = False, rare: bool = False) -> Callable[[Callable[[Home], object]], None]:
     """Register a function as a damage."""
 
     def register(act: Callable[[Home], object]) -> None:
-        ALL.append(Damage(act.__name__, table, act, says, harmless))
+        ALL.append(Damage(act.__name__, table, act, says, harmless, rare))
 
     return register
 
@@ -111,12 +113,12 @@ def matches_appended_twice(home: Home) -> object:
     return write_deltalake(_folder(home, "matches.many").as_posix(), rows, mode="append")
 
 
-@damage("matches.rise", "published")
+@damage("matches.rise", "published", rare=True)
 def matches_restored_to_an_old_version(home: Home) -> object:
     return _delta(home, "matches.rise").restore(2)
 
 
-@damage("events.lab", "ingested")
+@damage("events.lab", "ingested", rare=True)
 def events_deleted(home: Home) -> object:
     return _delta(home, "events.lab").delete("sensor = 'k2' AND event_date = '2025-03-02'")
 
@@ -126,7 +128,7 @@ def events_updated(home: Home) -> object:
     return _delta(home, "events.lab").update({"x": "x + 1"}, predicate="event_date = '2025-03-03' AND sensor = 'k1'")
 
 
-@damage("events.lab", "never ingested")
+@damage("events.lab", "never ingested", rare=True)
 def events_of_another_year_appended(home: Home) -> object:
     rows = _delta(home, "events.lab").to_pyarrow_table().slice(0, 2)
     day = pa.array([datetime(2031, 1, 1).date()] * 2, pa.date32())
@@ -137,7 +139,7 @@ def events_of_another_year_appended(home: Home) -> object:
     return write_deltalake(_folder(home, "events.lab").as_posix(), rows, mode="append", partition_by=["event_date"])
 
 
-@damage("raw.lab", "ingested")
+@damage("raw.lab", "ingested", rare=True)
 def raw_rows_deleted(home: Home) -> object:
     return _delta(home, "raw.lab").delete("line = 3 AND event_date = '2025-03-02'")
 
@@ -152,22 +154,22 @@ def quarantine_rows_deleted(home: Home) -> object:
     return _delta(home, "quarantine.lab").delete("stage = 'parse'")
 
 
-@damage("quarantine.lab", "conflict")
+@damage("quarantine.lab", "conflict", rare=True)
 def quarantined_conflicts_deleted(home: Home) -> object:
     return _delta(home, "quarantine.lab").delete("stage = 'resolve'")
 
 
-@damage("quarantine.lab", "somebody else")
+@damage("quarantine.lab", "somebody else", rare=True)
 def quarantine_rows_updated(home: Home) -> object:
     return _delta(home, "quarantine.lab").update({"reason": "'other'"}, predicate="stage = 'parse'")
 
 
-@damage("models.changes", "published")
+@damage("models.changes", "published", rare=True)
 def changes_deleted(home: Home) -> object:
     return _delta(home, "models.changes").delete("event_date = '2025-03-03'")
 
 
-@damage("models.metrics", "other values")
+@damage("models.metrics", "other values", rare=True)
 def metrics_updated(home: Home) -> object:
     return _delta(home, "models.metrics").update({"rounds": "rounds + 1"}, predicate="day = '2025-03-02'")
 
@@ -180,7 +182,7 @@ def state_updated(home: Home) -> object:
 # Notes
 
 
-@damage("matches.rise", "published")
+@damage("matches.rise", "published", rare=True)
 def noted_rows_changed(home: Home) -> object:
     predicate = "definition = 'pattern/rise' AND day = '2025-03-02' AND status = 'done'"
     return _delta(home, "ops.intervals").update({"rows": "rows + 5"}, predicate=predicate)
@@ -191,17 +193,17 @@ def notes_deleted(home: Home) -> object:
     return _delta(home, "ops.intervals").delete("definition = 'pattern/rise' AND day = '2025-03-02'")
 
 
-@damage("ops.event_days", "gaps")
+@damage("ops.event_days", "gaps", rare=True)
 def notes_of_days_lost_in_the_middle(home: Home) -> object:
     return _delta(home, "ops.event_days").delete("status = 'changing'")
 
 
-@damage("ops.files", "somebody else")
+@damage("ops.files", "somebody else", rare=True)
 def noted_files_changed(home: Home) -> object:
     return _delta(home, "ops.files").update({"rows_raw": "rows_raw - 1"}, predicate="path = 'lab_20250302.csv'")
 
 
-@damage("ops.rates", "somebody else")
+@damage("ops.rates", "somebody else", rare=True)
 def noted_rates_changed(home: Home) -> object:
     return _delta(home, "ops.rates").update({"events": "events + 1"}, predicate="day = '2025-03-03'")
 
@@ -209,7 +211,7 @@ def noted_rates_changed(home: Home) -> object:
 # Tables and files that are gone
 
 
-@damage("matches.many", "gone")
+@damage("matches.many", "gone", rare=True)
 def match_table_dropped(home: Home) -> object:
     return shutil.rmtree(_folder(home, "matches.many"))
 
@@ -224,7 +226,7 @@ def raw_table_dropped(home: Home) -> object:
     return shutil.rmtree(_folder(home, "raw.lab"))
 
 
-@damage("quarantine.lab", "set aside")
+@damage("quarantine.lab", "set aside", rare=True)
 def quarantine_table_dropped(home: Home) -> object:
     return shutil.rmtree(_folder(home, "quarantine.lab"))
 
@@ -239,12 +241,12 @@ def data_file_of_matches_deleted(home: Home) -> object:
     return _data_file(home, "matches.rise").unlink()
 
 
-@damage("raw.lab", "missing")
+@damage("raw.lab", "missing", rare=True)
 def data_file_of_raw_deleted(home: Home) -> object:
     return _data_file(home, "raw.lab").unlink()
 
 
-@damage("ops.intervals", "missing")
+@damage("ops.intervals", "missing", rare=True)
 def data_file_of_notes_deleted(home: Home) -> object:
     return _data_file(home, "ops.intervals").unlink()
 
@@ -259,13 +261,13 @@ def page_of_events_flipped(home: Home) -> object:
     return _flip(path, chunk.data_page_offset + chunk.total_compressed_size // 2)
 
 
-@damage("matches.many", "cannot be read")
+@damage("matches.many", "cannot be read", rare=True)
 def footer_of_matches_flipped(home: Home) -> object:
     path = _data_file(home, "matches.many")
     return _flip(path, path.stat().st_size - 8, 8)
 
 
-@damage("raw.lab", "bytes")
+@damage("raw.lab", "bytes", rare=True)
 def data_file_of_raw_truncated(home: Home) -> object:
     return os.truncate(_data_file(home, "raw.lab"), 300)
 
@@ -299,7 +301,7 @@ def last_log_entry_truncated(home: Home) -> object:
     return os.truncate(_entry(home, "matches.rise", _delta(home, "matches.rise").version()), 60)
 
 
-@damage("events.lab", "empty")
+@damage("events.lab", "empty", rare=True)
 def last_log_entry_emptied(home: Home) -> object:
     return os.truncate(_entry(home, "events.lab", _delta(home, "events.lab").version()), 0)
 
@@ -309,7 +311,7 @@ def log_entry_removed_from_the_middle(home: Home) -> object:
     return _entry(home, "matches.many", 2).unlink()
 
 
-@damage("events.lab", "cannot be read")
+@damage("events.lab", "cannot be read", rare=True)
 def log_entry_truncated_in_the_middle(home: Home) -> object:
     return os.truncate(_entry(home, "events.lab", 2), 40)
 
@@ -319,12 +321,12 @@ def last_log_entry_removed(home: Home) -> object:
     return _entry(home, "matches.rise", _delta(home, "matches.rise").version()).unlink()
 
 
-@damage("ops.intervals", "cannot be read")
+@damage("ops.intervals", "cannot be read", rare=True)
 def log_entry_of_notes_truncated(home: Home) -> object:
     return os.truncate(_entry(home, "ops.intervals", 5), 30)
 
 
-@damage("raw.lab", "checkpoint")
+@damage("raw.lab", "checkpoint", rare=True)
 def checkpoint_truncated(home: Home) -> object:
     _delta(home, "raw.lab").create_checkpoint()
     (path,) = (_folder(home, "raw.lab") / "_delta_log").glob("*.checkpoint.parquet")
@@ -341,7 +343,7 @@ def hint_is_garbage(home: Home) -> object:
 # Others at work
 
 
-@damage("matches.many", "changed no row", harmless=True)
+@damage("matches.many", "changed no row", harmless=True, rare=True)
 def foreign_optimize(home: Home) -> object:
     return _delta(home, "matches.many").optimize.compact()
 
