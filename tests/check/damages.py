@@ -41,7 +41,9 @@ class Damage:
 ALL: list[Damage] = []
 
 
-def damage(table: str, says: str = "", *, harmless: bool = False, rare: bool = False) -> Callable[[Callable[[Home], object]], None]:
+def damage(
+    table: str, says: str = "", *, harmless: bool = False, rare: bool = False
+) -> Callable[[Callable[[Home], object]], None]:
     """Register a function as a damage."""
 
     def register(act: Callable[[Home], object]) -> None:

@@ -21,7 +21,6 @@ from jobs.steps.ingest import ingest
 from jobs.steps.monitor import monitor
 from jobs.steps.repair import Repaired, repair
 from tests.replay.light import light
-from tests.replay.surroundings import quick, quiet
 
 FIRST = date(2025, 3, 1)
 DAYS = 4
@@ -126,6 +125,3 @@ def copied(home: Home, root: Path) -> Home:
     """Another home with the same files."""
     shutil.copytree(home.root, root)
     return replace(home, root=root, lake=str(root / "lake"), config=root / "config")
-
-
-__all__ = ["quick", "quiet"]

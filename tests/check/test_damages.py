@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import ExitStack
-from pathlib import Path
 
 import pytest
 
@@ -13,22 +10,6 @@ from jobs.lake.same import same_tables
 from jobs.paths import Home
 from tests.check import damages, lakes
 from tests.check.damages import Damage
-from tests.replay.surroundings import quick, quiet
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
-    """A lake that nothing has befallen."""
-    with ExitStack() as stack:
-        for part in (quick(), quiet(), lakes.place()):
-            stack.enter_context(part)
-        yield lakes.make(tmp_path_factory.mktemp("whole lake"))
-
-
-@pytest.fixture
-def copy(whole: Home, tmp_path: Path) -> Home:
-    """A copy of it to be damaged."""
-    return lakes.copied(whole, tmp_path / "a copy")
 
 
 def test_whole_lake_has_no_findings(whole: Home) -> None:

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import ExitStack
-from pathlib import Path
-
 import pytest
 
 from jobs.__main__ import main
 from jobs.paths import Home
 from tests.check import damages, lakes
-from tests.replay.surroundings import quick
 
 ACTS = {one.name: one for one in damages.ALL}
 DETECT = ["detect", "lab", "2025-03-01", "2025-03-05"]
@@ -38,31 +33,12 @@ MET = [
 ]
 
 
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
-    """A lake that nothing has befallen."""
-    with ExitStack() as stack:
-        stack.enter_context(quick())
-        stack.enter_context(lakes.place())
-        yield lakes.make(tmp_path_factory.mktemp("whole lake"))
-
-
-@pytest.fixture
-def copy(whole: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-    """A copy of it, which the verbs find."""
-    home = lakes.copied(whole, tmp_path / "a copy")
-    monkeypatch.setenv("CHAINLAKE_HOME", str(home.root))
-    monkeypatch.setenv("CHAINLAKE_CONFIG", str(home.config))
-    monkeypatch.delenv("CHAINLAKE_LAKE", raising=False)
-    return home
-
-
 @pytest.mark.parametrize(("name", "words", "file"), MET, ids=[f"{name}-{words[0]}" for name, words, _ in MET])
 def test_verb_names_table_file_and_repair(
-    copy: Home, capsys: pytest.CaptureFixture[str], name: str, words: list[str], file: str
+    named: Home, capsys: pytest.CaptureFixture[str], name: str, words: list[str], file: str
 ) -> None:
     damage = ACTS[name]
-    damage.act(copy)
+    damage.act(named)
     capsys.readouterr()
     assert main(words) == 5
     said = capsys.readouterr().err
@@ -71,24 +47,24 @@ def test_verb_names_table_file_and_repair(
     assert "unexpected" not in said and "Traceback" not in said
 
 
-def test_an_error_of_another_kind_is_told_as_ever(copy: Home, capsys: pytest.CaptureFixture[str]) -> None:
-    ACTS["data_file_of_matches_deleted"].act(copy)
+def test_an_error_of_another_kind_is_told_as_ever(named: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    ACTS["data_file_of_matches_deleted"].act(named)
     capsys.readouterr()
     assert main(["sql", "SELECT nothing FROM events.lab"]) == 2
     assert "no column nothing" in capsys.readouterr().err
 
 
-def test_status_shows_what_others_have_done(copy: Home, capsys: pytest.CaptureFixture[str]) -> None:
+def test_status_shows_what_others_have_done(named: Home, capsys: pytest.CaptureFixture[str]) -> None:
     def status() -> str:
         capsys.readouterr()
         assert main(["status"]) == 0
         return capsys.readouterr().out
 
     assert "suspect" not in status() and "stale" not in status()
-    ACTS["foreign_optimize"].act(copy)
+    ACTS["foreign_optimize"].act(named)
     assert "suspect" not in status()
-    ACTS["matches_deleted"].act(copy)
-    ACTS["match_table_dropped"].act(copy)
+    ACTS["matches_deleted"].act(named)
+    ACTS["match_table_dropped"].act(named)
     said = status()
     (line,) = [one for one in said.splitlines() if one.startswith("pattern/rise")]
     assert "suspect" in line and "(DELETE, " in line and "jobs check" in line
@@ -98,15 +74,15 @@ def test_status_shows_what_others_have_done(copy: Home, capsys: pytest.CaptureFi
     assert main(["check", "--repair"]) == 1
     out = capsys.readouterr().out
     assert "now run:" in out and "python -m jobs restate --source lab" in out
-    lakes.repaired(copy)
+    lakes.repaired(named)
     assert "suspect" not in status() and "stale" not in status()
 
 
-def test_check_says_what_it_found_and_exits_with_it(copy: Home, capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_says_what_it_found_and_exits_with_it(named: Home, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check"]) == 0
     assert "13 tables" in capsys.readouterr().out
-    ACTS["events_updated"].act(copy)
-    result = copy.root / "result.json"
+    ACTS["events_updated"].act(named)
+    result = named.root / "result.json"
     assert main(["check", "--table", "events.lab", "--result", str(result)]) == 1
     out = capsys.readouterr().out
     assert "damaged: events.lab: 2025-03-03: 12 events, as ingested, but with other values" in out
