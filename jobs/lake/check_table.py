@@ -86,10 +86,12 @@ def _can_be_spared(log: TableLog, problem: Problem) -> bool:
 
 
 def _foreign(found: Looked, log: TableLog) -> Iterator[Finding]:
+    """Commits of others: each that changed rows, and the others together."""
+    harmless: list[Commit] = []
     for commit in log.foreign():
         if not commit.changes_rows:
-            what = f"{commit} was made by somebody else and changed no row"
-            yield Finding(found.path_name, what, damage=False)
+            # Tables of older releases were made without a mark.
+            harmless += [commit] if commit.version else []
             continue
         found.strangers.append(commit)
         signature = Signature(found.schema, found.name)
@@ -99,3 +101,7 @@ def _foreign(found: Looked, log: TableLog) -> Iterator[Finding]:
         else:
             mends = (OpsLog(found.name), signature) if found.schema == "ops" else (signature,)
             yield Finding(found.path_name, f"{commit} was made by somebody else and changed rows", mends=mends)
+    if harmless:
+        more = f" and {len(harmless) - 1} more" if len(harmless) > 1 else ""
+        what = f"{harmless[-1]}{more} made by somebody else changed no row"
+        yield Finding(found.path_name, what, damage=False)

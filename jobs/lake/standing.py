@@ -34,7 +34,10 @@ def mark_suspects(home: Home, judged: Sequence[Judged], intervals: Intervals) ->
         table, found = one.definition.table_name, _last_published(intervals, one)
         if found is not None:
             latest[table] = max(found, latest.get(table, found))
-    why = {table: moved(home, *table.split(".", 1), known=version) for table, (_, version) in latest.items()}
+    why: dict[str, str | None] = {}
+    for table, (_, version) in latest.items():
+        schema, _, name = table.partition(".")
+        why[table] = moved(home, schema, name, version)
     for one in judged:
         found_why = why.get(one.definition.table_name)
         if found_why is not None:
