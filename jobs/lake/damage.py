@@ -17,8 +17,8 @@ from jobs.lake.scan import list_tables
 from jobs.paths import Home
 
 SCHEMAS = ("ops", "raw", "events", "quarantine", "matches", "models", "alerts")
-#: Packages whose errors a damaged table can cause; delta-rs calls its own ``_internal``.
-_READERS = ("_internal", "deltalake", "pyarrow", "duckdb", "_duckdb", "py4j", "pyspark")
+#: Packages whose errors a damaged table can cause; delta-rs calls its own ``_internal``, and logs are JSON.
+_READERS = ("json", "_internal", "deltalake", "pyarrow", "duckdb", "_duckdb", "py4j", "pyspark")
 #: Words of errors about what is inside a data file.
 _INSIDE = re.compile(
     r"parquet|crc|corrupt|snappy|decompress|thrift|tprotocol|page|magic|footer|deserializ|end of|malformed|utf", re.I

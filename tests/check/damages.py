@@ -328,6 +328,11 @@ def log_entry_of_notes_truncated(home: Home) -> object:
     return os.truncate(_entry(home, "ops.intervals", 5), 30)
 
 
+@damage("ops.runs", "cannot be read")
+def log_entry_of_runs_truncated(home: Home) -> object:
+    return os.truncate(_entry(home, "ops.runs", 3), 30)
+
+
 @damage("raw.lab", "checkpoint", rare=True)
 def checkpoint_truncated(home: Home) -> object:
     _delta(home, "raw.lab").create_checkpoint()
