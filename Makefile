@@ -8,7 +8,7 @@ PY := .venv/bin/python
 # Set by `make test ARGS="tests/lake -x"` and the like.
 ARGS ?=
 
-.PHONY: help setup run airflow test fuzz simulate check lock clean replay-proof kill-proof
+.PHONY: help setup run airflow test fuzz simulate check lock clean replay-proof kill-proof damage-proof
 
 help: ## show this list
 	@echo "Chainlake: event patterns and model changes in a data lake"
@@ -42,6 +42,9 @@ replay-proof: .venv/.installed ## three days daily and backfilled backwards by a
 
 kill-proof: .venv/.installed ## kill -9 of drivers, tasks, scheduler, launcher at named points, recovery, same tables
 	@$(PY) -m tests.proof.kill_points
+
+damage-proof: .venv/.installed ## damage a lake in every way: check finds it, repair and the steps give the same tables
+	@CHAINLAKE_ALL_DAMAGES=1 $(PY) -m pytest -q tests/check/test_damages.py $(ARGS)
 
 fuzz: .venv/.installed ## random patterns on both backends, and damaged files (ARGS="--seconds 600 --files 10000")
 	@$(PY) -m tests.fuzz $(ARGS)

@@ -24,6 +24,7 @@ VERBS = {
     "detect": "events to match tables: all patterns of a source, for days",
     "monitor": "events to model changes: all models of a source, for days",
     "validate": "run the quality suites on published tables",
+    "check": "whether every table holds what was written to it; --repair marks what does not",
     "status": "every definition and day: done, missing, stale, failed",
     "plan": "what a backfill would compute, read and change, without a JVM",
     "backfill": "compute long history: a Spark application per chunk of days",
@@ -92,8 +93,7 @@ def main(argv: list[str] | None = None) -> int:
     try:
         return int(module.run(args))
     except ChainlakeError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return error.exit_code
+        return _told(error)
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
         return 130
@@ -102,7 +102,22 @@ def main(argv: list[str] | None = None) -> int:
         sys.stderr.close()
         return 0
     except Exception as error:
-        return unexpected(error)
+        return _told(error)
+
+
+def _told(error: Exception) -> int:
+    """Print what went wrong, and return the exit code."""
+    found = error
+    if isinstance(error, InfrastructureError) or not isinstance(error, ChainlakeError):
+        # The error itself is what the user must see, whatever stops the search for what is behind it.
+        with contextlib.suppress(Exception):
+            from jobs.lake.damage import explained
+
+            found = explained(Home.from_env(), error)
+    if not isinstance(found, ChainlakeError):
+        return unexpected(found)
+    print(f"error: {found}", file=sys.stderr)
+    return found.exit_code
 
 
 def _end(code: int) -> None:

@@ -106,6 +106,11 @@ INTERVALS = _log(
     Column("changed", pa.int64(), "Rows changed."),
     Column("published_version", pa.int64(), "Version of the table that holds them."),
     Column("reason", pa.string(), "Why it failed, one line."),
+    Column(
+        "rows_checksum",
+        pa.string(),
+        "Count, xor and sum of the hashes of the day's rows; of a model: changes or alerts, metrics, state.",
+    ),
 )
 
 RUNS = _log(

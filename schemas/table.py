@@ -76,6 +76,11 @@ class Table:
         return [column.name for column in self.columns if not column.volatile]
 
     @property
+    def volatile(self) -> list[str]:
+        """Names of the columns that depend on when or from which file a row was written."""
+        return [column.name for column in self.columns if column.volatile]
+
+    @property
     def path_name(self) -> str:
         """``schema.name``."""
         return f"{self.schema}.{self.name}"

@@ -125,7 +125,9 @@ def gated(step: str, source: str, description: str, *, max_active_runs: int) -> 
 
 
 def maintenance(dag_id: str, description: str) -> DAG:
-    """A DAG that maintains all tables once a day, at an hour when daily runs have most often ended; no Spark, no pool.
+    """A DAG that maintains and checks all tables once a day, at an hour when daily runs have most often ended.
+
+    No Spark, no pool. The check fails for good if a table does not hold what was written to it.
 
     Args:
         dag_id: id of the DAG.
@@ -149,7 +151,13 @@ def maintenance(dag_id: str, description: str) -> DAG:
         def maintain() -> dict[str, Any]:
             return tasks.run_verb(["maintain"], run_id=this_run())
 
+        @task(execution_timeout=STEP_TIMEOUT)
+        def check() -> dict[str, Any]:
+            return tasks.run_verb(["check"], run_id=this_run())
+
+        # Neither waits for the other: what cannot be maintained is checked too, and each shows its own end.
         maintain()
+        check()
     return dag
 
 

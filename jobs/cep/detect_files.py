@@ -24,6 +24,7 @@ from jobs.cep.kept_days import KeptDays, Read
 from jobs.cep.pattern import Pattern
 from jobs.cep.slices import Slice
 from jobs.cep.worker import REPORT, Matcher
+from jobs.lake.checksums import Sums, footer
 from jobs.lake.event_files import EventFiles
 from jobs.lake.python_workers import forget_archives
 from schemas.table import Table
@@ -153,13 +154,18 @@ def write_matches(batches: Iterable[pa.RecordBatch], path: Path) -> tuple[bool, 
     reports: list[str] = []
     waiting: list[pa.RecordBatch] = []
     rows = 0
+    sums = Sums("decision_ts")
     with ExitStack() as stack:
         writers: list[pq.ParquetWriter] = []
 
         def write() -> None:
             if not writers:
-                writers.append(stack.enter_context(pq.ParquetWriter(path, waiting[0].schema)))
-            writers[0].write_table(pa.Table.from_batches(waiting))
+                # The file may become one of the table's as it is.
+                writer = pq.ParquetWriter(path, waiting[0].schema, write_page_checksum=True)
+                writers.append(stack.enter_context(writer))
+            found = pa.Table.from_batches(waiting)
+            sums.add(found)
+            writers[0].write_table(found)
 
         for batch in batches:
             texts = batch[REPORT.names[0]]
@@ -173,4 +179,6 @@ def write_matches(batches: Iterable[pa.RecordBatch], path: Path) -> tuple[bool, 
                 waiting, rows = [], 0
         if rows:
             write()
+        for writer in writers:
+            writer.add_key_value_metadata(footer(sums))
     return bool(writers), reports

@@ -24,6 +24,7 @@ from jobs.lake.definitions import Definition
 from jobs.lake.intervals import Intervals
 from jobs.lake.recorded import GONE, UNREADABLE, Recorded
 from jobs.lake.staleness import STATUS, Judged, judge
+from jobs.lake.standing import mark_suspects
 from jobs.model_catalog import load_models
 from jobs.paths import Home
 from jobs.sources import load_sources
@@ -31,8 +32,9 @@ from jobs.words import counted, printable
 
 HELP = (
     "Show for every pattern and model which days are done, missing (never computed), stale (with what changed), "
-    "failed, audit_failed, retired, or waiting for files or for an ingest; and which landed files or definitions need "
-    "a look. Consecutive days that are alike are shown as one line; TO is not included."
+    "failed, audit_failed, retired, waiting for files or for an ingest, or suspect, since somebody else has written to "
+    "their table; and which landed files, definitions or tables need a look. Consecutive days that are alike are shown "
+    "as one line; TO is not included."
 )
 EXAMPLE = (
     "  python -m jobs status\n"
@@ -40,7 +42,7 @@ EXAMPLE = (
     "  python -m jobs status --definition pattern/NAME --json"
 )
 
-STATES = ("done", "missing", "stale", "failed", "audit_failed", "waiting", "retired")
+STATES = ("done", "suspect", "missing", "stale", "failed", "audit_failed", "waiting", "retired")
 
 _ONE = timedelta(days=1)
 #: Files of each kind that are listed.
@@ -124,6 +126,7 @@ def judge_all(
         definitions = [definition for definition in definitions if definition.name in names]
         lost = [name for name in lost if name in names]
     judged = list(judge(home, definitions, days, intervals=intervals))
+    notes += mark_suspects(home, judged, intervals)
     judged += [Recorded(name, UNREADABLE if name in broken else GONE, intervals, days) for name in lost]
     return sorted(judged, key=lambda one: one.name), notes
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from datetime import date
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from jobs.days import Days
@@ -15,8 +17,9 @@ if TYPE_CHECKING:
     from jobs.quality.published import Outcome
 
 HELP = (
-    "Run the quality suites on what is published: accounting of the source, its match tables, changes and metrics of "
-    "its models. Prints each result, builds Data Docs, and exits with 1 if anything is broken."
+    "Compare the tables of a source with what was written to them ('check' does so for all), and run the quality "
+    "suites on what is published: accounting of the source, its match tables, changes and metrics of its models. "
+    "Prints each result, builds Data Docs, and exits with 1 if anything is broken."
 )
 EXAMPLE = "  python -m jobs validate stock 2013-10-07 2013-10-10"
 
@@ -43,7 +46,8 @@ def run(args: argparse.Namespace) -> int:
     audit = Audit(home)
     broken = 0
     unread: list[tuple[str, BaseException]] = []
-    for outcome in _outcomes(audit, args.source, days, unread):
+    contents = _contents(home, args.source, days)
+    for outcome in chain(contents, _outcomes(audit, args.source, days, unread)):
         broken += len(outcome.broken)
         state = "BROKEN" if outcome.broken else "ok" if outcome.days else "nothing published"
         print(f"{outcome.what}: {state}, {counted(len(outcome.days), 'day')}")
@@ -52,6 +56,43 @@ def run(args: argparse.Namespace) -> int:
     print(f"Data Docs: {audit.build_docs()}")
     raise_together(unread, "all others were looked at")
     return 1 if broken else 0
+
+
+def _contents(home: Home, source_name: str, days: Days) -> Iterator[Outcome]:
+    """Whether the tables of a source and of its definitions hold what was written to them; no JVM.
+
+    One result for all that do, and one for each table that does not, or that could not be compared.
+    """
+    from jobs.lake import ops
+    from jobs.lake.findings import EventDay, PublishedDay
+    from jobs.quality.published import Outcome
+    from jobs.steps.check import Scope, look
+    from jobs.steps.common import raise_together
+
+    found = look(home, Scope(within=days, source=source_name, definitions=_definitions(home, source_name)))
+    raise_together(found.failures, f"{found.tables} tables compared")
+    listed = tuple(row["day"] for row in ops.current(home, "event_days", source=source_name) if row["day"] in days)
+    broken: dict[str, dict[date, str]] = {}
+    for one in found.damage:
+        day = next((m.day for m in one.mends if isinstance(m, PublishedDay | EventDay)), days.start)
+        whys = broken.setdefault(one.table, {})
+        whys[day] = f"{whys[day]}; {one.what}" if day in whys else one.what
+    for table, whys in sorted(broken.items()):
+        yield Outcome(f"contents of {table}", listed, whys)
+    if not broken:
+        yield Outcome(f"contents of the tables of {source_name}", listed, {})
+
+
+def _definitions(home: Home, source_name: str) -> tuple[str, ...]:
+    """Names of the patterns and models of a source."""
+    from jobs.catalog import load_patterns
+    from jobs.model_catalog import load_models
+    from jobs.steps.common import the_source
+
+    _, sources = the_source(home, source_name)
+    found = [one.definition for one in load_patterns(home, sources)[0]]
+    found += [one.definition for one in load_models(home, sources)[0]]
+    return tuple(sorted(one.name for one in found if one.source == source_name))
 
 
 def _outcomes(

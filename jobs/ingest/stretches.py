@@ -18,6 +18,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from jobs.lake import tables
+from jobs.lake.pages import verified
 from jobs.paths import Home
 from jobs.sources import Source
 from schemas.events import events_table
@@ -73,7 +74,8 @@ class Stretch:
                 wanted &= at >= _scalar(self.low, kind)
             if self.high is not None:
                 wanted &= at < _scalar(self.high, kind)
-        rows = ds.dataset(list(paths), format="parquet", schema=schema).to_table(filter=wanted, use_threads=False)
+        found = ds.dataset(list(paths), format="parquet", schema=schema)
+        rows = found.to_table(filter=wanted, use_threads=False, fragment_scan_options=verified())
         return rows.append_column("event_date", rows["ts"].cast(pa.date32(), safe=False)).select(whole.names)
 
 

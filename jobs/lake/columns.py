@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from jobs.errors import InfrastructureError
+from jobs.lake.commits import marked
 from jobs.paths import Home
 from schemas.table import Column, Table
 
@@ -53,13 +54,13 @@ def add_columns(home: Home, table: Table, columns: Sequence[Column]) -> None:
     Raises:
         InfrastructureError: another writer came in between.
     """
-    from deltalake import CommitProperties, DeltaTable, Schema
+    from deltalake import DeltaTable, Schema
     from deltalake.exceptions import CommitFailedError
 
     wanted = Schema.from_arrow(pa.schema([table.arrow().field(column.name) for column in columns]))
     at = DeltaTable(home.table(table.schema, table.name))
     try:
-        at.alter.add_columns(wanted.fields, commit_properties=CommitProperties(max_commit_retries=0))
+        at.alter.add_columns(wanted.fields, commit_properties=marked("columns", 0))
     except CommitFailedError:
         raise InfrastructureError(
             f"another writer has changed {table.path_name} in between; its new columns were not added",

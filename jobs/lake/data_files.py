@@ -148,7 +148,7 @@ class DataFiles:
         Raises:
             AuditFailed: a row breaks a rule of the table; the message names rule and row.
         """
-        with pq.ParquetFile(path) as file:
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
             in_form = [(f.name, f.type) for f in file.schema_arrow] == [(f.name, f.type) for f in self._stored]
             if file.metadata.num_rows < _ROWS_OF_A_FILE or not in_form or self._day_column is not None:
                 for batch in file.iter_batches():
@@ -266,7 +266,12 @@ class _Open:
         bound = [f.name for f in schema if not pa.types.is_nested(f.type) and f.name not in unbound]
         # Without the Arrow schema in it the file is like the others, whoever wrote them.
         self._writer = pq.ParquetWriter(
-            path, schema, compression="snappy", store_schema=False, write_statistics=bound or False
+            path,
+            schema,
+            compression="snappy",
+            store_schema=False,
+            write_statistics=bound or False,
+            write_page_checksum=True,
         )
         self._nulls = dict.fromkeys((f.name for f in schema if not pa.types.is_nested(f.type)), 0)
 

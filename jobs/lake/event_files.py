@@ -130,7 +130,9 @@ def _row_groups(path: str, schema: pa.Schema, types: pa.Array, span: tuple[int, 
     """The wanted rows of each row group: what is not wanted of a large file is never in memory as a whole."""
     import pyarrow.parquet as pq
 
-    with pq.ParquetFile(path, read_dictionary=["type"], coerce_int96_timestamp_unit="us") as file:
+    with pq.ParquetFile(
+        path, read_dictionary=["type"], coerce_int96_timestamp_unit="us", page_checksum_verification=True
+    ) as file:
         there = [name for name in schema.names if name in file.schema_arrow.names]
         for number in range(file.num_row_groups):
             if span is not None and _outside(file.metadata.row_group(number), span):

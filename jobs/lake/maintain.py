@@ -13,6 +13,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from jobs.lake import ops, tables
+from jobs.lake.commits import marked
 from jobs.lake.faults import around
 from jobs.lake.kept import files_of, there
 from jobs.lake.locks import file_lock
@@ -103,7 +104,7 @@ def _compact(delta: DeltaTable) -> int:
         per_partition[folder] = per_partition.get(folder, 0) + 1
     if max(per_partition.values(), default=0) <= COMPACT_ABOVE:
         return 0
-    return int(delta.optimize.compact()["numFilesRemoved"])
+    return int(delta.optimize.compact(commit_properties=marked("maintain"))["numFilesRemoved"])
 
 
 def _remove_loads(home: Home, source: str) -> int:
@@ -120,7 +121,7 @@ def _remove_loads(home: Home, source: str) -> int:
     gone = sorted(there - named)
     if gone:
         listed = ", ".join(f"'{load}'" for load in gone)
-        delta.delete(f"load_id IN ({listed})")
+        delta.delete(f"load_id IN ({listed})", commit_properties=marked("maintain"))
     return len(gone)
 
 
@@ -130,7 +131,7 @@ def _clean(delta: DeltaTable, kept: timedelta) -> int:
     configuration = delta.metadata().configuration
     wanted = {name: f"interval {hours} hours" for name in _KEPT}
     if any(configuration.get(name) != value for name, value in wanted.items()):
-        delta.alter.set_table_properties(wanted)
+        delta.alter.set_table_properties(wanted, commit_properties=marked("maintain"))
     # Files that no version names are those of writers that died; full looks for them too. The files are deleted here:
     # delta-rs would make two versions to say so, and take a pattern's next table, which lies inside, for its own files.
     named = delta.vacuum(hours, dry_run=True, enforce_retention_duration=False, full=True)

@@ -15,7 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs.lake.columns import add_columns
+from jobs.lake.commits import marked
 from jobs.lake.locks import file_lock
+from jobs.lake.pages import verified
 from jobs.lake.tables import exists
 from jobs.paths import Home
 from schemas.ops import ALL
@@ -50,7 +52,12 @@ def append(home: Home, table: str, rows: list[dict[str, Any]], run_id: str) -> N
     with file_lock(home, "ops"):
         if not exists(home, "ops", table):
             DeltaTable.create(
-                path, definition.arrow(), mode="ignore", name=definition.path_name, description=definition.comment
+                path,
+                definition.arrow(),
+                mode="ignore",
+                name=definition.path_name,
+                description=definition.comment,
+                commit_properties=marked("create"),
             )
         delta = _with_all_columns(home, DeltaTable(path), definition)
         stamp = datetime.now(UTC)
@@ -61,10 +68,11 @@ def append(home: Home, table: str, rows: list[dict[str, Any]], run_id: str) -> N
             key = tuple(full[name] for name in definition.key)
             last[key] = last.get(key, 0) + 1
             batch.append({**_storable(full), "seq": last[key], "written_at": stamp})
-        write_deltalake(delta, pa.Table.from_pylist(batch, schema=definition.arrow()), mode="append")
+        fresh = pa.Table.from_pylist(batch, schema=definition.arrow())
+        write_deltalake(delta, fresh, mode="append", commit_properties=marked(run_id))
         delta = DeltaTable(path)
         if len(delta.file_uris()) > COMPACT_ABOVE:
-            delta.optimize.compact()
+            delta.optimize.compact(commit_properties=marked("compact"))
 
 
 def _with_all_columns(home: Home, delta: DeltaTable, definition: Table) -> DeltaTable:
@@ -127,7 +135,7 @@ def _read(delta: Any, columns: list[str], filters: Any, encoded: Sequence[pa.Fie
     as_stored = {field.name for field in encoded if not field.nullable}
     files = delta.to_pyarrow_dataset(parquet_read_options=ds.ParquetReadOptions(dictionary_columns=as_stored))
     chosen = filters_to_expression(filters) if filters else None
-    rows = files.to_table(columns=columns, filter=chosen).unify_dictionaries()
+    rows = files.to_table(columns=columns, filter=chosen, fragment_scan_options=verified()).unify_dictionaries()
     for field in encoded:
         if field.nullable:
             rows = rows.set_column(columns.index(field.name), field.name, rows[field.name].dictionary_encode())

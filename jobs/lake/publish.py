@@ -21,6 +21,7 @@ from jobs.lake import ops
 from jobs.lake.definitions import Definition
 from jobs.lake.faults import around
 from jobs.lake.locks import jvm_lock
+from jobs.lake.lost import note_lost
 from jobs.lake.rows import Change, StagedFiles, staged_change
 from jobs.paths import Home
 from schemas.models import CHANGES, METRICS, STATE
@@ -85,6 +86,7 @@ def publish_matches(
         _note_failed_audits(home, definition, fingerprints, audits, left_out, run_id)
         if not days:
             return Published([], left_out)
+        note_lost(home, [table], run_id)
         change = staged_change(spark, home, table, staged, days, day_column="decision_ts")
         force = _interrupted(home, [definition], days)
         with around("publish.publishing"):
@@ -93,7 +95,7 @@ def publish_matches(
             applied = change.commit(spark, home, purpose=f"table-{table.path_name}", force=force)
         version = change.base_version if applied.version is None else applied.version
         with around("publish.done"):
-            done = _notes(definition, days, fingerprints, "done", change, version)
+            done = _notes(definition, days, fingerprints, "done", [change], version)
             ops.append(home, "intervals", done, run_id)
     return Published(days, left_out, applied.added, applied.changed, applied.withdrawn, version)
 
@@ -155,6 +157,7 @@ def publish_models(
         for part in (table, METRICS, STATE):
             # Always in this order, or two writers could wait for each other.
             locks.enter_context(jvm_lock(spark, home, f"table-{part.path_name}"))
+        note_lost(home, [table, METRICS], run_id)
         published: dict[str, Published] = {}
         together: dict[tuple[date, ...], list[ModelOutput]] = defaultdict(list)
         now = recheck()
@@ -194,11 +197,11 @@ def _commit_models(
     ]
     force = _interrupted(home, [output.definition for output in outputs], days)
 
-    def note(status: str, change: Change | None = None, version: int | None = None) -> None:
+    def note(status: str, changes: Sequence[Change] = (), version: int | None = None) -> None:
         rows = [
             row
             for output in outputs
-            for row in _notes(output.definition, days, output.fingerprints, status, change, version, output.owner)
+            for row in _notes(output.definition, days, output.fingerprints, status, changes, version, output.owner)
         ]
         ops.append(home, "intervals", rows, run_id)
 
@@ -210,7 +213,7 @@ def _commit_models(
         )
     version = taken[0].base_version if applied.version is None else applied.version
     with around("publish.done"):
-        note("done", taken[0], version)
+        note("done", taken, version)
     with around("monitor.state"):
         taken[2].commit(spark, home, purpose=f"table-{STATE.path_name}", force=force)
     return taken[0], version
@@ -281,21 +284,26 @@ def _notes(
     days: Iterable[date],
     fingerprints: Mapping[date, str],
     status: str,
-    change: Change | None = None,
+    changes: Sequence[Change] = (),
     version: int | None = None,
     owner: str = "",
 ) -> list[dict[str, Any]]:
-    """Rows of ``ops.intervals``, with counts and version once they are known."""
+    """Rows of ``ops.intervals``, with counts, checksums and version once they are known.
+
+    The first of ``changes`` is the one that the counts are about; each has its part of the checksum.
+    """
     rows: list[dict[str, Any]] = []
     for day in days:
         row = {**_row(definition, day, fingerprints), "status": status}
-        if change is not None:
+        if changes:
+            change = changes[0]
             row |= {
                 "rows": change.rows[owner, day],
                 "added": change.ops[owner, day, "I"],
                 "changed": change.ops[owner, day, "U"],
                 "withdrawn": change.ops[owner, day, "D"],
                 "published_version": version,
+                "rows_checksum": " ".join(one.checksum(owner, day) for one in changes),
             }
         rows.append(row)
     return rows

@@ -16,8 +16,10 @@ import pyarrow.compute as pc
 
 from jobs.days import Days
 from jobs.lake import tables
+from jobs.lake.checksums import Checksum, Place, checksums, checksums_of_files, checksums_of_frame
 from jobs.lake.data_files import data_files_of, tasks_write
 from jobs.lake.difference import Applied, Bounds, apply_difference, apply_files, difference, difference_arrow
+from jobs.lake.pages import verified
 from jobs.paths import Home
 from schemas.table import Table
 
@@ -56,6 +58,7 @@ class Change:
         bounds: of the day column.
         rows: (owner, day) → rows staged; the owner is empty where the whole table is one writer's.
         ops: (owner, day, ``I``/``U``/``D``) → rows.
+        sums: (owner, day) → checksum of the rows staged, which are those published once this is committed.
         kept: whether the difference is the staged rows as they are, which Spark need not keep.
     """
 
@@ -65,7 +68,12 @@ class Change:
     bounds: Bounds
     rows: Counter[tuple[str, date]] = field(default_factory=Counter)
     ops: Counter[tuple[str, date, str]] = field(default_factory=Counter)
+    sums: Mapping[Place, Checksum] = field(default_factory=dict)
     kept: bool = False
+
+    def checksum(self, owner: str, day: date) -> str:
+        """The checksum of an owner's day, as ``ops.intervals`` keeps it."""
+        return str(self.sums.get((owner, day), Checksum()))
 
     def commit(self, spark: SparkSession, home: Home, *, purpose: str, force: bool) -> Applied:
         """Write it; see :func:`jobs.lake.difference.apply_difference`."""
@@ -121,7 +129,9 @@ def staged_change(
         alone = only is None and published is not None and not len(published)
         if alone and staged.per_day.keys() <= set(days) and tasks_write(home.lake):
             rows = Counter({("", day): count for day, count in staged.per_day.items()})
-            return Change(table, base, staged, bounds, rows, Counter({(*of, "I"): n for of, n in rows.items()}))
+            added = Counter({(*of, "I"): n for of, n in rows.items()})
+            sums = checksums_of_files(staged.paths, table.column_names, day_column, table.volatile)
+            return Change(table, base, staged, bounds, rows, added, sums)
         staged = staged.frame
     arrow = _small(staged) if published is not None else None
     if published is not None and arrow is not None:
@@ -130,7 +140,8 @@ def staged_change(
         diff = difference_arrow(current, wanted, names[1], names[0])
         ops = Counter(zip(*_owned_days(diff, day_column, only), diff["_op"].to_pylist(), strict=True))
         rows = Counter(zip(*_owned_days(wanted, day_column, only), strict=True))
-        return Change(table, base, diff, bounds, rows, ops)
+        sums = checksums([wanted], day_column, _owner_column(only), table.volatile)
+        return Change(table, base, diff, bounds, rows, ops, sums)
     nothing = published is not None and not len(published)
     return _by_spark(spark, home, table, staged, base, days, bounds, only, names, nothing_published=nothing)
 
@@ -151,7 +162,7 @@ def _published(
     rows = DeltaTable(home.table(table.schema, table.name), version=base).to_pyarrow_dataset()
     if rows.count_rows(filter=test) > SMALL_ROWS:
         return None
-    return rows.to_table(columns=table.column_names, filter=test)
+    return rows.to_table(columns=table.column_names, filter=test, fragment_scan_options=verified())
 
 
 def _small(staged: DataFrame | pa.Table) -> pa.Table | None:
@@ -162,6 +173,10 @@ def _small(staged: DataFrame | pa.Table) -> pa.Table | None:
 
 def _days(rows: pa.Table, column: str) -> pa.ChunkedArray:
     return pc.cast(rows[column], pa.date32(), safe=False)
+
+
+def _owner_column(only: Owners | None) -> str | None:
+    return None if only is None else only[0]
 
 
 def _owned_days(rows: pa.Table, column: str, only: Owners | None) -> tuple[list[str], list[date]]:
@@ -203,14 +218,15 @@ def _by_spark(
         staged = frame_of(spark, staged.cast(table.arrow()), table.arrow())
     wanted = mine(staged.select(*table.column_names))
     owner = F.lit("") if only is None else F.col(only[0])
-    rows = Counter({(r[0], r[1]): r[2] for r in wanted.groupBy(owner, day).count().collect()})
+    sums = checksums_of_frame(wanted, column, _owner_column(only), table.volatile)
+    rows = Counter({place: found.rows for place, found in sums.items()})
     if nothing_published:
         added = Counter({(*of, "I"): count for of, count in rows.items()})
-        return Change(table, base, wanted.withColumn("_op", F.lit("I")), bounds, rows, added, kept=True)
+        return Change(table, base, wanted.withColumn("_op", F.lit("I")), bounds, rows, added, sums, kept=True)
     diff = difference(mine(tables.read(spark, home, table.schema, table.name, base)), wanted, names[1], names[0])
     diff = diff.persist()
     ops = Counter({(r[0], r[1], r[2]): r[3] for r in diff.groupBy(owner, day, "_op").count().collect()})
-    return Change(table, base, diff, bounds, rows, ops)
+    return Change(table, base, diff, bounds, rows, ops, sums)
 
 
 def _between(column: Column, bounds: Bounds) -> Column:

@@ -158,6 +158,9 @@ def settings(home: Home, jars: list[Path], folder: Path, *, long_running: bool) 
         # Every Delta reader can follow tables without deletion vectors (reader version 1).
         "spark.databricks.delta.properties.defaults.enableDeletionVectors": "false",
         "spark.python.worker.reuse": "true",
+        # Pages are written with checksums anyway; verifying them costs little beside decoding.
+        "spark.hadoop.parquet.page.write-checksum.enabled": "true",
+        "spark.hadoop.parquet.page.verify-checksum.enabled": "true",
     }
 
 

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from jobs.errors import InfrastructureError, UsageError
+from jobs.lake.damaged import require_entries
 from jobs.lake.origin import SUFFIX, origin_select
 from jobs.lake.registered import registered_table
 from jobs.lake.scan import Scan, empty, in_memory, list_tables, literal, quoted, scan
@@ -34,6 +35,8 @@ _TOKEN = re.compile(
     rf"""'(?:[^']|'')*'|--[^\n]*|/\*.*?\*/|(?<![\w".])(?P<schema>"?\b(?:{"|".join(SCHEMAS)})\b"?)\s*\.\s*{_PART}|{_PART}""",
     re.IGNORECASE | re.DOTALL,
 )
+#: What DuckDB says of a Parquet file whose bytes are not as they were written.
+_OF_FILES = re.compile(r"\.parquet'|No magic bytes|TProtocolException|decompress|Snappy|corrupt", re.IGNORECASE)
 _KNOWN = {("ops", name): table for name, table in ops.ALL.items()} | {
     (table.schema, table.name): table for table in (models.CHANGES, models.METRICS, models.STATE, models.ALERTS)
 }
@@ -78,6 +81,9 @@ class Lake:
                 self._define(schema, name)
             return self.con.execute(sql)
         except duckdb.Error as error:
+            if isinstance(error, duckdb.IOException) or _OF_FILES.search(str(error)):
+                first = str(error).strip().splitlines()[0]
+                raise InfrastructureError(f"a file of the query cannot be read: {first}") from error
             raise self._explained(error, sql) from None
 
     def tables(self) -> list[str]:
@@ -200,6 +206,7 @@ class Lake:
         from deltalake.exceptions import DeltaError
 
         folder = registered_table(self.home, name) if schema == "matches" and "/" not in name else name
+        require_entries(self.home, schema, folder)
         try:
             return scan(self.con, self.home.table(schema, folder))
         except (DeltaError, OSError) as error:

@@ -17,10 +17,12 @@ import numpy as np
 import pyarrow as pa
 
 from jobs.days import Days, day_of_us
+from jobs.lake import tables
 from jobs.lake.definitions import Definition
 from jobs.lake.event_days import COMPUTABLE, EventDays
 from jobs.lake.intervals import Intervals
 from jobs.lake.late_files import UNKNOWN, LateFiles
+from jobs.lake.lost import lost_days
 from jobs.paths import Home
 
 #: States that ask for a computation, if the day's events are complete or provisional.
@@ -44,7 +46,8 @@ class StatusRow:
     Args:
         definition: ``pattern/NAME`` or ``model/NAME``.
         day: UTC day.
-        state: ``done``, ``missing``, ``stale``, ``failed``, ``audit_failed``, ``waiting`` or ``retired``.
+        state: ``done``, ``missing``, ``stale``, ``failed``, ``audit_failed``, ``waiting`` or ``retired``; where
+            ``status`` asks, also ``suspect``.
         why: one line, empty for ``done``.
         provisional: files of the day that are expected had not all come when it was last ingested.
         ready: the day's events are complete or provisional, so that it can be computed.
@@ -114,10 +117,12 @@ class Judged:
         at: row of ``intervals`` per day, -1 where there is none.
         intervals: the current rows of ``ops.intervals``.
         files: asked for the files of the source if a day's events changed.
+        gone: whether a table (``schema.name``) does not exist.
     """
 
     #: Whether days are shown as noted, also done ones with a reason why; see ``jobs.lake.recorded``.
     unjudged = False
+    _suspected = ""
 
     def __init__(
         self,
@@ -127,6 +132,7 @@ class Judged:
         at: np.ndarray,
         intervals: Intervals,
         files: Callable[[], LateFiles],
+        gone: Callable[[str], bool],
     ) -> None:
         self.name = definition.name
         self.definition = definition
@@ -146,6 +152,8 @@ class Judged:
         has = at >= 0
         self._moved = [(text, has & (intervals.columns[name][at] != value)) for text, name, value in wanted]
         status = intervals.columns["status"][at]
+        here = (status == "done") & (intervals.columns["table_name"][at] == definition.table_name)
+        self._moved += lost_days(definition, self.rows(np.arange(len(at))), here, gone)
         moved = np.logical_or.reduce([differs for _, differs in self._moved])
         self.state = np.select(
             [
@@ -158,6 +166,11 @@ class Judged:
             "stale",
         )
 
+    def suspect(self, why: str) -> None:
+        """Show the days that are done as ``suspect``: their table is not as it was when it was last published to."""
+        self.state = np.where(self.state == "done", "suspect", self.state)
+        self._suspected = why
+
     def day(self, position: int) -> date:
         """The day at ``position``."""
         return date.fromordinal(_EPOCH + int(self.numbers[position]))
@@ -165,6 +178,8 @@ class Judged:
     def why(self, position: int) -> str:
         """The reason of the state at ``position``, one line; empty for ``done``."""
         state = self.state[position]
+        if state == "suspect":
+            return self._suspected
         waiting = _waiting(str(self._event_status[position]))
         if state in ("missing", "waiting", "done"):
             return {"missing": "never computed", "waiting": waiting, "done": ""}[state]
@@ -193,7 +208,7 @@ class Judged:
         columns = [self.state, self.provisional, self._event_status, self._late]
         columns += [differs for _, differs in self._moved]
         same = np.diff(self.numbers[positions], prepend=-1) == 1
-        same &= np.isin(self.state[positions], ("done", "missing", "waiting", "stale"))
+        same &= np.isin(self.state[positions], ("done", "suspect", "missing", "waiting", "stale"))
         for column in columns:
             same[1:] &= column[positions[1:]] == column[positions[:-1]]
         same[:1] = False
@@ -275,6 +290,7 @@ def judge(
     intervals = intervals or Intervals(home, {definition.name for definition in definitions})
     files = {source: _once(home, source) for source in {d.source for d in definitions}}
     events = {source: EventDays.load(home, source) for source in {d.source for d in definitions}}
+    gone = lru_cache(maxsize=None)(lambda name: not tables.exists(home, *name.split(".", 1)))
     for definition in sorted(definitions, key=lambda d: d.name):
         part = intervals.of(definition.name)
         mine = intervals.numbers[part]
@@ -285,7 +301,7 @@ def judge(
             numbers = numbers[(numbers >= day_number(days.start)) & (numbers < day_number(days.end))]
         found = np.searchsorted(mine, numbers)
         at = np.where(np.isin(numbers, mine), found + part.start, -1)
-        yield Judged(definition, events[definition.source], numbers, at, intervals, files[definition.source])
+        yield Judged(definition, events[definition.source], numbers, at, intervals, files[definition.source], gone)
 
 
 def _once(home: Home, source: str) -> Callable[[], LateFiles]:

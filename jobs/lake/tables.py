@@ -10,6 +10,9 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
+from jobs.lake.commits import marked
+from jobs.lake.damaged import require_entries
+from jobs.lake.pages import verified
 from jobs.lake.types import frame_of
 from jobs.paths import Home
 from schemas.table import Table
@@ -46,6 +49,7 @@ def ensure_table(home: Home, table: Table, *, replace: bool = False) -> None:
         configuration={"delta.enableChangeDataFeed": "true", "delta.enableDeletionVectors": "false", **rules},
         # delta-rs does not know the names of constraints; Spark enforces them.
         raise_if_key_not_exists=False,
+        commit_properties=marked("create"),
     )
 
 
@@ -81,7 +85,7 @@ def read_days(
     rows = DeltaTable(home.table(schema, name), version=version).to_pyarrow_dataset()
     if rows.count_rows(filter=wanted) > FEW_ROWS:
         return read(spark, home, schema, name, version).where(F.col("event_date").isin(sorted(days)))
-    return frame_of(spark, rows.to_table(filter=wanted))
+    return frame_of(spark, rows.to_table(filter=wanted, fragment_scan_options=verified()))
 
 
 def day_files(home: Home, schema: str, name: str, days: Collection[date], version: int) -> list[str] | None:
@@ -123,9 +127,14 @@ def counted_files(
 
 
 def exists(home: Home, schema: str, name: str) -> bool:
-    """Whether the table exists; no JVM."""
+    """Whether the table exists; no JVM.
+
+    Raises:
+        DamagedTable: an entry of its log is empty.
+    """
     from deltalake import DeltaTable
 
+    require_entries(home, schema, name)
     return DeltaTable.is_deltatable(home.table(schema, name))
 
 
@@ -165,8 +174,11 @@ def arrow(
         deltalake.exceptions.TableNotFoundError: there is no such table.
     """
     from deltalake import DeltaTable
+    from pyarrow.parquet import filters_to_expression
 
-    return DeltaTable(home.table(schema, name), version=version).to_pyarrow_table(columns=columns, filters=filters)
+    rows = DeltaTable(home.table(schema, name), version=version).to_pyarrow_dataset()
+    chosen = filters_to_expression(filters) if isinstance(filters, list) and filters else filters or None
+    return rows.to_table(columns=columns, filter=chosen, fragment_scan_options=verified())
 
 
 def _open(home: Home, schema: str, name: str, **options: Any) -> DeltaTable | None:

@@ -148,4 +148,4 @@ def raise_together(failures: Sequence[tuple[str, BaseException]], done: str) -> 
         if any(isinstance(error, candidate) for error in errors):
             kind = candidate
     listed = "; ".join(f"{name}: {one_line(error)}" for name, error in failures)
-    raise kind(f"{len(failures)} failed ({done}): {listed}")
+    raise kind(f"{len(failures)} failed ({done}): {listed}") from errors[0]

@@ -21,6 +21,7 @@ from jobs.ingest.completeness import COUNTS, Arrived, changing_rows, day_rows, p
 from jobs.ingest.discovery import discover
 from jobs.ingest.edits import prepare_tables
 from jobs.ingest.loads import Loads, load_of_contents
+from jobs.ingest.lost import note_lost_days, trusted_days
 from jobs.ingest.outcomes import Left, RereadFailed, left_by, unread
 from jobs.ingest.parse import WAITING, Counts
 from jobs.ingest.plan import Plan, effective, make_plan
@@ -102,7 +103,7 @@ def _plan(home: Home, source: Source, days: Days, run_id: str, now: datetime) ->
         **{p: EARLY for p, f in landing.files.items() if p not in read and early(f.file_date, now)},
     }
     note_waiting(home, source, waiting, run_id)
-    return make_plan(source, days, landing, files, ops.current(home, "event_days", source=source.name))
+    return make_plan(source, days, landing, files, trusted_days(home, source))
 
 
 def _done(left: Left, **known: Any) -> _Done:
@@ -178,6 +179,7 @@ class _Attempt:
     def run(self) -> _Done:
         """All writes, in their order."""
         source, home = self.source, self.home
+        note_lost_days(home, source, self.run_id)
         prepare_tables(home, source)
         with ExitStack() as stack:
             loads = Loads.of(source, self.plan)

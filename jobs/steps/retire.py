@@ -13,6 +13,7 @@ from typing import Any
 
 from jobs.errors import InputError, UsageError
 from jobs.lake import ops, tables
+from jobs.lake.commits import marked
 from jobs.lake.locks import file_lock
 from jobs.lake.maintain import lock_of
 from jobs.lake.runs import phase
@@ -100,7 +101,8 @@ def _drop(home: Home, schema: str, table: str, name: str) -> str | None:
 
     column = _SHARED.get((schema, table))
     if column is not None:
-        gone = DeltaTable(home.table(schema, table)).delete(f"{column} = '{name}'")["num_deleted_rows"]
+        rows = DeltaTable(home.table(schema, table))
+        gone = rows.delete(f"{column} = '{name}'", commit_properties=marked("retire"))["num_deleted_rows"]
         return f"{gone} rows of {schema}.{table}" if gone else None
     path = Path(home.table(schema, table))
     if "://" in home.lake:

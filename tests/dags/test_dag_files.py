@@ -68,7 +68,7 @@ def test_what_starts_spark_uses_the_pool_and_what_waits_does_not(dags: dict[str,
         for task in dag.tasks:
             if task.task_id == "gate":
                 assert (task.pool, task.mode) == ("default_pool", "reschedule"), dag_id
-            elif task.task_id not in ("plan", "maintain"):
+            elif task.task_id not in ("plan", "maintain", "check"):
                 assert task.pool == "spark", dag_id
 
 
@@ -76,7 +76,9 @@ def test_maintenance_waits_for_its_hour_and_holds_no_place_of_spark(dags: dict[s
     dag = dags[MAINTENANCE]
     assert type(dag.timetable).__name__ == "CronTriggerTimetable" and dag.catchup is False
     assert {kind.value for kind in dag.allowed_run_types} == {"scheduled", "manual"} and dag.max_active_runs == 1
-    assert [(task.task_id, task.pool, task.retries) for task in dag.tasks] == [("maintain", "default_pool", 2)]
+    found = sorted((task.task_id, task.pool, task.retries) for task in dag.tasks)
+    assert found == [("check", "default_pool", 2), ("maintain", "default_pool", 2)]
+    assert not any(task.upstream_task_ids for task in dag.tasks)
 
 
 def test_parsing_imports_nothing_heavy() -> None:

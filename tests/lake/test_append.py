@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
-from jobs.errors import InfrastructureError
-from jobs.lake import tables
+from jobs.errors import AuditFailed, InfrastructureError
+from jobs.lake import append, tables
 from jobs.lake.append import BrokenRule, append_arrow
 from jobs.paths import Home
 from tests.lake.things import THINGS, thing, things
@@ -44,9 +47,40 @@ def test_an_append_of_nothing_is_a_commit_that_takes_the_turn(home: Home) -> Non
     assert _ids(home) == []
 
 
-@pytest.mark.parametrize("broken", [{"price": -1.0}, {"id": "much too long"}, {"id": None}])
-def test_a_row_that_breaks_a_rule_is_refused_with_all_others(home: Home, broken: dict) -> None:
+@pytest.mark.parametrize(
+    ("broken", "rule"),
+    [
+        ({"price": -1.0}, "price_positive"),
+        ({"id": "much too long"}, "id_is_short"),
+        ({"id": None}, "NOT NULL constraint violated for column: id"),
+    ],
+)
+def test_a_row_that_breaks_a_rule_is_refused_with_all_others(home: Home, broken: dict, rule: str) -> None:
     tables.ensure_table(home, THINGS)
-    with pytest.raises(BrokenRule):
+    with pytest.raises(AuditFailed, match=rule):
         _append(home, 0, thing("a"), {**thing("b"), **broken})
     assert tables.version(home, "matches", "things") == 0 and _ids(home) == []
+    assert list(Path(home.table("matches", "things")).glob("*.parquet")) == []
+
+
+def test_an_object_store_is_told_to_ask_spark_which_rule_is_broken(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There delta-rs writes the file, which does not say which."""
+    tables.ensure_table(home, THINGS)
+    monkeypatch.setattr(append, "tasks_write", lambda lake: False)
+    with pytest.raises(BrokenRule):
+        _append(home, 0, thing("a", price=-1.0))
+    assert _append(home, 0, thing("a")) == 1 and _ids(home) == ["a"]
+
+
+def test_pages_of_small_appends_have_checksums(home: Home) -> None:
+    """A flipped bit of a page is refused and not taken for another value."""
+    tables.ensure_table(home, THINGS)
+    _append(home, 0, *(thing(f"{n}", n, price=n + 0.5) for n in range(500)))
+    (path,) = Path(home.table("matches", "things")).glob("*.parquet")
+    footer = pq.read_metadata(path).row_group(0)
+    (column,) = (footer.column(n) for n in range(footer.num_columns) if footer.column(n).path_in_schema == "price")
+    content = bytearray(path.read_bytes())
+    content[column.data_page_offset + column.total_compressed_size // 2] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(OSError, match="CRC checksum verification failed"):
+        tables.arrow(home, "matches", "things")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
@@ -13,11 +14,12 @@ from hypothesis import strategies as st
 
 from jobs.days import US_PER_DAY, Days, day_start_us
 from jobs.errors import InfrastructureError
-from jobs.lake import ops
+from jobs.lake import ops, tables
 from jobs.lake.definitions import Definition
 from jobs.lake.event_days import EventDays, pin
 from jobs.lake.staleness import fingerprint, status_rows, to_do
 from jobs.paths import Home
+from tests.lake.things import THINGS
 
 D0 = date(2025, 10, 1)
 HOUR = US_PER_DAY // 24
@@ -54,6 +56,8 @@ def event_day(n: int, checksum: str | None = None, status: str = "complete", row
 
 def done(home: Home, definition: Definition, n: int, status: str = "done", **more: Any) -> None:
     found = fingerprint(definition, day(n), EventDays.load(home, "s"))
+    # Days of a table that is gone are not done.
+    tables.ensure_table(home, replace(THINGS, name=definition.table_name.partition(".")[2]))
     row = {
         "definition": definition.name,
         "day": day(n),

@@ -18,6 +18,7 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import MagicMock, patch
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -25,6 +26,7 @@ import jobs.lake.session
 from jobs.cep.kernel import find
 from jobs.cep.output import match_rows
 from jobs.ingest import parsing, resolve
+from jobs.ingest.hashes import row_hashes
 from jobs.ingest.parse import BAD, COUNTS, ROW, Counts, parse_file, parsed_schema
 from jobs.ingest.resolve import CONFLICT, DUPLICATE, EVENT, SUPERSEDED
 from jobs.lake import difference, ops, publish, tables
@@ -67,8 +69,12 @@ class Rows:
 
 
 @contextlib.contextmanager
-def light() -> Iterator[None]:
-    """Put the plain loops in Spark's place; files land and steps run as ever."""
+def light(*, ops_in_memory: bool = True) -> Iterator[None]:
+    """Put the plain loops in Spark's place; files land and steps run as ever.
+
+    Args:
+        ops_in_memory: ``ops`` is no table either.
+    """
     from pyspark.sql import functions
 
     session, spared = MagicMock(), MagicMock()
@@ -76,12 +82,16 @@ def light() -> Iterator[None]:
     quiet = {"spark_session": lambda *a, **k: session, "warm_up": lambda: None}
     lock = {"jvm_lock": lambda spark, home, purpose, **k: file_lock(home, purpose, **k)}
     memory = MemoryOps()
-    places: list[tuple[Any, dict[str, Any]]] = [
+    logs: list[tuple[Any, dict[str, Any]]] = [
         (ops, {"append": memory.append, "current_table": memory.current_table}),
+        (tables, {"arrow": memory.arrow, "exists": memory.exists}),
+    ]
+    places: list[tuple[Any, dict[str, Any]]] = [
+        *(logs if ops_in_memory else ()),
         (jobs.lake.session, {"spark_session": quiet["spark_session"]}),
         (audits, {"warm_up": quiet["warm_up"]}),
         (functions, {"col": lambda *_: spared}),
-        (tables, {"read": _read, "read_days": _read_days, "arrow": memory.arrow, "exists": memory.exists}),
+        (tables, {"read": _read, "read_days": _read_days}),
         (parsing, {
             "parse_all": _parse_all, "reports_of": _reports_of, "raw_rows": _raw_rows,
             "quarantined_rows": _quarantined_rows, "conflict_rows": _conflict_rows,
@@ -238,7 +248,6 @@ def _multiset(source: Source, place: tuple[Any, ...], rows: list[dict[str, Any]]
 
 def _summary(source: Source, resolved: Rows) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     days: dict[date, dict[str, Any]] = {}
-    hashes: dict[date, list[str]] = defaultdict(list)
     rates: dict[tuple[date, str, str], list[datetime]] = defaultdict(list)
     names = {EVENT: "rows", DUPLICATE: "duplicates", CONFLICT: "conflicts", SUPERSEDED: "superseded"}
     for row in resolved.table.to_pylist():
@@ -246,12 +255,13 @@ def _summary(source: Source, resolved: Rows) -> tuple[list[dict[str, Any]], list
         counts = days.setdefault(day, {"day": day, **dict.fromkeys(names.values(), 0)})
         counts[names[row["_fate"]]] += 1
         if row["_fate"] == EVENT:
-            hashes[day].append(_id(row["event_id"], row["seq"], row["x"], row["y"]))
             rates[day, row["type"], row[source.key]].append(row["ts"])
+    events = _events_of(source, resolved).table
+    hashes = row_hashes(events_table(source), events)
     for day, counts in days.items():
-        counts["checksum"] = f"{counts['rows']}:{_id(*sorted(hashes[day]))}"
-        if not counts["rows"]:
-            counts["checksum"] = resolve.EMPTY_CHECKSUM
+        mine = pc.equal(events["event_date"], pa.scalar(day, pa.date32())).to_numpy()
+        first, second = (int(np.bitwise_xor.reduce(part[mine])) if mine.any() else 0 for part in hashes)
+        counts["checksum"] = resolve.checksum(counts["rows"], first, second)
     found = [
         {"day": day, "type": kind, "key": key, "events": len(ts), "first_ts": min(ts), "last_ts": max(ts)}
         for (day, kind, key), ts in rates.items()
@@ -308,21 +318,26 @@ def _read_staged(spark: Any, path: str, table: Any) -> Any:
 # What Spark commits
 
 
+def _bounded(value: Any) -> Any:
+    """A value as the bounds of a MERGE have it."""
+    return round(value.timestamp() * 1_000_000) if isinstance(value, datetime) else value
+
+
 def _materialise(spark: Any, table: Any, diff: pa.Table, bounds: Any, kept: bool) -> tuple[Rows, Counter[str], bool]:
     difference._check_arrow_bounds(table, diff, bounds)
     return Rows(diff), Counter(diff["_op"].to_pylist()), False
 
 
 def _append(table: Any, path: str, frame: Rows, rows: int, app: str, turn: int, mark: str) -> None:
-    _commit(table, path, frame, app, turn, mark)
+    _commit(table, path, frame, None, app, turn, mark)
 
 
 def _merge(spark: Any, table: Any, path: str, frame: Rows, bounds: Any, app: str, turn: int, mark: str) -> None:
-    _commit(table, path, frame, app, turn, mark)
+    _commit(table, path, frame, bounds, app, turn, mark)
 
 
-def _commit(table: Any, path: str, frame: Rows, app: str, turn: int, mark: str) -> None:
-    """A ``MERGE``: by key, update and delete what is there, insert what is not."""
+def _commit(table: Any, path: str, frame: Rows, bounds: Any, app: str, turn: int, mark: str) -> None:
+    """A ``MERGE``: by key, update and delete what is there within the bounds, insert what is not."""
     from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
     delta = DeltaTable(path)
@@ -330,16 +345,21 @@ def _commit(table: Any, path: str, frame: Rows, app: str, turn: int, mark: str) 
     if past is not None and past >= turn:
         return
     names, schema = list(table.key), table.arrow()
-    held = {tuple(row[name] for name in names): row for row in delta.to_pyarrow_table().to_pylist()}
-    for row in frame.table.to_pylist():
-        op, key = row.pop("_op"), tuple(row[name] for name in names)
-        if op == "D":
-            held.pop(key, None)
-        elif (op == "U") == (key in held):
-            held[key] = row
+    moved = {tuple(row[name] for name in names): row for row in frame.table.to_pylist()}
+    held: list[dict[str, Any]] = []
+    found: set[tuple[Any, ...]] = set()
+    for row in delta.to_pyarrow_table().to_pylist():
+        key = tuple(row[name] for name in names)
+        change = moved.get(key) if bounds is None or bounds[1] <= _bounded(row[bounds[0]]) < bounds[2] else None
+        if change is None or change["_op"] == "I":
+            held.append(row)
+        elif change["_op"] == "U":
+            held.append(change)
+        found |= {key} if change is not None else set()
+    held += [row for key, row in moved.items() if row["_op"] == "I" and key not in found]
     write_deltalake(
         delta,
-        pa.Table.from_pylist([{name: row[name] for name in schema.names} for row in held.values()], schema=schema),
+        pa.Table.from_pylist([{name: row[name] for name in schema.names} for row in held], schema=schema),
         mode="overwrite",
         commit_properties=CommitProperties(
             custom_metadata={"userMetadata": mark}, app_transactions=[Transaction(app, turn)]

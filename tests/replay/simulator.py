@@ -29,6 +29,7 @@ from jobs.paths import Home
 from jobs.steps.detect import detect
 from jobs.steps.ingest import ingest
 from jobs.steps.monitor import monitor
+from tests.check.published import published_damage
 from tests.replay import verbs, world
 from tests.replay.deaths import Deaths, Fate, Injected
 from tests.replay.light import light
@@ -317,6 +318,9 @@ class Simulation:
             for at, count in counts.items():
                 if there[at] != count:
                     raise Broken(f"{table} {at[0]} {at[1]} is noted as done with {count} rows, but has {there[at]}")
+        damage = published_damage(self.home)
+        if damage:
+            raise Broken("\n".join(["tables do not hold what was published", *damage]))
 
     # Small things
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from jobs.catalog import load_patterns
 from jobs.cli.status import _definitions
 from jobs.days import Days
 from jobs.errors import AuditFailed, InfrastructureError, UsageError
@@ -16,9 +17,11 @@ from jobs.lake.event_days import EventDays
 from jobs.lake.same import same_tables
 from jobs.lake.staleness import fingerprint
 from jobs.paths import Home
+from jobs.sources import load_sources
 from jobs.steps import monitor
 from jobs.steps.backfill import backfill, restate, run_plan
 from jobs.steps.range_plan import Application, plan_range
+from schemas.models import CHANGES, METRICS
 from tests.steps.history import configured, day, deliver, pattern, readings
 
 if TYPE_CHECKING:
@@ -38,8 +41,12 @@ def history(home: Home) -> Home:
 
 
 def played(home: Home, application: Application, run_id: str) -> dict[str, Any]:
-    """An application without Spark: it notes its days as done, as publishing does."""
+    """An application without Spark: it makes its tables and notes its days as done, as publishing does."""
     definitions = {d.name: d for d in _definitions(home)[0]}
+    asked = {part.definition for part in application.parts}
+    compiled = load_patterns(home, load_sources(home))[0]
+    for table in (CHANGES, METRICS, *(one.table for one in compiled if one.definition.name in asked)):
+        tables.ensure_table(home, table)
     events = EventDays.load(home, application.source)
     for part in application.parts:
         definition = definitions[part.definition]

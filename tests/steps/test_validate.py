@@ -61,7 +61,12 @@ def test_what_is_published_is_validated(
     code, out = validate(home, capsys)
     assert (code, out.splitlines()[:-1]) == (
         0,
-        ["accounting of source stock: ok, 1 day", "pattern/pair: ok, 1 day", "model/slope: ok, 1 day"],
+        [
+            "contents of the tables of stock: ok, 1 day",
+            "accounting of source stock: ok, 1 day",
+            "pattern/pair: ok, 1 day",
+            "model/slope: ok, 1 day",
+        ],
     )
 
     DeltaTable(home.table("events", "stock")).delete("ticker = 'IBM'")
@@ -69,7 +74,9 @@ def test_what_is_published_is_validated(
     row = ops.current(home, "event_days", source="stock")[0]
     ops.append(home, "event_days", [{**row, "duplicates": row["duplicates"] + 1}], "r3")
     code, out = validate(home, capsys)
-    assert code == 1 and out.count("BROKEN") == 3
+    assert code == 1 and out.count("BROKEN") == 5
+    assert "contents of events.stock: BROKEN" in out and "events ingested" in out
+    assert "contents of models.metrics: BROKEN" in out and "but with other values" in out
     assert "raw rows = events + duplicates + conflicts + superseded" in out
     assert "every bound event exists in the events table" in out and "unknown_event=" in out
     assert "the guarantee holds" in out and "max_error" in out
@@ -85,7 +92,10 @@ def test_a_source_without_definitions_needs_no_session(
 
     monkeypatch.setattr(jobs.lake.session, "spark_session", no_session)
     code, out = validate(configured, capsys)
-    assert (code, out.splitlines()[:-1]) == (0, ["accounting of source stock: ok, 1 day"])
+    assert (code, out.splitlines()[:-1]) == (
+        0,
+        ["contents of the tables of stock: ok, 1 day", "accounting of source stock: ok, 1 day"],
+    )
 
 
 def test_an_unknown_source_is_a_usage_error(configured: Home, capsys: pytest.CaptureFixture[str]) -> None:
@@ -100,5 +110,5 @@ def test_a_definition_that_cannot_be_read_is_named_after_the_others(
     add_pattern("foreign", PAIR.replace("a.close", "a.klose").replace("source: stock", "source: traffic"))
     assert main(["validate", "stock", "2013-10-07", "2013-10-08"]) == 3
     said = capsys.readouterr()
-    assert "accounting of source stock: ok" in said.out
+    assert "contents of the tables of stock: ok" in said.out and "accounting of source stock: ok" in said.out
     assert "wrong.sase" in said.err and "foreign" not in said.err

@@ -1,0 +1,19 @@
+"""Checksums of Parquet pages: written by Arrow and Spark where they write, verified by both where they read.
+
+Without them a flipped bit in a page becomes another value without anybody noticing. delta-rs writes none, and neither
+delta-rs nor DuckDB verifies them (docs/maintenance.md says what that leaves).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pyarrow.dataset as ds
+
+
+def verified() -> ds.ParquetFragmentScanOptions:
+    """Options of a scan that refuses a page whose checksum is wrong; pages without one are read as they are."""
+    import pyarrow.dataset as ds
+
+    return ds.ParquetFragmentScanOptions(page_checksum_verification=True, pre_buffer=True)

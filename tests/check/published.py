@@ -1,0 +1,24 @@
+"""Whether the tables of results hold what was published, as ``jobs check`` asks it, without the rest of the lake."""
+
+from __future__ import annotations
+
+from jobs.lake import noted
+from jobs.lake.check_published import check_matches, check_models
+from jobs.lake.check_table import look_at
+from jobs.lake.scan import list_tables
+from jobs.paths import Home
+from schemas.models import ALERTS, CHANGES, METRICS, STATE
+
+
+def published_damage(home: Home) -> list[str]:
+    """A line for everything in the tables of matches and models that is not as it was published."""
+    published = noted.noted_days(home)
+    found = []
+    for name in list_tables(home, "matches"):
+        looked = look_at(home, "matches", name)
+        found += [*looked.findings, *check_matches(looked, published.get(f"matches.{name}", {}), None)]
+    models = {table.path_name: look_at(home, table.schema, table.name) for table in (ALERTS, CHANGES, METRICS, STATE)}
+    for looked in models.values():
+        found += looked.findings
+    found += check_models(models, published, None)
+    return [str(one) for one in found if one.damage]

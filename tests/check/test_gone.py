@@ -1,0 +1,122 @@
+"""Tables that are gone are noticed by whoever needs them next, and what cannot be made again is said, not lost."""
+
+from __future__ import annotations
+
+import shutil
+from datetime import date, timedelta
+
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from jobs.days import Days
+from jobs.errors import InfrastructureError
+from jobs.lake import ops
+from jobs.lake.same import same_tables
+from jobs.paths import Home
+from jobs.steps.backfill import restate
+from jobs.steps.detect import detect
+from jobs.steps.ingest import ingest
+from schemas.ops import ALL as ALL_OPS
+from tests.check import lakes
+from tests.check.damages import ALL
+from tests.check.lakes import NOW, SPAN
+
+ACTS = {one.name: one.act for one in ALL}
+LAST = Days(SPAN.end - timedelta(days=1), SPAN.end)
+
+
+def statuses(home: Home, definition: str) -> dict[date, str]:
+    return {row["day"]: row["status"] for row in ops.current(home, "intervals", definition=definition)}
+
+
+def test_ingest_makes_a_lost_events_table_again(whole: Home, copy: Home) -> None:
+    ACTS["events_table_dropped"](copy)
+    result = ingest(copy, "lab", LAST, run_id="r", now=NOW)
+    assert len(result["days"]) == 4 and result["added"] == 48
+    assert lakes.checked(copy).damage == []
+    assert same_tables(whole, copy) == []
+
+
+def test_days_of_a_lost_match_table_stay_to_do_until_each_is_there(whole: Home, copy: Home) -> None:
+    """The table that the first of them makes anew must not make the others look done."""
+    ACTS["match_table_dropped"](copy)
+    detect(copy, "lab", LAST, run_id="r", repair_horizon=0)
+    assert statuses(copy, "pattern/many")[LAST.start] == "done"
+    lost = [day for day, status in statuses(copy, "pattern/many").items() if status == "failed"]
+    assert lost and LAST.start not in lost
+    restate(copy, run_id="s", say=lambda line: None)
+    assert lakes.checked(copy).damage == []
+    assert same_tables(whole, copy) == []
+
+
+def test_ingest_without_its_raw_table_writes_nothing(copy: Home) -> None:
+    """Resolving a day without its raw rows would withdraw its events."""
+    ACTS["raw_table_dropped"](copy)
+    lakes.land(copy, "lab_20250304_late.csv", ["2025-03-04T01:00:00,A,k1,1,1"])
+    with pytest.raises(InfrastructureError, match=r"raw\.lab is gone.*5 files") as refused:
+        ingest(copy, "lab", LAST, run_id="r", now=NOW)
+    assert "check --table raw.lab --repair" in str(refused.value)
+    assert len(DeltaTable(copy.table("events", "lab")).to_pyarrow_table()) == 48
+
+
+def test_raw_rows_whose_file_has_left_landing_are_asked_for(whole: Home, copy: Home) -> None:
+    ACTS["raw_table_dropped"](copy)
+    away = copy.landing("lab") / "lab_20250302.csv"
+    kept = away.rename(copy.root / away.name)
+    result = lakes.repaired(copy)
+    (line,) = result.left
+    assert "1 file of it is missing: lab_20250302.csv" in line and result.commands == []
+    assert all(not row["file_id"].startswith("damaged") for row in ops.current(copy, "files"))
+
+    shutil.move(kept, away)
+    assert lakes.repaired(copy).left == []
+    assert lakes.checked(copy).damage == []
+    assert same_tables(whole, copy) == []
+
+
+def test_days_of_a_definition_without_a_file_cannot_be_repaired(copy: Home) -> None:
+    ACTS["matches_deleted"](copy)
+    (copy.config / "patterns" / "rise.sase").unlink()
+    (line,) = lakes.repaired(copy).left
+    assert "pattern/rise has no file any more" in line
+    assert "failed" not in statuses(copy, "pattern/rise").values()
+
+
+def test_a_lake_of_an_older_release_is_counted_and_extended(whole: Home, copy: Home) -> None:
+    """Its ops tables lack columns, and its commits carry no mark."""
+    old = [name for name in ALL_OPS["intervals"].column_names if name != "rows_checksum"]
+    rows = DeltaTable(copy.table("ops", "intervals")).to_pyarrow_table().select(old)
+    shutil.rmtree(copy.table("ops", "intervals"))
+    for start in range(0, len(rows), 5):
+        write_deltalake(copy.table("ops", "intervals"), rows.slice(start, 5), mode="append")
+    found = lakes.checked(copy)
+    assert found.damage == []
+    assert {one.what.partition(":")[0] for one in found.findings} == {"pattern/many", "pattern/rise", "model/slope"}
+    assert all("only counted" in one.what for one in found.findings)
+
+    ACTS["matches_changed"](copy)
+    assert lakes.checked(copy).damage == []
+    ACTS["matches_deleted"](copy)
+    assert [one.table for one in lakes.checked(copy).damage][:1] == ["matches.rise"]
+    assert lakes.repaired(copy).left == []
+    assert lakes.checked(copy).damage == []
+    assert "rows_checksum" in DeltaTable(copy.table("ops", "intervals")).to_pyarrow_table().column_names
+
+
+def test_a_check_while_a_table_is_being_written_waits_for_its_lock(copy: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a writer has half done is damage only to who does not wait."""
+    from jobs.lake.locks import file_lock
+    from jobs.steps import check as checking
+
+    ACTS["matches_deleted"](copy)
+    monkeypatch.setattr(checking, "_WAIT_S", 0.2)
+    with file_lock(copy, "table-matches.rise"), pytest.raises(InfrastructureError, match="matches.rise"):
+        lakes.checked(copy)
+    assert [one.table for one in lakes.checked(copy).damage] == ["matches.rise"] * len(lakes.checked(copy).damage)
+
+
+def test_nobody_loses_what_is_set_aside(copy: Home) -> None:
+    ACTS["data_file_of_raw_truncated"](copy)
+    lakes.repaired(copy)
+    (path,) = (copy.root / "damaged").rglob("*.parquet")
+    assert path.stat().st_size == 300 and path.is_relative_to(copy.root / "damaged" / "raw.lab")
