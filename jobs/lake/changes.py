@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from jobs.errors import UsageError
 from jobs.lake.kept import Commit, kept_commits
+from jobs.lake.reader import open_table
 from jobs.lake.registered import registered_table
 from jobs.paths import Home
 
@@ -67,7 +68,6 @@ def changes(home: Home, name: str, since: int | datetime) -> Feed:
 
 
 def _open(home: Home, name: str) -> DeltaTable:
-    from deltalake import DeltaTable
     from deltalake.exceptions import TableNotFoundError
 
     schema, _, table = name.partition(".")
@@ -75,7 +75,7 @@ def _open(home: Home, name: str) -> DeltaTable:
         raise UsageError(f"'{name}' names no table", hint="Write it with its schema, such as matches.NAME.")
     folder = registered_table(home, table) if schema == "matches" and "/" not in table else table
     try:
-        delta = DeltaTable(home.table(schema, folder))
+        delta = open_table(home, schema, folder)
     except TableNotFoundError:
         hint = "'python -m jobs sql' lists the tables."
         raise UsageError(f"there is no table {name}", hint=hint) from None

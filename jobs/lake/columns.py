@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from jobs.errors import InfrastructureError
+from jobs.lake.reader import open_table
 from jobs.paths import Home
 from schemas.table import Column, Table
 
@@ -53,11 +54,11 @@ def add_columns(home: Home, table: Table, columns: Sequence[Column]) -> None:
     Raises:
         InfrastructureError: another writer came in between.
     """
-    from deltalake import CommitProperties, DeltaTable, Schema
+    from deltalake import CommitProperties, Schema
     from deltalake.exceptions import CommitFailedError
 
     wanted = Schema.from_arrow(pa.schema([table.arrow().field(column.name) for column in columns]))
-    at = DeltaTable(home.table(table.schema, table.name))
+    at = open_table(home, table.schema, table.name)
     try:
         at.alter.add_columns(wanted.fields, commit_properties=CommitProperties(max_commit_retries=0))
     except CommitFailedError:

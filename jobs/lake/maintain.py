@@ -16,6 +16,7 @@ from jobs.lake import ops, tables
 from jobs.lake.faults import around
 from jobs.lake.kept import files_of, there
 from jobs.lake.locks import file_lock
+from jobs.lake.reader import open_table
 from jobs.paths import Home
 
 if TYPE_CHECKING:
@@ -78,20 +79,17 @@ def maintain_table(
     Raises:
         InfrastructureError: the table was being written all the time.
     """
-    from deltalake import DeltaTable
-
     kept = keep if keep is not None else (OPS_KEPT if schema == "ops" else DATA_KEPT)
-    path = home.table(schema, name)
     with file_lock(home, lock_of(schema, name), wait_s=wait_s):
         if not tables.exists(home, schema, name):
             return None
         with around("maintain.loads"):
             loads = _remove_loads(home, name) if schema == "raw" else 0
         with around("maintain.compact"):
-            compacted = _compact(DeltaTable(path))
+            compacted = _compact(open_table(home, schema, name))
         with around("maintain.clean"):
-            removed = _clean(DeltaTable(path), kept)
-        files = len(DeltaTable(path).file_uris())
+            removed = _clean(open_table(home, schema, name), kept)
+        files = len(open_table(home, schema, name).file_uris())
     return Maintained(f"{schema}.{name}", compacted, loads, removed, files)
 
 
@@ -112,9 +110,8 @@ def _remove_loads(home: Home, source: str) -> int:
     The source's lock is held, so no attempt is between its append to ``raw`` and its row in ``ops.files``.
     """
     import pyarrow.compute as pc
-    from deltalake import DeltaTable
 
-    delta = DeltaTable(home.table("raw", source))
+    delta = open_table(home, "raw", source)
     named = {row["load_id"] for row in ops.current(home, "files", source=source)}
     there = set(pc.unique(delta.to_pyarrow_table(columns=["load_id"])["load_id"]).to_pylist())
     gone = sorted(there - named)

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs.lake.locks import file_lock
+from jobs.lake.reader import open_table
 from jobs.lake.tables import exists
 from jobs.paths import Home
 from schemas.ops import ALL
@@ -48,7 +49,7 @@ def append(home: Home, table: str, rows: list[dict[str, Any]], run_id: str) -> N
             DeltaTable.create(
                 path, definition.arrow(), mode="ignore", name=definition.path_name, description=definition.comment
             )
-        delta = DeltaTable(path)
+        delta = open_table(home, "ops", table)
         stamp = datetime.now(UTC)
         last = _last_seq(delta, definition, rows, run_id)
         batch = []
@@ -58,7 +59,7 @@ def append(home: Home, table: str, rows: list[dict[str, Any]], run_id: str) -> N
             last[key] = last.get(key, 0) + 1
             batch.append({**_storable(full), "seq": last[key], "written_at": stamp})
         write_deltalake(delta, pa.Table.from_pylist(batch, schema=definition.arrow()), mode="append")
-        delta = DeltaTable(path)
+        delta = open_table(home, "ops", table)
         if len(delta.file_uris()) > COMPACT_ABOVE:
             delta.optimize.compact()
 
@@ -82,8 +83,6 @@ def current_table(
         as_log: all rows, not just the current ones.
         encoded: texts as dictionaries; of hundreds of thousands of rows they cost a fraction of the time and memory.
     """
-    from deltalake import DeltaTable
-
     definition = ALL[table]
     wanted = columns or definition.column_names
     if not exists(home, "ops", table):
@@ -91,7 +90,7 @@ def current_table(
         return pa.schema([schema.field(name) for name in wanted]).empty_table()
     needed = list(dict.fromkeys([*wanted, *definition.key, "seq"]))
     texts = [f for f in definition.arrow() if encoded and f.name in needed and pa.types.is_string(f.type)]
-    rows = _read(DeltaTable(home.table("ops", table)), needed, filters, texts)
+    rows = _read(open_table(home, "ops", table), needed, filters, texts)
     if as_log:
         return rows.select(wanted)
     newest = pa.array(_newest(rows, definition.key))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from jobs.lake.reader import data_path, open_table
 from jobs.paths import Home
 
 if TYPE_CHECKING:
@@ -98,31 +99,28 @@ def in_memory(name: str, rows: pa.Table) -> Scan:
     return Scan(f"SELECT * FROM {quoted(name)}", rows.schema, name, rows)
 
 
-def scan(con: duckdb.DuckDBPyConnection, uri: str) -> Scan:
-    """The current version of the Delta table at ``uri``; may be called from several threads at once.
+def scan(con: duckdb.DuckDBPyConnection, home: Home, schema_name: str, name: str) -> Scan:
+    """The current version of the Delta table ``schema_name.name``; may be called from several threads at once.
 
     Raises:
+        UnreadableTable: its files alone do not tell its rows.
         deltalake.exceptions.DeltaError: it cannot be read.
     """
-    from deltalake import DeltaTable
-
-    table = DeltaTable(uri)
+    uri, table = home.table(schema_name, name), open_table(home, schema_name, name)
     schema = pa.schema(table.schema().to_arrow())
     if "://" in uri:
         return Scan(f"SELECT * FROM {quoted(uri)}", schema, uri, table.to_pyarrow_dataset())
-    files = _files(table, uri)
+    files = _files(table, f"{schema_name}.{name}", uri)
     return _parquet(con, files, schema, table.metadata().partition_columns) if files else empty(schema)
 
 
-def _files(table: DeltaTable, uri: str) -> list[str]:
+def _files(table: DeltaTable, name: str, uri: str) -> list[str]:
     """Paths of the table's files, the oldest first."""
-    from urllib.parse import unquote
-
     actions = table.get_add_actions(flatten=True)
     # Column by column: pa.table() would import pandas only to see whether this is one of its frames.
     times, paths = actions.column("modification_time").to_pylist(), actions.column("path").to_pylist()
     aged = [path for _, path in sorted(zip(times, paths, strict=True))]
-    return [os.path.join(uri, unquote(path)) for path in aged]
+    return [data_path(name, uri, path) for path in aged]
 
 
 def _parquet(con: duckdb.DuckDBPyConnection, files: list[str], schema: pa.Schema, partitions: list[str]) -> Scan:

@@ -201,7 +201,7 @@ class Lake:
 
         folder = registered_table(self.home, name) if schema == "matches" and "/" not in name else name
         try:
-            return scan(self.con, self.home.table(schema, folder))
+            return scan(self.con, self.home, schema, folder)
         except (DeltaError, OSError) as error:
             first = str(error).strip().splitlines()[0]
             raise InfrastructureError(f"table {schema}.{name} cannot be read: {first}") from error

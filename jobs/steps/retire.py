@@ -15,6 +15,7 @@ from jobs.errors import InputError, UsageError
 from jobs.lake import ops, tables
 from jobs.lake.locks import file_lock
 from jobs.lake.maintain import lock_of
+from jobs.lake.reader import open_table
 from jobs.lake.runs import phase
 from jobs.paths import Home
 
@@ -96,11 +97,9 @@ def _retired(row: dict[str, Any], drop: bool) -> dict[str, Any]:
 
 def _drop(home: Home, schema: str, table: str, name: str) -> str | None:
     """Remove a pattern's table, or a model's rows of a table; what was removed, ``None`` if there was nothing."""
-    from deltalake import DeltaTable
-
     column = _SHARED.get((schema, table))
     if column is not None:
-        gone = DeltaTable(home.table(schema, table)).delete(f"{column} = '{name}'")["num_deleted_rows"]
+        gone = open_table(home, schema, table).delete(f"{column} = '{name}'")["num_deleted_rows"]
         return f"{gone} rows of {schema}.{table}" if gone else None
     path = Path(home.table(schema, table))
     if "://" in home.lake:
