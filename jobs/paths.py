@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from jobs.errors import InfrastructureError
 
@@ -14,6 +15,30 @@ PROJECT = Path(__file__).resolve().parent.parent
 
 def _folder(variable: str, default: Path) -> Path:
     return Path(os.environ.get(variable) or default).expanduser().absolute()
+
+
+def _is_folder(path: str) -> bool:
+    if "://" not in path:
+        return os.path.isdir(path)
+    from pyarrow import fs
+
+    system, inside = fs.FileSystem.from_uri(path)
+    return bool(system.get_file_info(inside).type == fs.FileType.Directory)
+
+
+def folders(path: str) -> list[str]:
+    """Names of the folders in the folder ``path``, which may be a URI; none if there is no such folder."""
+    if "://" not in path:
+        try:
+            with os.scandir(path) as entries:
+                return sorted(entry.name for entry in entries if entry.is_dir())
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+    from pyarrow import fs
+
+    system, inside = fs.FileSystem.from_uri(path)
+    found: list[Any] = system.get_file_info(fs.FileSelector(inside, allow_not_found=True))
+    return sorted(entry.base_name for entry in found if entry.type == fs.FileType.Directory)
 
 
 @dataclass(frozen=True)
@@ -57,8 +82,24 @@ class Home:
         return self.root / "landing" / source
 
     def table(self, schema: str, name: str) -> str:
-        """Path or URI of the Delta table ``schema.name``."""
+        """Path or URI of the Delta table ``schema.name``.
+
+        A later version of a match table, named ``p/v2``, lies beside the tables and inside none: whoever cleans a
+        folder up takes what lies in it for the table's own. In lakes of older releases it lies in the first version's
+        folder until it is moved (``jobs.lake.places``).
+        """
+        if "/" not in name:
+            return f"{self.lake}/{schema}/{name}"
+        beside, nested = f"{self.lake}/{schema}-next/{name}", self.nested_table(schema, name)
+        return nested if _is_folder(f"{nested}/_delta_log") and not _is_folder(beside) else beside
+
+    def nested_table(self, schema: str, name: str) -> str:
+        """Where older releases put a later version of a match table: in the folder of the first."""
         return f"{self.lake}/{schema}/{name}"
+
+    def next_tables(self, schema: str) -> str:
+        """Path or URI of the folder with the later versions of the tables of ``schema``, a folder for each table."""
+        return f"{self.lake}/{schema}-next"
 
     @property
     def staging(self) -> str:

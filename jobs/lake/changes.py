@@ -91,23 +91,28 @@ def _first(name: str, commits: list[Commit], since: int | datetime, now: int) ->
         UsageError: it is not kept any more.
     """
     oldest = commits[0] if commits else None
+    if oldest is None:
+        if isinstance(since, int) and since == now:
+            return now + 1
+        hint = f"Read the table; it is version {now}."
+        raise UsageError(f"nothing of the change feed of {name} is kept", hint=hint)
+    first = oldest.version + 1 if oldest.other_columns else oldest.version
     if isinstance(since, int):
         wanted = since + 1
     else:
         later = [commit.version for commit in commits if commit.at > since]
         wanted = later[0] if later else now + 1
-        if oldest is not None and oldest.version > 0 and oldest.at > since:
+        if oldest.at > since and first > 0:
             # What was committed between that moment and the oldest commit is not known.
-            wanted = oldest.version - 1
-    if wanted > now or (oldest is not None and wanted >= oldest.version):
+            wanted = first - 1
+    if wanted >= first:
         return wanted
-    if oldest is None:
-        raise UsageError(f"nothing of the change feed of {name} is kept", hint=f"Read the table; it is version {now}.")
     moment = oldest.at.isoformat(timespec="seconds").replace("+00:00", "Z")
+    why = f"it got other columns at version {oldest.version}, and " if oldest.other_columns else ""
     raise UsageError(
-        f"the change feed of {name} is kept from version {oldest.version} ({moment}) to {now}, "
-        f"so changes since {since} are not all there",
-        hint=f"Ask --since {oldest.version - 1}, or read the whole table; "
+        f"the change feed of {name} is kept from version {first} ({moment}) to {now}: "
+        f"{why}changes since {since} are not all there",
+        hint=f"Ask --since {first - 1}, or read the whole table; "
         "how long it is kept is an option of 'jobs maintain'.",
     )
 

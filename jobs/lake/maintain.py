@@ -7,7 +7,6 @@ compaction takes; on object stores, where locks do not reach, a publish that ove
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -16,6 +15,8 @@ from jobs.lake import ops, tables
 from jobs.lake.faults import around
 from jobs.lake.kept import files_of, there
 from jobs.lake.locks import file_lock
+from jobs.lake.own_files import is_table_file
+from jobs.lake.places import table_lock
 from jobs.lake.reader import open_table
 from jobs.paths import Home
 
@@ -29,8 +30,6 @@ OPS_KEPT = timedelta(days=1)
 #: Fewer small files than this are left as they are: a compaction copies rows and makes a version.
 COMPACT_ABOVE = 8
 
-#: Tables that later versions of a pattern publish to lie in the folder of the first (``matches/<pattern>/v2``).
-_NESTED = re.compile(r"v\d+/")
 #: Until when a version can be read; also how long a checkpoint remembers which files were replaced, and when.
 _KEPT = ("delta.logRetentionDuration", "delta.deletedFileRetentionDuration")
 
@@ -55,9 +54,11 @@ class Maintained:
 
 
 def lock_of(schema: str, name: str) -> str:
-    """The lock that writers of a table hold (design §4): a source's for what ingest writes."""
+    """The lock that writers of a table hold: a source's for what ingest writes."""
     if schema == "ops":
         return "ops"
+    if schema == "matches":
+        return table_lock(name)
     return f"source-{name}" if schema in ("raw", "events", "quarantine") else f"table-{schema}.{name}"
 
 
@@ -129,9 +130,9 @@ def _clean(delta: DeltaTable, kept: timedelta) -> int:
     if any(configuration.get(name) != value for name, value in wanted.items()):
         delta.alter.set_table_properties(wanted)
     # Files that no version names are those of writers that died; full looks for them too. The files are deleted here:
-    # delta-rs would make two versions to say so, and take a pattern's next table, which lies inside, for its own files.
+    # delta-rs would make two versions to say so, and take whatever lies in the folder for the table's own.
     named = delta.vacuum(hours, dry_run=True, enforce_retention_duration=False, full=True)
-    found = there(delta, [path for path in named if not _NESTED.match(path)])
+    found = there(delta, [path for path in named if is_table_file(path)])
     files = files_of(delta)
     for path in found:
         files.delete_file(path)

@@ -7,7 +7,6 @@ cuts timestamps to milliseconds. Object stores, which DuckDB reaches only by an 
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from jobs.lake.reader import data_path, open_table
-from jobs.paths import Home
+from jobs.lake.registered import later_versions
+from jobs.paths import Home, folders
 
 if TYPE_CHECKING:
     import duckdb
@@ -141,21 +141,9 @@ def _parquet(con: duckdb.DuckDBPyConnection, files: list[str], schema: pa.Schema
 
 def list_tables(home: Home, schema: str) -> list[str]:
     """Names of the Delta tables under ``schema``, those of a newer version of a match table as ``name/v2``."""
-    from pyarrow import fs
-
-    remote = "://" in home.lake
-    system, root = fs.FileSystem.from_uri(home.lake) if remote else (fs.LocalFileSystem(), os.path.abspath(home.lake))
-
-    def folders(path: str) -> list[str]:
-        entries: list[Any] = system.get_file_info(fs.FileSelector(path, allow_not_found=True))
-        return [entry.base_name for entry in entries if entry.type == fs.FileType.Directory]
-
-    found = []
-    for name in folders(f"{root}/{schema}"):
-        inside = folders(f"{root}/{schema}/{name}")
-        if "_delta_log" in inside:
-            found.append(name)
-        if schema == "matches":
-            versions = [v for v in inside if re.fullmatch(r"v\d+", v)]
-            found += [f"{name}/{v}" for v in versions if "_delta_log" in folders(f"{root}/{schema}/{name}/{v}")]
+    root = home.table(schema, "").rstrip("/")
+    found = [name for name in folders(root) if "_delta_log" in folders(f"{root}/{name}")]
+    if schema == "matches":
+        names = {*folders(root), *folders(home.next_tables(schema))}
+        found += [f"{name}/v{number}" for name in sorted(names) for number in later_versions(home, name)]
     return found

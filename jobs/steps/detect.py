@@ -13,6 +13,7 @@ from typing import Any
 from jobs.catalog import CompiledPattern, load_patterns
 from jobs.days import Days, day_of_us
 from jobs.lake.event_days import EventDays, Pinned, pin
+from jobs.lake.places import take_places
 from jobs.lake.runs import phase
 from jobs.lake.staleness import TO_DO, fingerprint, last_day, to_do
 from jobs.paths import Home
@@ -73,6 +74,9 @@ def detect(
     source, sources = the_source(home, source_name)
     compiled, broken = load_patterns(home, sources)
     mine, bad = chosen("pattern", patterns, compiled, broken, source_name)
+    if take_places(home, [c.pattern.name for c in mine], run_id):
+        compiled, broken = load_patterns(home, sources)
+        mine, bad = chosen("pattern", patterns, compiled, broken, source_name)
     failures: list[tuple[str, BaseException]] = [(f"pattern/{b.name}", b.error) for b in bad]
 
     horizon = Days(days.start - timedelta(days=repair_horizon), days.end)
