@@ -103,8 +103,8 @@ class Home:
 
     @property
     def staging(self) -> str:
-        """Path or URI under which attempts stage their output, each in a folder of its own."""
-        return f"{os.path.dirname(self.lake.rstrip('/'))}/staging"
+        """Path or URI under which attempts stage their output, each in a folder of its own; inside the lake."""
+        return f"{self.lake.rstrip('/')}/chainlake-staging"
 
     @property
     def docs(self) -> Path:
@@ -123,8 +123,16 @@ class Home:
 
     @property
     def temporary(self) -> Path:
-        """Temporary files of Spark and the JVM."""
-        return self.root / "tmp"
+        """Temporary files of Spark, the JVM and tasks."""
+        return self.root / "chainlake-tmp"
+
+    @property
+    def unused(self) -> list[Path]:
+        """Folders that older releases used and swept, whoever's they were; nothing is written or removed there now."""
+        old = [self.root / "tmp"]
+        if "://" not in self.lake:
+            old.append(Path(self.lake.rstrip("/")).parent / "staging")
+        return [path for path in old if path.is_dir()]
 
     @property
     def logs(self) -> Path:

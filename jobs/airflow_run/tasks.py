@@ -21,6 +21,7 @@ from jobs.airflow_run.names import first_start
 from jobs.days import Days
 from jobs.env.java import java_home
 from jobs.errors import InfrastructureError, UsageError
+from jobs.own_folders import own_folder
 from jobs.paths import PROJECT, Home
 
 log = logging.getLogger("chainlake")
@@ -136,8 +137,7 @@ def run_step(
 def run_verb(words: Sequence[str], *, run_id: str, warm: bool = True) -> dict[str, Any]:
     """Run ``python -m jobs WORDS…``, a verb that knows ``--run-id`` and ``--result``; otherwise as :func:`run_step`."""
     home = Home.from_env()
-    home.airflow.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="result-", dir=home.airflow) as folder:
+    with tempfile.TemporaryDirectory(prefix="result-", dir=own_folder(home.temporary)) as folder:
         result_file = Path(folder) / "result.json"
         call = [*words, "--run-id", run_id, "--result", str(result_file)]
         lines = _Lines(log.info)

@@ -61,6 +61,8 @@ def maintain(
             )
         report.rows_in, report.rows_out = len(names), len(done)
         sweep_leftovers(home)
+        for folder in home.unused:
+            print(f"{folder} is not used any more; remove it if nothing in it is yours", flush=True)
         raise_together(failures, f"{len(done)} tables maintained")
     counts = {name: sum(getattr(one, name) for one in done) for name in ("compacted", "loads", "removed", "files")}
     return {"tables": len(done), **counts}
