@@ -55,7 +55,7 @@ def append_arrow(home: Home, table: Table, rows: pa.Table, *, app: str, base_ver
     kind = table.arrow()
     if any(rows[field.name].null_count for field in kind if not field.nullable):
         raise BrokenRule(f"a column of {table.path_name} that must not be null is")
-    at = open_table(home, table.schema, table.name, version=base_version)
+    at = open_table(home, table.schema, table.name, version=base_version, to_write=True)
     try:
         write_deltalake(at, rows.select(kind.names).cast(kind), mode="append", commit_properties=properties)
     except CommitFailedError:
@@ -92,7 +92,7 @@ def append_files(
     from deltalake.exceptions import CommitFailedError
     from deltalake.transaction import AddAction
 
-    at = open_table(home, table.schema, table.name, version=base_version)
+    at = open_table(home, table.schema, table.name, version=base_version, to_write=True)
     require_columns(at, table)
     adds = [AddAction(f.path, f.size, dict(f.partition), f.modified_ms, True, f.stats) for f in files]
     try:

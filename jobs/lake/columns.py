@@ -58,7 +58,7 @@ def add_columns(home: Home, table: Table, columns: Sequence[Column]) -> None:
     from deltalake.exceptions import CommitFailedError
 
     wanted = Schema.from_arrow(pa.schema([table.arrow().field(column.name) for column in columns]))
-    at = open_table(home, table.schema, table.name)
+    at = open_table(home, table.schema, table.name, to_write=True)
     try:
         at.alter.add_columns(wanted.fields, commit_properties=CommitProperties(max_commit_retries=0))
     except CommitFailedError:

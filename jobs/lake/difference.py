@@ -152,7 +152,7 @@ def apply_difference(
         AuditFailed: a row breaks a constraint of the table; the message names rule and row.
         InfrastructureError: somebody else wrote to the table in between, or it has other columns.
     """
-    at = open_table(home, table.schema, table.name)
+    at = open_table(home, table.schema, table.name, to_write=True)
     if at.version() != base_version:
         raise _overtaken(table)
     require_columns(at, table)

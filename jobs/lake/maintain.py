@@ -87,9 +87,9 @@ def maintain_table(
         with around("maintain.loads"):
             loads = _remove_loads(home, name) if schema == "raw" else 0
         with around("maintain.compact"):
-            compacted = _compact(open_table(home, schema, name))
+            compacted = _compact(open_table(home, schema, name, to_write=True))
         with around("maintain.clean"):
-            removed = _clean(open_table(home, schema, name), kept)
+            removed = _clean(open_table(home, schema, name, to_write=True), kept)
         files = len(open_table(home, schema, name).file_uris())
     return Maintained(f"{schema}.{name}", compacted, loads, removed, files)
 
@@ -112,7 +112,7 @@ def _remove_loads(home: Home, source: str) -> int:
     """
     import pyarrow.compute as pc
 
-    delta = open_table(home, "raw", source)
+    delta = open_table(home, "raw", source, to_write=True)
     named = {row["load_id"] for row in ops.current(home, "files", source=source)}
     there = set(pc.unique(delta.to_pyarrow_table(columns=["load_id"])["load_id"]).to_pylist())
     gone = sorted(there - named)

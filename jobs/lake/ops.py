@@ -49,7 +49,7 @@ def append(home: Home, table: str, rows: list[dict[str, Any]], run_id: str) -> N
             DeltaTable.create(
                 path, definition.arrow(), mode="ignore", name=definition.path_name, description=definition.comment
             )
-        delta = open_table(home, "ops", table)
+        delta = open_table(home, "ops", table, to_write=True)
         stamp = datetime.now(UTC)
         last = _last_seq(delta, definition, rows, run_id)
         batch = []

@@ -140,7 +140,7 @@ def _replace(home: Home, pattern: str, number: int) -> None:
     from deltalake.exceptions import CommitFailedError
 
     name = f"{pattern}/v{number}"
-    other, at = open_table(home, "matches", name), open_table(home, "matches", pattern)
+    other, at = open_table(home, "matches", name), open_table(home, "matches", pattern, to_write=True)
     rows = other.to_pyarrow_dataset()
     turn = at.version() + 1
     properties = CommitProperties(

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 #: Features for readers that change nothing in how the rows lie in the files.
 _PLAIN = {"timestampNtz"}
+#: Features for writers that every commit from here keeps up.
+_KEPT_UP = {"appendOnly", "invariants", "checkConstraints", "changeDataFeed", "generatedColumns", "timestampNtz"}
 #: The feature that version 2 of Delta's protocol for readers stands for, and the setting that says whether it is used.
 _MAPPING, _MODE = "columnMapping", "delta.columnMapping.mode"
 _NEWEST = 3
@@ -69,8 +71,30 @@ class UnreadableTable(InfrastructureError):
         )
 
 
+class UnwritableTable(InfrastructureError):
+    """A table asks more of its writers than is kept up here; the message says what."""
+
+    @classmethod
+    def feature(cls, table: str, path: str, name: str) -> UnwritableTable:
+        """Args: ``schema.name``, where it lies, and the feature, as Delta calls it."""
+        drop = f"ALTER TABLE delta.`{path}` DROP FEATURE {name}"
+        if name == "checkpointProtection":
+            drop += " TRUNCATE HISTORY (a day after the feature that it is left from was dropped)"
+        return cls(
+            f"table {table} uses the Delta feature '{name}', which writers from here do not keep up; "
+            "nothing was written",
+            hint=f"Take it out with Spark: {drop}; or move the table away and have its days computed again.",
+        )
+
+
 def open_table(
-    home: Home, schema: str, name: str, *, version: int | None = None, without_files: bool = False
+    home: Home,
+    schema: str,
+    name: str,
+    *,
+    version: int | None = None,
+    without_files: bool = False,
+    to_write: bool = False,
 ) -> DeltaTable:
     """Open a Delta table whose rows are those of its files.
 
@@ -80,10 +104,12 @@ def open_table(
         name: its name under the schema.
         version: at this version, or now.
         without_files: for who asks only for version, columns or history.
+        to_write: for who makes a commit.
 
     Raises:
         deltalake.exceptions.TableNotFoundError: there is no such table.
         UnreadableTable: its files alone do not tell its rows.
+        UnwritableTable: it is opened to be written and asks more of its writers than is kept up here.
     """
     from deltalake import DeltaTable
     from deltalake.exceptions import DeltaError, TableNotFoundError
@@ -104,6 +130,9 @@ def open_table(
     odd = _odd_feature(table)
     if odd is not None:
         raise UnreadableTable.feature(shown, path, odd)
+    asked = sorted(set(table.protocol().writer_features or ()) - _KEPT_UP)
+    if to_write and asked:
+        raise UnwritableTable.feature(shown, path, asked[0])
     return table
 
 

@@ -97,7 +97,7 @@ def _drop(home: Home, schema: str, table: str, name: str) -> str | None:
     """Remove a pattern's table, or a model's rows of a table; what was removed, ``None`` if there was nothing."""
     column = _SHARED.get((schema, table))
     if column is not None:
-        gone = open_table(home, schema, table).delete(f"{column} = '{name}'")["num_deleted_rows"]
+        gone = open_table(home, schema, table, to_write=True).delete(f"{column} = '{name}'")["num_deleted_rows"]
         return f"{gone} rows of {schema}.{table}" if gone else None
     path = Path(home.table(schema, table))
     if "://" in home.lake:

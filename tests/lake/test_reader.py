@@ -18,11 +18,11 @@ from deltalake import write_deltalake
 from jobs.__main__ import main
 from jobs.days import Days
 from jobs.lake import ops, tables
-from jobs.lake.append import append_files
+from jobs.lake.append import append_arrow, append_files
 from jobs.lake.changes import changes
 from jobs.lake.event_files import event_files
 from jobs.lake.maintain import maintain_table
-from jobs.lake.reader import UnreadableTable, open_table
+from jobs.lake.reader import UnreadableTable, UnwritableTable, open_table
 from jobs.lake.same import published_tables, same_tables
 from jobs.lake.sql import Lake
 from jobs.paths import PROJECT, Home
@@ -142,6 +142,25 @@ def test_status_and_steps_refuse_operations_tables_too(home: Home) -> None:
     for read in (lambda: ops.current(home, "event_days"), lambda: ops.append(home, "event_days", [row], "r")):
         with pytest.raises(UnreadableTable, match=r"ops\.event_days"):
             read()
+
+
+@pytest.mark.parametrize("feature", ["checkpointProtection", "rowTracking", "notYetThoughtOf"])
+def test_a_table_that_asks_more_of_its_writers_is_read_and_not_written(home: Home, feature: str) -> None:
+    tables.ensure_table(home, THINGS)
+    folder = Path(home.table("matches", "things"))
+    asked = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["appendOnly", feature]}
+    actions = [{"commitInfo": {"timestamp": 1, "operation": "x"}}, {"protocol": asked}]
+    (folder / "_delta_log" / f"{1:020}.json").write_text("\n".join(map(json.dumps, actions)))
+    assert Lake(home).query("SELECT count(*) FROM matches.things").fetchall() == [(0,)]
+    writes: list[Callable[[], Any]] = [
+        lambda: append_arrow(home, THINGS, things([thing("a")]), app="a", base_version=1, mark="m"),
+        lambda: append_files(home, THINGS, [], app="a", base_version=1, mark="m"),
+        lambda: maintain_table(home, "matches", "things"),
+    ]
+    for write in writes:
+        with pytest.raises(UnwritableTable, match=rf"matches\.things .*'{feature}'"):
+            write()
+    assert tables.version(home, "matches", "things") == 1
 
 
 def test_tables_are_opened_in_one_place() -> None:
