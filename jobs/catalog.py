@@ -15,6 +15,7 @@ from jobs.errors import DefinitionError
 from jobs.lake import tables
 from jobs.lake.columns import same_columns
 from jobs.lake.definitions import Definition
+from jobs.lake.reader import UnreadableTable
 from jobs.lake.registered import later_versions, next_version
 from jobs.paths import Home
 from jobs.sources import Source, Sources, source_for
@@ -55,7 +56,7 @@ def load_patterns(
         source_name = named_source(text)
         try:
             compiled.append(_compile(home, file, text, source_name, sources))
-        except DefinitionError as error:
+        except (DefinitionError, UnreadableTable) as error:
             broken.append(BrokenDefinition(file.stem, file, source_name, error))
     return compiled, broken
 

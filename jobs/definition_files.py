@@ -6,19 +6,26 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from jobs.errors import DefinitionError
+from jobs.errors import ChainlakeError
 
 _SOURCE_LINE = re.compile(r"^source:\s*['\"]?([A-Za-z_][A-Za-z0-9_]*)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class BrokenDefinition:
-    """A pattern or model file that is wrong; ``source`` is None if not even that could be read."""
+    """A pattern or model file that is wrong, or whose table cannot be read.
+
+    Args:
+        name: of the definition.
+        file: where it is defined.
+        source: the source it names, None if not even that could be read.
+        error: what is wrong.
+    """
 
     name: str
     file: Path
     source: str | None
-    error: DefinitionError
+    error: ChainlakeError
 
 
 def named_source(text: str) -> str | None:

@@ -21,7 +21,7 @@ import pyarrow as pa
 from jobs.errors import InfrastructureError
 from jobs.lake import ops
 from jobs.lake.faults import around
-from jobs.lake.locks import file_lock
+from jobs.lake.locks import WAIT_SECONDS, file_lock
 from jobs.lake.reader import open_table
 from jobs.lake.registered import choose, later_versions, noted
 from jobs.lake.tables import exists
@@ -55,28 +55,34 @@ def with_later_versions(home: Home) -> list[str]:
     return [name for name in sorted(names) if later_versions(home, name)]
 
 
-def take_places(home: Home, patterns: Iterable[str], run_id: str) -> list[str]:
+def take_places(
+    home: Home, patterns: Iterable[str], run_id: str, *, wait_s: float = WAIT_SECONDS
+) -> tuple[list[str], dict[str, InfrastructureError]]:
     """Give each pattern's place to its new version if every day is there; no JVM.
 
     Args:
         home: the installation.
         patterns: their names.
         run_id: under which it is noted.
+        wait_s: how long to wait for who is writing to a table.
 
     Returns:
-        the patterns whose table is another one now, or lies elsewhere.
-
-    Raises:
-        InfrastructureError: a table was being written all the time.
+        the patterns whose table is another one now, or lies elsewhere; and those with which it could not be done, each
+        with the reason, such as that its table was being written all the time.
     """
-    changed = []
+    changed: list[str] = []
+    stuck: dict[str, InfrastructureError] = {}
     for pattern in patterns:
-        if not _due(home, pattern):
-            continue
-        with file_lock(home, table_lock(pattern)):
-            if take_place(home, pattern, run_id):
-                changed.append(pattern)
-    return changed
+        try:
+            if not _due(home, pattern):
+                continue
+            with file_lock(home, table_lock(pattern), wait_s=wait_s):
+                if take_place(home, pattern, run_id):
+                    changed.append(pattern)
+        except InfrastructureError as error:
+            # One table must not keep the others from their places.
+            stuck[pattern] = error
+    return changed, stuck
 
 
 def take_place(home: Home, pattern: str, run_id: str) -> bool:

@@ -103,12 +103,12 @@ def open_table(
         schema: schema of the table.
         name: its name under the schema.
         version: at this version, or now.
-        without_files: for who asks only for version, columns or history.
+        without_files: for who asks only for version, columns or history, which are right whatever its files hold.
         to_write: for who makes a commit.
 
     Raises:
         deltalake.exceptions.TableNotFoundError: there is no such table.
-        UnreadableTable: its files alone do not tell its rows.
+        UnreadableTable: its files alone do not tell its rows, or its log cannot be understood.
         UnwritableTable: it is opened to be written and asks more of its writers than is kept up here.
     """
     from deltalake import DeltaTable
@@ -127,7 +127,7 @@ def open_table(
         if feature is None:
             raise UnreadableTable.unknown(shown, text) from None
         raise UnreadableTable.feature(shown, path, feature[1]) from None
-    odd = _odd_feature(table)
+    odd = None if without_files else _odd_feature(table)
     if odd is not None:
         raise UnreadableTable.feature(shown, path, odd)
     asked = sorted(set(table.protocol().writer_features or ()) - _KEPT_UP)

@@ -16,6 +16,8 @@ from jobs.paths import Home
 from jobs.steps.common import raise_together, sweep_leftovers
 
 STEP = "maintain"
+#: How long to wait for who is writing to a table.
+_WAIT_S = 600.0
 SCHEMAS = ("raw", "events", "quarantine", "matches", "models", "alerts", "ops")
 
 
@@ -40,8 +42,10 @@ def maintain(
     done: list[Maintained] = []
     failures: list[tuple[str, BaseException]] = []
     with phase(home, run_id, source="", step=STEP, phase=STEP) as report:
-        for pattern in take_places(home, with_later_versions(home), run_id):
+        taken, stuck = take_places(home, with_later_versions(home), run_id, wait_s=_WAIT_S)
+        for pattern in taken:
             print(f"matches.{pattern}: its new version has taken its place, or was moved beside it", flush=True)
+        failures += [(f"matches.{pattern}", error) for pattern, error in stuck.items()]
         names = [_known(home, name) for name in only] if only is not None else list(all_tables(home))
         for schema, name in names:
             try:

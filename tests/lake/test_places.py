@@ -19,6 +19,7 @@ from jobs.lake import faults, ops, tables
 from jobs.lake.append import append_arrow
 from jobs.lake.changes import changes
 from jobs.lake.definitions import Definition
+from jobs.lake.locks import file_lock
 from jobs.lake.places import DivergedVersions, take_places, with_later_versions
 from jobs.lake.publish import Published, publish_matches
 from jobs.lake.registered import later_versions, next_version, registered_table
@@ -108,14 +109,14 @@ def test_a_clean_up_by_others_leaves_the_other_versions_alone(complete: Home) ->
 
 
 def test_a_half_filled_version_stays_beside(edited: Home) -> None:
-    assert take_places(edited, ["p"], "r") == []
+    assert take_places(edited, ["p"], "r") == ([], {})
     assert shown(edited) == [1, 2] and later_versions(edited, "p") == [2]
     assert tables.version(edited, "matches", "p") == 1
 
 
 def test_the_new_version_takes_the_place_in_one_commit(complete: Home) -> None:
     path, table_id = complete.table("matches", "p"), DeltaTable(complete.table("matches", "p")).metadata().id
-    assert take_places(complete, ["p"], "r") == ["p"]
+    assert take_places(complete, ["p"], "r") == (["p"], {})
     at = DeltaTable(path)
     assert at.version() == 2 and at.metadata().id == table_id
     assert pa.schema(at.schema().to_arrow()).equals(V2.arrow(), check_metadata=False)
@@ -127,7 +128,7 @@ def test_the_new_version_takes_the_place_in_one_commit(complete: Home) -> None:
     assert current(complete) == [(D1, "matches.p", "done", 1, 2), (D2, "matches.p", "done", 1, 2)]
     assert list_tables(complete, "matches") == ["p"] and registered_table(complete, "p") == "p"
     assert not Path(complete.lake, "matches-next", "p").exists()
-    assert take_places(complete, ["p"], "r") == [] and DeltaTable(path).version() == 2
+    assert take_places(complete, ["p"], "r") == ([], {}) and DeltaTable(path).version() == 2
     # A late commit of an attempt at the old columns has a turn that is past.
     assert at.transaction_version("table-matches.p") == 2
 
@@ -201,8 +202,19 @@ def test_lakes_of_older_releases_are_moved(
 
 def test_a_version_in_two_places_is_said(edited: Home) -> None:
     shutil.copytree(edited.table("matches", "p/v2"), nested(edited))
-    with pytest.raises(DivergedVersions, match="lies in two places"):
-        take_places(edited, ["p"], "r")
+    taken, stuck = take_places(edited, ["p"], "r")
+    assert taken == [] and isinstance(stuck["p"], DivergedVersions) and "lies in two places" in str(stuck["p"])
+    # The other tables are maintained all the same.
+    with pytest.raises(DivergedVersions):
+        maintain(edited, run_id="m")
+    assert [row["phase"] for row in ops.current(edited, "runs") if row["rows_out"]] == ["maintain"]
+
+
+def test_a_table_in_use_keeps_the_others_from_nothing(complete: Home) -> None:
+    with file_lock(complete, "table-matches.p"):
+        taken, stuck = take_places(complete, ["p"], "r", wait_s=0.1)
+    assert taken == [] and "was held by another part of this process" in str(stuck["p"])
+    assert shown(complete) == [1, 5, 7]
 
 
 def test_the_change_feed_goes_on_after_the_commit(edited: Home) -> None:

@@ -16,6 +16,7 @@ import pytest
 from deltalake import write_deltalake
 
 from jobs.__main__ import main
+from jobs.catalog import load_patterns
 from jobs.days import Days
 from jobs.lake import ops, tables
 from jobs.lake.append import append_arrow, append_files
@@ -26,6 +27,7 @@ from jobs.lake.reader import UnreadableTable, UnwritableTable, open_table
 from jobs.lake.same import published_tables, same_tables
 from jobs.lake.sql import Lake
 from jobs.paths import PROJECT, Home
+from jobs.sources import load_sources
 from tests.lake.things import THINGS, thing, things
 
 if TYPE_CHECKING:
@@ -48,8 +50,6 @@ READERS: dict[str, Callable[[Home], Any]] = {
     "show": lambda home: Lake(home).query("SHOW ALL TABLES").fetchall(),
     "changes": lambda home: changes(home, "events.brbars", 0),
     "rows": lambda home: tables.arrow(home, "events", "brbars"),
-    "columns": lambda home: tables.arrow_schema(home, "events", "brbars"),
-    "version": lambda home: tables.version(home, "events", "brbars"),
     "files": lambda home: tables.day_files(home, "events", "brbars", DAYS, 3),
     "tasks": lambda home: event_files(home, "brbars", DAYS, 3),
     "compaction": lambda home: maintain_table(home, "events", "brbars"),
@@ -66,6 +66,22 @@ def test_deleted_rows_are_never_shown(marked: Home, name: str) -> None:
     assert "events.brbars" in text and "'deletionVectors'" in text
     assert "DROP FEATURE deletionVectors" in text and "Spark" in text
     assert raised.value.exit_code == 5
+
+
+def test_version_and_columns_are_right_whatever_the_files_hold(marked: Home) -> None:
+    assert tables.version(marked, "events", "brbars") == 3
+    assert "price" in tables.arrow_schema(marked, "events", "brbars").names
+
+
+def test_one_table_that_cannot_be_understood_hides_no_other(home: Home) -> None:
+    """Its pattern is shown as broken, by an error that names the table; the others are computed and shown."""
+    folder = Path(home.table("matches", "shakeout"))
+    write_deltalake(str(folder), pa.table({"n": [1]}))
+    protocol(folder, 3, ["notYetThoughtOf"])
+    compiled, broken = load_patterns(home, load_sources(home))
+    assert [one.name for one in broken] == ["shakeout"] and len(compiled) > 3
+    assert "matches.shakeout" in str(broken[0].error) and "notYetThoughtOf" in str(broken[0].error)
+    assert main(["status"]) == 0
 
 
 def test_the_command_says_so(marked: Home, capsys: pytest.CaptureFixture[str]) -> None:
