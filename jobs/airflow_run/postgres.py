@@ -123,7 +123,8 @@ class Postgres:
             if self.process.poll() is not None:
                 break
             self.process.send_signal(sig)
-            wait_until(lambda: self.process is None or self.process.poll() is not None, seconds)
+            ended = f"the embedded database to end; its log is {self.log}"
+            wait_until(lambda: self.process is None or self.process.poll() is not None, seconds, what=ended)
         self.process = None
 
     def running(self) -> bool:
@@ -173,9 +174,9 @@ class Postgres:
         if _is_postgres_of(pid, self.folder):
             print(f"ending the database server {pid} that an earlier run has left", file=sys.stderr, flush=True)
             os.kill(pid, signal.SIGINT)
-            if not wait_until(lambda: not _is_postgres_of(pid, self.folder), 10):
+            if not wait_until(lambda: not _is_postgres_of(pid, self.folder), 10, what=f"process {pid} to end"):
                 os.kill(pid, signal.SIGKILL)
-                wait_until(lambda: not _is_postgres_of(pid, self.folder), 5)
+                wait_until(lambda: not _is_postgres_of(pid, self.folder), 5, what=f"process {pid} to end")
         # A pid that now belongs to somebody else would make the server believe it is running already.
         pid_file.unlink(missing_ok=True)
 
