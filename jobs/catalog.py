@@ -15,6 +15,8 @@ from jobs.errors import DefinitionError
 from jobs.lake import tables
 from jobs.lake.columns import same_columns
 from jobs.lake.definitions import Definition
+from jobs.lake.reader import UnreadableTable
+from jobs.lake.registered import later_versions, next_version
 from jobs.paths import Home
 from jobs.sources import Source, Sources, source_for
 from schemas.matches import MatchShape, matches_table
@@ -52,7 +54,7 @@ def load_patterns(
             continue
         try:
             compiled.append(_compile(home, file, read_definition(file), sources))
-        except DefinitionError as error:
+        except (DefinitionError, UnreadableTable) as error:
             broken.append(BrokenDefinition(file.stem, file, source_named(file), error))
     return compiled, broken
 
@@ -95,16 +97,19 @@ def _compile(home: Home, file: Path, text: str, sources: Sources) -> CompiledPat
 
 
 def current_table(home: Home, pattern: Pattern, source: Source) -> Table:
-    """The version of the match table that has the pattern's columns: the first that fits or does not exist yet."""
-    version = 1
-    while True:
-        shape = match_shape(pattern, source, version)
-        table = matches_table(shape)
-        if not tables.exists(home, "matches", shape.table_name):
+    """The version of the match table that has the pattern's columns: the first that fits, else a new one."""
+    first = matches_table(match_shape(pattern, source, 1))
+    if not tables.exists(home, "matches", first.name) or _fits(home, first):
+        return first
+    for version in later_versions(home, pattern.name):
+        table = matches_table(match_shape(pattern, source, version))
+        if _fits(home, table):
             return table
-        if same_columns(tables.arrow_schema(home, "matches", shape.table_name), table.arrow()):
-            return table
-        version += 1
+    return matches_table(match_shape(pattern, source, next_version(home, pattern.name)))
+
+
+def _fits(home: Home, table: Table) -> bool:
+    return same_columns(tables.arrow_schema(home, table.schema, table.name), table.arrow())
 
 
 def match_shape(pattern: Pattern, source: Source, version: int) -> MatchShape:

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from jobs.errors import DefinitionError
+from jobs.errors import ChainlakeError, DefinitionError
 
 #: Bytes of a definition at most. It is read whole, by every status and every run.
 LARGEST = 1 << 20
@@ -19,12 +19,19 @@ _SOURCE_LINE = re.compile(r"^source:\s*['\"]?([A-Za-z_][A-Za-z0-9_]*)", re.MULTI
 
 @dataclass(frozen=True)
 class BrokenDefinition:
-    """A pattern or model file that is wrong; ``source`` is None if not even that could be read."""
+    """A pattern or model file that is wrong, or whose table cannot be read.
+
+    Args:
+        name: of the definition.
+        file: where it is defined.
+        source: the source it names, None if not even that could be read.
+        error: what is wrong.
+    """
 
     name: str
     file: Path
     source: str | None
-    error: DefinitionError
+    error: ChainlakeError
 
 
 def read_definition(path: Path) -> str:

@@ -16,6 +16,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from jobs.waiting import Notice
+
 _PR_SET_PDEATHSIG = 1
 #: Seconds between SIGTERM and SIGKILL.
 GRACE_S = 5.0
@@ -46,9 +48,7 @@ def stop_process(process: subprocess.Popen[bytes], grace_s: float = GRACE_S) -> 
     if process.poll() is not None:
         return
     process.terminate()
-    try:
-        process.wait(grace_s)
-    except subprocess.TimeoutExpired:
+    if not wait_until(lambda: process.poll() is not None, grace_s, what=f"process {process.pid} to end"):
         process.kill()
         process.wait()
 
@@ -114,10 +114,21 @@ def run_child(
         process.stdout.close()
 
 
-def wait_until(condition: Callable[[], bool], timeout_s: float, every_s: float = 0.05) -> bool:
-    """Poll ``condition`` until it holds or ``timeout_s`` seconds have passed; returns whether it held."""
+def wait_until(
+    condition: Callable[[], bool], timeout_s: float, every_s: float = 0.05, *, what: str = "what was asked to end"
+) -> bool:
+    """Poll ``condition`` until it holds or ``timeout_s`` seconds have passed; returns whether it held.
+
+    Args:
+        condition: what is to hold.
+        timeout_s: how long to wait for it.
+        every_s: pause between two looks.
+        what: what is waited for, which is said after a second.
+    """
     end = time.monotonic() + timeout_s
+    notice = Notice(lambda: what)
     while not condition():
+        notice.turn()
         if time.monotonic() > end:
             return False
         time.sleep(every_s)

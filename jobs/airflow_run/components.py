@@ -115,7 +115,7 @@ class Components:
             self._listen(0.05)
             return all(c.code is not None for c in living) or self._nursery.poll() is not None
 
-        wait_until(all_ended, STOP_GRACE_S, every_s=0.0)
+        wait_until(all_ended, STOP_GRACE_S, every_s=0.0, what="Airflow's components to end")
         for component in self._all.values():
             _signal_group(component.pid, signal.SIGKILL)
         assert self._nursery.stdin is not None and self._nursery.stdout is not None

@@ -27,6 +27,7 @@ from jobs.airflow_run.ports import HOST, free_port
 from jobs.airflow_run.postgres import Postgres, connection
 from jobs.errors import ChainlakeError, InfrastructureError
 from jobs.paths import Home
+from jobs.waiting import Notice
 
 FIRST_API_PORT = 8080
 START_TIMEOUT_S = 300.0
@@ -211,8 +212,10 @@ class Airflow:
     def _wait_api(self) -> None:
         """Wait until the API server answers, its interface for tasks too."""
         end = time.monotonic() + START_TIMEOUT_S
+        notice = Notice(lambda: "the API server to answer", self.say)
         while time.monotonic() < end:
             self.tick()
+            notice.turn()
             try:
                 # The first request makes the server build the tasks' interface for seconds: better now than then.
                 self.api.warm_up()
@@ -226,8 +229,10 @@ class Airflow:
         wanted = set(dag_ids(self.home))
         missing = "the API server"
         end = time.monotonic() + START_TIMEOUT_S
+        notice = Notice(lambda: f"Airflow to be ready: {missing}", self.say)
         while time.monotonic() < end:
             self.tick()
+            notice.turn()
             try:
                 health = self.api.health()
                 sick = [part for part in ("metadatabase", "scheduler", "dag_processor") if health[part] != "healthy"]

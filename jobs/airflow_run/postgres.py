@@ -12,6 +12,7 @@ import secrets
 import signal
 import stat
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,6 +25,7 @@ import psycopg2
 from jobs.airflow_run.child import die_with_parent, wait_until
 from jobs.airflow_run.ports import HOST, free_port
 from jobs.errors import InfrastructureError
+from jobs.waiting import Notice
 
 USER = "chainlake"
 DATABASE = "postgres"
@@ -121,7 +123,8 @@ class Postgres:
             if self.process.poll() is not None:
                 break
             self.process.send_signal(sig)
-            wait_until(lambda: self.process is None or self.process.poll() is not None, seconds)
+            ended = f"the embedded database to end; its log is {self.log}"
+            wait_until(lambda: self.process is None or self.process.poll() is not None, seconds, what=ended)
         self.process = None
 
     def running(self) -> bool:
@@ -169,10 +172,11 @@ class Postgres:
             return
         pid = int(pid_file.read_text().split("\n", 1)[0])
         if _is_postgres_of(pid, self.folder):
+            print(f"ending the database server {pid} that an earlier run has left", file=sys.stderr, flush=True)
             os.kill(pid, signal.SIGINT)
-            if not wait_until(lambda: not _is_postgres_of(pid, self.folder), 10):
+            if not wait_until(lambda: not _is_postgres_of(pid, self.folder), 10, what=f"process {pid} to end"):
                 os.kill(pid, signal.SIGKILL)
-                wait_until(lambda: not _is_postgres_of(pid, self.folder), 5)
+                wait_until(lambda: not _is_postgres_of(pid, self.folder), 5, what=f"process {pid} to end")
         # A pid that now belongs to somebody else would make the server believe it is running already.
         pid_file.unlink(missing_ok=True)
 
@@ -193,7 +197,9 @@ class Postgres:
                 **as_user,
             )
         end = time.monotonic() + START_TIMEOUT_S
+        notice = Notice(lambda: f"the embedded database to answer; its log is {self.log}")
         while time.monotonic() < end and self.process.poll() is None:
+            notice.turn()
             try:
                 psycopg2.connect(**self.dsn, connect_timeout=2).close()
                 return True

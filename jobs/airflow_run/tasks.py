@@ -21,6 +21,7 @@ from jobs.airflow_run.names import first_start
 from jobs.days import Days
 from jobs.env.java import java_home
 from jobs.errors import InfrastructureError, UsageError
+from jobs.own_folders import own_folder
 from jobs.paths import PROJECT, Home
 
 log = logging.getLogger("chainlake")
@@ -68,15 +69,32 @@ def gate(step: str, source: str, days: Days) -> list[dict[str, Any]] | None:
     event_days = EventDays.load(home, source)
     first = event_days.first
     if first is None or day < first:
-        return [] if _ingested_past(home, source, day) else None
+        if _ingested_past(home, source, day):
+            return []
+        log.info("waiting for an ingest of %s whose days go beyond %s: none has ended yet", source, day)
+        return None
     # A model carries its state from its start; a start after this day leaves the step to say so.
     since = day if step == "detect" else min(day, max(first, first_start(home, source) or first))
     for needed in Days(since, days.end):
         status = event_days.status(needed)
         if status not in COMPUTABLE:
-            log.info("waiting for %s of %s: %s", needed, source, status or "not ingested yet")
+            log.info("waiting for %s of %s: %s", needed, source, _waited_for(home, source, needed, status))
             return None
     return bundles(source)
+
+
+def _waited_for(home: Home, source: str, day: date, status: str | None) -> str:
+    """What has to happen before a day that is not there yet is."""
+    from jobs.lake.event_days import CHANGING
+    from jobs.lake.locks import held, holder
+
+    if status != CHANGING:
+        return {"open": "open: not all of its files are there", None: "not ingested yet"}.get(status, str(status))
+    purpose = f"source-{source}"
+    if held(home, purpose):
+        return f"it is being changed by {holder(home, purpose)}"
+    end = Days.one(day).end
+    return f"its ingest failed or was killed; repeat it: 'python -m jobs ingest {source} {day} {end}'"
 
 
 def bundles(source: str) -> list[dict[str, Any]]:
@@ -137,8 +155,7 @@ def run_step(
 def run_verb(words: Sequence[str], *, run_id: str, warm: bool = True) -> dict[str, Any]:
     """Run ``python -m jobs WORDS…``, a verb that knows ``--run-id`` and ``--result``; otherwise as :func:`run_step`."""
     home = Home.from_env()
-    home.airflow.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="result-", dir=home.airflow) as folder:
+    with tempfile.TemporaryDirectory(prefix="result-", dir=own_folder(home.temporary)) as folder:
         result_file = Path(folder) / "result.json"
         call = [*words, "--run-id", run_id, "--result", str(result_file)]
         lines = _Lines(log.info)

@@ -22,7 +22,6 @@ from jobs.days import US_PER_DAY
 from jobs.ingest.container import Content, Damaged, NotReadable, gather, open_bytes
 from jobs.ingest.formats import Format
 from jobs.ingest.lines import KEPT, BadLine, Block, blocks
-from jobs.ingest.mappings import Mapping
 from jobs.ingest.tables import HEAD, Texts, choose_format, flat_columns, read_block
 from jobs.ingest.typed import TypedRows, repeat
 from jobs.ingest.zones import Listing, LocalTimes

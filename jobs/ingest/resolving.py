@@ -23,6 +23,7 @@ from jobs.ingest.writing import write_difference
 from jobs.lake import tables
 from jobs.lake.data_files import tasks_write
 from jobs.lake.difference import Applied, apply_difference, apply_files
+from jobs.lake.reader import open_table
 from jobs.lake.types import spark_schema
 from jobs.paths import Home
 from jobs.sources import Source
@@ -174,11 +175,10 @@ def _bounds(days: Sequence[date]) -> tuple[str, int, int] | None:
 def _raw_counts(home: Home, source: Source, files: Sequence[Effective], days: Sequence[date]) -> dict[date, int]:
     """``resolve.raw_counts`` without Spark: from the table and not from what the tasks were given to read."""
     import pyarrow.dataset as ds
-    from deltalake import DeltaTable
 
     wanted = ds.field("event_date").isin(pa.array(days, pa.date32()))
     wanted &= ds.field("load_id").isin(pa.array([file.load_id for file in files], pa.string()))
-    rows = DeltaTable(home.table("raw", source.name)).to_pyarrow_dataset()
+    rows = open_table(home, "raw", source.name).to_pyarrow_dataset()
     found: dict[date, int] = {}
     for batch in rows.to_batches(columns=["event_date"], filter=wanted):
         numbers, counts = np.unique(batch.column(0).cast(pa.int32()).to_numpy(), return_counts=True)

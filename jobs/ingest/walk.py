@@ -10,7 +10,6 @@ from pathlib import Path
 from jobs.ingest.globs import UNFINISHED
 
 
-
 @dataclass(frozen=True)
 class Entry:
     """A file, or what stands where one is expected.

@@ -21,6 +21,7 @@ from jobs.lake.difference import (
     difference_arrow,
     in_few_files,
 )
+from jobs.lake.reader import open_table
 from jobs.paths import Home
 from schemas.table import Table
 
@@ -124,7 +125,5 @@ def _as(rows: pa.Table | None, schema: pa.Schema, empty: pa.Table) -> pa.Table:
 
 
 def _count(home: Home, table: Table, where: list[list[tuple[str, str, Any]]]) -> int:
-    from deltalake import DeltaTable
-
-    delta = DeltaTable(home.table(table.schema, table.name))
+    delta = open_table(home, table.schema, table.name)
     return delta.to_pyarrow_dataset().count_rows(filter=pq.filters_to_expression(where))

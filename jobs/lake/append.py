@@ -15,6 +15,7 @@ import pyarrow as pa
 from jobs.errors import InfrastructureError
 from jobs.lake.columns import require_columns
 from jobs.lake.data_files import DataFile, DataFiles, tasks_write
+from jobs.lake.reader import open_table
 from jobs.paths import Home
 from schemas.table import Table
 
@@ -55,14 +56,14 @@ def append_arrow(home: Home, table: Table, rows: pa.Table, *, app: str, base_ver
             out.write(rows)
             files = out.close()
         return append_files(home, table, files, app=app, base_version=base_version, mark=mark)
-    from deltalake import DeltaTable, write_deltalake
+    from deltalake import write_deltalake
     from deltalake.exceptions import CommitFailedError, DeltaError
 
     properties = _properties(app, base_version, mark)
     kind = table.arrow()
     if any(rows[field.name].null_count for field in kind if not field.nullable):
         raise BrokenRule(f"a column of {table.path_name} that must not be null is")
-    at = DeltaTable(home.table(table.schema, table.name), version=base_version)
+    at = open_table(home, table.schema, table.name, version=base_version, to_write=True)
     try:
         write_deltalake(at, rows.select(kind.names).cast(kind), mode="append", commit_properties=properties)
     except CommitFailedError:
@@ -96,11 +97,10 @@ def append_files(
         InfrastructureError: another writer made that version, or the table has other columns; the files are no part of
             it.
     """
-    from deltalake import DeltaTable
     from deltalake.exceptions import CommitFailedError
     from deltalake.transaction import AddAction
 
-    at = DeltaTable(home.table(table.schema, table.name), version=base_version)
+    at = open_table(home, table.schema, table.name, version=base_version, to_write=True)
     require_columns(at, table)
     adds = [AddAction(f.path, f.size, dict(f.partition), f.modified_ms, True, f.stats) for f in files]
     try:

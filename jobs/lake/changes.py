@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from jobs.errors import UsageError
 from jobs.lake.kept import Commit, kept_commits
+from jobs.lake.reader import open_table
 from jobs.lake.registered import registered_table
 from jobs.paths import Home
 
@@ -67,7 +68,6 @@ def changes(home: Home, name: str, since: int | datetime) -> Feed:
 
 
 def _open(home: Home, name: str) -> DeltaTable:
-    from deltalake import DeltaTable
     from deltalake.exceptions import TableNotFoundError
 
     schema, _, table = name.partition(".")
@@ -75,7 +75,7 @@ def _open(home: Home, name: str) -> DeltaTable:
         raise UsageError(f"'{name}' names no table", hint="Write it with its schema, such as matches.NAME.")
     folder = registered_table(home, table) if schema == "matches" and "/" not in table else table
     try:
-        delta = DeltaTable(home.table(schema, folder))
+        delta = open_table(home, schema, folder)
     except TableNotFoundError:
         hint = "'python -m jobs sql' lists the tables."
         raise UsageError(f"there is no table {name}", hint=hint) from None
@@ -91,23 +91,28 @@ def _first(name: str, commits: list[Commit], since: int | datetime, now: int) ->
         UsageError: it is not kept any more.
     """
     oldest = commits[0] if commits else None
+    if oldest is None:
+        if isinstance(since, int) and since == now:
+            return now + 1
+        hint = f"Read the table; it is version {now}."
+        raise UsageError(f"nothing of the change feed of {name} is kept", hint=hint)
+    first = oldest.version + 1 if oldest.other_columns else oldest.version
     if isinstance(since, int):
         wanted = since + 1
     else:
         later = [commit.version for commit in commits if commit.at > since]
         wanted = later[0] if later else now + 1
-        if oldest is not None and oldest.version > 0 and oldest.at > since:
+        if oldest.at > since and first > 0:
             # What was committed between that moment and the oldest commit is not known.
-            wanted = oldest.version - 1
-    if wanted > now or (oldest is not None and wanted >= oldest.version):
+            wanted = first - 1
+    if wanted >= first:
         return wanted
-    if oldest is None:
-        raise UsageError(f"nothing of the change feed of {name} is kept", hint=f"Read the table; it is version {now}.")
     moment = oldest.at.isoformat(timespec="seconds").replace("+00:00", "Z")
+    why = f"it got other columns at version {oldest.version}, and " if oldest.other_columns else ""
     raise UsageError(
-        f"the change feed of {name} is kept from version {oldest.version} ({moment}) to {now}, "
-        f"so changes since {since} are not all there",
-        hint=f"Ask --since {oldest.version - 1}, or read the whole table; "
+        f"the change feed of {name} is kept from version {first} ({moment}) to {now}: "
+        f"{why}changes since {since} are not all there",
+        hint=f"Ask --since {first - 1}, or read the whole table; "
         "how long it is kept is an option of 'jobs maintain'.",
     )
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from jobs.errors import InfrastructureError
 from jobs.lake.commits import marked
+from jobs.lake.reader import open_table
 from jobs.paths import Home
 from schemas.table import Column, Table
 
@@ -54,11 +55,11 @@ def add_columns(home: Home, table: Table, columns: Sequence[Column]) -> None:
     Raises:
         InfrastructureError: another writer came in between.
     """
-    from deltalake import DeltaTable, Schema
+    from deltalake import Schema
     from deltalake.exceptions import CommitFailedError
 
     wanted = Schema.from_arrow(pa.schema([table.arrow().field(column.name) for column in columns]))
-    at = DeltaTable(home.table(table.schema, table.name))
+    at = open_table(home, table.schema, table.name, to_write=True)
     try:
         at.alter.add_columns(wanted.fields, commit_properties=marked("columns", 0))
     except CommitFailedError:

@@ -15,15 +15,15 @@ import pyarrow as pa
 
 from jobs.lake.commits import TableLog, first_line
 from jobs.lake.pages import verified
+from jobs.lake.reader import open_table
 from jobs.paths import Home
 
 if TYPE_CHECKING:
-    from deltalake import DeltaTable
+    pass
 
 #: Rows that are in memory at a time.
 _BATCH = 65_536
 #: The newest kind of tables that every reader here can follow; later ones may hold rows that were deleted.
-_READER = 1
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Contents:
         self.log = TableLog(home, schema, name)
         self.bad: list[BadFile] = []
         try:
-            self.table = _open(home.table(schema, name))
+            self.table = open_table(home, schema, name)
             self._dataset = self.table.to_pyarrow_dataset()
             self.parts = self._parts()
         except Exception as error:  # delta-rs has errors of many kinds for what it cannot read
@@ -132,14 +132,3 @@ class Contents:
                 continue
             if where is None and part.rows is not None and rows != part.rows:
                 self.bad.append(BadFile(part.path, f"it has {rows} rows, and {part.rows} were written"))
-
-
-def _open(uri: str) -> DeltaTable:
-    from deltalake import DeltaTable
-
-    table = DeltaTable(uri)
-    protocol = table.protocol()
-    if protocol.min_reader_version > _READER:
-        features = ", ".join(protocol.reader_features or []) or f"reader version {protocol.min_reader_version}"
-        raise Unreadable(f"somebody gave it features that other readers cannot follow: {features}")
-    return table

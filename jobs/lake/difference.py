@@ -29,6 +29,7 @@ from jobs.errors import AuditFailed, InfrastructureError
 from jobs.lake.append import SMALL_APPEND, BrokenRule, append_arrow, append_files
 from jobs.lake.columns import require_columns
 from jobs.lake.data_files import DataFile
+from jobs.lake.reader import open_table
 from jobs.lake.tables import version
 from jobs.lake.types import frame_of
 from jobs.paths import Home
@@ -151,9 +152,7 @@ def apply_difference(
         AuditFailed: a row breaks a constraint of the table; the message names rule and row.
         InfrastructureError: somebody else wrote to the table in between, or it has other columns.
     """
-    from deltalake import DeltaTable
-
-    at = DeltaTable(home.table(table.schema, table.name))
+    at = open_table(home, table.schema, table.name, to_write=True)
     if at.version() != base_version:
         raise _overtaken(table)
     require_columns(at, table)
@@ -321,9 +320,7 @@ def _literal(value: int | date) -> str:
 
 def _landed(home: Home, table: Table, base: int, mark: str) -> int:
     """The version that carries ``mark``."""
-    from deltalake import DeltaTable
-
-    delta = DeltaTable(home.table(table.schema, table.name), without_files=True)
+    delta = open_table(home, table.schema, table.name, without_files=True)
     for commit in delta.history(max(1, delta.version() - base)):
         if commit.get("userMetadata") == mark:
             return int(commit["version"])

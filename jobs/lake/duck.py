@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from jobs.own_folders import own_folder
 from jobs.paths import Home
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def connected(home: Home, threads: int) -> Iterator[duckdb.DuckDBPyConnection]:
     import duckdb
 
     # A folder of its own: what a killed process leaves is swept with the other leftovers.
-    folder = home.temporary / f"duckdb-{uuid.uuid4().hex[:8]}"
+    folder = own_folder(home.temporary) / f"duckdb-{uuid.uuid4().hex[:8]}"
     config: dict[str, str | bool | int | float | list[str]] = {
         "threads": str(threads),
         "memory_limit": _MEMORY,

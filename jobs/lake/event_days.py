@@ -16,7 +16,9 @@ import pyarrow.compute as pc
 from jobs.days import US_PER_DAY, Days, day_of_us
 from jobs.errors import InfrastructureError
 from jobs.lake import ops, tables
+from jobs.lake.locks import held, holder
 from jobs.paths import Home
+from jobs.waiting import Notice
 
 #: Days in these states may be computed.
 COMPUTABLE = ("complete", "provisional")
@@ -140,8 +142,25 @@ class Pinned:
     event_days: EventDays
 
 
+class AbandonedDays(InfrastructureError):
+    """Days of an events table are marked as being changed, and will be until their ingest is repeated."""
+
+    @classmethod
+    def of(cls, source: str, unfit: list[date], why: str) -> AbandonedDays:
+        """Args: the source's name, the days, and why nothing is to be waited for any longer."""
+        first, end = min(unfit), Days.one(max(unfit)).end
+        days = f"{len(unfit)} day{'s' if len(unfit) > 1 else ''} from {first}"
+        return cls(
+            f"events.{source} is marked as being changed on {days}, {why}",
+            hint=f"Repeat the ingest: run 'python -m jobs ingest {source} {first} {end}'.",
+        )
+
+
 def pin(home: Home, source: str, days_needed: Days, timeout_s: float = 600) -> Pinned:
     """Pin the events table: each needed day is final in a version that is not newer than the pinned one.
+
+    Days that are being changed are waited for as long as somebody holds the source's lock. If nobody does, their ingest
+    has failed or was killed, and waiting would change nothing.
 
     Args:
         home: the installation.
@@ -150,11 +169,18 @@ def pin(home: Home, source: str, days_needed: Days, timeout_s: float = 600) -> P
         timeout_s: wait so long for days that are being changed.
 
     Raises:
-        InfrastructureError: a day was ``changing`` all the time; the message names the ingest to repeat.
+        AbandonedDays: nobody is changing the days, or somebody was all the time; the message names the ingest to
+            repeat.
     """
     deadline = time.monotonic() + timeout_s
+    purpose = f"source-{source}"
+    unfit: list[date] = []
+    notice = Notice(
+        lambda: f"{len(unfit)} days of events.{source} from {min(unfit)}, which are changed by {holder(home, purpose)}"
+    )
+    abandoned = False
     while True:
-        # The version first: rows read after it can only describe it or something newer, which is seen below.
+        # Rows read after it can only describe it or something newer, which is seen below.
         version = tables.version(home, "events", source)
         event_days = EventDays.load(home, source)
         unfit = [
@@ -164,10 +190,16 @@ def pin(home: Home, source: str, days_needed: Days, timeout_s: float = 600) -> P
         ]
         if not unfit:
             return Pinned(version, event_days)
+        # The locks of a lake in an object store may lie on another machine, where they are not seen.
+        alone = "://" not in home.lake and not held(home, purpose)
+        if alone and not abandoned:
+            # It may have come to its end between the two looks.
+            abandoned = True
+            continue
+        if alone:
+            raise AbandonedDays.of(source, unfit, "and no ingest of it is running: the last one failed or was killed")
+        abandoned = False
         if time.monotonic() >= deadline:
-            first, last = min(unfit), Days.one(max(unfit)).end
-            raise InfrastructureError(
-                f"events.{source} is being changed on {len(unfit)} days from {first} and was so for {timeout_s:.0f} s",
-                hint=f"If no ingest is running, one was killed: run 'python -m jobs ingest {source} {first} {last}'.",
-            )
+            raise AbandonedDays.of(source, unfit, f"and was so for {timeout_s:.0f} s: {holder(home, purpose)}")
+        notice.turn()
         time.sleep(min(_POLL_SECONDS, max(0.0, deadline - time.monotonic())))

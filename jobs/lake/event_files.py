@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from jobs.days import Days, day_of_us, day_start_us
 from jobs.lake import tables
+from jobs.lake.reader import open_table
 from jobs.paths import Home
 from schemas.table import TIMESTAMP
 
@@ -101,11 +102,8 @@ def event_files(home: Home, source: str, days: Days, version: int) -> EventFiles
         version: of the events table.
 
     Returns:
-        None if Arrow cannot read them as Spark would: they lie in an object store, or the table has features that the
-        first version of Delta's protocol for readers did not have, such as deletion vectors.
+        None if Arrow cannot read them as Spark would: they lie in an object store, or somebody else wrote them.
     """
-    from deltalake import DeltaTable
-
     listed = tables.counted_files(home, "events", source, days, version)
     if listed is None:
         return None
@@ -117,7 +115,7 @@ def event_files(home: Home, source: str, days: Days, version: int) -> EventFiles
             return None
         paths[day] = (*paths.get(day, ()), os.path.abspath(path))
         rows[day] = rows.get(day, 0) + count
-    table = DeltaTable(home.table("events", source), version=version, without_files=True)
+    table = open_table(home, "events", source, version=version, without_files=True)
     schema = pa.schema(table.schema().to_arrow())
     return EventFiles(
         pa.schema([pa.field(f.name, f.type) for f in schema if f.name != _DAY]),

@@ -81,6 +81,7 @@ def _fetch(folder: Path) -> None:
             f"the cache folder {folder} cannot be written: {error.strerror}",
             hint="Set CHAINLAKE_CACHE to a folder that can.",
         ) from None
+    print(f"fetching Delta's two JARs, once (at most {_FETCH_SECONDS} s)", file=sys.stderr, flush=True)
     try:
         output = _resolve(work)
         for name, (coordinate, digest) in ARTIFACTS.items():

@@ -15,14 +15,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Commit:
-    """A commit whose changes can be read: its version, and when it was made (UTC)."""
+    """A commit whose changes can be read.
+
+    Args:
+        version: the version it made.
+        at: when (UTC).
+        other_columns: it gave the table other columns and all its rows anew; what it changed cannot be told in either
+            form, but what came after it can.
+    """
 
     version: int
     at: datetime
+    other_columns: bool = False
 
 
 def kept_commits(delta: DeltaTable) -> list[Commit]:
     """The unbroken run of readable commits that ends with the table's version, oldest first.
+
+    None is older than the last that gave the table other columns, which is the first of the run then.
 
     A commit can be read if its log entry is there, and the files that tell what it changed: its change files if it has
     any, else the data files that it added and removed.
@@ -34,6 +44,8 @@ def kept_commits(delta: DeltaTable) -> list[Commit]:
         if commit is None:
             break
         found.append(commit)
+        if commit.other_columns:
+            break
     return found[::-1]
 
 
@@ -61,11 +73,13 @@ def _readable(delta: DeltaTable, files: FileSystem, version: int) -> Commit | No
             actions = [json.loads(line) for line in stream.read().decode().splitlines() if line.strip()]
     except FileNotFoundError:
         return None
+    stamp = next((action["commitInfo"].get("timestamp") for action in actions if "commitInfo" in action), None)
+    at = datetime.fromtimestamp((stamp or 0) / 1000, UTC)
+    if any("metaData" in action for action in actions) and any("remove" in action for action in actions):
+        return Commit(version, at, other_columns=True)
     paths = _telling(actions)
     if len(there(delta, paths)) < len(paths):
         return None
-    stamp = next((action["commitInfo"].get("timestamp") for action in actions if "commitInfo" in action), None)
-    at = datetime.fromtimestamp((stamp or 0) / 1000, UTC)
     return Commit(version, at)
 
 

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 
 from jobs.errors import InfrastructureError
 from jobs.paths import Home
+from jobs.waiting import Notice
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 #: A holder may be ingesting a long backlog; longer than this means something hangs.
 WAIT_SECONDS = 1800.0
 _POLL_SECONDS = 0.05
+#: How long a thread waits for another one before it looks whether there is something to say.
+_TURN_SECONDS = 0.5
 
 _registry: dict[str, threading.Lock] = {}
 _registry_guard = threading.Lock()
@@ -50,15 +53,15 @@ def jvm_lock(spark: SparkSession, home: Home, purpose: str, *, wait_s: float = W
         InfrastructureError: somebody else held it all the time; the message says who.
     """
     path = _path(home, purpose)
-    deadline = time.monotonic() + wait_s
-    with _mutex(path, purpose, deadline):
+    wait = _Wait(path, purpose, wait_s)
+    with _mutex(path, wait):
         jvm = spark._jvm
         assert jvm is not None
         file = jvm.java.io.RandomAccessFile(str(path), "rw")
         channel = file.getChannel()
         try:
             while channel.tryLock() is None:
-                _pause(path, purpose, deadline)
+                wait.pause()
             _sign(path, purpose)
             yield
         finally:
@@ -69,12 +72,12 @@ def jvm_lock(spark: SparkSession, home: Home, purpose: str, *, wait_s: float = W
 def file_lock(home: Home, purpose: str, *, wait_s: float = WAIT_SECONDS) -> Iterator[None]:
     """Hold the lock ``purpose`` in this process, for work that needs no JVM; otherwise as :func:`jvm_lock`."""
     path = _path(home, purpose)
-    deadline = time.monotonic() + wait_s
-    with _mutex(path, purpose, deadline):
+    wait = _Wait(path, purpose, wait_s)
+    with _mutex(path, wait):
         handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
         try:
             while not _try(handle):
-                _pause(path, purpose, deadline)
+                wait.pause()
             os.ftruncate(handle, 0)
             os.pwrite(handle, _signature(purpose), 0)
             yield
@@ -87,6 +90,25 @@ def holder(home: Home, purpose: str) -> str:
     return _holder(_path(home, purpose))
 
 
+def held(home: Home, purpose: str) -> bool:
+    """Whether a living process holds the lock, this one included."""
+    path = _path(home, purpose)
+    mutex = _mutex_of(path)
+    # To open and close the file while this process holds the lock would free it.
+    if not mutex.acquire(blocking=False):
+        return True
+    try:
+        if not path.exists():
+            return False
+        handle = os.open(path, os.O_RDWR)
+        try:
+            return not _try(handle)
+        finally:
+            os.close(handle)
+    finally:
+        mutex.release()
+
+
 def _path(home: Home, purpose: str) -> Path:
     try:
         home.locks.mkdir(parents=True, exist_ok=True)
@@ -97,12 +119,49 @@ def _path(home: Home, purpose: str) -> Path:
     return home.locks / f"{purpose.replace('/', '.')}.lock"
 
 
-@contextmanager
-def _mutex(path: Path, purpose: str, deadline: float) -> Iterator[None]:
+class _Wait:
+    """The wait for one lock: says who holds it, and gives up in the end."""
+
+    def __init__(self, path: Path, purpose: str, wait_s: float) -> None:
+        self._path, self._purpose = path, purpose
+        self._deadline = time.monotonic() + wait_s
+        self._notice = Notice(lambda: f"the lock '{purpose}', held by {_holder(path)}")
+
+    def left_s(self) -> float:
+        """Seconds until it gives up."""
+        return max(0.0, self._deadline - time.monotonic())
+
+    def turn(self) -> None:
+        """Called in each turn of the wait."""
+        self._notice.turn()
+
+    def pause(self) -> None:
+        """One turn of a wait for another process."""
+        if not self.left_s():
+            raise InfrastructureError(
+                f"the lock '{self._purpose}' was not free: held by {_holder(self._path)}",
+                hint="Wait for that process to end, or end it, and run this again.",
+            )
+        self.turn()
+        time.sleep(_POLL_SECONDS)
+
+    def ours(self) -> InfrastructureError:
+        """The error of a wait that this process itself kept waiting."""
+        return InfrastructureError(f"the lock '{self._purpose}' was held by another part of this process all the time")
+
+
+def _mutex_of(path: Path) -> threading.Lock:
     with _registry_guard:
-        mutex = _registry.setdefault(os.path.realpath(path), threading.Lock())
-    if not mutex.acquire(timeout=max(0.0, deadline - time.monotonic())):
-        raise InfrastructureError(f"the lock '{purpose}' was held by another part of this process all the time")
+        return _registry.setdefault(os.path.realpath(path), threading.Lock())
+
+
+@contextmanager
+def _mutex(path: Path, wait: _Wait) -> Iterator[None]:
+    mutex = _mutex_of(path)
+    while not mutex.acquire(timeout=min(_TURN_SECONDS, wait.left_s())):
+        if not wait.left_s():
+            raise wait.ours()
+        wait.turn()
     try:
         yield
     finally:
@@ -115,15 +174,6 @@ def _try(handle: int) -> bool:
     except BlockingIOError:
         return False
     return True
-
-
-def _pause(path: Path, purpose: str, deadline: float) -> None:
-    if time.monotonic() >= deadline:
-        raise InfrastructureError(
-            f"the lock '{purpose}' was not free: held by {_holder(path)}",
-            hint="Wait for that process to end, or end it, and run this again.",
-        )
-    time.sleep(_POLL_SECONDS)
 
 
 def _signature(purpose: str) -> bytes:
@@ -140,6 +190,6 @@ def _sign(path: Path, purpose: str) -> None:
 def _holder(path: Path) -> str:
     try:
         known = json.loads(path.read_bytes())
-        return f"process {known['pid']} on {known['host']} since {known['since']}"
+        return f"process {known['pid']} on {known['host']} since {known['since']} for {known['purpose']}"
     except (OSError, ValueError, KeyError):
         return "an unknown process"

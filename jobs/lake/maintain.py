@@ -7,7 +7,6 @@ compaction takes; on object stores, where locks do not reach, a publish that ove
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -17,6 +16,9 @@ from jobs.lake.commits import marked
 from jobs.lake.faults import around
 from jobs.lake.kept import files_of, there
 from jobs.lake.locks import file_lock
+from jobs.lake.own_files import is_table_file
+from jobs.lake.places import table_lock
+from jobs.lake.reader import open_table
 from jobs.paths import Home
 
 if TYPE_CHECKING:
@@ -29,8 +31,6 @@ OPS_KEPT = timedelta(days=1)
 #: Fewer small files than this are left as they are: a compaction copies rows and makes a version.
 COMPACT_ABOVE = 8
 
-#: Tables that later versions of a pattern publish to lie in the folder of the first (``matches/<pattern>/v2``).
-_NESTED = re.compile(r"v\d+/")
 #: Until when a version can be read; also how long a checkpoint remembers which files were replaced, and when.
 _KEPT = ("delta.logRetentionDuration", "delta.deletedFileRetentionDuration")
 
@@ -55,9 +55,11 @@ class Maintained:
 
 
 def lock_of(schema: str, name: str) -> str:
-    """The lock that writers of a table hold (design §4): a source's for what ingest writes."""
+    """The lock that writers of a table hold: a source's for what ingest writes."""
     if schema == "ops":
         return "ops"
+    if schema == "matches":
+        return table_lock(name)
     return f"source-{name}" if schema in ("raw", "events", "quarantine") else f"table-{schema}.{name}"
 
 
@@ -79,20 +81,17 @@ def maintain_table(
     Raises:
         InfrastructureError: the table was being written all the time.
     """
-    from deltalake import DeltaTable
-
     kept = keep if keep is not None else (OPS_KEPT if schema == "ops" else DATA_KEPT)
-    path = home.table(schema, name)
     with file_lock(home, lock_of(schema, name), wait_s=wait_s):
         if not tables.exists(home, schema, name):
             return None
         with around("maintain.loads"):
             loads = _remove_loads(home, name) if schema == "raw" else 0
         with around("maintain.compact"):
-            compacted = _compact(DeltaTable(path))
+            compacted = _compact(open_table(home, schema, name, to_write=True))
         with around("maintain.clean"):
-            removed = _clean(DeltaTable(path), kept)
-        files = len(DeltaTable(path).file_uris())
+            removed = _clean(open_table(home, schema, name, to_write=True), kept)
+        files = len(open_table(home, schema, name).file_uris())
     return Maintained(f"{schema}.{name}", compacted, loads, removed, files)
 
 
@@ -113,9 +112,8 @@ def _remove_loads(home: Home, source: str) -> int:
     The source's lock is held, so no attempt is between its append to ``raw`` and its row in ``ops.files``.
     """
     import pyarrow.compute as pc
-    from deltalake import DeltaTable
 
-    delta = DeltaTable(home.table("raw", source))
+    delta = open_table(home, "raw", source, to_write=True)
     named = {row["load_id"] for row in ops.current(home, "files", source=source)}
     there = set(pc.unique(delta.to_pyarrow_table(columns=["load_id"])["load_id"]).to_pylist())
     gone = sorted(there - named)
@@ -133,9 +131,9 @@ def _clean(delta: DeltaTable, kept: timedelta) -> int:
     if any(configuration.get(name) != value for name, value in wanted.items()):
         delta.alter.set_table_properties(wanted, commit_properties=marked("maintain"))
     # Files that no version names are those of writers that died; full looks for them too. The files are deleted here:
-    # delta-rs would make two versions to say so, and take a pattern's next table, which lies inside, for its own files.
+    # delta-rs would make two versions to say so, and take whatever lies in the folder for the table's own.
     named = delta.vacuum(hours, dry_run=True, enforce_retention_duration=False, full=True)
-    found = there(delta, [path for path in named if not _NESTED.match(path)])
+    found = there(delta, [path for path in named if is_table_file(path)])
     files = files_of(delta)
     for path in found:
         files.delete_file(path)

@@ -18,6 +18,7 @@ from jobs.lake.columns import add_columns
 from jobs.lake.commits import marked
 from jobs.lake.locks import file_lock
 from jobs.lake.pages import verified
+from jobs.lake.reader import open_table
 from jobs.lake.tables import exists
 from jobs.paths import Home
 from schemas.ops import ALL
@@ -59,7 +60,7 @@ def append(home: Home, table: str, rows: list[dict[str, Any]], run_id: str) -> N
                 description=definition.comment,
                 commit_properties=marked("create"),
             )
-        delta = _with_all_columns(home, DeltaTable(path), definition)
+        delta = _with_all_columns(home, open_table(home, "ops", table, to_write=True), definition)
         stamp = datetime.now(UTC)
         last = _last_seq(delta, definition, rows, run_id)
         batch = []
@@ -70,7 +71,7 @@ def append(home: Home, table: str, rows: list[dict[str, Any]], run_id: str) -> N
             batch.append({**_storable(full), "seq": last[key], "written_at": stamp})
         fresh = pa.Table.from_pylist(batch, schema=definition.arrow())
         write_deltalake(delta, fresh, mode="append", commit_properties=marked(run_id))
-        delta = DeltaTable(path)
+        delta = open_table(home, "ops", table)
         if len(delta.file_uris()) > COMPACT_ABOVE:
             delta.optimize.compact(commit_properties=marked("compact"))
 
@@ -82,7 +83,7 @@ def _with_all_columns(home: Home, delta: DeltaTable, definition: Table) -> Delta
     if not missing:
         return delta
     add_columns(home, definition, missing)
-    return type(delta)(home.table(definition.schema, definition.name))
+    return open_table(home, definition.schema, definition.name, to_write=True)
 
 
 def current_table(
@@ -104,14 +105,12 @@ def current_table(
         as_log: all rows, not just the current ones.
         encoded: texts as dictionaries; of hundreds of thousands of rows they cost a fraction of the time and memory.
     """
-    from deltalake import DeltaTable
-
     definition = ALL[table]
     wanted = columns or definition.column_names
     if not exists(home, "ops", table):
         schema = definition.arrow()
         return pa.schema([schema.field(name) for name in wanted]).empty_table()
-    delta = DeltaTable(home.table("ops", table))
+    delta = open_table(home, "ops", table)
     stored = {field.name for field in delta.schema().fields}
     needed = [name for name in dict.fromkeys([*wanted, *definition.key, "seq"]) if name in stored]
     texts = [f for f in definition.arrow() if encoded and f.name in needed and pa.types.is_string(f.type)]

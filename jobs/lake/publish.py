@@ -22,6 +22,7 @@ from jobs.lake.definitions import Definition
 from jobs.lake.faults import around
 from jobs.lake.locks import jvm_lock
 from jobs.lake.lost import note_lost
+from jobs.lake.places import table_lock, take_place
 from jobs.lake.rows import Change, StagedFiles, staged_change
 from jobs.paths import Home
 from schemas.models import CHANGES, METRICS, STATE
@@ -75,13 +76,16 @@ def publish_matches(
         audits: day → ``None`` if its audit passed, else the reason in one line.
         run_id: id of the run in ``ops``.
         recheck: the fingerprints now; a day whose fingerprint is another one, or that is absent because the
-            definition changed, is left to do.
+            definition changed or its table is another one, is left to do.
 
     Raises:
         AuditFailed: a row breaks a constraint of the table.
         InfrastructureError: the lock was not to be had, or another writer came in between.
     """
-    with jvm_lock(spark, home, f"table-{table.path_name}"):
+    pattern = definition.name.partition("/")[2]
+    with jvm_lock(spark, home, table_lock(table.name)):
+        # First of all: what a killed attempt left half done decides which table the days belong to.
+        take_place(home, pattern, run_id)
         days, left_out = _publishable(fingerprints, audits, recheck(), chained=False)
         _note_failed_audits(home, definition, fingerprints, audits, left_out, run_id)
         if not days:
@@ -97,6 +101,8 @@ def publish_matches(
         with around("publish.done"):
             done = _notes(definition, days, fingerprints, "done", [change], version)
             ops.append(home, "intervals", done, run_id)
+        if "/" in table.name:
+            take_place(home, pattern, run_id)
     return Published(days, left_out, applied.added, applied.changed, applied.withdrawn, version)
 
 

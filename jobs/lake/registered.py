@@ -1,16 +1,22 @@
-"""Which version of a match table its name stands for (design §4, match_id).
+"""Which version of a match table its name stands for.
 
-An edit that changes the output columns opens ``<pattern>/v2``. The name moves there only when every day that the old
-table had is done in the new one, so that a reader never sees a half-filled table.
+An edit that changes the output columns opens ``<pattern>/v2`` beside the table. When every day that the old table had
+is done in the new one, the name stands for the new one, so that a reader never sees a half-filled table; from then on
+``jobs.lake.places`` gives the new one's rows and columns to the old one's place.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from datetime import date
 from typing import Any
 
-from jobs.paths import Home
+from jobs.lake.tables import arrow, exists
+from jobs.paths import Home, folders
+
+_VERSION = re.compile(r"v([2-9]|[1-9]\d+)")
+_NAME = re.compile(r"matches\..*/v(\d+)")
 
 
 def choose(pattern: str, versions: Iterable[int], rows: Iterable[dict[str, Any]]) -> str:
@@ -44,28 +50,39 @@ def choose(pattern: str, versions: Iterable[int], rows: Iterable[dict[str, Any]]
     return registered
 
 
+def later_versions(home: Home, pattern: str) -> list[int]:
+    """Numbers of the versions of a match table that lie beside it, ascending; no JVM."""
+    places = (f"{home.next_tables('matches')}/{pattern}", home.nested_table("matches", pattern))
+    names = {name for place in places for name in folders(place) if _VERSION.fullmatch(name)}
+    numbers = sorted(int(name[1:]) for name in names)
+    return [number for number in numbers if exists(home, "matches", f"{pattern}/v{number}")]
+
+
+def next_version(home: Home, pattern: str) -> int:
+    """A number that no version of the match table ever had.
+
+    Days are noted as done under the name of their table, so a name that is gone must not come back with other rows.
+    """
+    names = {str(row["table_name"]) for row in noted(home, pattern)}
+    numbers = [int(found[1]) for found in map(_NAME.fullmatch, names) if found]
+    return 1 + max([1, *numbers, *later_versions(home, pattern)])
+
+
+def noted(home: Home, pattern: str) -> list[dict[str, Any]]:
+    """All rows of ``ops.intervals`` of a pattern, in the order in which they were written."""
+    if not exists(home, "ops", "intervals"):
+        return []
+    columns = ["day", "table_name", "status", "seq", "written_at"]
+    mine = [("definition", "=", f"pattern/{pattern}")]
+    rows = arrow(home, "ops", "intervals", columns=columns, filters=mine)
+    return rows.sort_by([("written_at", "ascending"), ("seq", "ascending")]).to_pylist()
+
+
 def registered_table(home: Home, pattern: str) -> str:
     """Name under ``matches`` of the table that ``matches.<pattern>`` stands for; no JVM.
 
     Only a pattern with several versions costs a look into ``ops.intervals``.
     """
-    from deltalake import DeltaTable
-
-    from jobs.lake.tables import arrow, exists
-
-    versions = [1] if exists(home, "matches", pattern) else []
-    number = 2
-    while DeltaTable.is_deltatable(home.table("matches", f"{pattern}/v{number}")):
-        versions.append(number)
-        number += 1
-    if len(versions) < 2 or not exists(home, "ops", "intervals"):
-        return choose(pattern, versions, [])
-    rows = arrow(
-        home,
-        "ops",
-        "intervals",
-        columns=["day", "table_name", "status", "seq", "written_at"],
-        filters=[("definition", "=", f"pattern/{pattern}")],
-    )
-    rows = rows.sort_by([("written_at", "ascending"), ("seq", "ascending")])
-    return choose(pattern, versions, rows.to_pylist())
+    later = later_versions(home, pattern)
+    versions = [1, *later] if exists(home, "matches", pattern) else later
+    return choose(pattern, versions, noted(home, pattern) if len(versions) > 1 else [])

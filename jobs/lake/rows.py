@@ -20,6 +20,7 @@ from jobs.lake.checksums import Checksum, Place, checksums, checksums_of_files, 
 from jobs.lake.data_files import data_files_of, tasks_write
 from jobs.lake.difference import Applied, Bounds, apply_difference, apply_files, difference, difference_arrow
 from jobs.lake.pages import verified
+from jobs.lake.reader import open_table
 from jobs.paths import Home
 from schemas.table import Table
 
@@ -151,7 +152,6 @@ def _published(
 ) -> pa.Table | None:
     """The published rows within ``bounds``, or ``None`` if they are many."""
     import pyarrow.dataset as ds
-    from deltalake import DeltaTable
 
     column, *limits = bounds
     kind = table.arrow().field(column).type
@@ -159,7 +159,7 @@ def _published(
     test = (ds.field(column) >= low) & (ds.field(column) < high)
     if only is not None:
         test = test & ds.field(only[0]).isin(list(only[1]))
-    rows = DeltaTable(home.table(table.schema, table.name), version=base).to_pyarrow_dataset()
+    rows = open_table(home, table.schema, table.name, version=base).to_pyarrow_dataset()
     if rows.count_rows(filter=test) > SMALL_ROWS:
         return None
     return rows.to_table(columns=table.column_names, filter=test, fragment_scan_options=verified())

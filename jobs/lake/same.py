@@ -8,13 +8,13 @@ rows.
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from jobs.lake import ops, tables
 from jobs.lake.registered import registered_table
+from jobs.lake.scan import list_tables
 from jobs.paths import Home
 
 RELATIVE = 1e-9
@@ -53,11 +53,8 @@ def published_tables(home: Home) -> list[tuple[str, str]]:
     """``(schema, name)`` of the tables that are compared and exist on local disk; all of a pattern's are its name."""
     found = []
     for schema in (*COMPARED, "models"):
-        root = Path(home.table(schema, ""))
-        for log in root.glob("**/_delta_log"):
-            name = log.parent.relative_to(root).as_posix()
-            if schema == "matches":
-                name = name.partition("/")[0]
+        for name in list_tables(home, schema):
+            name = name.partition("/")[0]
             if schema != "models" or name in MODELS:
                 found.append((schema, name))
     return sorted(set(found))

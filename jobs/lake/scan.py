@@ -7,14 +7,15 @@ cuts timestamps to milliseconds. Object stores, which DuckDB reaches only by an 
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from jobs.paths import Home
+from jobs.lake.reader import data_path, open_table
+from jobs.lake.registered import later_versions
+from jobs.paths import Home, folders
 
 if TYPE_CHECKING:
     import duckdb
@@ -98,31 +99,28 @@ def in_memory(name: str, rows: pa.Table) -> Scan:
     return Scan(f"SELECT * FROM {quoted(name)}", rows.schema, name, rows)
 
 
-def scan(con: duckdb.DuckDBPyConnection, uri: str) -> Scan:
-    """The current version of the Delta table at ``uri``; may be called from several threads at once.
+def scan(con: duckdb.DuckDBPyConnection, home: Home, schema_name: str, name: str) -> Scan:
+    """The current version of the Delta table ``schema_name.name``; may be called from several threads at once.
 
     Raises:
+        UnreadableTable: its files alone do not tell its rows.
         deltalake.exceptions.DeltaError: it cannot be read.
     """
-    from deltalake import DeltaTable
-
-    table = DeltaTable(uri)
+    uri, table = home.table(schema_name, name), open_table(home, schema_name, name)
     schema = pa.schema(table.schema().to_arrow())
     if "://" in uri:
         return Scan(f"SELECT * FROM {quoted(uri)}", schema, uri, table.to_pyarrow_dataset())
-    files = _files(table, uri)
+    files = _files(table, f"{schema_name}.{name}", uri)
     return _parquet(con, files, schema, table.metadata().partition_columns) if files else empty(schema)
 
 
-def _files(table: DeltaTable, uri: str) -> list[str]:
+def _files(table: DeltaTable, name: str, uri: str) -> list[str]:
     """Paths of the table's files, the oldest first."""
-    from urllib.parse import unquote
-
     actions = table.get_add_actions(flatten=True)
     # Column by column: pa.table() would import pandas only to see whether this is one of its frames.
     times, paths = actions.column("modification_time").to_pylist(), actions.column("path").to_pylist()
     aged = [path for _, path in sorted(zip(times, paths, strict=True))]
-    return [os.path.join(uri, unquote(path)) for path in aged]
+    return [data_path(name, uri, path) for path in aged]
 
 
 def _parquet(con: duckdb.DuckDBPyConnection, files: list[str], schema: pa.Schema, partitions: list[str]) -> Scan:
@@ -143,21 +141,9 @@ def _parquet(con: duckdb.DuckDBPyConnection, files: list[str], schema: pa.Schema
 
 def list_tables(home: Home, schema: str) -> list[str]:
     """Names of the Delta tables under ``schema``, those of a newer version of a match table as ``name/v2``."""
-    from pyarrow import fs
-
-    remote = "://" in home.lake
-    system, root = fs.FileSystem.from_uri(home.lake) if remote else (fs.LocalFileSystem(), os.path.abspath(home.lake))
-
-    def folders(path: str) -> list[str]:
-        entries: list[Any] = system.get_file_info(fs.FileSelector(path, allow_not_found=True))
-        return [entry.base_name for entry in entries if entry.type == fs.FileType.Directory]
-
-    found = []
-    for name in folders(f"{root}/{schema}"):
-        inside = folders(f"{root}/{schema}/{name}")
-        if "_delta_log" in inside:
-            found.append(name)
-        if schema == "matches":
-            versions = [v for v in inside if re.fullmatch(r"v\d+", v)]
-            found += [f"{name}/{v}" for v in versions if "_delta_log" in folders(f"{root}/{schema}/{name}/{v}")]
+    root = home.table(schema, "").rstrip("/")
+    found = [name for name in folders(root) if "_delta_log" in folders(f"{root}/{name}")]
+    if schema == "matches":
+        names = {*folders(root), *folders(home.next_tables(schema))}
+        found += [f"{name}/v{number}" for name in sorted(names) for number in later_versions(home, name)]
     return found

@@ -18,6 +18,7 @@ from jobs.env.java import use_java
 from jobs.errors import InfrastructureError
 from jobs.lake.cds import java_options
 from jobs.lake.jars import delta_jars
+from jobs.own_folders import own_folder
 from jobs.paths import PROJECT, Home
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def spark_session(home: Home, app: str, *, long_running: bool = False) -> SparkS
     if not os.environ.get("JAVA_HOME"):
         use_java()
     jars = delta_jars(home)
-    folder = _temporary(home)
+    folder = own_folder(home.temporary)
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     master = os.environ.get("SPARK_MASTER") or "local[2]"
@@ -180,14 +181,3 @@ def code_archive(folder: Path) -> Path:
                 archive.write(path, str(path.relative_to(PROJECT)))
         os.replace(name, target)
     return target
-
-
-def _temporary(home: Home) -> Path:
-    folder = home.temporary
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InfrastructureError(
-            f"{folder} cannot be written: {error.strerror}", hint="Set CHAINLAKE_HOME to a folder that can."
-        ) from None
-    return folder

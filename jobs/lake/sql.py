@@ -12,7 +12,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from jobs.errors import InfrastructureError, UsageError
-from jobs.lake.damaged import require_entries
 from jobs.lake.origin import SUFFIX, origin_select
 from jobs.lake.registered import registered_table
 from jobs.lake.scan import Scan, empty, in_memory, list_tables, literal, quoted, scan
@@ -206,9 +205,8 @@ class Lake:
         from deltalake.exceptions import DeltaError
 
         folder = registered_table(self.home, name) if schema == "matches" and "/" not in name else name
-        require_entries(self.home, schema, folder)
         try:
-            return scan(self.con, self.home.table(schema, folder))
+            return scan(self.con, self.home, schema, folder)
         except (DeltaError, OSError) as error:
             first = str(error).strip().splitlines()[0]
             raise InfrastructureError(f"table {schema}.{name} cannot be read: {first}") from error

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection
 from datetime import date
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote
 
 import pyarrow as pa
 
 from jobs.lake.commits import marked
 from jobs.lake.damaged import require_entries
 from jobs.lake.pages import verified
+from jobs.lake.reader import data_path, open_table
 from jobs.lake.types import frame_of
 from jobs.paths import Home
 from schemas.table import Table
@@ -78,11 +77,10 @@ def read_days(
         version: at this version, or now.
     """
     import pyarrow.dataset as ds
-    from deltalake import DeltaTable
     from pyspark.sql import functions as F
 
     wanted = ds.field("event_date").isin(pa.array(sorted(days), pa.date32()))
-    rows = DeltaTable(home.table(schema, name), version=version).to_pyarrow_dataset()
+    rows = open_table(home, schema, name, version=version).to_pyarrow_dataset()
     if rows.count_rows(filter=wanted) > FEW_ROWS:
         return read(spark, home, schema, name, version).where(F.col("event_date").isin(sorted(days)))
     return frame_of(spark, rows.to_table(filter=wanted, fragment_scan_options=verified()))
@@ -99,7 +97,7 @@ def day_files(home: Home, schema: str, name: str, days: Collection[date], versio
         version: at this version.
 
     Returns:
-        their paths; ``None`` if they lie in an object store, or hold rows that the table does not.
+        their paths; ``None`` if they lie in an object store.
     """
     found = counted_files(home, schema, name, days, version)
     return None if found is None else [path for _, path, _ in found]
@@ -109,21 +107,17 @@ def counted_files(
     home: Home, schema: str, name: str, days: Collection[date], version: int | None
 ) -> list[tuple[date, str, int | None]] | None:
     """The same files, each with its day before and its rows, if its writer counted them, behind; ``None``: of now."""
-    from deltalake import DeltaTable
-
     folder = home.table(schema, name)
     if "://" in folder:
         return None
-    table = DeltaTable(folder, version=version)
-    if table.protocol().min_reader_version > 1:
-        # Files of newer kinds of tables may hold rows that were deleted, or other names of columns.
-        return None
+    table = open_table(home, schema, name, version=version)
     files = table.get_add_actions(flatten=True)
     if not len(files):
         return []
     columns = (files.column(of).to_pylist() for of in ("partition.event_date", "path", "num_records"))
     found = zip(*columns, strict=True)
-    return [(day, os.path.join(folder, unquote(path)), rows) for day, path, rows in found if day in days]
+    shown = f"{schema}.{name}"
+    return [(day, data_path(shown, folder, path), rows) for day, path, rows in found if day in days]
 
 
 def exists(home: Home, schema: str, name: str) -> bool:
@@ -140,9 +134,7 @@ def exists(home: Home, schema: str, name: str) -> bool:
 
 def is_empty(home: Home, schema: str, name: str) -> bool:
     """Whether the table, which must exist, holds no rows; no JVM."""
-    from deltalake import DeltaTable
-
-    return DeltaTable(home.table(schema, name)).to_pyarrow_dataset().count_rows() == 0
+    return open_table(home, schema, name).to_pyarrow_dataset().count_rows() == 0
 
 
 def version(home: Home, schema: str, name: str) -> int | None:
@@ -172,21 +164,20 @@ def arrow(
 
     Raises:
         deltalake.exceptions.TableNotFoundError: there is no such table.
+        UnreadableTable: its files alone do not tell its rows.
     """
-    from deltalake import DeltaTable
     from pyarrow.parquet import filters_to_expression
 
-    rows = DeltaTable(home.table(schema, name), version=version).to_pyarrow_dataset()
+    rows = open_table(home, schema, name, version=version).to_pyarrow_dataset()
     chosen = filters_to_expression(filters) if isinstance(filters, list) and filters else filters or None
     return rows.to_table(columns=columns, filter=chosen, fragment_scan_options=verified())
 
 
 def _open(home: Home, schema: str, name: str, **options: Any) -> DeltaTable | None:
-    from deltalake import DeltaTable
     from deltalake.exceptions import TableNotFoundError
 
     try:
-        return DeltaTable(home.table(schema, name), **options)
+        return open_table(home, schema, name, **options)
     except TableNotFoundError:
         return None
 
@@ -197,7 +188,5 @@ def arrow_schema(home: Home, schema: str, name: str) -> pa.Schema:
     Raises:
         deltalake.exceptions.TableNotFoundError: there is no such table.
     """
-    from deltalake import DeltaTable
-
-    table = DeltaTable(home.table(schema, name), without_files=True)
+    table = open_table(home, schema, name, without_files=True)
     return pa.schema(table.schema().to_arrow())

@@ -6,15 +6,14 @@ one go, under a file lock. Only new pages are rendered; old results beyond a lim
 
 from __future__ import annotations
 
-import fcntl
 import uuid
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from jobs.lake.locks import file_lock
 from jobs.paths import Home
 
 #: Results that store and site keep; the newest ones.
@@ -72,14 +71,6 @@ def _quiet(config: Any) -> Any:
     return gx.get_context(mode="ephemeral", project_config=config)
 
 
-@contextmanager
-def _locked(home: Home) -> Iterator[None]:
-    home.locks.mkdir(parents=True, exist_ok=True)
-    with open(home.locks / "docs.lock", "w", encoding="utf-8") as handle:
-        fcntl.lockf(handle, fcntl.LOCK_EX)
-        yield
-
-
 def _context(home: Home) -> Any:
     """A context whose stores and site are folders under ``home.docs``."""
     from great_expectations.data_context.types.base import DataContextConfig
@@ -116,7 +107,7 @@ def _context(home: Home) -> Any:
 
 def publish(home: Home, results: Sequence[Kept]) -> None:
     """Add ``results`` to the shared site, one writer at a time."""
-    with _locked(home):
+    with file_lock(home, "docs"):
         home.docs.mkdir(parents=True, exist_ok=True)
         context = _context(home)
         suites = {kept.suite.name: kept for kept in results}

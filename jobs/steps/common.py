@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import re
 import shutil
-import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
@@ -15,6 +15,7 @@ from jobs.errors import AuditFailed, ChainlakeError, DefinitionError, Infrastruc
 from jobs.lake import ops
 from jobs.lake.definitions import Definition
 from jobs.lake.runs import one_line
+from jobs.own_folders import MARKER, own_folder, sweep
 from jobs.paths import Home
 from jobs.sources import Source, Sources, asked_source, load_sources
 
@@ -50,20 +51,20 @@ def the_source(home: Home, name: str) -> tuple[Source, Sources]:
 
 def staging_folder(home: Home, run_id: str, what: str) -> str:
     """A folder that no other attempt uses: two attempts of one run can overlap."""
-    return f"{home.staging}/{run_id}/{what}-{uuid.uuid4().hex[:8]}".replace(":", "-").replace("+", "-")
+    if "://" not in home.staging:
+        own_folder(Path(home.staging))
+    run = re.sub(r"[^\w.-]", "-", run_id).lstrip(".") or "run"
+    return f"{home.staging}/{run}/{what}-{uuid.uuid4().hex[:8]}"
 
 
 def sweep_leftovers(home: Home) -> None:
-    """Remove what killed attempts left on local disk over a week ago: staged output, folders of Spark and tasks."""
-    long_ago = time.time() - _STALE_S
-    for entry in (*Path(home.staging).glob("*"), *home.temporary.glob("*/"), *home.airflow.glob("result-*")):
-        try:
-            old = entry.stat().st_mtime < long_ago
-        except FileNotFoundError:
-            # Another step sweeps too.
-            continue
-        if old:
-            shutil.rmtree(entry, ignore_errors=True)
+    """Remove what killed attempts left on local disk over a week ago: staged output, folders of Spark and tasks.
+
+    Only in folders that are marked as ours; of others with such leftovers it is said that they stay.
+    """
+    for folder in (Path(home.staging), home.temporary):
+        if not sweep(folder, _STALE_S):
+            print(f"{folder} is not marked as Chainlake's ({MARKER} is missing): nothing in it is removed", flush=True)
 
 
 def discard(path: str) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 from jobs.catalog import CompiledPattern, load_patterns
 from jobs.days import Days, day_of_us
 from jobs.lake.event_days import EventDays, Pinned, pin
+from jobs.lake.places import take_places
 from jobs.lake.runs import phase
 from jobs.lake.staleness import TO_DO, fingerprint, last_day, to_do
 from jobs.paths import Home
@@ -73,7 +74,13 @@ def detect(
     source, sources = the_source(home, source_name)
     compiled, broken = load_patterns(home, sources)
     mine, bad = chosen("pattern", patterns, compiled, broken, source_name)
+    taken, stuck = take_places(home, [c.pattern.name for c in mine], run_id)
+    if taken:
+        compiled, broken = load_patterns(home, sources)
+        mine, bad = chosen("pattern", patterns, compiled, broken, source_name)
+    mine = [c for c in mine if c.pattern.name not in stuck]
     failures: list[tuple[str, BaseException]] = [(f"pattern/{b.name}", b.error) for b in bad]
+    failures += [(f"pattern/{name}", error) for name, error in stuck.items()]
 
     horizon = Days(days.start - timedelta(days=repair_horizon), days.end)
     if mine and repair_horizon:

@@ -265,7 +265,10 @@ def _rates(home: Home, source: Source, days: Days) -> list[dict[str, Any]]:
 def _fingerprints_now(home: Home, source: Source, item: Work) -> dict[date, str]:
     """What the fingerprints are now: a day whose input or definition moved meanwhile is left to the next run."""
     compiled, _ = load_patterns(home, Sources(source), only=item.compiled.pattern.name)
-    if [c.definition.definition_hash for c in compiled] != [item.compiled.definition.definition_hash]:
+    was = item.compiled.definition
+    if [(c.definition.definition_hash, c.definition.table_name) for c in compiled] != [
+        (was.definition_hash, was.table_name)
+    ]:
         return {}
     now = EventDays.load(home, source.name)
     return {day: fingerprint(item.compiled.definition, day, now) for day in item.fingerprints}

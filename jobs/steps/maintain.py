@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 from jobs.errors import InfrastructureError, UsageError
 from jobs.lake import tables
 from jobs.lake.maintain import Maintained, maintain_table
+from jobs.lake.places import take_places, with_later_versions
 from jobs.lake.runs import one_line, phase
+from jobs.lake.scan import list_tables
 from jobs.paths import Home
 from jobs.steps.common import raise_together, sweep_leftovers
 
 STEP = "maintain"
+#: How long to wait for who is writing to a table.
+_WAIT_S = 600.0
 SCHEMAS = ("raw", "events", "quarantine", "matches", "models", "alerts", "ops")
 
 
@@ -36,10 +39,14 @@ def maintain(
         UsageError: a table that does not exist.
         InfrastructureError: after all others were maintained, if one was in use all the time.
     """
-    names = [_known(home, name) for name in only] if only is not None else list(all_tables(home))
     done: list[Maintained] = []
     failures: list[tuple[str, BaseException]] = []
     with phase(home, run_id, source="", step=STEP, phase=STEP) as report:
+        taken, stuck = take_places(home, with_later_versions(home), run_id, wait_s=_WAIT_S)
+        for pattern in taken:
+            print(f"matches.{pattern}: its new version has taken its place, or was moved beside it", flush=True)
+        failures += [(f"matches.{pattern}", error) for pattern, error in stuck.items()]
+        names = [_known(home, name) for name in only] if only is not None else list(all_tables(home))
         for schema, name in names:
             try:
                 found = maintain_table(home, schema, name, keep=keep)
@@ -58,6 +65,8 @@ def maintain(
             )
         report.rows_in, report.rows_out = len(names), len(done)
         sweep_leftovers(home)
+        for folder in home.unused:
+            print(f"{folder} is not used any more; remove it if nothing in it is yours", flush=True)
         raise_together(failures, f"{len(done)} tables maintained")
     counts = {name: sum(getattr(one, name) for one in done) for name in ("compacted", "loads", "removed", "files")}
     return {"tables": len(done), **counts}
@@ -66,9 +75,8 @@ def maintain(
 def all_tables(home: Home) -> Iterator[tuple[str, str]]:
     """``(schema, name)`` of every table under a lake on local disk."""
     for schema in SCHEMAS:
-        root = Path(home.table(schema, ""))
-        for log in sorted(root.glob("**/_delta_log")):
-            yield schema, log.parent.relative_to(root).as_posix()
+        for name in sorted(list_tables(home, schema)):
+            yield schema, name
 
 
 def _known(home: Home, name: str) -> tuple[str, str]:

@@ -33,6 +33,7 @@ from jobs.lake.findings import (
 from jobs.lake.locks import file_lock
 from jobs.lake.maintain import lock_of
 from jobs.lake.ops_rebuild import rebuild
+from jobs.lake.reader import open_table
 from jobs.lake.runs import one_line
 from jobs.lake.set_aside import set_aside, take_out
 from jobs.model_catalog import load_models
@@ -222,12 +223,12 @@ def _sources_of(home: Home) -> dict[str, str]:
 
 
 def _remove(home: Home, rows: SurplusRows) -> str:
-    from deltalake import CommitProperties, DeltaTable, Transaction
+    from deltalake import CommitProperties, Transaction
 
     lock = lock_of(rows.schema, rows.name)
     purpose = lock if lock.startswith("table-") else f"ingest-{rows.name}"
     with file_lock(home, lock):
-        delta = DeltaTable(home.table(rows.schema, rows.name))
+        delta = open_table(home, rows.schema, rows.name, to_write=True)
         # The next turn of the table's writers, so that a late commit of a dead one is refused.
         turn = Transaction(purpose, delta.version() + 1)
         properties = CommitProperties(app_transactions=[turn], max_commit_retries=0)
@@ -236,12 +237,10 @@ def _remove(home: Home, rows: SurplusRows) -> str:
 
 
 def _sign(home: Home, mend: Signature) -> str:
-    from deltalake import DeltaTable
-
     with file_lock(home, lock_of(mend.schema, mend.name)):
         if not tables.exists(home, mend.schema, mend.name):
             return f"{mend.schema}.{mend.name}: gone, so there is nothing to sign"
-        delta = DeltaTable(home.table(mend.schema, mend.name))
+        delta = open_table(home, mend.schema, mend.name, to_write=True)
         delta.create_write_transaction(
             [], "append", delta.schema(), delta.metadata().partition_columns, commit_properties=signature()
         )

@@ -6,7 +6,6 @@ removed file publishes nothing, since publishing looks whether the definition is
 
 from __future__ import annotations
 
-import shutil
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,9 @@ from jobs.lake import ops, tables
 from jobs.lake.commits import marked
 from jobs.lake.locks import file_lock
 from jobs.lake.maintain import lock_of
+from jobs.lake.own_files import remove_table
+from jobs.lake.reader import open_table
+from jobs.lake.registered import later_versions
 from jobs.lake.runs import phase
 from jobs.paths import Home
 
@@ -56,11 +58,12 @@ def retire(home: Home, name: str, *, drop: bool, run_id: str) -> dict[str, Any]:
         )
     with ExitStack() as locks, phase(home, run_id, source="", step=STEP, phase=STEP, definition=definition) as report:
         owned = _tables(home, kind, short)
-        for schema, table in owned:
-            locks.enter_context(file_lock(home, lock_of(schema, table)))
+        # In this order; the versions of a match table share one lock.
+        for purpose in dict.fromkeys(lock_of(schema, table) for schema, table in owned):
+            locks.enter_context(file_lock(home, purpose))
         rows = [row for row in ops.current(home, "intervals", definition=definition) if row["status"] != "retired"]
         ops.append(home, "intervals", [_retired(row, drop) for row in rows], run_id)
-        # The youngest first: later versions of a pattern's table lie inside the first one's folder.
+        # The first version last: while it is there, the others are known as its versions.
         dropped = [_drop(home, schema, table, short) for schema, table in reversed(owned)] if drop else []
         report.rows_out = len(rows)
     return {"definition": definition, "days": len(rows), "dropped": [name for name in dropped if name]}
@@ -81,11 +84,7 @@ def _tables(home: Home, kind: str, name: str) -> list[tuple[str, str]]:
     """The tables that hold its rows, in the order in which publishing locks them."""
     if kind == "model":
         return [place for place in _SHARED if tables.exists(home, *place)]
-    found, number = [("matches", name)], 2
-    while tables.exists(home, "matches", f"{name}/v{number}"):
-        found.append(("matches", f"{name}/v{number}"))
-        number += 1
-    return found
+    return [("matches", name), *(("matches", f"{name}/v{number}") for number in later_versions(home, name))]
 
 
 def _retired(row: dict[str, Any], drop: bool) -> dict[str, Any]:
@@ -97,11 +96,9 @@ def _retired(row: dict[str, Any], drop: bool) -> dict[str, Any]:
 
 def _drop(home: Home, schema: str, table: str, name: str) -> str | None:
     """Remove a pattern's table, or a model's rows of a table; what was removed, ``None`` if there was nothing."""
-    from deltalake import DeltaTable
-
     column = _SHARED.get((schema, table))
     if column is not None:
-        rows = DeltaTable(home.table(schema, table))
+        rows = open_table(home, schema, table, to_write=True)
         gone = rows.delete(f"{column} = '{name}'", commit_properties=marked("retire"))["num_deleted_rows"]
         return f"{gone} rows of {schema}.{table}" if gone else None
     path = Path(home.table(schema, table))
@@ -112,5 +109,6 @@ def _drop(home: Home, schema: str, table: str, name: str) -> str | None:
         )
     if not path.is_dir():
         return None
-    shutil.rmtree(path)
-    return f"{schema}.{table}"
+    left = remove_table(str(path))
+    kept = f" (left: {', '.join(left)}, which Delta did not write)" if left else ""
+    return f"{schema}.{table}{kept}"

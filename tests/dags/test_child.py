@@ -154,3 +154,9 @@ def test_a_slow_grandchild_does_not_hold_the_task(tmp_path: Path) -> None:
     begin = time.monotonic()
     assert run_python(program, tmp_path, lambda line: None) == 0
     assert time.monotonic() - begin < 15
+
+
+def test_a_wait_says_for_what_after_a_second(capfd: pytest.CaptureFixture[str]) -> None:
+    assert not wait_until(lambda: False, 1.3, what="process 7 to end")
+    assert capfd.readouterr().err.startswith("waiting for process 7 to end (1 s so far)")
+    assert wait_until(lambda: True, 1.3) and capfd.readouterr().err == ""

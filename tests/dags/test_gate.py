@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import date
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from jobs.airflow_run.tasks import bundles, gate
 from jobs.days import Days
 from jobs.lake import ops
+from jobs.lake.locks import file_lock
 from jobs.paths import Home
 
 D1, D2, D3 = date(2025, 10, 1), date(2025, 10, 2), date(2025, 10, 3)
@@ -45,6 +47,22 @@ def test_shut_for_a_day_that_is_not_final(home: Home, status: str) -> None:
     event_day(home, D2, status)
     assert look("detect", D2) is None
     assert look("detect", D3) is None
+
+
+def test_the_log_says_what_is_waited_for(home: Home, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    assert look("detect", D1) is None
+    assert "waiting for an ingest of road whose days go beyond 2025-10-01" in caplog.text
+    event_day(home, D1, "complete")
+    event_day(home, D2, "changing")
+    assert look("detect", D2) is None
+    assert "its ingest failed or was killed" in caplog.text
+    assert "repeat it: 'python -m jobs ingest road 2025-10-02 2025-10-03'" in caplog.text
+    with file_lock(home, "source-road"):
+        assert look("detect", D2) is None
+    assert f"it is being changed by process {os.getpid()}" in caplog.text
+    assert look("detect", D3) is None
+    assert "waiting for 2025-10-03 of road: not ingested yet" in caplog.text
 
 
 def test_nothing_to_do_where_the_source_has_no_events(home: Home) -> None:

@@ -7,9 +7,11 @@ from datetime import date
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from jobs.days import Days
+from jobs.lake.reader import UnreadableTable
 from jobs.lake.tables import day_files
 from jobs.paths import Home
 
@@ -38,4 +40,5 @@ def test_files_that_are_not_plain_are_not_read(home: Home) -> None:
     fields = pa.schema([pa.field("n", pa.int64()), pa.field("event_date", pa.date32())])
     marked = {"delta.enableDeletionVectors": "true"}
     DeltaTable.create(home.table("events", "s"), fields, partition_by=["event_date"], configuration=marked)
-    assert day_files(home, "events", "s", days, 0) is None
+    with pytest.raises(UnreadableTable, match=r"events\.s uses the Delta feature 'deletionVectors'"):
+        day_files(home, "events", "s", days, 0)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from jobs.errors import InfrastructureError
-from jobs.lake.locks import file_lock, holder, jvm_lock
+from jobs.lake.locks import file_lock, held, holder, jvm_lock
 from jobs.paths import PROJECT, Home
 
 if TYPE_CHECKING:
@@ -94,6 +94,46 @@ def test_a_second_holder_in_the_same_process_is_told_so(home: Home) -> None:
     with file_lock(home, "ops"), pytest.raises(InfrastructureError, match="another part of this process"):
         with file_lock(home, "ops", wait_s=0.05):
             raise AssertionError("two holders")
+
+
+def test_a_wait_says_for_whom(home: Home, capfd: pytest.CaptureFixture[str]) -> None:
+    with _child() as child:
+        assert child.stdout is not None and child.stdout.readline() == "held\n"
+        with pytest.raises(InfrastructureError):
+            with file_lock(home, "source-s", wait_s=1.5):
+                raise AssertionError("two holders")
+        child.communicate("\n")
+    (line,) = capfd.readouterr().err.splitlines()
+    who = f"process {child.pid} on {os.uname().nodename} since "
+    assert line.startswith(f"waiting for the lock 'source-s', held by {who}") and " for source-s (" in line
+
+
+def test_a_wait_for_a_thread_says_so_too(home: Home, capfd: pytest.CaptureFixture[str]) -> None:
+    with file_lock(home, "ops"), pytest.raises(InfrastructureError, match="another part of this process"):
+        with file_lock(home, "ops", wait_s=1.8):
+            raise AssertionError("two holders")
+    assert f"waiting for the lock 'ops', held by process {os.getpid()} " in capfd.readouterr().err
+
+
+def test_a_short_wait_says_nothing(home: Home, capfd: pytest.CaptureFixture[str]) -> None:
+    with file_lock(home, "ops"), pytest.raises(InfrastructureError):
+        with file_lock(home, "ops", wait_s=0.2):
+            raise AssertionError("two holders")
+    assert capfd.readouterr().err == ""
+
+
+def test_whether_a_lock_is_held(home: Home) -> None:
+    assert not held(home, "source-s")
+    with _child() as child:
+        assert child.stdout is not None and child.stdout.readline() == "held\n"
+        assert held(home, "source-s") and not held(home, "source-t")
+        child.communicate("\n")
+    assert not held(home, "source-s")
+    with file_lock(home, "source-s"):
+        assert held(home, "source-s")
+        # To look has not freed it.
+        with _child() as child:
+            assert "was not free" in child.communicate()[1]
 
 
 def test_the_lock_is_a_lock_for_anybody(home: Home) -> None:

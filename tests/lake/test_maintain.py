@@ -6,7 +6,6 @@ import json
 import os
 import threading
 import time
-from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -92,21 +91,20 @@ def test_what_is_past_the_retention_goes_and_what_guards_the_table_stays(home: H
     fill(home, 12)
     folder = Path(home.table("matches", "p"))
     maintain_table(home, "matches", "p")
-    (folder / "left-by-a-writer-that-died.parquet").write_bytes(b"x")
+    (folder / "part-left-by-a-writer-that-died.parquet").write_bytes(b"x")
+    for foreign in ("notes.txt", "mine/part-1.parquet", "thesis.parquet"):
+        (folder / foreign).parent.mkdir(exist_ok=True)
+        (folder / foreign).write_bytes(b"x")
     age(folder)
     for log in folder.glob("_delta_log/*checkpoint*"):
         log.unlink()
-    (folder / "of-a-writer-at-work.parquet").write_bytes(b"x")
-    nested = replace(TABLE, name="p/v2")
-    tables.ensure_table(home, nested)
-    rows = pa.Table.from_pylist([match(1, D1)], schema=TABLE.arrow())
-    append_arrow(home, nested, rows, app="p", base_version=0, mark="m")
-    age(folder / "v2")
+    (folder / "part-of-a-writer-at-work.parquet").write_bytes(b"x")
     found = maintain_table(home, "matches", "p")
     assert found.removed == 13
     left = {path.name for path in folder.glob("*.parquet")}
-    assert len(left) == 2 and "of-a-writer-at-work.parquet" in left
-    assert ids(home) == list(range(1, 13)) and len(tables.arrow(home, "matches", "p/v2")) == 1
+    assert len(left) == 3 and {"part-of-a-writer-at-work.parquet", "thesis.parquet"} < left
+    assert (folder / "notes.txt").exists() and (folder / "mine" / "part-1.parquet").exists()
+    assert ids(home) == list(range(1, 13))
     assert len(list(folder.glob("_delta_log/*.json"))) < 5
     # The turn of the last commit is still known: a late one of a dead attempt is refused.
     assert DeltaTable(str(folder)).transaction_version("p") == 12

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from dataclasses import replace
@@ -12,11 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jobs.__main__ import main
 from jobs.days import US_PER_DAY, Days, day_start_us
 from jobs.errors import InfrastructureError
 from jobs.lake import ops, tables
 from jobs.lake.definitions import Definition
-from jobs.lake.event_days import EventDays, pin
+from jobs.lake.event_days import AbandonedDays, EventDays, pin
+from jobs.lake.locks import file_lock
 from jobs.lake.staleness import fingerprint, status_rows, to_do
 from jobs.paths import Home
 from tests.lake.things import THINGS
@@ -182,20 +185,62 @@ def test_a_day_after_the_last_event_is_wanted_only_if_a_window_reaches_it(home: 
         assert [item.day for item in to_do(home, [pattern(window=window)])] == [day(n) for n in wanted]
 
 
-def test_pinning_waits_for_days_that_change_and_then_says_what_to_repeat(home: Home) -> None:
+def test_days_that_nobody_changes_are_not_waited_for(home: Home) -> None:
     ops.append(home, "event_days", [event_day(0), event_day(1, status="changing")], "r")
-    assert pin(home, "s", Days.one(day(0)), timeout_s=0).version is None
-    with pytest.raises(InfrastructureError, match="python -m jobs ingest s 2025-10-02 2025-10-03"):
-        pin(home, "s", Days(day(0), day(2)), timeout_s=0)
+    assert pin(home, "s", Days.one(day(0))).version is None
+    begun = time.monotonic()
+    with pytest.raises(AbandonedDays, match="on 1 day from 2025-10-02, and no ingest of it is running") as raised:
+        pin(home, "s", Days(day(0), day(2)))
+    assert time.monotonic() - begun < 5
+    assert raised.value.exit_code == 5
+    assert raised.value.hint == "Repeat the ingest: run 'python -m jobs ingest s 2025-10-02 2025-10-03'."
+    # Another source's ingest changes nothing in it.
+    with file_lock(home, "source-t"), pytest.raises(AbandonedDays):
+        pin(home, "s", Days(day(0), day(2)))
 
-    def finish() -> None:
-        time.sleep(0.3)
-        ops.append(home, "event_days", [event_day(1)], "r")
 
-    thread = threading.Thread(target=finish)
+@pytest.mark.parametrize("verb", ["detect", "monitor"])
+def test_a_step_after_a_failed_ingest_ends_at_once(home: Home, capsys: pytest.CaptureFixture[str], verb: str) -> None:
+    row = {**event_day(1, status="changing"), "source": "traffic"}
+    ops.append(home, "event_days", [{**event_day(0), "source": "traffic"}, row], "r")
+    begun = time.monotonic()
+    assert main([verb, "traffic", "2025-10-01", "2025-10-03"]) == 5
+    assert time.monotonic() - begun < 30
+    assert "python -m jobs ingest traffic 2025-10-02 2025-10-03" in capsys.readouterr().err
+
+
+def test_days_that_somebody_changes_are_waited_for(home: Home, capfd: pytest.CaptureFixture[str]) -> None:
+    ops.append(home, "event_days", [event_day(0), event_day(1, status="changing")], "r")
+    started, asked = threading.Event(), threading.Event()
+
+    def ingest() -> None:
+        with file_lock(home, "source-s"):
+            started.set()
+            asked.wait(20)
+            time.sleep(1.5)
+            ops.append(home, "event_days", [event_day(1)], "r")
+
+    thread = threading.Thread(target=ingest)
     thread.start()
-    assert pin(home, "s", Days(day(0), day(2)), timeout_s=20).event_days.checksum(day(1)) == "c1"
+    started.wait(20)
+    with pytest.raises(AbandonedDays, match=f"was so for 0 s: process {os.getpid()} on .* for source-s"):
+        pin(home, "s", Days(day(0), day(2)), timeout_s=0)
+    asked.set()
+    assert pin(home, "s", Days(day(0), day(2)), timeout_s=60).event_days.checksum(day(1)) == "c1"
     thread.join()
+    said = capfd.readouterr().err
+    assert f"waiting for 1 days of events.s from 2025-10-02, which are changed by process {os.getpid()} on" in said
+
+
+def test_an_ingest_that_ends_between_the_two_looks_is_believed(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    ops.append(home, "event_days", [event_day(1, status="changing")], "r")
+
+    def just_ended(home: Home, purpose: str) -> bool:
+        ops.append(home, "event_days", [event_day(1)], "r")
+        return False
+
+    monkeypatch.setattr("jobs.lake.event_days.held", just_ended)
+    assert pin(home, "s", Days.one(day(1))).event_days.checksum(day(1)) == "c1"
 
 
 def test_a_day_of_a_newer_version_is_not_fit(home: Home) -> None:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from jobs.model_change import monitor
-from jobs.model_change.kernel import Kernel
 from jobs.model_change.records import Settings
 from tests.model_change.test_kernel import feed
 

@@ -51,6 +51,8 @@ class Point:
     unseen: Sign
 
 
+#: Where steps stage what they found.
+STAGING = "lake/chainlake-staging"
 #: The points of each step, in their order.
 INGEST = {
     "reading": Point("landing is read, nothing is written", Sign("locks/source-lab.lock", 2, True), commit("raw/lab")),
@@ -63,11 +65,11 @@ INGEST = {
     "files": Point("files are noted, the days are not final", commit("ops/files"), commit("ops/event_days", 2)),
 }
 DETECT = {
-    "matching": Point("matching has begun", Sign("staging/*/far-*"), Sign("staging/*/far-*/_SUCCESS")),
+    "matching": Point("matching has begun", Sign(f"{STAGING}/*/far-*"), Sign(f"{STAGING}/*/far-*/_SUCCESS")),
     "audit": Point("the audit has begun, nothing is published", commit("ops/plans"), commit("ops/intervals")),
     "publishing": Point("publishing is noted, not done", commit("ops/intervals"), commit("matches/far")),
     "published": Point("the first pattern is published, not noted", commit("matches/far"), commit("ops/intervals", 2)),
-    "second": Point("one pattern is done, the other is at work", Sign("staging/*/near-*"), commit("matches/near")),
+    "second": Point("one pattern is done, the other is at work", Sign(f"{STAGING}/*/near-*"), commit("matches/near")),
 }
 MONITOR = {
     "changes": Point("changes are published, metrics are not", commit("models/changes"), commit("models/metrics")),

@@ -23,7 +23,8 @@ from jobs.cep.library import as_dicts
 from jobs.cep.slices import runs
 from jobs.days import Days
 from jobs.errors import AuditFailed, DefinitionError, LimitExceeded, UsageError
-from jobs.lake import ops, tables
+from jobs.lake import faults, ops, tables
+from jobs.lake.scan import list_tables
 from jobs.paths import PROJECT, Home
 from jobs.sources import find_source
 from jobs.steps.detect import detect
@@ -142,13 +143,50 @@ def test_an_edited_window_publishes_only_the_difference(stock_home: Home, add_pa
     assert (result["added"], result["withdrawn"], result["changed"]) == (len(wide - narrow), 0, 0)
 
 
-def test_a_new_output_column_opens_a_new_table_version(stock_home: Home, add_pattern: Add) -> None:
+def test_a_new_output_column_takes_the_place_of_the_old_table(stock_home: Home, add_pattern: Add) -> None:
+    add_pattern("pair", pair())
+    detect(stock_home, "stock", DAY, run_id="r1")
+    before = {row["match_id"] for row in rows(stock_home, "pair")}
+    assert before
+    add_pattern("pair", pair(more="output: [volume]\n"))
+    detect(stock_home, "stock", DAY, run_id="r2")
+    version = tables.version(stock_home, "matches", "pair")
+    assert list_tables(stock_home, "matches") == ["pair"] and "volume" in rows(stock_home, "pair")[0]["a"]
+    assert {row["match_id"] for row in rows(stock_home, "pair")} == before
+    assert {row["table_name"] for row in ops.current(stock_home, "intervals")} == {"matches.pair"}
+    # Nothing is to do: the days are done in the table that they lie in.
+    assert detect(stock_home, "stock", DAY, run_id="r3")["days"] == 0
+    # Taken back, the edit gives the place its first columns again.
+    add_pattern("pair", pair())
+    detect(stock_home, "stock", DAY, run_id="r4")
+    assert list_tables(stock_home, "matches") == ["pair"] and "volume" not in rows(stock_home, "pair")[0]["a"]
+    assert tables.version(stock_home, "matches", "pair") == (version or 0) + 1
+    assert {row["match_id"] for row in rows(stock_home, "pair")} == before
+
+
+def test_a_step_ends_what_a_killed_one_began(
+    stock_home: Home, add_pattern: Add, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The columns are in the place already, and the days are still noted under the other table."""
     add_pattern("pair", pair())
     detect(stock_home, "stock", DAY, run_id="r1")
     add_pattern("pair", pair(more="output: [volume]\n"))
-    detect(stock_home, "stock", DAY, run_id="r2")
-    assert len(rows(stock_home, "pair/v2")) == len(rows(stock_home, "pair")) > 0
-    assert "volume" in rows(stock_home, "pair/v2")[0]["a"] and "volume" not in rows(stock_home, "pair")[0]["a"]
+
+    class Killed(BaseException):
+        pass
+
+    def end(status: int) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(faults.os, "_exit", end)
+        patch.setenv("CHAINLAKE_FAULT", "place.commit.after")
+        detect(stock_home, "stock", DAY, run_id="r2")
+    noted = {row["table_name"] for row in ops.current(stock_home, "intervals")}
+    assert noted == {"matches.pair/v2"} and "volume" in rows(stock_home, "pair")[0]["a"]
+    assert detect(stock_home, "stock", DAY, run_id="r3")["days"] == 0
+    assert list_tables(stock_home, "matches") == ["pair"]
+    assert {row["table_name"] for row in ops.current(stock_home, "intervals")} == {"matches.pair"}
 
 
 def test_a_broken_pattern_is_named_with_its_place_and_the_others_publish(

@@ -1,39 +1,99 @@
-"""What killed attempts leave behind is removed after a week, and nothing else is."""
+"""What killed attempts leave behind is removed after a week, and nothing else is, whatever its folder is called."""
 
 from __future__ import annotations
 
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from jobs.__main__ import main
+from jobs.own_folders import MARKER, own_folder
 from jobs.paths import Home
-from jobs.steps.common import sweep_leftovers
+from jobs.steps.common import staging_folder, sweep_leftovers
 
 WEEK_S = 7 * 86_400
 
 
+def aged(folder: Path, age: float) -> Path:
+    """A folder with a file in it, untouched for so long."""
+    folder.mkdir(parents=True)
+    (folder / "file").write_text("precious")
+    os.utime(folder, (time.time() - age,) * 2)
+    return folder
+
+
 def test_only_folders_that_nobody_has_touched_for_a_week_go(home: Home) -> None:
     old, young = [], []
-    for parent, name in ((Path(home.staging), "run.1"), (home.temporary, "blockmgr-1"), (home.airflow, "result-1")):
+    own = Path(staging_folder(home, "run", "p")).parent.parent
+    assert own == Path(home.staging)
+    for parent, name in ((own, "run.1"), (own_folder(home.temporary), "blockmgr-1"), (home.temporary, "result-1")):
         for kept, age in ((old, WEEK_S + 60), (young, WEEK_S - 60)):
-            folder = parent / f"{name}-{age}"
-            folder.mkdir(parents=True)
-            (folder / "file").touch()
-            os.utime(folder, (time.time() - age,) * 2)
-            kept.append(folder)
-    for other in (home.temporary / "chainlake-1.zip", home.airflow / "logs"):
-        other.touch()
-        os.utime(other, (0, 0))
-        young.append(other)
+            kept.append(aged(parent / f"{name}-{age}", age))
+    archive = home.temporary / "chainlake-1.zip"
+    archive.touch()
+    os.utime(archive, (0, 0))
     sweep_leftovers(home)
     assert not [path for path in old if path.exists()]
-    assert all(path.exists() for path in young)
+    assert all(path.exists() for path in (*young, archive, own / MARKER, home.temporary / MARKER))
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_folders_of_others_are_left_alone(
+    home: Home, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], apart: bool
+) -> None:
+    """Beside the lake, in the home, in the home of an Airflow, and under our own names without the marker."""
+    if apart:
+        monkeypatch.setenv("CHAINLAKE_LAKE", str(home.root.parent / "data" / "lake"))
+        home = Home.from_env()
+    beside = Path(home.lake).parent
+    foreign = [
+        aged(parent / "my-own-work", 10 * 86_400)
+        for parent in (beside / "staging", home.root / "tmp", Path(home.staging), home.temporary)
+    ]
+    foreign.append(aged(home.airflow / "result-of-my-thesis", 10 * 86_400))
+    assert main(["maintain"]) == 0
+    assert all((path / "file").read_text() == "precious" for path in foreign)
+    said = capsys.readouterr().out
+    for path in (beside / "staging", home.root / "tmp"):
+        assert f"{path} is not used any more" in said
+    for path in (Path(home.staging), home.temporary):
+        assert f"{path} is not marked as Chainlake's" in said
+    own_folder(Path(home.staging))
+    assert not (Path(home.staging) / MARKER).exists()
+
+
+def test_a_folder_that_is_found_empty_becomes_ours(home: Home) -> None:
+    home.temporary.mkdir()
+    assert (own_folder(home.temporary) / MARKER).exists()
+
+
+def test_links_are_not_followed(home: Home) -> None:
+    target = aged(home.root / "elsewhere", 10 * 86_400)
+    link = own_folder(home.temporary) / "link"
+    link.symlink_to(target)
+    os.utime(link, (0, 0), follow_symlinks=False)
+    sweep_leftovers(home)
+    assert (target / "file").exists()
+
+
+@pytest.mark.parametrize("run_id", ["../../outside", "..", "a/b", "scheduled__2025-10-01T00:00:00+00:00.1", ""])
+def test_staged_output_lies_in_the_staging_folder_whatever_the_run_is_called(home: Home, run_id: str) -> None:
+    folder = Path(os.path.abspath(staging_folder(home, run_id, "p")))
+    assert folder.parent.parent == Path(home.staging) and ":" not in folder.name
+
+
+def test_an_object_store_gets_no_folders_here(home: Home) -> None:
+    remote = replace(home, lake="s3a://bucket/lake")
+    assert staging_folder(remote, "r", "p").startswith("s3a://bucket/lake/chainlake-staging/r/p-")
+    sweep_leftovers(remote)
+    assert remote.unused == []
 
 
 def test_another_step_may_sweep_at_the_same_time(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    (Path(home.staging) / "run.1").mkdir(parents=True)
+    own_folder(Path(home.staging))
     monkeypatch.setattr(Path, "glob", lambda self, pattern: iter([self / "gone"]))
     sweep_leftovers(home)
 

@@ -1,0 +1,47 @@
+"""Which files in a table's folder are the table's: whatever else lies there was put there by somebody and stays."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from pathlib import Path
+
+#: As Delta's writers name them: data, change data and deletion vectors, in the folders of partitions.
+_TABLE_FILE = re.compile(
+    r"(?:_change_data/)?(?:[^/=]+=[^/]*/)*\.?(?:part-|cdc-|deletion_vector_)[^/]*\.(?:parquet|bin|crc)"
+)
+#: The table's log and the folders that Delta makes beside the data.
+_LOG = "_delta_log"
+
+
+def is_table_file(path: str) -> bool:
+    """Whether ``path``, relative to the table's folder, is a file that a writer of Delta tables made."""
+    return _TABLE_FILE.fullmatch(path) is not None
+
+
+def remove_table(folder: str) -> list[str]:
+    """Remove a table on a local disk: its log first, so that it is no table any more, then its files.
+
+    Args:
+        folder: the table's folder.
+
+    Returns:
+        what lies in the folder and is not the table's, relative to it; the folder itself goes if there is nothing.
+    """
+    log = os.path.join(folder, _LOG)
+    if os.path.isdir(log):
+        shutil.rmtree(log)
+    left = []
+    for path in sorted(Path(folder).rglob("*"), reverse=True):
+        relative = path.relative_to(folder).as_posix()
+        if path.is_dir() and not path.is_symlink():
+            if not any(path.iterdir()):
+                path.rmdir()
+        elif is_table_file(relative):
+            path.unlink()
+        else:
+            left.append(relative)
+    if not left:
+        os.rmdir(folder)
+    return sorted(left)
