@@ -7,6 +7,7 @@ thread: the kernel's death signal, on which the clean-up rests, belongs to the t
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import signal
 import subprocess
@@ -21,15 +22,19 @@ from jobs.airflow_run import guard, settings
 from jobs.airflow_run.api import Api, ApiUnreachable
 from jobs.airflow_run.command import forget_environment, keep_environment
 from jobs.airflow_run.components import COMPONENTS, Components, last_line
+from jobs.airflow_run.door import USER, login_address, new_password, passwords_file
 from jobs.airflow_run.drivers import ADDRESS, start_keeper
 from jobs.airflow_run.names import dag_ids
 from jobs.airflow_run.ports import HOST, free_port
 from jobs.airflow_run.postgres import Postgres, connection
 from jobs.errors import ChainlakeError, InfrastructureError
 from jobs.paths import Home
+from jobs.private import private_folder, write_private
 
 FIRST_API_PORT = 8080
 START_TIMEOUT_S = 300.0
+#: A name that is not ours, to see that the API server refuses it.
+_FOREIGN_HOST = "chainlake.invalid"
 
 
 class Stopped(BaseException):
@@ -49,6 +54,8 @@ class Airflow:
         self.say = say
         self.api = Api("")
         self.page = ""
+        #: The page with its login; whoever has it may do everything.
+        self.address = ""
         self._components: Components | None = None
         self._env: dict[str, str] = {}
         self._postgres: Postgres | None = None
@@ -118,6 +125,7 @@ class Airflow:
             self._guard = None
         if self._env:
             forget_environment(self.home)
+            passwords_file(self.home).unlink(missing_ok=True)
             self._env = {}
         if self._lock is not None:
             self._lock.close()
@@ -142,7 +150,10 @@ class Airflow:
         self.page = f"http://{HOST}:{api_port}"
         if api_port != FIRST_API_PORT:
             self.say(f"port {FIRST_API_PORT} is taken: the Airflow page is at {self.page}")
-        self.api = Api(self.page)
+        password = new_password()
+        write_private(passwords_file(self.home), json.dumps({USER: password}) + "\n")
+        self.address = login_address(self.page, password)
+        self.api = Api(self.page, password)
         self._keeper, drivers = start_keeper(settings.base_environment(self.home))
         self._env = settings.airflow_environment(self.home, database, api_port) | {ADDRESS: drivers}
         keep_environment(self.home, self._env)
@@ -150,6 +161,11 @@ class Airflow:
         self._migrate(database, self._components)
         self._start_components()
         self._wait_ready()
+        if self.api.answers_to(_FOREIGN_HOST):
+            raise InfrastructureError(
+                "Airflow's page answers to names that are not its own, so that any web site could use it",
+                hint=f"See {self._components.log('api-server')}: the plugin chainlake_door was not loaded.",
+            )
         self.api.set_pool(settings.SPARK_POOL, settings.SPARK_SLOTS, "Spark applications that run at a time")
 
     def _start_components(self) -> None:
@@ -161,10 +177,11 @@ class Airflow:
             self._components.start(name)
 
     def _take_lock(self) -> None:
-        self.home.airflow.mkdir(parents=True, exist_ok=True)
+        private_folder(self.home.airflow)
+        private_folder(self.home.airflow / "logs")
         path = self.home.airflow / "launcher.lock"
         # Opened without truncation: the one who holds it has written who it is.
-        self._lock = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o644), "r+")
+        self._lock = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "r+")
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
