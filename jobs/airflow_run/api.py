@@ -9,8 +9,10 @@ import urllib.request
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, date, datetime
 from typing import Any
+from urllib.parse import urlsplit
 
 from jobs.airflow_run.door import USER
+from jobs.airflow_run.ports import require_own
 from jobs.errors import InfrastructureError
 
 _PAGE = 100
@@ -156,6 +158,7 @@ class Api:
         return self._once(method, path, body, {"Authorization": f"Bearer {self._token}"})
 
     def _log_in(self) -> None:
+        require_own(urlsplit(self.page).port or 80)
         given = {"username": USER, "password": self._password}
         self._token = str(self._once("POST", "/auth/token", given, {})["access_token"])
 

@@ -204,7 +204,7 @@ class Airflow:
             if components.run("migrate", ["db", "migrate"]) != 0:
                 log = components.log("migrate")
                 raise InfrastructureError(f"Airflow cannot prepare its database{last_line(log)}", hint=f"See {log}.")
-            stamp.write_text(_schema_version(database))
+            write_private(stamp, _schema_version(database))
         if self._postgres is not None:
             self._bury_dead_jobs(database)
 
