@@ -16,6 +16,7 @@ from types import ModuleType
 
 from jobs.errors import ChainlakeError, InfrastructureError
 from jobs.paths import Home
+from jobs.terminal import for_people
 
 #: Verb and the one line that ``--help`` shows for it.
 VERBS = {
@@ -81,7 +82,12 @@ def unexpected(error: BaseException) -> int:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run one verb and return its exit code."""
+    """Run one verb and return its exit code; what it prints is safe to look at, whatever the data holds."""
+    with for_people():
+        return _run(argv)
+
+
+def _run(argv: list[str] | None) -> int:
     argv = sys.argv[1:] if argv is None else argv
     verb = argv[0] if argv and argv[0] in VERBS else None
     if verb is None:

@@ -8,12 +8,11 @@ Such characters are shown as Python writes them, ``\\x1b`` or ``\\u202e``. Data 
 from __future__ import annotations
 
 import contextlib
-import io
 import json
 import re
 import sys
-from collections.abc import Iterator
-from typing import Any, TextIO
+from collections.abc import Iterable, Iterator
+from typing import Any, TextIO, cast
 
 #: Controls but line end and tab, marks and overrides of direction, invisible spaces and tags, halves of pairs.
 _HIDDEN = "\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
@@ -38,18 +37,13 @@ def _named(found: re.Match[str]) -> str:
     return short or (f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}")
 
 
-def json_text(value: Any, **options: Any) -> str:
-    """``json.dumps`` that is as exact, readable in any script, and safe to look at: what is hidden is ``\\uXXXX``."""
-    return _IN_TEXT.sub(_json_named, json.dumps(value, ensure_ascii=False, **options))
+def json_visible(text: str) -> str:
+    """JSON that says exactly the same and is safe to look at: what is hidden stands as ``\\uXXXX`` in its strings."""
+    return _IN_TEXT.sub(lambda found: json.dumps(found[0])[1:-1] if found[0] != "\x7f" else "\\u007f", text)
 
 
-def _json_named(found: re.Match[str]) -> str:
-    # A line end between the parts of the text is not matched; within strings JSON has escaped it already.
-    return json.dumps(found[0])[1:-1]
-
-
-class Shown(io.TextIOBase):
-    """A stream for people: everything that is written to it is :func:`visible`.
+class Shown:
+    """A stream for people: everything that is written to it is :func:`visible`; all else is the stream's own.
 
     Args:
         stream: where it goes.
@@ -63,55 +57,28 @@ class Shown(io.TextIOBase):
         self.stream.write(visible(text))
         return len(text)
 
-    def flush(self) -> None:
-        """Flush the stream below."""
-        self.stream.flush()
+    def writelines(self, lines: Iterable[str]) -> None:
+        """Write one after the other."""
+        for line in lines:
+            self.write(line)
 
-    def fileno(self) -> int:
-        """The descriptor of the stream below."""
-        return self.stream.fileno()
-
-    def isatty(self) -> bool:
-        """Whether somebody looks at it."""
-        return self.stream.isatty()
-
-    def close(self) -> None:
-        """Close the stream below."""
-        self.stream.close()
-
-    @property
-    def closed(self) -> bool:
-        """Whether the stream below is closed."""
-        return self.stream.closed
-
-    @property
-    def encoding(self) -> str:  # type: ignore[override]
-        """The encoding of the stream below."""
-        return self.stream.encoding
-
-    @property
-    def errors(self) -> str | None:  # type: ignore[override]
-        """How the stream below meets what its encoding lacks."""
-        return self.stream.errors
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
 
 
 @contextlib.contextmanager
 def for_people() -> Iterator[None]:
     """Both output streams of this process made safe to look at, as every program of the project begins."""
-    out, err = (Shown(_plain(stream)) for stream in (sys.stdout, sys.stderr))
+    out, err = (cast(TextIO, Shown(for_commands(stream))) for stream in (sys.stdout, sys.stderr))
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         yield
 
 
 def for_programs(stream: TextIO) -> TextIO:
     """Where data goes that must stay exact: the stream itself, unless it is a terminal, where somebody looks at it."""
-    return stream if stream.isatty() else _plain(stream)
+    return stream if stream.isatty() else for_commands(stream)
 
 
-def commands_to(stream: TextIO) -> TextIO:
+def for_commands(stream: TextIO) -> TextIO:
     """The stream itself, for the few control characters that are our own."""
-    return _plain(stream)
-
-
-def _plain(stream: TextIO) -> TextIO:
     return stream.stream if isinstance(stream, Shown) else stream

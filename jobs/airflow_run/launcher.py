@@ -30,6 +30,7 @@ from jobs.airflow_run.postgres import Postgres, connection
 from jobs.errors import ChainlakeError, InfrastructureError
 from jobs.paths import Home
 from jobs.private import private_folder, write_private
+from jobs.terminal import for_people
 
 FIRST_API_PORT = 8080
 START_TIMEOUT_S = 300.0
@@ -305,7 +306,8 @@ def run_program(body: Callable[[], int]) -> int:
         The exit code for ``sys.exit``.
     """
     try:
-        return body()
+        with for_people():
+            return body()
     except ChainlakeError as error:
         print(f"chainlake: {error.summary}", file=sys.stderr)
         return error.exit_code

@@ -16,6 +16,7 @@ from jobs.cli.status import status_table
 from jobs.errors import UsageError
 from jobs.lake.sql import Lake
 from jobs.paths import Home
+from jobs.terminal import for_programs, json_visible, one_line
 
 HELP = (
     "Run one SQL statement (DuckDB's dialect) on the published tables. Schemas: raw, events, quarantine, matches, "
@@ -96,7 +97,8 @@ def cell(value: Any, missing: str) -> str:
 
 def print_table(columns: Sequence[str], rows: Iterator[Sequence[Any]], out: TextIO) -> None:
     """Aligned columns, then the number of rows; widths come from the first rows, so any result streams."""
-    sample = [[cell(value, "NULL") for value in row] for _, row in zip(range(_SAMPLE), rows, strict=False)]
+    columns = [one_line(name) for name in columns]
+    sample = [[_shown(value) for value in row] for _, row in zip(range(_SAMPLE), rows, strict=False)]
     widths = [max(map(len, texts)) for texts in zip(columns, *sample, strict=True)]
 
     def line(texts: Sequence[str]) -> str:
@@ -106,14 +108,30 @@ def print_table(columns: Sequence[str], rows: Iterator[Sequence[Any]], out: Text
     out.writelines(line(texts) for texts in sample)
     count = len(sample)
     for row in rows:
-        out.write(line([cell(value, "NULL") for value in row]))
+        out.write(line([_shown(value) for value in row]))
         count += 1
     out.write(f"({count} row{'' if count == 1 else 's'})\n")
 
 
+def _shown(value: Any) -> str:
+    """A cell that neither begins a line of its own nor does anything to a terminal."""
+    return one_line(cell(value, "NULL"))
+
+
+class _Lines:
+    """Takes rows that end in CR LF and ends them in LF: told that rows end in LF, csv leaves a CR in a cell bare."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+
+    def write(self, row: str) -> None:
+        """One row."""
+        self._out.write(row.removesuffix("\r\n") + "\n")
+
+
 def print_csv(columns: Sequence[str], rows: Iterator[Sequence[Any]], out: TextIO) -> None:
-    """A header and one line per row; null is an empty field."""
-    writer = csv.writer(out, lineterminator="\n")
+    """A header and one line per row; null is an empty field. Exact, except where it is printed to a terminal."""
+    writer = csv.writer(_Lines(for_programs(out)))
     writer.writerow(columns)
     writer.writerows([cell(value, "") for value in row] for row in rows)
 
@@ -123,5 +141,5 @@ def print_json(columns: Sequence[str], rows: Iterator[Sequence[Any]], out: TextI
     out.write("[")
     for number, row in enumerate(rows):
         item = {name: _finite(plain(value)) for name, value in zip(columns, row, strict=True)}
-        out.write(("," if number else "") + "\n" + json.dumps(item, ensure_ascii=False))
+        out.write(("," if number else "") + "\n" + json_visible(json.dumps(item, ensure_ascii=False)))
     out.write("\n]\n")

@@ -23,6 +23,7 @@ from jobs.lake.staleness import STATUS, Judged, judge
 from jobs.model_catalog import load_models
 from jobs.paths import Home
 from jobs.sources import load_sources
+from jobs.terminal import json_visible, one_line
 from jobs.words import counted
 
 HELP = (
@@ -182,7 +183,7 @@ def _print(judged: Sequence[Judged], states: Sequence[str], notes: Sequence[str]
     summary = ", ".join(f"{counts[state]} {state}" for state in STATES if counts[state]) or "no days yet"
     print(f"{counted(len(judged), 'definition')}: {summary}")
     for note in notes:
-        print(note)
+        print(one_line(note))
 
 
 def _print_json(judged: Sequence[Judged], states: Sequence[str], notes: Sequence[str]) -> None:
@@ -196,5 +197,5 @@ def _print_json(judged: Sequence[Judged], states: Sequence[str], notes: Sequence
         lines = texts.sql("SELECT to_json(status)::VARCHAR AS line FROM status").to_arrow_table()["line"].to_pylist()
     print('{"days": [', end="")
     if lines:
-        print("\n" + ",\n".join(lines), end="")
-    print(f'\n], "notes": {json.dumps(list(notes))}}}')
+        print("\n" + ",\n".join(json_visible(line) for line in lines), end="")
+    print(f'\n], "notes": {json_visible(json.dumps(list(notes)))}}}')
