@@ -14,6 +14,7 @@ from typing import Any, TextIO
 
 from jobs.cli.status import status_table
 from jobs.errors import UsageError
+from jobs.lake.safe import MEMORY, SECONDS, confine, confined, run_confined
 from jobs.lake.sql import Lake
 from jobs.paths import Home
 from jobs.terminal import for_programs, json_visible, one_line
@@ -23,7 +24,9 @@ HELP = (
     "models, ops. matches.<pattern> is the pattern's current table, matches.all the matches of all patterns, "
     "ops.current_<table> the current rows of an operations table, ops.status what 'status' shows, and "
     "matches.<pattern>_origin each match with the definition that its day came from. All times are UTC. Without a "
-    "statement, the tables are listed."
+    "statement, the tables are listed. A statement has all your rights: it can read any file that you can read "
+    "(read_csv, FROM 'file') and write files (COPY … TO). What others may have written goes through --safe: tables of "
+    f"the lake and nothing else, no files, no settings, {MEMORY} of memory, {SECONDS:.0f} seconds."
 )
 EXAMPLE = (
     '  python -m jobs sql "SELECT pattern, count(*) FROM matches.all GROUP BY pattern"\n'
@@ -39,28 +42,41 @@ _BLOCK = 10_000
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The statement and the output format."""
     parser.add_argument("statement", nargs="?", metavar="SQL", help="one statement; none lists the tables")
+    parser.add_argument(
+        "--safe", action="store_true", help="read the lake's tables and nothing else, in bounded time and memory"
+    )
     parser.add_argument("--format", choices=("table", "csv", "json"), default="table", help="default: table")
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the rows of the statement."""
+    if args.statement is not None and not args.statement.strip():
+        raise UsageError("the statement is empty", hint="Leave it out to list the tables.")
+    if args.safe and not confined():
+        statement = [] if args.statement is None else ["--", args.statement]
+        return run_confined(["sql", "--safe", "--format", args.format, *statement])
     home = Home.from_env()
-    lake = Lake(home, {("ops", "status"): lambda: status_table(home)})
+    lake = Lake(home, {("ops", "status"): lambda: status_table(home)}, safe=args.safe)
+    if args.safe:
+        confine()
     rows: Iterator[Sequence[Any]]
     if args.statement is None:
         columns, rows = ["table"], iter([(name,) for name in lake.tables()])
     else:
-        if not args.statement.strip():
-            raise UsageError("the statement is empty", hint="Leave it out to list the tables.")
         found = lake.query(args.statement)
-        columns, rows = [column[0] for column in found.description or ()], _blocks(found)
+        columns, rows = [column[0] for column in found.description or ()], _blocks(lake, found, args.statement)
     {"table": print_table, "csv": print_csv, "json": print_json}[args.format](columns, rows, sys.stdout)
     return 0
 
 
-def _blocks(found: Any) -> Iterator[Sequence[Any]]:
-    while block := found.fetchmany(_BLOCK):
-        yield from block
+def _blocks(lake: Lake, found: Any, sql: str) -> Iterator[Sequence[Any]]:
+    import duckdb
+
+    try:
+        while block := found.fetchmany(_BLOCK):
+            yield from block
+    except duckdb.Error as error:
+        raise lake.explained(error, sql) from None
 
 
 def plain(value: Any) -> Any:
