@@ -16,6 +16,7 @@ from types import ModuleType
 
 from jobs.errors import ChainlakeError, InfrastructureError
 from jobs.paths import Home
+from jobs.private import private_folder
 from jobs.terminal import for_people
 
 #: Verb and the one line that ``--help`` shows for it.
@@ -70,8 +71,7 @@ def unexpected(error: BaseException) -> int:
     """One line for the user; the stack goes to a file, where it is of use to somebody who debugs."""
     text = f"unexpected {type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}"
     try:
-        folder = Home.from_env().logs
-        folder.mkdir(parents=True, exist_ok=True)
+        folder = private_folder(Home.from_env().logs)
         path = folder / f"error-{datetime.now(UTC):%Y%m%dT%H%M%S}-{os.getpid()}.txt"
         path.write_text("".join(traceback.format_exception(error)))
         text += f"\nhint: The stack trace is in {path}."

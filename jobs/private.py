@@ -27,6 +27,30 @@ def private_folder(path: Path) -> Path:
     return path
 
 
+#: A file of this name says that its folder was made by us, for what we may remove again.
+MARK = ".made-by-chainlake"
+
+
+def marked_folder(path: Path) -> Path:
+    """Make a private folder whose old files may be swept; one that held something before is left without our mark.
+
+    Args:
+        path: the folder.
+
+    Returns:
+        ``path``.
+    """
+    private_folder(path)
+    if not any(path.iterdir()):
+        (path / MARK).touch(mode=0o600)
+    return path
+
+
+def is_marked(path: Path) -> bool:
+    """Whether :func:`marked_folder` made the folder."""
+    return (path / MARK).is_file()
+
+
 def write_private(path: Path, text: str) -> None:
     """Write a file that only this user can read, as a whole: nobody sees it half written or with a wider mode.
 

@@ -29,7 +29,7 @@ from jobs.airflow_run.ports import HOST, free_port
 from jobs.airflow_run.postgres import Postgres, connection
 from jobs.errors import ChainlakeError, InfrastructureError
 from jobs.paths import Home
-from jobs.private import private_folder, write_private
+from jobs.private import marked_folder, private_folder, write_private
 from jobs.terminal import for_people
 
 FIRST_API_PORT = 8080
@@ -179,7 +179,7 @@ class Airflow:
 
     def _take_lock(self) -> None:
         private_folder(self.home.airflow)
-        private_folder(self.home.airflow / "logs")
+        marked_folder(self.home.airflow / "logs")
         path = self.home.airflow / "launcher.lock"
         # Opened without truncation: the one who holds it has written who it is.
         self._lock = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "r+")
