@@ -36,7 +36,7 @@ _UNFINISHED_DAYS = 1
 _KERNEL = re.compile(r"(chainlake_kernel_[0-9a-f]{32})\b.*\.(?:py|nbc|nbi)")
 _ARCHIVE = re.compile(r"[0-9a-f]{16}\.jsa")
 _JAR = re.compile(r"delta-(?:spark_[\d._]+|storage)-[\d.]+\.jar")
-_UNFINISHED = re.compile(r"\.make-\w+|\.fetch-\w+|tmp\w+\.tmp")
+_UNFINISHED = re.compile(r"\.make-\w+|\.fetch-\w+|tmp\w+\.tmp|checksums-\w+\.\d+\.tmp")
 _ERROR = re.compile(r"error-\d{8}T\d{6}-\d+\.txt")
 _CODE = re.compile(r"chainlake-[0-9a-f]{16}\.zip")
 
@@ -80,7 +80,7 @@ def sweep(home: Home, now: float | None = None) -> Swept:
             freed += cut
             logs += cut > 0
         _remove_empty(airflow, now)
-    for paths in (*_kernels(home.cache / "kernels", now), *_others(home.cache, now)):
+    for paths in (*_kernels(home.cache / "kernels", now), *_others(home, now)):
         freed += sum(_remove(path) for path in paths)
         cached += 1
     return Swept(logs, cached, freed, () if marked or not airflow.exists() else (airflow,))
@@ -164,8 +164,9 @@ def _kernels(folder: Path, now: float) -> Iterator[Sequence[Path]]:
             yield found[key]
 
 
-def _others(cache: Path, now: float) -> Iterator[Sequence[Path]]:
+def _others(home: Home, now: float) -> Iterator[Sequence[Path]]:
     """Class archives and JARs of other versions, and what was never finished."""
+    cache = home.cache
     archives = _named(cache / "cds", _ARCHIVE, lambda path: True)
     for number, path in enumerate(reversed(archives)):
         if number >= ARCHIVES or _age_days(path, now) > CACHE_KEPT_DAYS:
@@ -173,7 +174,7 @@ def _others(cache: Path, now: float) -> Iterator[Sequence[Path]]:
     for path in _named(cache / "jars", _JAR, lambda path: path.name not in ARTIFACTS):
         if _age_days(path, now) > CACHE_KEPT_DAYS:
             yield [path]
-    for folder in (cache / "cds", cache / "jars", *(cache / "kernels").glob("*")):
+    for folder in (cache / "cds", cache / "jars", *(cache / "kernels").glob("*"), home.root / "cache"):
         for path in _named(folder, _UNFINISHED, lambda path: _age_days(path, now) > _UNFINISHED_DAYS):
             yield [path]
 

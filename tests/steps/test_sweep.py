@@ -126,10 +126,12 @@ def test_archives_jars_and_unfinished_things(place: Home) -> None:
         old(place.cache / "jars" / "delta-storage-4.0.0.jar", 91),
         old(place.cache / "jars" / ".fetch-abc" / "x", 2).parent,
         old(place.cache / "kernels" / "1-numba0" / "tmpabc.tmp", 2),
+        old(place.root / "cache" / "checksums-stock.123.tmp", 2),
     ]
     os.utime(gone[3], (time.time() - 2 * DAY,) * 2)
     stay = [old(place.cache / "cds" / f"{letter * 16}.jsa", 5) for letter in "cde"]
     stay += [old(place.cache / "jars" / name, 400) for name in ARTIFACTS]
+    stay += [old(place.root / "cache" / "checksums-stock.json", 400)]
     stay += [old(place.cache / "jars" / "other.jar", 400), old(place.cache / "jars" / ".fetch-new" / "x", 0)]
     sweep(place)
     assert not [path for path in gone if path.exists()] and all(path.exists() for path in stay)
