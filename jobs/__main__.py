@@ -16,6 +16,8 @@ from types import ModuleType
 
 from jobs.errors import ChainlakeError, InfrastructureError
 from jobs.paths import Home
+from jobs.private import private_folder
+from jobs.terminal import for_people
 
 #: Verb and the one line that ``--help`` shows for it.
 VERBS = {
@@ -70,8 +72,7 @@ def unexpected(error: BaseException) -> int:
     """One line for the user; the stack goes to a file, where it is of use to somebody who debugs."""
     text = f"unexpected {type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}"
     try:
-        folder = Home.from_env().logs
-        folder.mkdir(parents=True, exist_ok=True)
+        folder = private_folder(Home.from_env().logs)
         path = folder / f"error-{datetime.now(UTC):%Y%m%dT%H%M%S}-{os.getpid()}.txt"
         path.write_text("".join(traceback.format_exception(error)))
         text += f"\nhint: The stack trace is in {path}."
@@ -82,7 +83,12 @@ def unexpected(error: BaseException) -> int:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run one verb and return its exit code."""
+    """Run one verb and return its exit code; what it prints is safe to look at, whatever the data holds."""
+    with for_people():
+        return _run(argv)
+
+
+def _run(argv: list[str] | None) -> int:
     argv = sys.argv[1:] if argv is None else argv
     verb = argv[0] if argv and argv[0] in VERBS else None
     if verb is None:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from jobs.terminal import one_line, visible
+
 
 class ChainlakeError(Exception):
     """Base of all errors that carry a place and a hint.
@@ -62,7 +64,7 @@ class ChainlakeError(Exception):
     @property
     def place(self) -> str:
         """``file:line:column`` as far as known, else an empty string."""
-        return ":".join(str(part) for part in (self.file, self.line, self.column) if part is not None)
+        return ":".join(one_line(str(part)) for part in (self.file, self.line, self.column) if part is not None)
 
     @property
     def summary(self) -> str:
@@ -70,7 +72,7 @@ class ChainlakeError(Exception):
         text = f"{self.place}: {self.what}" if self.place else self.what
         if self.key is not None:
             text += f" (key {self.key})"
-        return f"{text}. {self.hint}" if self.hint else text
+        return visible(f"{text}. {self.hint}" if self.hint else text)
 
     def __str__(self) -> str:
         text = f"{self.place}: {self.what}" if self.place else self.what
@@ -82,7 +84,7 @@ class ChainlakeError(Exception):
                 text += "\n    " + " " * (self.column - 1) + "^"
         if self.hint is not None:
             text += f"\nhint: {self.hint}"
-        return text
+        return visible(text)
 
 
 def _rebuild(kind: type[ChainlakeError], what: str, details: dict[str, Any]) -> ChainlakeError:

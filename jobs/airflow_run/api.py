@@ -6,10 +6,13 @@ import http.client
 import json
 import urllib.error
 import urllib.request
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, date, datetime
 from typing import Any
+from urllib.parse import urlsplit
 
+from jobs.airflow_run.door import USER
+from jobs.airflow_run.ports import require_own
 from jobs.errors import InfrastructureError
 
 _PAGE = 100
@@ -38,10 +41,12 @@ class Api:
 
     Args:
         page: address of the server, such as ``http://127.0.0.1:8080``.
+        password: of the page's user; what needs no login can be asked without.
     """
 
-    def __init__(self, page: str) -> None:
+    def __init__(self, page: str, password: str = "") -> None:
         self.page = page
+        self._password = password
         self._token: str | None = None
 
     def health(self) -> dict[str, str]:
@@ -52,6 +57,16 @@ class Api:
     def warm_up(self) -> None:
         """Ask the interface that tasks use for its health."""
         self._send("GET", "/execution/health", authorised=False)
+
+    def answers_to(self, host: str) -> bool:
+        """Whether the server answers a request that calls it ``host``."""
+        try:
+            self._once("GET", "/api/v2/monitor/health", None, {"Host": host})
+        except ApiError as error:
+            if error.status != 421:
+                raise
+            return False
+        return True
 
     def dags(self) -> dict[str, bool]:
         """Id of every DAG → whether it is paused."""
@@ -129,22 +144,29 @@ class Api:
     def _send(
         self, method: str, path: str, body: dict[str, Any] | None = None, *, authorised: bool = True
     ) -> dict[str, Any]:
-        if authorised and self._token is None:
-            self._token = str(self._send("GET", "/auth/token", authorised=False)["access_token"])
+        if not authorised:
+            return self._once(method, path, body, {})
+        if self._token is None:
+            self._log_in()
         try:
-            return self._once(method, path, body, authorised)
+            return self._once(method, path, body, {"Authorization": f"Bearer {self._token}"})
         except ApiError as error:
-            if error.status != 401 or not authorised:
+            if error.status != 401:
                 raise
         # The token has run out: get another one, once.
-        self._token = str(self._send("GET", "/auth/token", authorised=False)["access_token"])
-        return self._once(method, path, body, authorised)
+        self._log_in()
+        return self._once(method, path, body, {"Authorization": f"Bearer {self._token}"})
 
-    def _once(self, method: str, path: str, body: dict[str, Any] | None, authorised: bool) -> dict[str, Any]:
+    def _log_in(self) -> None:
+        require_own(urlsplit(self.page).port or 80)
+        given = {"username": USER, "password": self._password}
+        self._token = str(self._once("POST", "/auth/token", given, {})["access_token"])
+
+    def _once(self, method: str, path: str, body: dict[str, Any] | None, headers: Mapping[str, str]) -> dict[str, Any]:
         request = urllib.request.Request(self.page + path.replace("+", "%2B"), method=method)
         request.add_header("Accept", "application/json")
-        if authorised:
-            request.add_header("Authorization", f"Bearer {self._token}")
+        for name, value in headers.items():
+            request.add_header(name, value)
         if body is not None:
             request.add_header("Content-Type", "application/json")
             request.data = json.dumps(body).encode()

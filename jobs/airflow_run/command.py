@@ -13,10 +13,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from jobs.airflow_run.api import Api, ApiUnreachable
+from jobs.airflow_run.door import USER, passwords_file
 from jobs.airflow_run.drivers import ADDRESS
 from jobs.airflow_run.guard import MARK
 from jobs.errors import ChainlakeError, InfrastructureError, UsageError
 from jobs.paths import Home
+from jobs.private import write_private
 
 #: Not for commands: the first would have the guard end them, the second is for tasks.
 _LAUNCHERS_OWN = (MARK, ADDRESS)
@@ -30,9 +32,7 @@ def keep_environment(home: Home, env: Mapping[str, str]) -> None:
         env: the environment of Airflow's components.
     """
     added = {name: value for name, value in env.items() if os.environ.get(name) != value and name not in _LAUNCHERS_OWN}
-    path = _file(home)
-    path.touch(mode=0o600)
-    path.write_text(json.dumps(added, indent=1))
+    write_private(_file(home), json.dumps(added, indent=1))
 
 
 def forget_environment(home: Home) -> None:
@@ -56,6 +56,16 @@ def kept_environment(home: Home) -> dict[str, str]:
         ) from None
     mine = {name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW_")}
     return mine | {str(name): str(value) for name, value in kept.items()}
+
+
+def running_api(home: Home) -> Api:
+    """A client, logged in, of the Airflow that runs for ``home``.
+
+    Raises:
+        InfrastructureError: it is not running.
+    """
+    page = kept_environment(home)["AIRFLOW__API__BASE_URL"]
+    return Api(page, str(json.loads(passwords_file(home).read_text())[USER]))
 
 
 def _file(home: Home) -> Path:

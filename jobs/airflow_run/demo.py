@@ -41,7 +41,7 @@ def demo() -> int:
     fetched.start()
     with Airflow(home, say=progress.say) as airflow:
         timing.mark("start of Airflow: database, API server, scheduler, DAG processor")
-        progress.say(f"Airflow is up at {airflow.page}")
+        progress.say(f"Airflow is up at {airflow.address}")
         _unpause(airflow, progress)
         timing.mark("automatic runs of yesterday")
         while fetched.is_alive():
@@ -55,7 +55,7 @@ def demo() -> int:
         timing.mark("the chain: land, ingest, detect, monitor")
         failed = [run for run in chain.runs if not run.ok]
     timing.mark("stop of Airflow")
-    print_summary(home, chain, airflow.page, timing)
+    print_summary(home, chain, timing)
     return 1 if failed else 0
 
 

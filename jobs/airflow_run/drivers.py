@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jobs.airflow_run.child import GRACE_S, die_with_parent
-from jobs.airflow_run.ports import HOST
+from jobs.airflow_run.ports import HOST, require_own
 from jobs.errors import InfrastructureError
 from jobs.paths import PROJECT
 
@@ -206,10 +206,11 @@ def run_in_driver(address: str, arguments: Sequence[str], on_line: Callable[[str
         The exit code, the negative signal number when a signal ended the driver; ``None`` if there is no keeper.
 
     Raises:
-        InfrastructureError: the keeper went away in the middle.
+        InfrastructureError: the keeper went away in the middle, or somebody else has its port now.
     """
     supervisor = os.getppid()
     port, _, token = address.partition(":")
+    require_own(int(port))
     try:
         connection = socket.create_connection((HOST, int(port)), timeout=5.0)
     except OSError:

@@ -7,6 +7,7 @@ thread: the kernel's death signal, on which the clean-up rests, belongs to the t
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import signal
 import subprocess
@@ -21,16 +22,21 @@ from jobs.airflow_run import guard, settings
 from jobs.airflow_run.api import Api, ApiUnreachable
 from jobs.airflow_run.command import forget_environment, keep_environment
 from jobs.airflow_run.components import COMPONENTS, Components, last_line
+from jobs.airflow_run.door import USER, login_address, new_password, passwords_file
 from jobs.airflow_run.drivers import ADDRESS, start_keeper
 from jobs.airflow_run.names import dag_ids
 from jobs.airflow_run.ports import HOST, free_port
 from jobs.airflow_run.postgres import Postgres, connection
 from jobs.errors import ChainlakeError, InfrastructureError
 from jobs.paths import Home
+from jobs.private import marked_folder, private_folder, write_private
+from jobs.terminal import for_people
 from jobs.waiting import Notice
 
 FIRST_API_PORT = 8080
 START_TIMEOUT_S = 300.0
+#: A name that is not ours, to see that the API server refuses it.
+_FOREIGN_HOST = "chainlake.invalid"
 
 
 class Stopped(BaseException):
@@ -50,6 +56,8 @@ class Airflow:
         self.say = say
         self.api = Api("")
         self.page = ""
+        #: The page with its login; whoever has it may do everything.
+        self.address = ""
         self._components: Components | None = None
         self._env: dict[str, str] = {}
         self._postgres: Postgres | None = None
@@ -119,6 +127,7 @@ class Airflow:
             self._guard = None
         if self._env:
             forget_environment(self.home)
+            passwords_file(self.home).unlink(missing_ok=True)
             self._env = {}
         if self._lock is not None:
             self._lock.close()
@@ -143,7 +152,10 @@ class Airflow:
         self.page = f"http://{HOST}:{api_port}"
         if api_port != FIRST_API_PORT:
             self.say(f"port {FIRST_API_PORT} is taken: the Airflow page is at {self.page}")
-        self.api = Api(self.page)
+        password = new_password()
+        write_private(passwords_file(self.home), json.dumps({USER: password}) + "\n")
+        self.address = login_address(self.page, password)
+        self.api = Api(self.page, password)
         self._keeper, drivers = start_keeper(settings.base_environment(self.home))
         self._env = settings.airflow_environment(self.home, database, api_port) | {ADDRESS: drivers}
         keep_environment(self.home, self._env)
@@ -151,6 +163,11 @@ class Airflow:
         self._migrate(database, self._components)
         self._start_components()
         self._wait_ready()
+        if self.api.answers_to(_FOREIGN_HOST):
+            raise InfrastructureError(
+                "Airflow's page answers to names that are not its own, so that any web site could use it",
+                hint=f"See {self._components.log('api-server')}: the plugin chainlake_door was not loaded.",
+            )
         self.api.set_pool(settings.SPARK_POOL, settings.SPARK_SLOTS, "Spark applications that run at a time")
 
     def _start_components(self) -> None:
@@ -162,10 +179,11 @@ class Airflow:
             self._components.start(name)
 
     def _take_lock(self) -> None:
-        self.home.airflow.mkdir(parents=True, exist_ok=True)
+        private_folder(self.home.airflow)
+        marked_folder(self.home.airflow / "logs")
         path = self.home.airflow / "launcher.lock"
         # Opened without truncation: the one who holds it has written who it is.
-        self._lock = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o644), "r+")
+        self._lock = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "r+")
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -188,7 +206,7 @@ class Airflow:
             if components.run("migrate", ["db", "migrate"]) != 0:
                 log = components.log("migrate")
                 raise InfrastructureError(f"Airflow cannot prepare its database{last_line(log)}", hint=f"See {log}.")
-            stamp.write_text(_schema_version(database))
+            write_private(stamp, _schema_version(database))
         if self._postgres is not None:
             self._bury_dead_jobs(database)
 
@@ -293,7 +311,8 @@ def run_program(body: Callable[[], int]) -> int:
         The exit code for ``sys.exit``.
     """
     try:
-        return body()
+        with for_people():
+            return body()
     except ChainlakeError as error:
         print(f"chainlake: {error.summary}", file=sys.stderr)
         return error.exit_code

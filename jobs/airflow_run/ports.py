@@ -1,8 +1,10 @@
-"""Free ports on the loopback interface."""
+"""Ports on the loopback interface: free ones, and whose a server is before it is told a secret."""
 
 from __future__ import annotations
 
+import os
 import socket
+from pathlib import Path
 
 from jobs.errors import InfrastructureError
 
@@ -18,6 +20,38 @@ def _is_free(port: int) -> bool:
         except OSError:
             return False
     return True
+
+
+class ForeignServer(InfrastructureError):
+    """Another user of the machine listens on a port of ours, as they can once our server has ended."""
+
+    def __init__(self, port: int) -> None:
+        super().__init__(
+            f"port {port} of {HOST} is held by another user of this machine, so nothing was sent to it",
+            hint="Start Airflow again: it takes another port.",
+        )
+
+
+def require_own(port: int) -> None:
+    """See that nobody else listens on ``port``; nothing is known on systems other than Linux.
+
+    Raises:
+        ForeignServer: somebody does.
+    """
+    if any(owner != os.geteuid() for owner in _listeners(port)):
+        raise ForeignServer(port)
+
+
+def _listeners(port: int) -> list[int]:
+    """User ids of those who listen on ``port`` of this machine."""
+    owners = []
+    for table in (Path("/proc/net/tcp"), Path("/proc/net/tcp6")):
+        for line in table.read_text().splitlines()[1:] if table.exists() else ():
+            # Number, local address, remote address, state (0A: listening), queues, timer, retransmits, user id.
+            words = line.split()
+            if words[3] == "0A" and int(words[1].rpartition(":")[2], 16) == port:
+                owners.append(int(words[7]))
+    return owners
 
 
 def free_port(first: int, tries: int = 200) -> int:

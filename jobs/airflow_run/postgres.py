@@ -25,6 +25,7 @@ import psycopg2
 from jobs.airflow_run.child import die_with_parent, wait_until
 from jobs.airflow_run.ports import HOST, free_port
 from jobs.errors import InfrastructureError
+from jobs.private import private_folder, write_private
 from jobs.waiting import Notice
 
 USER = "chainlake"
@@ -97,7 +98,7 @@ class Postgres:
             InfrastructureError: it does not start; says why.
         """
         try:
-            self.folder.parent.mkdir(parents=True, exist_ok=True)
+            private_folder(self.folder.parent)
             as_user = self._unprivileged()
             if not (self.folder / "PG_VERSION").exists():
                 self._init(as_user, env)
@@ -141,6 +142,8 @@ class Postgres:
         self.password_file.touch(mode=0o600)
         for path in (self.folder, self.log, self.password_file):
             os.chown(path, account.pw_uid, account.pw_gid)
+        # Others may pass through the folder that this one lies in, as the server does.
+        self.log.chmod(0o600)
         for folder in [*self.folder.parents, *_binaries().parents]:
             mode = folder.stat().st_mode
             if not mode & stat.S_IXOTH:
@@ -150,8 +153,9 @@ class Postgres:
 
     def _init(self, as_user: dict[str, Any], env: dict[str, str]) -> None:
         password = secrets.token_urlsafe(24)
-        self.password_file.touch(mode=0o600)
-        self.password_file.write_text(password + "\n")
+        write_private(self.password_file, password + "\n")
+        if as_user:
+            os.chown(self.password_file, as_user["user"], as_user["group"])
         command = [str(_binaries() / "initdb"), "--pgdata", str(self.folder), "--username", USER]
         command += [
             "--auth=scram-sha-256",

@@ -9,6 +9,7 @@ from typing import Any
 
 from jobs.airflow_run.api import Api, ApiError
 from jobs.airflow_run.chain import Chain, Run
+from jobs.terminal import for_commands, one_line
 
 #: Without a terminal, a sign of life this often.
 QUIET_S = 20.0
@@ -33,14 +34,14 @@ class Progress:
 
     def _clear(self) -> None:
         if self._shown:
-            print("\r" + " " * len(self._shown) + "\r", end="")
+            for_commands(sys.stdout).write("\r" + " " * len(self._shown) + "\r")
             self._shown = ""
 
     def now(self, text: str) -> None:
         """Show what is going on: on a terminal in a line that is overwritten, else now and then."""
         if self._terminal:
             self._clear()
-            self._shown = f"       {text}"[:110]
+            self._shown = one_line(f"       {text}")[:110]
             print(self._shown, end="", flush=True)
         elif time.monotonic() - self._last_line > QUIET_S:
             self.say(text)

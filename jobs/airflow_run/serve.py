@@ -16,7 +16,8 @@ def serve() -> int:
     doctor.require(home)
     print("chainlake: starting Airflow", flush=True)
     with Airflow(home, say=lambda line: print(f"chainlake: {line}", flush=True)) as airflow:
-        print(f"chainlake: Airflow is at {airflow.page} (no login; reachable from this machine only)")
+        print(f"chainlake: Airflow is at {airflow.address}")
+        print("chainlake: this address logs you in, so keep it to yourself; it ends with this Airflow")
         print("chainlake: Ctrl-C stops it", flush=True)
         while True:
             airflow.tick()

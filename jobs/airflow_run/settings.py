@@ -8,10 +8,12 @@ import secrets
 import sys
 from importlib.metadata import version
 
+from jobs.airflow_run.door import ROLE, USER, passwords_file
 from jobs.airflow_run.guard import MARK
 from jobs.airflow_run.ports import HOST
 from jobs.env.java import java_home
 from jobs.paths import PROJECT, Home
+from jobs.private import write_private
 
 PARALLELISM = 4
 #: The pool of the tasks that start Spark, and how many of them run at a time.
@@ -28,8 +30,7 @@ def _keys(home: Home) -> dict[str, str]:
     """Signing keys, made once and kept: the components must agree on them, and open pages survive a restart."""
     path = home.airflow / "keys.json"
     if not path.exists():
-        path.touch(mode=0o600)
-        path.write_text(json.dumps({name: secrets.token_urlsafe(64) for name in ("jwt", "pages")}))
+        write_private(path, json.dumps({name: secrets.token_urlsafe(64) for name in ("jwt", "pages")}))
     return {str(name): str(value) for name, value in json.loads(path.read_text()).items()}
 
 
@@ -74,9 +75,12 @@ def airflow_environment(home: Home, database: str, api_port: int) -> dict[str, s
         "CORE__PARALLELISM": str(PARALLELISM),
         "CORE__DAGS_ARE_PAUSED_AT_CREATION": "True",
         "CORE__EXECUTION_API_SERVER_URL": f"{page}/execution/",
-        # Everybody who reaches the page may do everything: therefore loopback only, see API__HOST.
-        "CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",
-        "CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(home.airflow / "passwords.json"),
+        # With this setting Airflow logs everybody in who can reach the port: every user of the machine.
+        "CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "False",
+        "CORE__SIMPLE_AUTH_MANAGER_USERS": f"{USER}:{ROLE.lower()}",
+        "CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(passwords_file(home)),
+        # The layer that refuses other names in ``Host`` and the requests of other pages.
+        "CORE__PLUGINS_FOLDER": str(PROJECT / "jobs" / "airflow_run" / "plugins"),
         "API__HOST": HOST,
         "API__PORT": str(api_port),
         "API__BASE_URL": page,

@@ -47,7 +47,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     return "\n".join(lines)
 
 
-def print_summary(home: Home, chain: Chain, page: str, timing: Timing) -> None:
+def print_summary(home: Home, chain: Chain, timing: Timing) -> None:
     """Print rows per source, matches per pattern and day, model changes, places, two queries and the timing."""
     sources = list(chain.plan)
     print("\n== Rows per source")
@@ -66,7 +66,7 @@ def print_summary(home: Home, chain: Chain, page: str, timing: Timing) -> None:
     print(f"  tables       {home.lake}/<schema>/<table>")
     print(f"  landing      {home.root / 'landing'}")
     print(f"  Data Docs    {_docs(home)}")
-    print(f"  Airflow      make airflow   (then {page})")
+    print("  Airflow      make airflow   (prints the address of its page)")
     print('  query        .venv/bin/python -m jobs sql "SELECT …"')
     for query in QUERIES:
         _print_query(home, query)

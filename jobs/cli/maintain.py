@@ -10,12 +10,14 @@ from pathlib import Path
 from jobs.errors import UsageError
 from jobs.lake.maintain import DATA_KEPT, OPS_KEPT
 from jobs.paths import Home
+from jobs.steps.sweep import CACHE_KEPT_DAYS, LOGS_KEPT_DAYS
 
 HELP = (
     "Merge small files, take loads out of raw that no landed file needs any more, and delete files that no version "
     f"younger than the retention holds: {DATA_KEPT.days} days for data, {OPS_KEPT.days} for ops tables. The change "
     "feed is kept as long. Running jobs and readers are not disturbed: a table is locked while it is maintained, so "
-    "its writers wait for seconds. No JVM."
+    f"its writers wait for seconds. Without --table, logs older than {LOGS_KEPT_DAYS} days are removed too, and what "
+    f"lies in the cache and was not used for {CACHE_KEPT_DAYS} days. No JVM."
 )
 EXAMPLE = "  python -m jobs maintain\n  python -m jobs maintain --table matches.NAME --keep-days 7"
 

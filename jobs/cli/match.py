@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from jobs.cli.event_files import add_column_arguments, compiled, pattern_text, read, with_type
+from jobs.terminal import json_visible
 
 HELP = (
     "Find a pattern in files of events and print each match as one JSON line (name: event id, or a list of ids for a "
@@ -44,6 +45,7 @@ def run(args: argparse.Namespace) -> int:
         return 0
     table, ids = from_table(with_type(events.table, pattern))
     for batch in find(pattern, table):
-        sys.stdout.writelines(json.dumps(found, default=str) + "\n" for found in as_dicts(pattern, batch, ids))
+        lines = (json.dumps(found, default=str) + "\n" for found in as_dicts(pattern, batch, ids))
+        sys.stdout.writelines(map(json_visible, lines))
     sys.stdout.flush()
     return 0

@@ -10,6 +10,7 @@ from jobs.days import Days
 from jobs.lake.runs import one_line
 from jobs.paths import Home
 from jobs.steps.range_plan import RangePlan, as_json, plan_range
+from jobs.terminal import json_visible
 from jobs.words import counted
 
 HELP = (
@@ -40,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
         only_stale=args.only_stale,
     )
     if args.json:
-        print(json.dumps(as_json(plan), indent=1))
+        print(json_visible(json.dumps(as_json(plan), indent=1)))
     else:
         _print(plan)
     return max((getattr(error, "exit_code", 5) for _, error in plan.failures), default=0)

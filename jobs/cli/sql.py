@@ -14,15 +14,19 @@ from typing import Any, TextIO
 
 from jobs.cli.status import status_table
 from jobs.errors import UsageError
+from jobs.lake.safe import MEMORY, SECONDS, confine, confined, run_confined
 from jobs.lake.sql import Lake
 from jobs.paths import Home
+from jobs.terminal import for_programs, json_visible, one_line
 
 HELP = (
     "Run one SQL statement (DuckDB's dialect) on the published tables. Schemas: raw, events, quarantine, matches, "
     "models, ops. matches.<pattern> is the pattern's current table, matches.all the matches of all patterns, "
     "ops.current_<table> the current rows of an operations table, ops.status what 'status' shows, and "
     "matches.<pattern>_origin each match with the definition that its day came from. All times are UTC. Without a "
-    "statement, the tables are listed."
+    "statement, the tables are listed. A statement has all your rights: it can read any file that you can read "
+    "(read_csv, FROM 'file') and write files (COPY … TO). What others may have written goes through --safe: tables of "
+    f"the lake and nothing else, no files, no settings, {MEMORY} of memory, {SECONDS:.0f} seconds."
 )
 EXAMPLE = (
     '  python -m jobs sql "SELECT pattern, count(*) FROM matches.all GROUP BY pattern"\n'
@@ -38,28 +42,41 @@ _BLOCK = 10_000
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The statement and the output format."""
     parser.add_argument("statement", nargs="?", metavar="SQL", help="one statement; none lists the tables")
+    parser.add_argument(
+        "--safe", action="store_true", help="read the lake's tables and nothing else, in bounded time and memory"
+    )
     parser.add_argument("--format", choices=("table", "csv", "json"), default="table", help="default: table")
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the rows of the statement."""
+    if args.statement is not None and not args.statement.strip():
+        raise UsageError("the statement is empty", hint="Leave it out to list the tables.")
+    if args.safe and not confined():
+        statement = [] if args.statement is None else ["--", args.statement]
+        return run_confined(["sql", "--safe", "--format", args.format, *statement])
     home = Home.from_env()
-    lake = Lake(home, {("ops", "status"): lambda: status_table(home)})
+    lake = Lake(home, {("ops", "status"): lambda: status_table(home)}, safe=args.safe)
+    if args.safe:
+        confine()
     rows: Iterator[Sequence[Any]]
     if args.statement is None:
         columns, rows = ["table"], iter([(name,) for name in lake.tables()])
     else:
-        if not args.statement.strip():
-            raise UsageError("the statement is empty", hint="Leave it out to list the tables.")
         found = lake.query(args.statement)
-        columns, rows = [column[0] for column in found.description or ()], _blocks(found)
+        columns, rows = [column[0] for column in found.description or ()], _blocks(lake, found, args.statement)
     {"table": print_table, "csv": print_csv, "json": print_json}[args.format](columns, rows, sys.stdout)
     return 0
 
 
-def _blocks(found: Any) -> Iterator[Sequence[Any]]:
-    while block := found.fetchmany(_BLOCK):
-        yield from block
+def _blocks(lake: Lake, found: Any, sql: str) -> Iterator[Sequence[Any]]:
+    import duckdb
+
+    try:
+        while block := found.fetchmany(_BLOCK):
+            yield from block
+    except duckdb.Error as error:
+        raise lake.explained(error, sql) from None
 
 
 def plain(value: Any) -> Any:
@@ -96,7 +113,8 @@ def cell(value: Any, missing: str) -> str:
 
 def print_table(columns: Sequence[str], rows: Iterator[Sequence[Any]], out: TextIO) -> None:
     """Aligned columns, then the number of rows; widths come from the first rows, so any result streams."""
-    sample = [[cell(value, "NULL") for value in row] for _, row in zip(range(_SAMPLE), rows, strict=False)]
+    columns = [one_line(name) for name in columns]
+    sample = [[_shown(value) for value in row] for _, row in zip(range(_SAMPLE), rows, strict=False)]
     widths = [max(map(len, texts)) for texts in zip(columns, *sample, strict=True)]
 
     def line(texts: Sequence[str]) -> str:
@@ -106,14 +124,30 @@ def print_table(columns: Sequence[str], rows: Iterator[Sequence[Any]], out: Text
     out.writelines(line(texts) for texts in sample)
     count = len(sample)
     for row in rows:
-        out.write(line([cell(value, "NULL") for value in row]))
+        out.write(line([_shown(value) for value in row]))
         count += 1
     out.write(f"({count} row{'' if count == 1 else 's'})\n")
 
 
+def _shown(value: Any) -> str:
+    """A cell that neither begins a line of its own nor does anything to a terminal."""
+    return one_line(cell(value, "NULL"))
+
+
+class _Lines:
+    """Takes rows that end in CR LF and ends them in LF: told that rows end in LF, csv leaves a CR in a cell bare."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+
+    def write(self, row: str) -> None:
+        """One row."""
+        self._out.write(row.removesuffix("\r\n") + "\n")
+
+
 def print_csv(columns: Sequence[str], rows: Iterator[Sequence[Any]], out: TextIO) -> None:
-    """A header and one line per row; null is an empty field."""
-    writer = csv.writer(out, lineterminator="\n")
+    """A header and one line per row; null is an empty field. Exact, except where it is printed to a terminal."""
+    writer = csv.writer(_Lines(for_programs(out)))
     writer.writerow(columns)
     writer.writerows([cell(value, "") for value in row] for row in rows)
 
@@ -123,5 +157,5 @@ def print_json(columns: Sequence[str], rows: Iterator[Sequence[Any]], out: TextI
     out.write("[")
     for number, row in enumerate(rows):
         item = {name: _finite(plain(value)) for name, value in zip(columns, row, strict=True)}
-        out.write(("," if number else "") + "\n" + json.dumps(item, ensure_ascii=False))
+        out.write(("," if number else "") + "\n" + json_visible(json.dumps(item, ensure_ascii=False)))
     out.write("\n]\n")

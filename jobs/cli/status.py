@@ -28,7 +28,8 @@ from jobs.lake.standing import mark_suspects
 from jobs.model_catalog import load_models
 from jobs.paths import Home
 from jobs.sources import load_sources
-from jobs.words import counted, printable
+from jobs.terminal import json_visible, one_line
+from jobs.words import counted
 
 HELP = (
     "Show for every pattern and model which days are done, missing (never computed), stale (with what changed), "
@@ -159,7 +160,7 @@ def _left_files(home: Home) -> list[str]:
     }
     lines = []
     for word, rows in found.items():
-        listed = sorted(f"{word} ({why}): {row['source']}/{printable(row['path'])}" for row, why in rows)
+        listed = sorted(f"{word} ({why}): {row['source']}/{one_line(row['path'])}" for row, why in rows)
         lines += listed[:_NAMED]
         if len(listed) > _NAMED:
             lines.append(f"{word}: {len(listed) - _NAMED} more, in ops.current_files and ops.current_waiting_files")
@@ -214,7 +215,7 @@ def _print(judged: Sequence[Judged], states: Sequence[str], notes: Sequence[str]
     summary = ", ".join(f"{counts[state]} {state}" for state in STATES if counts[state]) or "no days yet"
     print(f"{counted(len(judged), 'definition')}: {summary}")
     for note in notes:
-        print(note)
+        print(one_line(note))
 
 
 def _print_json(judged: Sequence[Judged], states: Sequence[str], notes: Sequence[str]) -> None:
@@ -228,5 +229,5 @@ def _print_json(judged: Sequence[Judged], states: Sequence[str], notes: Sequence
         lines = texts.sql("SELECT to_json(status)::VARCHAR AS line FROM status").to_arrow_table()["line"].to_pylist()
     print('{"days": [', end="")
     if lines:
-        print("\n" + ",\n".join(lines), end="")
-    print(f'\n], "notes": {json.dumps(list(notes))}}}')
+        print("\n" + ",\n".join(json_visible(line) for line in lines), end="")
+    print(f'\n], "notes": {json_visible(json.dumps(list(notes)))}}}')

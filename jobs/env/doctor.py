@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+import stat
 import sys
 import tempfile
 from collections.abc import Callable
@@ -67,6 +68,11 @@ def check_cache(home: Home) -> str:
     if not os.access(folder, os.W_OK):
         raise InfrastructureError(
             f"the cache folder {home.cache} cannot be written", hint="Set CHAINLAKE_CACHE to a folder you may write to."
+        )
+    if home.cache.exists() and home.cache.stat().st_mode & stat.S_IWOTH:
+        raise InfrastructureError(
+            f"every user of this machine may write to the cache folder {home.cache}, and code in it is run",
+            hint="Close it with chmod o-w, or set CHAINLAKE_CACHE to a folder of your own.",
         )
     return f"downloads are kept in {home.cache}"
 

@@ -10,7 +10,8 @@ from typing import Any
 from jobs.errors import ChainlakeError, InfrastructureError, InputError
 from jobs.ingest.discovery import date_begins, expected_globs, glob_matches, path_fields
 from jobs.sources import Source
-from jobs.words import counted, printable
+from jobs.terminal import one_line
+from jobs.words import counted
 
 REMOVED = "removed"
 #: Outcomes of files that were read to their end; ``None`` is of rows written before outcomes were noted.
@@ -99,7 +100,7 @@ class Left:
         return {
             "unread": len(self.unread),
             "waiting": len(self.waiting),
-            "left": [f"{printable(path)}: {why}" for path, why in [*self.unread.items(), *self.waiting.items()]][
+            "left": [f"{one_line(path)}: {why}" for path, why in [*self.unread.items(), *self.waiting.items()]][
                 :IN_RESULT
             ],
         }
@@ -173,7 +174,7 @@ class RereadFailed(InfrastructureError):
 def _named(files: Mapping[str, str], first: Collection[str] = ()) -> str:
     order = [*(path for path in files if path in first), *(path for path in files if path not in first)]
     more = f" and {len(order) - _IN_LINE} more" if len(order) > _IN_LINE else ""
-    return ", ".join(f"{printable(path)} ({files[path]})" for path in order[:_IN_LINE]) + more
+    return ", ".join(f"{one_line(path)} ({files[path]})" for path in order[:_IN_LINE]) + more
 
 
 def reason_of(row: Mapping[str, Any]) -> str:

@@ -13,7 +13,7 @@ from jobs.ingest.discovery import Landed, Landing, date_begins, expected_globs, 
 from jobs.ingest.outcomes import REMOVED, RereadFailed, holds_nothing, is_read
 from jobs.ingest.resolve import Effective
 from jobs.sources import Source
-from jobs.words import printable
+from jobs.terminal import one_line
 
 #: How many files a message names.
 _NAMED = 10
@@ -135,7 +135,7 @@ def _see_that_all_are_there(source: Source, absent: list[str], landing: Landing)
 
 def _named(paths: list[str]) -> str:
     more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
-    return f"{', '.join(printable(path) for path in paths[:_NAMED])}{more}"
+    return f"{', '.join(one_line(path) for path in paths[:_NAMED])}{more}"
 
 
 def _unexplained(row: dict[str, Any]) -> bool:

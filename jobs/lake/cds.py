@@ -8,6 +8,7 @@ everything works, only slower. The JVM itself ignores an archive that does not f
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import subprocess
@@ -43,6 +44,9 @@ def java_options(home: Home, jars: list[Path]) -> list[str]:
     if dump:
         return [f'-XX:ArchiveClassesAtExit="{dump}"']
     path = archive_path(home, jars)
+    with contextlib.suppress(OSError):
+        # For maintenance, which removes archives that nobody uses; there may be none, or a cache that is read-only.
+        os.utime(path)
     return [f'-XX:SharedArchiveFile="{path}"', "-Xshare:auto", "-Xlog:disable"] if path.is_file() else []
 
 

@@ -65,6 +65,10 @@ def spark_session(home: Home, app: str, *, long_running: bool = False) -> SparkS
     builder = SparkSession.builder.master(master).appName(app)
     for key, value in settings(home, jars, folder, long_running=long_running).items():
         builder = builder.config(key, value)
+    if master == "local" or master.startswith("local["):
+        # Spark's ports on loopback take serialised objects from any user of the machine who has no secret to show;
+        # here Spark makes the secret itself, on a cluster it is the cluster's.
+        builder = builder.config("spark.authenticate", "true")
     try:
         session = builder.getOrCreate()
     except Exception as error:

@@ -7,11 +7,13 @@ projections (also of single struct fields) pushed down, so that an answer takes 
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from jobs.errors import InfrastructureError, UsageError
+from jobs.lake import safe as safely
 from jobs.lake.origin import SUFFIX, origin_select
 from jobs.lake.registered import registered_table
 from jobs.lake.scan import Scan, empty, in_memory, list_tables, literal, quoted, scan
@@ -47,19 +49,28 @@ class Lake:
     Args:
         home: the installation.
         derived: ``(schema, name)`` → what makes the rows of a table that is nowhere stored, when a query mentions it.
+        safe: for statements of somebody else, who may read the tables and nothing else; see ``jobs.lake.safe``.
     """
 
-    def __init__(self, home: Home, derived: Mapping[tuple[str, str], Callable[[], pa.Table]] | None = None) -> None:
+    def __init__(
+        self,
+        home: Home,
+        derived: Mapping[tuple[str, str], Callable[[], pa.Table]] | None = None,
+        *,
+        safe: bool = False,
+    ) -> None:
         import duckdb
 
         self.home = home
+        self.safe = safe
+        self._timer: threading.Timer | None = None
         self._derived = dict(derived or {})
         # Extensions come with the wheel; looking for others would be a download in the middle of a query.
-        self.con: duckdb.DuckDBPyConnection = duckdb.connect(
-            ":memory:",
-            config={"autoinstall_known_extensions": "false", "python_enable_replacements": "false"},
-        )
+        config = {"autoinstall_known_extensions": "false", "python_enable_replacements": "false"}
+        self.con: duckdb.DuckDBPyConnection = duckdb.connect(":memory:", config=safely.CONFIG if safe else config)
         self.con.execute("SET TimeZone = 'UTC'")
+        if safe:
+            safely.lock(self.con)
         for schema in SCHEMAS:
             self.con.execute(f"CREATE SCHEMA {schema}")
         self._listed: dict[str, list[str]] = {}
@@ -67,6 +78,8 @@ class Lake:
 
     def query(self, sql: str) -> duckdb.DuckDBPyConnection:
         """Run one reading statement; rows and ``description`` are the connection's.
+
+        A safe one has its time for the rows, too: what they are fetched with raises what :meth:`explained` explains.
 
         Raises:
             UsageError: not one reading statement, or a table, column or function that does not exist; the message
@@ -76,6 +89,10 @@ class Lake:
 
         try:
             self._check_statement(sql)
+            if self.safe:
+                if self._timer is not None:
+                    self._timer.cancel()
+                self._timer = safely.interrupt_later(self.con)
             for schema, name in self._mentioned(sql):
                 self._define(schema, name)
             return self.con.execute(sql)
@@ -83,7 +100,7 @@ class Lake:
             if isinstance(error, duckdb.IOException) or _OF_FILES.search(str(error)):
                 first = str(error).strip().splitlines()[0]
                 raise InfrastructureError(f"a file of the query cannot be read: {first}") from error
-            raise self._explained(error, sql) from None
+            raise self.explained(error, sql) from None
 
     def tables(self) -> list[str]:
         """Everything that can be queried, as ``schema.name``."""
@@ -97,16 +114,24 @@ class Lake:
     def _check_statement(self, sql: str) -> None:
         import duckdb
 
+        if self.safe:
+            safely.check_length(sql)
         statements = self.con.extract_statements(sql)
         if len(statements) != 1:
             raise UsageError(f"one statement at a time, this is {len(statements)}")
-        if statements[0].type not in (
+        kind = statements[0].type
+        if self.safe and kind != duckdb.StatementType.SELECT:
+            raise UsageError(
+                f"with --safe only tables can be read: {kind.name} is not possible",
+                hint="Use SELECT, FROM, DESCRIBE, SUMMARIZE or SHOW ALL TABLES.",
+            )
+        if kind not in (
             duckdb.StatementType.SELECT,
             duckdb.StatementType.EXPLAIN,
             duckdb.StatementType.COPY,
         ):
             raise UsageError(
-                f"this only reads: {statements[0].type.name} is not possible",
+                f"this only reads: {kind.name} is not possible",
                 hint="Use SELECT, FROM, DESCRIBE, SUMMARIZE, SHOW ALL TABLES, EXPLAIN, or COPY (SELECT …) TO 'file'.",
             )
 
@@ -206,6 +231,8 @@ class Lake:
 
         folder = registered_table(self.home, name) if schema == "matches" and "/" not in name else name
         try:
+            if self.safe:
+                return safely.arrow_scan(self.home, schema, folder)
             return scan(self.con, self.home, schema, folder)
         except (DeltaError, OSError) as error:
             first = str(error).strip().splitlines()[0]
@@ -226,8 +253,12 @@ class Lake:
             return UsageError(f"table {name} needs its schema", hint=f"Write {' or '.join(homes)}.")
         return UsageError(f"there is no table {full}", hint=f"There are {', '.join(exists)}.")
 
-    def _explained(self, error: Exception, sql: str) -> UsageError:
+    def explained(self, error: Exception, sql: str) -> UsageError:
         """DuckDB's message as one sentence, with the columns that exist where one was not found."""
+        import duckdb
+
+        if isinstance(error, duckdb.InterruptException):
+            return safely.StatementTooSlow()
         text = str(error).strip()
         first = re.sub(r"^\w+( \w+)? Error: ", "", text.splitlines()[0])
         column = re.search(r'Referenced column "(.+?)" |does not have a column named "(.+?)"', text)

@@ -18,6 +18,7 @@ from jobs.errors import AuditFailed
 from jobs.paths import Home
 from jobs.quality import docs
 from jobs.quality.templates import instantiate
+from jobs.terminal import one_line
 
 #: How many offending rows a failure names.
 EXAMPLES = 5
@@ -72,7 +73,7 @@ class Failure:
             text += f" by {self.count} row" + ("" if self.count == 1 else "s")
         text += f" [{self.expectation}{' on ' + self.column if self.column else ''}]"
         if self.examples:
-            shown = ", ".join(f"{key}={value}" for key, value in self.examples[0].items())
+            shown = ", ".join(f"{key}={one_line(str(value))}" for key, value in self.examples[0].items())
             text += f", for example {shown}"
         return text
 

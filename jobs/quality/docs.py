@@ -18,6 +18,8 @@ from jobs.paths import Home
 
 #: Results that store and site keep; the newest ones.
 KEEP = 200
+#: Names the way in which pages are written; all are written anew when it changes.
+_PAGES = "pages-1"
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,14 @@ def _context(home: Home) -> Any:
                     "class_name": "TupleFilesystemStoreBackend",
                     "base_directory": str(home.docs),
                 },
-                "site_index_builder": {"class_name": "DefaultSiteIndexBuilder"},
+                "site_section_builders": {
+                    section: {"view": {"module_name": "jobs.quality.pages", "class_name": "EscapedPage"}}
+                    for section in ("expectations", "validations", "profiling")
+                },
+                "site_index_builder": {
+                    "class_name": "DefaultSiteIndexBuilder",
+                    "view": {"module_name": "jobs.quality.pages", "class_name": "EscapedIndex"},
+                },
             }
         },
     )
@@ -122,4 +131,7 @@ def publish(home: Home, results: Sequence[Kept]) -> None:
         new = [kept.identifier for kept in results] + [
             kept.identifier.expectation_suite_identifier for kept in suites.values()
         ]
-        context.build_data_docs(resource_identifiers=new)
+        # Pages that an earlier version wrote are written anew, once: text from data can run in them.
+        stamp = home.docs / ".store" / _PAGES
+        context.build_data_docs(resource_identifiers=new if stamp.exists() else None)
+        stamp.touch()

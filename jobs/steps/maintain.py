@@ -14,6 +14,7 @@ from jobs.lake.runs import one_line, phase
 from jobs.lake.scan import list_tables
 from jobs.paths import Home
 from jobs.steps.common import raise_together, sweep_leftovers
+from jobs.steps.sweep import Swept, sweep
 
 STEP = "maintain"
 #: How long to wait for who is writing to a table.
@@ -33,7 +34,8 @@ def maintain(
         keep: how long what was replaced is kept; see ``jobs.lake.maintain`` for what holds if not given.
 
     Returns:
-        ``{"tables": …, "compacted": files merged, "loads": raw loads removed, "removed": files deleted, "files": …}``.
+        ``{"tables": …, "compacted": files merged, "loads": raw loads removed, "removed": files deleted, "files": …,
+        "logs": old logs removed or cut, "cached": things removed from the cache}``; the last two only with all tables.
 
     Raises:
         UsageError: a table that does not exist.
@@ -65,11 +67,14 @@ def maintain(
             )
         report.rows_in, report.rows_out = len(names), len(done)
         sweep_leftovers(home)
+        swept = sweep(home) if only is None else Swept()
         for folder in home.unused:
             print(f"{folder} is not used any more; remove it if nothing in it is yours", flush=True)
         raise_together(failures, f"{len(done)} tables maintained")
     counts = {name: sum(getattr(one, name) for one in done) for name in ("compacted", "loads", "removed", "files")}
-    return {"tables": len(done), **counts}
+    for folder in swept.foreign:
+        print(f"the logs in {folder} are not swept: the folder was there before Chainlake used it", flush=True)
+    return {"tables": len(done), **counts, "logs": swept.logs, "cached": swept.cached}
 
 
 def all_tables(home: Home) -> Iterator[tuple[str, str]]:

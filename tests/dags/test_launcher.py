@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import http.client
+import json
 import os
 import signal
 import stat
@@ -11,16 +13,19 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import psutil
+import psycopg2
 import pytest
 
 from jobs.airflow_run import guard
 from jobs.airflow_run.child import wait_until
-from jobs.airflow_run.command import kept_environment
+from jobs.airflow_run.command import kept_environment, running_api
 from jobs.airflow_run.postgres import Postgres
 from jobs.errors import InfrastructureError
 from jobs.paths import PROJECT, Home
+from tests.other_user import as_other_user
 
 #: Starting takes about ten seconds on an idle machine and a minute on a busy one.
 PATIENCE_S = 280.0
@@ -118,6 +123,66 @@ def test_ctrl_c_ends_everything(home: Home, launcher: tuple[subprocess.Popen[byt
     assert output.read_text().strip().splitlines()[-1].startswith("chainlake: stopped; nothing is left running")
     assert "Traceback" not in output.read_text()
     assert time.monotonic() - begin < 60
+
+
+def answer(url: str, method: str = "GET", body: bytes | None = None, **headers: str) -> tuple[int, str, str]:
+    """Status, text and cookie of a request, whose redirects are not followed."""
+    parts = urlsplit(url)
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    with contextlib.closing(http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=30)) as connection:
+        connection.request(method, f"{parts.path}?{parts.query}", body, named)
+        found = connection.getresponse()
+        return found.status, found.read().decode(), (found.getheader("set-cookie") or "").partition(";")[0]
+
+
+def tried_by_others(page: str, database: str, files: list[Path], pids: list[int]) -> dict[str, object]:
+    """What a user without rights gets at: files, environments, command lines, the database, the page."""
+    opened, shown, environments = [], [], []
+    for path in files:
+        with contextlib.suppress(PermissionError):
+            opened.append([str(path), str(os.listdir(path) if path.is_dir() else path.read_bytes()[:1])])
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            shown.append(Path(f"/proc/{pid}/cmdline").read_bytes().decode())
+        with contextlib.suppress(OSError):
+            environments.append(Path(f"/proc/{pid}/environ").read_text())
+    try:
+        psycopg2.connect(database).close()
+        refused = ""
+    except psycopg2.OperationalError as error:
+        refused = str(error)
+    asked = [answer(f"{page}{path}")[0] for path in ("/api/v2/dags", "/ui/auth/me", "/auth/token", "/auth/token/login")]
+    return {"opened": opened, "shown": shown, "environments": environments, "refused": refused, "asked": asked}
+
+
+def test_the_page_is_for_its_user_alone(home: Home, launcher: tuple[subprocess.Popen[bytes], Path]) -> None:
+    address = next(word for word in launcher[1].read_text().split() if word.startswith("http://"))
+    page = address.partition("/chainlake")[0]
+    assert answer(f"{page}/api/v2/dags")[0] == 401
+    assert answer(address, host=f"rebound.example:{urlsplit(page).port}")[0] == 421
+    form = {"content_type": "application/x-www-form-urlencoded", "origin": "https://evil.example"}
+    assert answer(f"{page}/auth/token", "POST", b"username=admin&password=admin", **form)[0] == 403
+    status, _, cookie = answer(address)
+    assert status == 303
+    assert answer(f"{page}/api/v2/dags", cookie=cookie)[0] == 200
+    pause = (f"{page}/api/v2/dags/ingest_road?update_mask=is_paused", "PATCH", b'{"is_paused": true}')
+    json_type = "application/json"
+    assert answer(*pause, cookie=cookie, content_type=json_type, origin="http://127.0.0.1:9")[0] == 403
+    assert answer(*pause, cookie=cookie, content_type=json_type, origin=page)[0] == 200
+    assert running_api(home).dags()["ingest_road"]
+
+    secrets = [address.rpartition("=")[2], (home.airflow / "postgres.password").read_text().strip()]
+    secrets += json.loads((home.airflow / "keys.json").read_text()).values()
+    logs = "".join(path.read_text(errors="replace") for path in (home.airflow / "logs").rglob("*.log"))
+    assert "request finished" in logs and not [secret for secret in secrets if secret in logs]
+    port = int((home.airflow / "postgres" / "postmaster.pid").read_text().splitlines()[3])
+    url = f"postgresql://chainlake@127.0.0.1:{port}/postgres"
+    # The last file is open to all, to see that the way to the others was.
+    files, pids = [home.airflow, *home.airflow.rglob("*"), launcher[1]], [process.pid for process in left(home)]
+    found = as_other_user(lambda: tried_by_others(page, url, files, pids))
+    assert found["opened"] == [[str(launcher[1]), str(b"c")]] and found["environments"] == [], found
+    assert len(found["shown"]) == len(pids) and not [s for s in secrets if s in "".join(found["shown"])]
+    assert "no password supplied" in found["refused"] and found["asked"] == [401, 401, 403, 403]
 
 
 def test_the_database_survives_a_kill_and_a_stale_pid_file(home: Home) -> None:

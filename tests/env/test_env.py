@@ -170,3 +170,13 @@ def test_a_folder_that_delta_cannot_address_is_refused_with_a_hint(tmp_path: Pat
     with pytest.raises(InfrastructureError, match="bracket") as raised:
         doctor.check_home(home)
     assert raised.value.hint is not None and not home.root.exists()
+
+
+def test_a_cache_that_everybody_can_write_to_is_refused(home: Home, tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    own = Home(home.root, home.lake, home.config, cache)
+    assert str(cache) in doctor.check_cache(own)
+    cache.chmod(0o777)
+    with pytest.raises(InfrastructureError, match="every user of this machine may write to the cache"):
+        doctor.check_cache(own)

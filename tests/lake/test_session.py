@@ -5,6 +5,8 @@ from __future__ import annotations
 import datetime
 import json
 import shutil
+import socket
+import struct
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -54,6 +56,19 @@ def test_microseconds_survive_and_filters_without_a_jvm_miss_nothing(spark: Spar
     found = tables.arrow(home, "matches", "things", columns=["id"], filters=[("ts", ">=", cut)])
     assert found["id"].to_pylist() == ["b"]
     assert tables.arrow(home, "matches", "things", filters=pc.field("ts") > cut).num_rows == 1
+
+
+def test_the_ports_of_spark_take_nothing_without_its_secret(spark: SparkSession) -> None:
+    """Another user of the machine can reach them, and objects that they send would be deserialised."""
+    block_manager = spark.sparkContext._jvm.org.apache.spark.SparkEnv.get().blockManager().blockManagerId().port()
+    body = b"\xac\xed\x00\x05"
+    # A frame of Spark's transport: its length, the type of a request (3), its number, its body.
+    frame = struct.pack(">qBqI", 21 + len(body), 3, 1, len(body)) + body
+    for port in (block_manager, int(spark.sparkContext.getConf().get("spark.driver.port"))):
+        with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+            connection.sendall(frame)
+            answer = connection.recv(4096)
+        assert b"Expected SaslMessage" in answer, answer
 
 
 def test_absent_tables(home: Home) -> None:

@@ -21,7 +21,7 @@ from pathlib import Path
 from jobs.airflow_run.api import Api, ApiUnreachable, day_of_run
 from jobs.airflow_run.chain import OPEN_STATES
 from jobs.airflow_run.child import die_with_parent
-from jobs.airflow_run.command import kept_environment
+from jobs.airflow_run.command import running_api
 from jobs.airflow_run.progress import Progress
 from jobs.days import Days
 from jobs.errors import InfrastructureError
@@ -142,7 +142,7 @@ class Proof:
             if self._launcher.poll() is not None or time.monotonic() > end:
                 raise InfrastructureError(f"Airflow did not start: {self._output.read_text()[-1000:]}")
             time.sleep(0.1)
-        self._api = Api(kept_environment(self._home)["AIRFLOW__API__BASE_URL"])
+        self._api = running_api(self._home)
 
     def _stop(self) -> None:
         """End Airflow as a user does, and see that nothing is left."""

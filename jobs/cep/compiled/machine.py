@@ -7,12 +7,14 @@ same with the machine code beside it. The file's time is fixed: Numba takes code
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import hashlib
 import importlib.util
 import os
 import sys
 import tempfile
+import time
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -21,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from jobs.paths import Home
+from jobs.private import private_folder
 
 #: Raised by hand when kernels of equal source must not be shared with older ones.
 CODE_VERSION = 1
@@ -46,7 +49,11 @@ def loaded() -> bool:
     return "numba" in sys.modules
 
 
+_DAY_S = 86_400
+
 _loaded: dict[str, Kernel] = {}
+#: Kernels that a process keeps; a pattern has one or two, so that only a process that runs for ever meets more.
+_MOST_LOADED = 1_000
 
 #: What glibc calls these settings, and up to how much freed memory a process may keep for its next arrays.
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _KEPT, _MMAPPED = -1, -3, 128 << 20, 32 << 20
@@ -81,18 +88,46 @@ def load(source: str) -> Kernel:
             space: dict[str, Any] = {}
             exec(compile(source, name, "exec"), space)
             _loaded[name] = _compiled(space["kernel"], cache=False)
+        if len(_loaded) > _MOST_LOADED:
+            oldest = next(iter(_loaded))
+            del _loaded[oldest]
+            sys.modules.pop(oldest, None)
     return _loaded[name]
 
 
 def _cached(name: str, source: str) -> Kernel:
     """The function, from the machine code on disk if there is some; what is on disk and cannot be read is made anew."""
     path = _written(name, source)
+    _require_own(path.parent)
     try:
-        return _compiled(_module(name, path).kernel, cache=True)
+        found = _compiled(_module(name, path).kernel, cache=True)
+        _note_use(name, path.parent)
+        return found
     except Exception:  # a file that was cut short can end in any; if it was not that, the same comes again
         for spoilt in (path.parent / "__pycache__").glob(f"{name}.*"):
             spoilt.unlink(missing_ok=True)
-        return _compiled(_module(name, path).kernel, cache=True)
+        return _compiled(_module(name, _written(name, source)).kernel, cache=True)
+
+
+def _require_own(place: Path) -> None:
+    """See that nobody else can have put machine code there, which would be run as ours.
+
+    Raises:
+        OSError: the folder is another user's, or others may write to it.
+    """
+    for part in (place, place / "__pycache__"):
+        if part.exists():
+            state = part.stat()
+            if state.st_uid not in (0, os.geteuid()) or state.st_mode & 0o002:
+                raise OSError(f"other users can write to {part}")
+
+
+def _note_use(name: str, place: Path) -> None:
+    """The time of the machine code tells maintenance the day it was used last; a cache may be read-only."""
+    with contextlib.suppress(OSError):
+        for path in (place / "__pycache__").glob(f"{name}.*.nbi"):
+            if time.time() - path.stat().st_mtime > _DAY_S:
+                os.utime(path)
 
 
 _warned: set[Path] = set()
@@ -154,7 +189,7 @@ def _name(source: str) -> str:
 def _written(name: str, source: str) -> Path:
     path = folder() / f"{name}.py"
     if not path.exists() or path.read_bytes() != source.encode():
-        path.parent.mkdir(parents=True, exist_ok=True)
+        private_folder(path.parent)
         handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(source)

@@ -1,0 +1,84 @@
+"""Text from data, made harmless for whoever looks at it: on a terminal, in a page, in a log.
+
+Names of files, keys, raw rows and error messages can hold anything, also characters that a terminal obeys (escape
+sequences that colour, overwrite, set the title or the clipboard) or that change the order of what stands beside them.
+Such characters are shown as Python writes them, ``\\x1b`` or ``\\u202e``. Data formats (CSV, JSON) stay exact.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from typing import Any, TextIO, cast
+
+#: Controls but line end and tab, marks and overrides of direction, invisible spaces and tags, halves of pairs.
+_HIDDEN = "\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+_HIDDEN += "\ud800-\udfff\U000e0000-\U000e007f"
+_IN_TEXT = re.compile(f"[{_HIDDEN}]")
+_IN_LINE = re.compile(f"[\t\n{_HIDDEN}]")
+
+
+def visible(text: str) -> str:
+    """``text`` without a character that does more than to stand for itself; line ends and tabs stay."""
+    return _IN_TEXT.sub(_named, text)
+
+
+def one_line(text: str) -> str:
+    """As :func:`visible`, with line ends and tabs shown too: a name or a cell cannot begin a line of its own."""
+    return _IN_LINE.sub(_named, text)
+
+
+def _named(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    short = {0x09: "\\t", 0x0A: "\\n", 0x0D: "\\r"}.get(code)
+    return short or (f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}")
+
+
+def json_visible(text: str) -> str:
+    """JSON that says exactly the same and is safe to look at: what is hidden stands as ``\\uXXXX`` in its strings."""
+    return _IN_TEXT.sub(lambda found: json.dumps(found[0])[1:-1] if found[0] != "\x7f" else "\\u007f", text)
+
+
+class Shown:
+    """A stream for people: everything that is written to it is :func:`visible`; all else is the stream's own.
+
+    Args:
+        stream: where it goes.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self.stream = stream
+
+    def write(self, text: str) -> int:
+        """Write ``text``; returns its length."""
+        self.stream.write(visible(text))
+        return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        """Write one after the other."""
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+
+@contextlib.contextmanager
+def for_people() -> Iterator[None]:
+    """Both output streams of this process made safe to look at, as every program of the project begins."""
+    out, err = (cast(TextIO, Shown(for_commands(stream))) for stream in (sys.stdout, sys.stderr))
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        yield
+
+
+def for_programs(stream: TextIO) -> TextIO:
+    """Where data goes that must stay exact: the stream itself, unless it is a terminal, where somebody looks at it."""
+    return stream if stream.isatty() else for_commands(stream)
+
+
+def for_commands(stream: TextIO) -> TextIO:
+    """The stream itself, for the few control characters that are our own."""
+    return stream.stream if isinstance(stream, Shown) else stream

@@ -1,0 +1,149 @@
+"""What the verbs print is safe to look at, whatever files, names and rows hold; CSV and JSON stay exact."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+import json
+import os
+import pty
+import subprocess
+import sys
+import unicodedata
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from jobs.__main__ import main
+from jobs.airflow_run.launcher import run_program
+from jobs.airflow_run.progress import Progress
+from jobs.errors import InputError
+from jobs.paths import PROJECT, Home
+from jobs.terminal import json_visible, one_line, visible
+
+#: Title and clipboard of the terminal, colours, an 8-bit control, overwriting, deletion, reversed order, a tag.
+NASTY = "a\x1b]0;title\x07\x1b[31mred\x9b2J\rover\x08\x7f\u202egnp.exe\u2066\U000e0041z"
+NEW_LINE = "x\nok  all is well\ty"
+
+
+def commands(text: str) -> set[str]:
+    """Characters in ``text`` that a terminal obeys, or that change what stands beside them."""
+    harmful = {c for c in text if unicodedata.category(c) in ("Cc", "Cs") or c in "\u202e\u2066\U000e0041"}
+    return harmful - {"\n", "\t"}
+
+
+@pytest.fixture
+def odd(home: Home) -> Home:
+    """A table whose column, rows and structs hold such characters."""
+    rows = {"key": [NASTY, NEW_LINE], f"col{NASTY}": [1, 2], "list": [[NASTY], [NEW_LINE]]}
+    write_deltalake(home.table("events", "odd"), pa.table(rows))
+    return home
+
+
+def test_every_control_and_direction_is_shown() -> None:
+    plain = {"\n", "\t", "\u00ad", "\u200c", "\u200d"}
+    for code in range(sys.maxunicode + 1):
+        char = chr(code)
+        if unicodedata.category(char) in ("Cc", "Cs", "Zl", "Zp") or unicodedata.bidirectional(char) in (
+            "LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI",
+        ):  # fmt: skip
+            assert (visible(char) == char) == (char in plain), hex(code)
+            assert char not in one_line(char)
+    assert visible("Grüße 日本 👩‍🔬 שלום\n\tx") == "Grüße 日本 👩‍🔬 שלום\n\tx"
+    assert visible("\x1b[0m\r\udc80\u202e\U000e0041") == "\\x1b[0m\\r\\udc80\\u202e\\U000e0041"
+    assert one_line(NEW_LINE) == "x\\nok  all is well\\ty"
+
+
+def test_json_says_the_same() -> None:
+    for char in map(chr, [*range(0x20), 0x7F, 0x9B, 0x2028, 0x202E, 0xFEFF, 0xD800, 0xE0041]):
+        text = json_visible(json.dumps({char: [char]}, ensure_ascii=False))
+        assert not commands(text) and json.loads(text) == {char: [char]}
+
+
+def test_a_table_does_nothing_to_the_terminal(odd: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sql", "SELECT * FROM events.odd"]) == 0
+    said = capsys.readouterr().out
+    assert not commands(said) and len(said.splitlines()) == 5 and "\\x1b[31mred\\x9b2J\\rover" in said
+
+
+def test_json_and_csv_stay_exact(odd: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sql", "SELECT key FROM events.odd", "--format", "json"]) == 0
+    said = capsys.readouterr().out
+    assert not commands(said) and [row["key"] for row in json.loads(said)] == [NASTY, NEW_LINE]
+    assert main(["sql", "SELECT key FROM events.odd", "--format", "csv"]) == 0
+    said = capsys.readouterr().out
+    assert [row[0] for row in csv.reader(io.StringIO(said, newline=""))] == ["key", NASTY, NEW_LINE]
+
+
+def test_csv_on_a_terminal_does_nothing_to_it(odd: Home) -> None:
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "jobs", "sql", "--format", "csv", "SELECT key FROM events.odd"]
+    done = subprocess.run(command, stdout=theirs, stderr=theirs, cwd=PROJECT, stdin=subprocess.DEVNULL)
+    os.close(theirs)
+    said = os.read(ours, 100_000).decode().replace("\r\n", "\n")
+    os.close(ours)
+    assert done.returncode == 0 and "\\x1b[31mred" in said and not commands(said)
+
+
+@pytest.mark.parametrize("text", [NASTY, NEW_LINE])
+def test_errors_name_files_and_words_harmlessly(text: str, home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = home.root / "files"
+    folder.mkdir()
+    name = text.replace("/", "") + ".jsonl"
+    (folder / name).write_text('{"user": 1, "ts": "yesterday"}\n')
+    pattern = "PATTERN SEQ(A a, B b) WHERE a.user = b.user WITHIN 5 min"
+    for words in (
+        ["match", pattern, str(folder / name), "--ts", "ts"],
+        ["match", pattern, str(folder / f"absent {name}")],
+        ["match", f"PATTERN {text}", str(folder / name)],
+        ["sql", f"SELECT '{text}' FROM nothing.there"],
+        ["sql", f"SELECT {text}"],
+        ["ingest", text, "2024-01-01", "2024-01-02"],
+        ["changes", text, "--since", "1"],
+        ["retire", f"pattern/{text}"],
+        ["lint", str(folder / name)],
+        ["nix" + text],
+    ):
+        with contextlib.suppress(SystemExit):
+            assert main(words) != 0
+        said = capsys.readouterr()
+        assert not commands(said.out + said.err), words
+        assert said.err + said.out
+
+
+def test_a_place_is_one_line() -> None:
+    error = InputError("it cannot be read", file=f"landing/{NEW_LINE}", line=3)
+    assert str(error) == "landing/x\\nok  all is well\\ty:3: it cannot be read"
+    assert not commands(InputError(NASTY, hint=NASTY).summary)
+
+
+def test_the_launchers_programs_are_harmless_too(capsys: pytest.CaptureFixture[str]) -> None:
+    def body() -> int:
+        Progress().say(f"run failed: {NASTY}")
+        raise InputError(NASTY)
+
+    assert run_program(body) == 4
+    said = capsys.readouterr()
+    assert "run failed: a\\x1b]0;title" in said.out and not commands(said.out + said.err)
+
+
+def test_progress_on_a_terminal_overwrites_its_own_line_alone(home: Home, tmp_path: Path) -> None:
+    code = (
+        "from jobs.airflow_run.launcher import run_program\n"
+        "from jobs.airflow_run.progress import Progress\n"
+        "def body():\n"
+        "    progress = Progress()\n"
+        f"    progress.now('one {NEW_LINE!r} \\x1b[31m')\n"
+        "    progress.say('two')\n"
+        "    return 0\n"
+        "run_program(body)\n"
+    ).replace(repr(NEW_LINE), repr(NEW_LINE)[1:-1])
+    ours, theirs = pty.openpty()
+    subprocess.run([sys.executable, "-c", code], stdout=theirs, cwd=PROJECT, stdin=subprocess.DEVNULL, check=True)
+    os.close(theirs)
+    said = os.read(ours, 100_000).decode()
+    os.close(ours)
+    assert said.startswith("       one x\\nok  all is well\\ty \\x1b[31m\r ") and said.endswith("two\r\n")

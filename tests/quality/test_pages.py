@@ -1,0 +1,118 @@
+"""Text from data stays text in Data Docs: it changes neither the structure of a page nor what can be read on it."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs.paths import Home
+
+#: Texts that leave the place they stand in: an element, an attribute of either quote, a script, a markdown link.
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "<img src=x onerror=alert(2)>",
+    "\" onmouseover=\"alert(3)",
+    "' onmouseover='alert(3)",
+    "</script><script>alert(4)</script>",
+    "');alert(5);//",
+    "[x](javascript:alert(6)) <!-- $template ${styling} {{7*7}} &lt;b&gt;",
+]
+
+
+class Structure(HTMLParser):
+    """Elements with the names of their attributes, in order; where links lead; the text outside of scripts."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, ...]] = []
+        self.links: list[str] = []
+        self.texts: list[str] = []
+        self.scripts: list[str] = []
+        self._script = False
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """One more element."""
+        self.elements.append((tag, *(name for name, _ in attrs)))
+        self.links += [value or "" for name, value in attrs if name in ("href", "src")]
+        self._script = tag == "script"
+
+    def handle_endtag(self, tag: str) -> None:
+        """Scripts do not nest."""
+        self._script = False
+
+    def handle_data(self, data: str) -> None:
+        """Text, or a script."""
+        (self.scripts if self._script else self.texts).append(data)
+
+
+def site(home: Home, text: str) -> list[str]:
+    """The pages of a site on data and definitions that say ``text`` wherever they can say something."""
+    import great_expectations as gx
+    import pandas as pd
+
+    from jobs.quality import docs
+
+    notes = {"notes": {"format": "markdown", "content": [f"note {text}"]}}
+    context = docs.memory_context()
+    expect = gx.expectations
+    suite = gx.ExpectationSuite(name="rows", meta=notes)
+    for one in (
+        expect.ExpectColumnValuesToBeInSet(column="path", value_set=["a", text], meta=notes, description=text),
+        expect.ExpectColumnValuesToBeInSet(column="path", value_set=["a"]),
+        expect.ExpectColumnToExist(column=f"column {text}"),
+        expect.ExpectColumnValuesToNotBeNull(column=f"absent {text}"),
+        expect.ExpectColumnValuesToMatchRegex(column="path", regex=".*" + "x" * 3 + "|never"),
+        expect.ExpectTableColumnsToMatchSet(column_set=["path", text]),
+    ):
+        suite.add_expectation(one)
+    rows = pd.DataFrame({"path": [text, f"a.csv {text}", "a"], f"other {text}": [1, 2, 3]})
+    source = context.data_sources.add_pandas("p").add_dataframe_asset("d")
+    batch = source.add_batch_definition_whole_dataframe("w").get_batch({"dataframe": rows})
+    wanted = {"result_format": "COMPLETE", "unexpected_index_column_names": [f"other {text}"]}
+    found = batch.validate(suite, result_format=wanted)
+    docs.publish(home, [docs.Kept.of(suite, found, "batch", text)])
+    return [path.read_text() for path in sorted(home.docs.rglob("*.html"))]
+
+
+def installation(folder: Path) -> Home:
+    return Home(folder, str(folder / "lake"), folder / "config", folder / "cache")
+
+
+@pytest.fixture(scope="module")
+def harmless(tmp_path_factory: pytest.TempPathFactory) -> list[Structure]:
+    """The pages where the text is a word."""
+    return [Structure(page) for page in site(installation(tmp_path_factory.mktemp("harmless")), "word")]
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_text_from_data_changes_no_page(text: str, harmless: list[Structure], tmp_path: Path) -> None:
+    pages = [Structure(page) for page in site(installation(tmp_path), text)]
+    assert [page.elements for page in pages] == [page.elements for page in harmless]
+    assert not [link for page in pages for link in page.links if link.lower().lstrip().startswith("javascript")]
+    assert [len(page.scripts) for page in pages] == [len(page.scripts) for page in harmless]
+    assert not [script for page in pages for script in page.scripts if text in script]
+    shown = " ".join(" ".join(text for page in pages for text in page.texts).split())
+    assert f"a.csv {' '.join(text.split())}" in shown
+
+
+def test_marks_of_great_expectations_stay_marks(harmless: list[Structure]) -> None:
+    elements: list[Any] = [element for page in harmless for element in page.elements]
+    assert len(harmless) == 3 and all(len(page.elements) > 50 for page in harmless)
+    assert ("i", "class", "aria-hidden") in elements
+    assert not [text for page in harmless for text in page.texts if "<" in text]
+
+
+def test_pages_of_an_earlier_version_are_written_anew_once(tmp_path: Path) -> None:
+    home = installation(tmp_path)
+    site(home, "first")
+    page = next(path for path in home.docs.rglob("*.html") if "first" in str(path))
+    page.write_text("<script>old</script>")
+    site(home, "second")
+    assert page.read_text() == "<script>old</script>"
+    next((home.docs / ".store").glob("pages-*")).unlink()
+    site(home, "third")
+    assert "<script>old</script>" not in page.read_text()
