@@ -15,7 +15,7 @@ from jobs.words import counted
 
 REMOVED = "removed"
 #: Outcomes of files that were read to their end; ``None`` is of rows written before outcomes were noted.
-READ = (None, "ok", "empty")
+READ = (None, "ok")
 #: How many files a line names, and how many a result.
 _IN_LINE, IN_RESULT = 5, 20
 #: How far from a file's date the days lie that ``expect`` can name it for.

@@ -64,7 +64,8 @@ def test_a_file_is_of_the_days_that_expect_names_it_for_or_that_its_date_covers(
 
 def test_files_not_read_are_told_until_a_whole_correction_replaces_them():
     bad = row("a", D[5], "no_format", rows=0)
-    assert unread(BARS.replaces, [row("ok"), row("b", outcome="empty"), row("c", outcome=None), bad]) == [bad]
+    empty = row("b", outcome="empty", rows=0)
+    assert unread(BARS.replaces, [row("ok"), empty, row("c", outcome=None), bad]) == [empty, bad]
     assert unread(BARS.replaces, [row("gone", outcome="removed"), bad, row("a_r2", D[5], revision=2)]) == []
     # Not by another date, nor one that cannot be read itself, nor where nothing replaces anything.
     for other in (row("x", D[6], revision=2), row("x", D[5], "damaged", revision=2)):
