@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -26,6 +27,9 @@ from jobs.lake.reader import open_table
 from jobs.lake.registered import choose, later_versions, noted
 from jobs.lake.tables import exists
 from jobs.paths import Home, folders
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
 
 #: Ending of the folder of a version that is being removed.
 _GONE = "-gone"
@@ -133,11 +137,11 @@ def _winner(home: Home, pattern: str, later: list[int]) -> int | None:
 def _taken_as(home: Home, pattern: str, number: int) -> int | None:
     """The version of the place that holds the rows of a later version; ``None`` if none does."""
     other = open_table(home, "matches", f"{pattern}/v{number}", without_files=True)
-    return open_table(home, "matches", pattern, without_files=True).transaction_version(_mark(other.metadata().id))
+    return open_table(home, "matches", pattern, without_files=True).transaction_version(_mark(other))
 
 
-def _mark(table_id: str) -> str:
-    return f"took-{table_id}"
+def _mark(table: DeltaTable) -> str:
+    return f"took-{table.metadata().id}"
 
 
 def _replace(home: Home, pattern: str, number: int) -> None:
@@ -152,7 +156,7 @@ def _replace(home: Home, pattern: str, number: int) -> None:
     properties = CommitProperties(
         custom_metadata={"userMetadata": f"columns and rows of matches.{name}"},
         # The turn of the place's writers too: a late commit of a dead one is refused.
-        app_transactions=[Transaction(_mark(other.metadata().id), turn), Transaction(f"table-matches.{pattern}", turn)],
+        app_transactions=[Transaction(_mark(other), turn), Transaction(f"table-matches.{pattern}", turn)],
         max_commit_retries=0,
     )
     stream = pa.RecordBatchReader.from_batches(rows.schema, rows.to_batches())
