@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from jobs.catalog import load_patterns
 from jobs.days import Days
-from jobs.errors import DefinitionError, UsageError
+from jobs.errors import ChainlakeError, UsageError
 from jobs.ingest.outcomes import READ, reason_of, unread
 from jobs.ingest.waiting import early
 from jobs.lake import ops
@@ -138,7 +138,7 @@ def _definitions(home: Home) -> tuple[list[Definition], set[str], list[str]]:
     patterns, broken_patterns = load_patterns(home, sources)
     models, broken_models = load_models(home, sources)
     definitions = [item.definition for item in patterns] + [item.definition for item in models]
-    files: list[tuple[str, DefinitionError]] = [(f"source/{name}", error) for name, error in sources.broken.items()]
+    files: list[tuple[str, ChainlakeError]] = [(f"source/{name}", error) for name, error in sources.broken.items()]
     for kind, items in (("pattern", broken_patterns), ("model", broken_models)):
         files += [(f"{kind}/{item.name}", item.error) for item in items]
     return definitions, {name for name, _ in files}, [f"broken {name}: {error.summary}" for name, error in files]
