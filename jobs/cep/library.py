@@ -236,7 +236,7 @@ def _kind(of: type) -> str:
 
 def _as_double(name: str, value: Any) -> float:
     """A number beside doubles; no whole one may change by that."""
-    if isinstance(value, Integral) and abs(value) > _EXACT:
+    if isinstance(value, Integral) and abs(int(value)) > _EXACT:
         raise InputError(
             f"{name} holds {value}, which cannot be kept exactly beside doubles",
             key=name,
