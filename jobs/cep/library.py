@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import date, datetime
+from numbers import Integral, Real
 from typing import Any
 
 import pyarrow as pa
@@ -17,6 +18,8 @@ from jobs.errors import InputError, UsageError
 from jobs.history import parse_history
 
 _FORM = "An event is {'id': 1, 'type': 'A', 'ts': 0, 'attrs': {'price': 2.5}}; attrs may be left out."
+#: Whole numbers up to this size are kept exactly as doubles.
+_EXACT = 2**53
 _CONFLICT = "An id may stand for one event only, in all files together."
 
 #: One match: name -> event id, or name -> list of ids (by ts, then id) for a repeated name.
@@ -222,11 +225,33 @@ def _times(values: list[Any]) -> pa.Array:
     raise InputError("ts must be whole numbers, or datetimes, in all events", key="ts")
 
 
+def _kind(of: type) -> str:
+    """What may stand beside what in an attribute: ``whole`` beside ``double`` or ``Decimal``."""
+    if issubclass(of, Integral) and of is not bool:
+        return "whole"
+    if issubclass(of, Real) and of is not bool:
+        return "double"
+    return next((kind.__name__ for kind in (datetime, date, str, bytes) if issubclass(of, kind)), of.__name__)
+
+
+def _as_double(name: str, value: Any) -> float:
+    """A number beside doubles; no whole one may change by that."""
+    if isinstance(value, Integral) and abs(int(value)) > _EXACT:
+        raise InputError(
+            f"{name} holds {value}, which cannot be kept exactly beside doubles",
+            key=name,
+            hint="Give all of them as whole numbers, or this one as a double.",
+        )
+    return float(value)
+
+
 def _attribute(name: str, values: list[Any]) -> pa.Array:
-    kinds = {type(value) for value in values} - {type(None)}
+    kinds = {_kind(of) for of in {type(value) for value in values} - {type(None)}}
+    if len(kinds) > 1 and kinds not in ({"whole", "double"}, {"whole", "Decimal"}):
+        raise InputError(f"the attribute {name} holds values of different kinds", key=name)
     try:
-        if kinds == {int, float}:
-            values = [None if value is None else float(value) for value in values]
+        if kinds == {"whole", "double"}:
+            values = [None if value is None else _as_double(name, value) for value in values]
         return pa.array(values, from_pandas=False)
     except UnicodeEncodeError:
         raise _no_unicode(name, values) from None

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from jobs.__main__ import main
+from jobs.cep import match
+from jobs.errors import InputError
 
 CASES = Path(__file__).parents[1] / "cases"
 TABLE = json.loads((CASES / "match-cases.json").read_text(encoding="utf-8"))
@@ -73,3 +76,25 @@ def test_a_further_row_changes_nothing_unsaid(
         out, err = capsys.readouterr()
         seen.append(([1, 2] in found_in(out), err))
     assert seen[0][0] == seen[1][0] or "is no number (key x)" in seen[1][1]
+
+
+@pytest.mark.parametrize(
+    ("values", "what"),
+    [
+        ([2**53 + 1, 2**53, 0.5], "x holds 9007199254740993, which cannot be kept exactly beside doubles"),
+        ([0.5, True], "the attribute x holds values of different kinds"),
+        ([True, 1], "the attribute x holds values of different kinds"),
+        ([1, "1"], "the attribute x holds values of different kinds"),
+        ([date(2024, 3, 1), datetime(2024, 3, 1)], "the attribute x holds values of different kinds"),
+        ([datetime(2024, 3, 1), date(2024, 3, 1)], "the attribute x holds values of different kinds"),
+    ],
+)
+def test_values_of_dicts_are_of_one_kind(values: list[Any], what: str) -> None:
+    events = [{"id": n, "type": "A", "ts": n, "attrs": {"x": value}} for n, value in enumerate(values)]
+    with pytest.raises(InputError, match=what):
+        match("PATTERN SEQ(A a, A b) WHERE a.x = b.x WITHIN 9", events)
+
+
+def test_whole_numbers_of_dicts_stay_exact() -> None:
+    events = [{"id": n, "type": "A", "ts": n, "attrs": {"x": x}} for n, x in enumerate([2**53 + 1, 2**53, 2**53 + 1])]
+    assert list(match("PATTERN SEQ(A a, A b) WHERE a.x = b.x WITHIN 9", events)) == [{"a": 0, "b": 2}]
