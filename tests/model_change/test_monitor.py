@@ -338,3 +338,26 @@ def test_transforms_at_the_borders_of_sessions_equal_a_plain_loop(transforms, se
             found += zip(chunk.ts.tolist(), chunk.x[:, 0, 1].tolist(), strict=True)
     assert [t for t, _ in found] == [t for t, _ in wanted]
     np.testing.assert_allclose([v for _, v in found], [v for _, v in wanted], rtol=1e-15)
+
+
+def test_keys_that_no_event_has_are_said():
+    """A misspelt node, one that YAML reads as another, a misspelt key of a feature; not a node that begins later."""
+    grouped = {name: value for name, value in model().items() if name != "nodes"} | {"groups": {"g": ["7"], "h": ["a"]}}
+    later = [{"name": "c", "keys": ["c"], "from": "2026-01-01"}, "a"]
+    threshold = {"kind": "threshold", "source": "s", "start": "2025-03-01", "nodes": ["a", "no"], "value": "y",
+                 "threshold": 0.1, "round": {"length": "10 min"}}  # fmt: skip
+    for content, wanted in (
+        (model(nodes=["a", "B"]), ["the key 'B':"]),
+        (grouped, ["the key '7' of group g:"]),
+        (model(features=[{"of": "x", "key": "zz"}]), ["the key 'zz':"]),
+        (model(nodes=[*"acdefgh"]), ["the keys 'c', 'd', 'e', 'f', 'g' and 1 more:"]),
+        (model(nodes=later), []),
+        (threshold, ["the key 'no':"]),
+        (model(), []),
+    ):
+        rows = events()
+        whole = monitor(content, rows)
+        half = monitor(content, rows, until=date(2025, 3, 2))
+        for found in (whole, monitor(content, rows, after=half)):
+            said = [text for text in found.warnings if "no event up to 2025-03-03" in text]
+            assert len(said) == len(wanted) and all(part in text for part, text in zip(wanted, said, strict=True))
