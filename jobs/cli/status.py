@@ -25,9 +25,10 @@ from jobs.lake.intervals import Intervals
 from jobs.lake.recorded import GONE, UNREADABLE, Recorded
 from jobs.lake.staleness import STATUS, Judged, judge
 from jobs.lake.standing import mark_suspects
-from jobs.model_catalog import load_models
+from jobs.model_catalog import LoadedModel, load_models
 from jobs.paths import Home
 from jobs.sources import load_sources
+from jobs.steps.monitor_states import KeptStates
 from jobs.terminal import json_visible, one_line
 from jobs.words import counted
 
@@ -80,9 +81,9 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("FROM needs TO", hint="Give both days or none; one day is 2025-10-01 2025-10-02.")
     home = Home.from_env()
     days = Days.parse(args.start, args.end) if args.start else None
-    judged, notes = judge_all(home, days, args.definition)
+    judged, models, notes = judge_all(home, days, args.definition)
     states = tuple(args.state or STATES)
-    notes += _left_files(home)
+    notes += _left_files(home) + _unheard(home, judged, models)
     if args.json:
         _print_json(judged, states, notes)
     else:
@@ -92,7 +93,7 @@ def run(args: argparse.Namespace) -> int:
 
 def status_table(home: Home) -> pa.Table:
     """The view ``ops.status``: a row per definition and day, see :data:`jobs.lake.staleness.STATUS`."""
-    judged, _ = judge_all(home)
+    judged, *_ = judge_all(home)
     return _united(one.table(np.arange(len(one.numbers))) for one in judged)
 
 
@@ -102,8 +103,9 @@ def _united(parts: Iterable[pa.Table]) -> pa.Table:
 
 def judge_all(
     home: Home, days: Days | None = None, names: Sequence[str] | None = None
-) -> tuple[list[Judged], list[str]]:
-    """All definitions that have a file or were ever published, and a line for each file that cannot be read.
+) -> tuple[list[Judged], list[LoadedModel], list[str]]:
+    """All definitions that have a file or were ever published, the models, and a line for each file that cannot be
+    read.
 
     Args:
         home: the installation.
@@ -113,7 +115,7 @@ def judge_all(
     Raises:
         UsageError: a name that nothing has.
     """
-    definitions, broken, notes = _definitions(home)
+    definitions, models, broken, notes = _definitions(home)
     intervals = Intervals(home, names)
     known = {definition.name for definition in definitions}
     # Retired, or removed without a word.
@@ -129,11 +131,11 @@ def judge_all(
     judged = list(judge(home, definitions, days, intervals=intervals))
     notes += mark_suspects(home, judged, intervals)
     judged += [Recorded(name, UNREADABLE if name in broken else GONE, intervals, days) for name in lost]
-    return sorted(judged, key=lambda one: one.name), notes
+    return sorted(judged, key=lambda one: one.name), models, notes
 
 
-def _definitions(home: Home) -> tuple[list[Definition], set[str], list[str]]:
-    """All definitions that can be read, the names of those that cannot, and a line for each broken file."""
+def _definitions(home: Home) -> tuple[list[Definition], list[LoadedModel], set[str], list[str]]:
+    """All definitions that can be read, the models, the names of those that cannot, and a line for each broken file."""
     sources = load_sources(home)
     patterns, broken_patterns = load_patterns(home, sources)
     models, broken_models = load_models(home, sources)
@@ -141,7 +143,15 @@ def _definitions(home: Home) -> tuple[list[Definition], set[str], list[str]]:
     files: list[tuple[str, ChainlakeError]] = [(f"source/{name}", error) for name, error in sources.broken.items()]
     for kind, items in (("pattern", broken_patterns), ("model", broken_models)):
         files += [(f"{kind}/{item.name}", item.error) for item in items]
-    return definitions, {name for name, _ in files}, [f"broken {name}: {error.summary}" for name, error in files]
+    notes = [f"broken {name}: {error.summary}" for name, error in files]
+    return definitions, models, {name for name, _ in files}, notes
+
+
+def _unheard(home: Home, judged: Sequence[Judged], models: Sequence[LoadedModel]) -> list[str]:
+    """Models of which no event has a key that they name: its node, or its whole group, has no rounds."""
+    last = {one.name: one.day(int(done[-1])) for one in judged if len(done := np.flatnonzero(one.state == "done"))}
+    concerned = [model for model in models if model.definition.name in last]
+    return KeptStates(home, [model.config.name for model in concerned]).unheard(concerned, last) if concerned else []
 
 
 def _left_files(home: Home) -> list[str]:

@@ -349,12 +349,13 @@ def day_number(day: date) -> int:
 
 
 def _wanted(definition: Definition, events: EventDays, asked: Days | None) -> np.ndarray:
-    """Days that should have a row: from the first event day to the last on which a match can decide, and those asked
-    for."""
+    """Days that should have a row: from the first event day, of a model from its start, to the last on which a match
+    can decide, and those asked for."""
     days = np.empty(0, dtype=np.int64)
     last = last_day(definition, events)
     if events.first is not None and last is not None:
-        days = np.arange(day_number(events.first), day_number(last) + 1)
+        first = max(events.first, definition.start or events.first)
+        days = np.arange(day_number(first), day_number(last) + 1)
         days = days[events.listed(days, definition.late_us)]
     if asked is not None:
         days = np.union1d(days, np.arange(day_number(asked.start), day_number(asked.end)))

@@ -87,7 +87,7 @@ class GroupMonitor:
         Returns:
             rows of models.changes, and the row of models.metrics or None if the day had no usable round.
         """
-        before = self.last_beta
+        before, self.rounds.day = self.last_beta, day
         traces = self.traces(reduced)
         changes = [row for chunk, trace in traces for row in self._changes(chunk, trace)]
         return changes, self._metrics(day, traces, before) if traces else None

@@ -36,6 +36,10 @@ class Node:
         """Whether there is a day on which it does not take part."""
         return bool(self.dates)
 
+    def begun(self, day: date) -> bool:
+        """Whether it takes part on a day, or did on one before."""
+        return any(first is None or first <= day for first, _ in self.dates or ((None, None),))
+
     def takes_part(self, us: np.ndarray) -> np.ndarray:
         """Whether it takes part at each of some times, microseconds."""
         found = np.zeros(us.shape, dtype=bool)

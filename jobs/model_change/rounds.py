@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from jobs.model_change.features import Feature, values_of
 from jobs.model_change.membership import Membership, Switch
 from jobs.model_change.series import SeriesConfig
 from jobs.model_change.statistics import Array
+from jobs.model_change.unheard import unheard
 
 #: Larger values count as not reported: their squares, and the products of those, would leave the range of doubles.
 LARGEST = 1e70
@@ -45,12 +47,13 @@ class Chunk:
 
 @dataclass
 class Carry:
-    """What rounds hand on: last values (keys, columns), their ages in rounds, the history that transforms need, and
-    who takes part."""
+    """What rounds hand on: last values (keys, columns), their ages in rounds, the history that transforms need, which
+    keys ever had an event, and who takes part."""
 
     last: Array
     age: Array
     history: Array
+    heard: Array
     seen: int = 0
     last_ts: int | None = None
     reset_due: bool = False
@@ -68,16 +71,22 @@ class Rounds:
     """
 
     def __init__(self, config: SeriesConfig, group: str, carry: dict[str, Any] | None = None):
-        self.config = config
+        self.config, self.group = config, group
         self.nodes = config.groups[group]
         self.keys = config.keys(group)
         self.k = len(self.nodes)
         #: Values so far that were too large to be used.
         self.beyond = 0
+        #: The last day whose rounds were made.
+        self.day: date | None = None
         self._places = [np.array([self.keys.index(key) for key in node.keys]) for node in self.nodes]
         shape = (len(self.keys), len(config.columns))
         self.carry = (
-            Carry(**carry) if carry else Carry(np.full(shape, np.nan), np.zeros(shape, np.int64), self._no_history())
+            Carry(**carry)
+            if carry
+            else Carry(
+                np.full(shape, np.nan), np.zeros(shape, np.int64), self._no_history(), np.zeros(shape[0], np.int64)
+            )
         )
         self.members = (
             Membership(**self.carry.members)
@@ -93,9 +102,10 @@ class Rounds:
     @property
     def remarks(self) -> list[str]:
         """What the values showed, one sentence each."""
-        if not self.beyond:
-            return []
-        return [f"{self.beyond} values beyond {LARGEST:g} in size were taken as not reported"]
+        found = [] if self.day is None else unheard(self.config, self.group, self.carry.heard, self.day)
+        if self.beyond:
+            found.append(f"{self.beyond} values beyond {LARGEST:g} in size were taken as not reported")
+        return found
 
     def _no_history(self) -> Array:
         return np.zeros((0, len(self.keys), len(self.config.columns)))
@@ -139,6 +149,7 @@ class Rounds:
         mine = ~np.isnan(key.astype(float))
         at = reduced["round_us"].to_numpy()[mine]
         key = key[mine].astype(np.int64)
+        self.carry.heard[key] = 1
         ts, row = np.unique(at, return_inverse=True)
         values = np.full((len(ts), len(self.keys), len(config.columns)), np.nan)
         for i, name in enumerate(config.columns):

@@ -7,6 +7,7 @@ the mean is not below T, and no alert is missed or false.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -83,7 +84,7 @@ class ThresholdMonitor:
 
     def _excess(self, v: Array) -> float:
         """What the readings of all sensors have to spare."""
-        return float(np.sum(v) - len(v) * self.level)
+        return math.fsum([*v.tolist(), *[-self.level] * len(v)])
 
     def _polled(self, at: int, v: Array, up: Array, down: Array) -> list[Collection]:
         """A round below: everybody is asked."""
@@ -93,7 +94,7 @@ class ThresholdMonitor:
         if spare < 0:
             return []
         down[at] += k
-        self.below, self.thresholds = False, v - spare / k
+        self.below, self.thresholds = False, _raised(v - spare / k, [self.level] * k)
         return [Collection(at, (), tuple(range(k)), True, "recovered", self.thresholds)]
 
     def _reported(self, at: int, v: Array, up: Array, down: Array) -> list[Collection]:
@@ -103,7 +104,7 @@ class ThresholdMonitor:
         heard = list(violators)
         others = [j for j in range(k) if j not in violators]
         while True:
-            spare = self._excess(v) if len(heard) == k else float(np.sum(v[heard]) - np.sum(self.thresholds[heard]))
+            spare = self._excess(v) if len(heard) == k else math.fsum([*v[heard], *-self.thresholds[heard]])
             if spare >= 0 or len(heard) == k:
                 break
             heard.append(others.pop(0))
@@ -113,5 +114,20 @@ class ThresholdMonitor:
             return [Collection(at, violators, tuple(heard), False, "below", self.thresholds)]
         down[at] += len(heard)
         self.thresholds = self.thresholds.copy()
-        self.thresholds[heard] = v[heard] - spare / len(heard)
+        # Of all sensors together the sum is known: what thresholds had lost to rounding comes back.
+        held = [self.level] * k if len(heard) == k else self.thresholds[heard].tolist()
+        self.thresholds[heard] = _raised(v[heard] - spare / len(heard), held)
         return [Collection(at, violators, tuple(heard), True, None, self.thresholds)]
+
+
+def _raised(thresholds: Array, held: list[float]) -> Array:
+    """Thresholds whose sum is not below that of those held before.
+
+    Beside a far reading a threshold's rounding can be more than all else; were their sum to fall, silence would prove
+    nothing for ever. A sum that is a little high costs a message, and lasts until all sensors are heard.
+    """
+    lack = math.fsum([*held, *-thresholds])
+    while lack > 0:
+        thresholds[0] = np.nextafter(thresholds[0] + lack, np.inf)
+        lack = math.fsum([*held, *-thresholds])
+    return thresholds

@@ -51,6 +51,7 @@ class ThresholdRun:
 
     def day(self, day: date, reduced: pa.Table) -> tuple[list[dict[str, Any]], dict[str, Any] | None]:
         """Monitor one UTC day; arguments and result as `daily.GroupMonitor.day`, with rows of alerts.threshold."""
+        self.rounds.day = day
         alerts: list[dict[str, Any]] = []
         found: list[tuple[Chunk, list[Collection], Array, Array]] = []
         for chunk in self.rounds.chunks(reduced):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
 
 from jobs.lake import tables
@@ -10,6 +10,7 @@ from jobs.lake.event_days import EventDays
 from jobs.lake.staleness import fingerprint
 from jobs.model_catalog import LoadedModel
 from jobs.model_change import state as states
+from jobs.model_change.unheard import unheard_of_state
 from jobs.paths import Home
 
 #: Days whose fingerprints are read at a time: the last good state is seldom far back.
@@ -58,6 +59,22 @@ class KeptStates:
                         return day + _ONE, kept
             day -= _ONE
         return fresh, {}
+
+    def unheard(self, models: Sequence[LoadedModel], last: Mapping[str, date]) -> list[str]:
+        """A line for each group of which no event had a key that its file names, by the state of its last day.
+
+        Args:
+            models: some of the models.
+            last: by ``model/NAME`` the last day that is done; models without one are left out.
+        """
+        found = []
+        for model in models:
+            day = last.get(model.definition.name)
+            if day is None or not self._exists:
+                continue
+            for group, text in sorted(self._states(day).get(model.config.name, {}).items()):
+                found += [f"{model.definition.name}: {one}" for one in unheard_of_state(model.config, group, text, day)]
+        return found
 
     def _fingerprints(self, day: date) -> dict[tuple[str, date], dict[str, str]]:
         """(model, day) → group → fingerprint, of the block of days that ``day`` lies in."""

@@ -114,6 +114,16 @@ def test_a_models_fingerprint_depends_on_every_day_since_its_start() -> None:
     assert fingerprint(model, day(0), EventDays.of("s", days)) == fingerprint(model, day(-9), EventDays.of("s", days))
 
 
+def test_a_model_has_no_days_before_its_start(home: Home) -> None:
+    ops.append(home, "event_days", [event_day(n) for n in range(4)], "t")
+    model = pattern(start=day(2), window=0)
+    assert states(home, model) == {2: "missing", 3: "missing"}
+    assert [item.day for item in to_do(home, [model])] == [day(2), day(3)]
+    done(home, model, 1)
+    assert states(home, model) == {1: "done", 2: "missing", 3: "missing"}
+    assert states(home, pattern(start=day(9), window=0, name="later")) == {}
+
+
 def test_states_of_days(home: Home) -> None:
     p = pattern()
     ops.append(home, "event_days", [event_day(n) for n in range(6)], "r")

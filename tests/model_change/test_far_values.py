@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
+from jobs.model_change import monitor
 from jobs.model_change.records import Settings
 from tests.model_change.test_kernel import feed
 
@@ -20,9 +22,9 @@ def exact_model(x, y, *, phi=0, ridge=None):
     rows = []
     for j in range(k):
         each = [[Fraction(float(v)) for v in (*x[t, j], y[t, j])] for t in range(n)]
-        # S^-1 = B^T B with B the step to the round before, the first row times the root of 1 - phi^2 (all scaled by it).
+        # S^-1 = B^T B, B the step from the round before; the first row counts by 1 - phi^2, if all are scaled by it.
         rows.append((1 - phi**2, each[0]))
-        rows += [(Fraction(1), [b - phi * a for a, b in zip(*pair, strict=True)]) for pair in zip(each, each[1:])]
+        rows += [(Fraction(1), [b - phi * a for a, b in zip(*pair, strict=True)]) for pair in pairwise(each)]
     a = [[sum(w * r[i] * r[j] for w, r in rows) for j in range(m + 1)] for i in range(m)]
     for i in range(m):
         for j in range(m):
@@ -101,7 +103,7 @@ KINDS = (of_all, of_one_node, of_the_response, once, once_in_the_response, there
 
 @pytest.mark.parametrize("happens", KINDS, ids=lambda kind: kind.__name__)
 def test_slopes_of_random_windows_are_exact_after_shifts(happens):
-    """13 streams of each kind, some with the shift in the first window, and both windows that hold it and later ones."""
+    """13 streams of each kind, with windows that hold the shift and later ones; some begin with it."""
     rng = np.random.default_rng(KINDS.index(happens))
     largest, looked = 0.0, 0
     for _ in range(13):
@@ -123,3 +125,107 @@ def test_slopes_of_random_windows_are_exact_after_shifts(happens):
         looked += len(rounds)
     assert looked > 30
     assert largest < 1e-9
+
+
+@pytest.mark.parametrize("size", [1e3, 1e6, 1e9])
+@pytest.mark.parametrize("weight", [0.5, 1e4])
+@pytest.mark.parametrize("penalised", [False, True])
+def test_ridge_after_a_shift_is_exact(size, weight, penalised):
+    rng = np.random.default_rng(3)
+    x, y = stream(rng, k=2, m=3, intercept=0, slopes=np.array([1.0, 2.0, -3.0]))
+    if penalised:
+        # Beside a penalised constant level counts as size: far out two columns are too nearly one for any model.
+        size = min(size, 1e6)
+    of_everything(x, y, 30, size)
+    ridge = np.diag([weight if penalised else 0.0, weight, 2 * weight])
+    config = configured(2, 3, 0, ridge=tuple(map(tuple, ridge)))
+    _, found = feed(config, x, y, [20, 40], starts=[25])
+    assert worst(config, x, y, found, range(39, 60, 5), ridge=ridge) < 1e-9
+
+
+@pytest.mark.parametrize("size", [1e3, 1e5])
+def test_columns_that_become_nearly_one_without_a_constant_are_told_apart(size):
+    rng = np.random.default_rng(4)
+    x, y = stream(rng, k=2, m=2, intercept=None, slopes=np.array([2.0, -3.0]))
+    of_everything(x, y, 30, size)
+    config = configured(2, 2, None)
+    _, found = feed(config, x, y, [20, 40], starts=[25])
+    assert worst(config, x, y, found, range(39, 60, 3)) < 1e-9
+
+
+@pytest.mark.parametrize("size", [1e2, 1e3])
+@pytest.mark.parametrize("local", [False, True])
+def test_powers_of_a_shifted_value_keep_their_coefficients(size, local):
+    """1, s and s^2 far from 0 are nearly multiples of each other; the features' doubles determine them all the same."""
+    rng = np.random.default_rng(5)
+    s = rng.uniform(-1, 1, size=(60, 3))
+    s[30:] += size
+    x = np.stack([np.ones_like(s), s, s * s], axis=2)
+    y = x @ np.array([1.0, 2.0, 0.5])
+    config = configured(3, 3, 0, local=local)
+    _, found = feed(config, x, y, [20, 40], starts=[25])
+    assert worst(config, x, y, found, range(39, 60, 3)) < 1e-9
+
+
+@pytest.mark.parametrize("constraint", ["paper", "residual", "onesided", "energy", "matfrac"])
+@pytest.mark.parametrize("prediction", [False, True])
+def test_shifts_in_any_chunks_give_the_same_bits(constraint, prediction):
+    rng = np.random.default_rng(6)
+    x, y = stream(rng, k=2, m=3, intercept=1, slopes=np.array([1.0, 2.0, -3.0]), rounds=160)
+    x[5, 0, 0], y[70, 1] = 1e9, -1e7
+    of_all(x, y, 40, 2e6)
+    of_one_node(x, y, 100, -1e5)
+    config = configured(2, 3, 1, local=True, constraint=constraint, prediction=prediction, phi=0.4)
+    events, whole = feed(config, x, y, starts=[50, 120])
+    for sizes in ([1] * 160, [16, 1, 30, 200], [49, 1, 1, 200], [81, 200]):
+        again, pieces = feed(config, x, y, sizes, starts=[50, 120], through_json=True)
+        for name, values in whole.items():
+            np.testing.assert_array_equal(values, pieces[name], err_msg=name)
+        assert [(e.at, e.kind, e.violators, e.max_value) for e in again] == [
+            (e.at, e.kind, e.violators, e.max_value) for e in events
+        ]
+
+
+def published(x, y, **more):
+    """Rows of a model of one node whose rounds are minutes."""
+    start = datetime(2025, 1, 6, 23, tzinfo=UTC)
+    rows = [
+        {"ts": start + timedelta(minutes=i), "key": "k", "x": float(a), "y": float(b)}
+        for i, (a, b) in enumerate(zip(x, y, strict=True))
+    ]
+    model = {"source": "s", "start": "2025-01-06", "nodes": ["k"], "response": "y", "features": ["x"], "eps": 0.5,
+             "round": {"length": "1 min"}, "window": {"sliding": W}, "detector": "exact", **more}  # fmt: skip
+    return monitor(model, rows).changes.to_pylist()
+
+
+def test_a_far_value_in_the_first_window_does_not_hide_a_change():
+    rng = np.random.default_rng(7)
+    x = rng.uniform(0, 10, size=120).round(3)
+    y = (1 + np.where(np.arange(120) < 60, 2, 5) * x + rng.uniform(-0.01, 0.01, size=120)).round(4)
+    x[5], y[5] = 1e9, 7.0
+    rows = published(x, y)
+    assert {row["kind"] for row in rows} == {"init", "change"}
+    for row in rows:
+        at = slice(row["round"] - W + 1, row["round"] + 1)
+        wanted = exact_model(np.stack([np.ones(W), x[at]], axis=1)[:, None], y[at][:, None])
+        np.testing.assert_allclose([b["value"] for b in row["beta_after"]], wanted, rtol=1e-9)
+    assert abs(rows[-1]["beta_after"][1]["value"] - 5) < 0.5 and rows[-1]["round"] > 60
+
+
+def test_a_level_shift_hides_no_change_and_makes_none_of_predictions_near_it():
+    rng = np.random.default_rng(8)
+    spread = rng.uniform(0, 10, size=120).round(3)
+    y = (1 + np.where(np.arange(120) < 80, 2, 5) * spread + rng.uniform(-0.01, 0.01, size=120)).round(4)
+    rows = published(spread + 2e6 * (np.arange(120) >= 30), y)
+    assert {row["kind"] for row in rows} == {"init", "change"}
+    assert abs(rows[-1]["beta_after"][1]["value"] - 5) < 0.01
+
+
+def test_a_stuck_value_is_unidentifiable_and_comes_back():
+    rng = np.random.default_rng(9)
+    x = rng.uniform(0, 10, size=90) + 0.1
+    x[30:60] = 0.1 + 0.2
+    x[40] = 0.3  # the same number but for its last bit
+    kinds = [(row["kind"], row["round"]) for row in published(x, 2 * x, eps=1e-3)]
+    assert kinds == [("init", 9), ("unidentifiable", 39), ("recovered", 60)]
+

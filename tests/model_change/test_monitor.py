@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from datetime import UTC, date, datetime, timedelta
 
 import numpy as np
@@ -13,9 +14,11 @@ from hypothesis import strategies as st
 
 from jobs.errors import InputError
 from jobs.model_change import monitor
+from jobs.model_change import state as states
 from jobs.model_change.config import parse_model
 from jobs.model_change.daily import GroupMonitor
 from jobs.model_change.reduce import reduce_rows
+from jobs.model_change.replay import by_day
 from jobs.model_change.rounds import Rounds
 from schemas.models import CHANGES, METRICS
 
@@ -289,3 +292,72 @@ def test_what_is_seldom_meant_is_said():
     (ill,) = monitor(model(detector="exact"), rows).warnings
     assert "condition number" in ill and "metric: prediction" in ill
     assert monitor(model(detector="exact", metric="prediction"), rows).warnings == ()
+
+
+def plain_rounds(values, transforms):
+    """Values by round of one session after transforms, None where there is none; a plain loop from the definition."""
+    for transform in transforms:
+        name, n = (transform.split() + ["0"])[:2] if transform.startswith("lag") else (transform, 0)
+        found = []
+        for t, value in enumerate(values):
+            before = values[t - 1] if t else None
+            if name == "log":
+                found.append(math.log(value) if value is not None and value > 0 else None)
+            elif name == "diff":
+                found.append(None if value is None or before is None else value - before)
+            else:
+                found.append(values[t - int(n)] if t >= int(n) else None)
+        values = found
+    return values
+
+
+@pytest.mark.parametrize("transforms", [["lag 1"], ["lag 7"], ["lag 30"], ["diff"], ["diff", "diff", "lag 3"],
+                                        ["log", "diff"], ["lag 5", "log"]])  # fmt: skip
+@pytest.mark.parametrize("sessions", [(3,), (4, 40), (40, 5, 40), (40, 6, 1, 8, 60), (29, 31, 300)])
+def test_transforms_at_the_borders_of_sessions_equal_a_plain_loop(transforms, sessions):
+    """Sessions shorter and longer than what a transform reaches back to, over days, with values of 0 and below."""
+    rng = np.random.default_rng(len(sessions))
+    config = parse_model(
+        model(nodes=["a"], features=[{"of": "x", "transform": transforms}], session_gap="2 h", on_gap="reset")
+    )
+    rows, wanted, at = [], [], START + timedelta(hours=21)
+    for session in sessions:
+        x = [float(v) for v in rng.integers(-1, 9, size=session)]
+        y = plain_rounds(x, transforms)
+        for value, given_y in zip(x, y, strict=True):
+            rows.append({"key": "a", "ts": at, "x": value, "y": 1.0})
+            if given_y is not None:
+                wanted.append((int(at.timestamp()) * 1_000_000, given_y))
+            at += timedelta(minutes=10)
+        at += timedelta(hours=5)
+    rounds, found = Rounds(config, ""), []
+    reduced = reduce_rows(config, rows, "key")
+    for _, part in by_day(reduced, START.date(), at.date() + timedelta(days=1)):
+        rounds = Rounds(config, "", states.loads(states.dumps({"rounds": rounds.carried}))["rounds"])
+        for chunk in rounds.chunks(part):
+            found += zip(chunk.ts.tolist(), chunk.x[:, 0, 1].tolist(), strict=True)
+    assert [t for t, _ in found] == [t for t, _ in wanted]
+    np.testing.assert_allclose([v for _, v in found], [v for _, v in wanted], rtol=1e-15)
+
+
+def test_keys_that_no_event_has_are_said():
+    """A misspelt node, one that YAML reads as another, a misspelt key of a feature; not a node that begins later."""
+    grouped = {name: value for name, value in model().items() if name != "nodes"} | {"groups": {"g": ["7"], "h": ["a"]}}
+    later = [{"name": "c", "keys": ["c"], "from": "2026-01-01"}, "a"]
+    threshold = {"kind": "threshold", "source": "s", "start": "2025-03-01", "nodes": ["a", "no"], "value": "y",
+                 "threshold": 0.1, "round": {"length": "10 min"}}  # fmt: skip
+    for content, wanted in (
+        (model(nodes=["a", "B"]), ["the key 'B':"]),
+        (grouped, ["the key '7' of group g:"]),
+        (model(features=[{"of": "x", "key": "zz"}]), ["the key 'zz':"]),
+        (model(nodes=[*"acdefgh"]), ["the keys 'c', 'd', 'e', 'f', 'g' and 1 more:"]),
+        (model(nodes=later), []),
+        (threshold, ["the key 'no':"]),
+        (model(), []),
+    ):
+        rows = events()
+        whole = monitor(content, rows)
+        half = monitor(content, rows, until=date(2025, 3, 2))
+        for found in (whole, monitor(content, rows, after=half)):
+            said = [text for text in found.warnings if "no event up to 2025-03-03" in text]
+            assert len(said) == len(wanted) and all(part in text for part, text in zip(wanted, said, strict=True))

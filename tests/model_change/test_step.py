@@ -10,19 +10,21 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 
+from jobs.__main__ import main
 from jobs.days import Days
 from jobs.errors import AuditFailed, ChainlakeError, DefinitionError, InputError, UsageError
-from jobs.lake import tables
+from jobs.lake import ops, tables
 from jobs.lake.event_days import EventDays
 from jobs.lake.staleness import StatusRow, fingerprint, status_rows
 from jobs.model_catalog import load_models
+from jobs.model_change import ENGINE_VERSION
 from jobs.model_change import monitor as library
 from jobs.sources import load_sources
 from jobs.steps.monitor import monitor, plan_model
 from jobs.steps.monitor_states import KeptStates
-from schemas.models import CHANGES, METRICS
+from schemas.models import CHANGES, METRICS, STATE
 from tests.steps.history import MODEL, SOURCE, day, deliver
 
 
@@ -378,3 +380,29 @@ def test_no_bin_waits_for_a_heavy_group_and_many_light_ones():
     place = pack(weights, 4)
     load = [sum(w for w, p in zip(weights, place, strict=True) if p == i) for i in range(4)]
     assert place[99] == 0 and load[0] == 60 and max(load[1:]) == 33
+
+
+def test_status_says_which_keys_no_event_has(lab, monkeypatch, capsys):
+    """By the state of the last day that is done: a misspelt node has no rounds, and its group no rows."""
+    file = lab.config / "models" / "slope.yaml"
+    text = file.read_text()
+    monkeypatch.setenv("CHAINLAKE_CONFIG", str(lab.config))
+    for nodes, wanted in (("[a, 7]", ["the key '7':"]), ("[b, c]", ["the keys 'b', 'c':"]), ("[a]", [])):
+        file.write_text(text.replace("[a, b]", nodes))
+        model = the_model(lab)
+        rows = [row for i in (1, 2) for row in readings(i) if row["sensor"] == "a"]
+        state = library(file, rows, key="sensor", until=day(3)).state[""]
+        head = {"model": "slope", "group_id": "", "day": day(2), "fingerprint": "x", "state": state}
+        kept = pa.Table.from_pylist([head], schema=STATE.arrow())
+        write_deltalake(lab.table("models", "state"), kept, mode="overwrite")
+        ops.append(lab, "event_days", [{"source": "lab", "day": day(i), "status": "complete", "rows": 24,
+                                        "checksum": f"{i}", "events_version": 0} for i in (1, 2)], "r")  # fmt: skip
+        print_ = fingerprint(model.definition, day(2), EventDays.load(lab, "lab"))
+        done = {"definition": "model/slope", "day": day(2), "table_name": model.definition.table_name,
+                "definition_hash": model.definition.definition_hash, "engine_version": ENGINE_VERSION,
+                "input_fingerprint": print_, "status": "done", "rows": 0, "published_version": 1}  # fmt: skip
+        ops.append(lab, "intervals", [done], "r")
+        assert main(["status"]) == 0
+        out = capsys.readouterr().out
+        said = [line for line in out.splitlines() if "no event up to" in line]
+        assert len(said) == len(wanted) and all(part in line for part, line in zip(wanted, said, strict=True)), out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta
+from fractions import Fraction
 
 import numpy as np
 import pyarrow as pa
@@ -196,3 +197,29 @@ def test_a_csv_file_without_header_as_the_component_takes_it(tmp_path):
     assert [(r["ts"].minute, r["kind"], r["mean"]) for r in alerts] == [
         (1, "below", 44.0), (2, "recovered", 55.0), (3, "below", 40.0),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("far", [1e9, 1e17, -1e17, 1e70])
+def test_a_far_reading_hides_no_later_alert(far):
+    """Every signal where the mean, in fractions, passes the threshold, whatever single readings came before."""
+    rng = np.random.default_rng(0)
+    for k in (2, 3, 5):
+        v = rng.integers(200, 640, size=(400, k)) / 10
+        v[rng.integers(0, 400, size=12), rng.integers(0, k, size=12)] = far
+        below, wanted = False, []
+        for t in range(400):
+            now = sum(map(Fraction, v[t].tolist())) < k * Fraction(40.0)
+            if now != below:
+                wanted.append((t, "below" if now else "recovered"))
+            below = now
+        found, *_ = ThresholdMonitor.start(40.0, k).feed(v)
+        assert [(c.at, c.signal) for c in found if c.signal] == wanted and len(wanted) > 50
+
+
+def test_a_mean_that_equals_the_threshold_is_not_below_it():
+    v = np.array([[0.7, 0.7, 0.7], [0.7, 0.7, 0.6999999999999998], [0.1, 0.2, 1.8]])
+    found, *_ = ThresholdMonitor.start(0.7, 3).feed(v)
+    # 0.1 + 0.2 + 1.8 in doubles is not exactly three times the double 0.7; fractions say on which side it lies.
+    wanted = sum(map(Fraction, [0.1, 0.2, 1.8])) < 3 * Fraction(0.7)
+    assert [c.signal for c in found if c.at == 1] == ["below"]
+    assert [c.signal for c in found if c.at == 2 and c.signal] == ([] if wanted else ["recovered"])
