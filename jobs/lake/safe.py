@@ -39,7 +39,7 @@ _LONGEST = 100_000
 #: Set in the process that a statement is run in.
 _CONFINED = "CHAINLAKE_CONFINED"
 
-CONFIG: dict[str, Any] = {
+CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "enable_external_access": "false",
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",

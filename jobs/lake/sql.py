@@ -28,6 +28,11 @@ SCHEMAS = ("raw", "events", "quarantine", "matches", "models", "alerts", "ops")
 #: The view over the matches of all patterns; no pattern may have its name.
 ALL = "all"
 _CURRENT = "current_"
+#: Extensions come with the wheel; looking for others would be a download in the middle of a query.
+_CONFIG: dict[str, str | bool | int | float | list[str]] = {
+    "autoinstall_known_extensions": "false",
+    "python_enable_replacements": "false",
+}
 #: Tables of models that have an origin view, and their column of the day.
 _MODEL_DAYS = {"changes": "event_date", "metrics": "day"}
 _PART = r'(?:"(?:[^"]|"")*"|[^\W\d]\w*)'
@@ -65,9 +70,7 @@ class Lake:
         self.safe = safe
         self._timer: threading.Timer | None = None
         self._derived = dict(derived or {})
-        # Extensions come with the wheel; looking for others would be a download in the middle of a query.
-        config = {"autoinstall_known_extensions": "false", "python_enable_replacements": "false"}
-        self.con: duckdb.DuckDBPyConnection = duckdb.connect(":memory:", config=safely.CONFIG if safe else config)
+        self.con: duckdb.DuckDBPyConnection = duckdb.connect(":memory:", config=safely.CONFIG if safe else _CONFIG)
         self.con.execute("SET TimeZone = 'UTC'")
         if safe:
             safely.lock(self.con)
