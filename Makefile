@@ -43,7 +43,7 @@ replay-proof: .venv/.installed ## three days daily and backfilled backwards by a
 kill-proof: .venv/.installed ## kill -9 of drivers, tasks, scheduler, launcher at named points, recovery, same tables
 	@$(PY) -m tests.proof.kill_points
 
-fuzz: .venv/.installed ## random patterns against the definition on both backends (ARGS="--seconds 600")
+fuzz: .venv/.installed ## random patterns on both backends, and damaged files (ARGS="--seconds 600 --files 10000")
 	@$(PY) -m tests.fuzz $(ARGS)
 
 # A history of the light kind takes seconds; with SPARK=1 Spark does the work, which takes a minute or more.

@@ -32,7 +32,7 @@ FIXED = (
     "id", "event_id", "type", "ts", "seq", "event_date", "file_id", "line", "entry", "load_id", "ingested_at",
 )  # fmt: skip
 #: Keys that do not change which rows a file gives; an edit of them does not take the files again (docs/sources.md).
-NOT_HASHED = ("description", "expect", "lag", "settle", "derived")
+NOT_HASHED = ("description", "expect", "lag", "settle", "derived", "links")
 
 #: Fields of a path that have a meaning of their own.
 PATH_FIELDS = ("date", "key", "revision")

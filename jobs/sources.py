@@ -36,13 +36,16 @@ from schemas.table import TIMESTAMP
 
 _KEYS = (
     "description", "key", "type", "zone", "attributes", "identity", "delivery", "on_conflict", "replaces", "path",
-    "file_date_zone", "expect", "lag", "settle", "derived", "formats",
+    "file_date_zone", "expect", "lag", "settle", "links", "derived", "formats",
 )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Source:
-    """One source (design §3); fields as the keys of its YAML file, durations as ``timedelta``."""
+    """One source (design §3); fields as the keys of its YAML file, durations as ``timedelta``.
+
+    ``follow_links`` is its key ``links``.
+    """
 
     name: str
     file: str
@@ -60,6 +63,7 @@ class Source:
     expect: tuple[str, ...]
     lag: timedelta
     settle: timedelta
+    follow_links: bool
     derived: tuple[History, ...]
     formats: tuple[Format, ...]
     definition_hash: str
@@ -212,6 +216,7 @@ def load_source(path: Path) -> Source:
         expect=read_expect(section),
         lag=_duration(section, "lag", "0 s"),
         settle=_duration(section, "settle", "0 s"),
+        follow_links=section.choice("links", ("refuse", "follow"), "refuse") == "follow",
         derived=read_derived(section, key, {a.name: a for a in attributes}),
         formats=formats,
         definition_hash=hash_of(section),

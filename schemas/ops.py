@@ -40,6 +40,25 @@ FILES = _log(
     Column("rows_quarantined", pa.int64(), "Rows that went to quarantine when parsed."),
     Column("first_ts", TIMESTAMP, "Earliest event time in the file."),
     Column("last_ts", TIMESTAMP, "Latest event time in the file."),
+    Column(
+        "outcome",
+        pa.string(),
+        "ok or empty: read to its end; removed: unread and gone from landing; otherwise why it is not read, or not "
+        "to its end: no_format, damaged, damaged_archive, parser_error, bad_path_date, bad_path_revision, "
+        "doubled_path, link, not_a_file. Null: read before outcomes were noted.",
+    ),
+    Column("reason", pa.string(), "What is wrong with a file that is not read to its end, one line."),
+)
+
+WAITING_FILES = _log(
+    "waiting_files",
+    "Landed files that an ingest left for a later one: not to be read for now, still growing, or dated in the future.",
+    ("source", "path"),
+    Column("source", pa.string(), "Name of the source.", False),
+    Column("path", pa.string(), "Path under landing/<source>/, with '!member' for a member of an archive.", False),
+    Column("waits", pa.bool_(), "Whether it still waits; false once it was read or is gone.", False),
+    Column("reason", pa.string(), "What it waits for, one line."),
+    Column("file_date", pa.date32(), "Date that the path names, in the source's file_date_zone."),
 )
 
 EVENT_DAYS = _log(
@@ -101,8 +120,8 @@ RUNS = _log(
     Column("day_to", pa.date32(), "Day after the last."),
     Column("started", TIMESTAMP, "Start of the phase."),
     Column("ended", TIMESTAMP, "End of the phase."),
-    Column("status", pa.string(), "ok, nothing or failed.", False),
-    Column("reason", pa.string(), "Why it failed or had nothing to do, one line."),
+    Column("status", pa.string(), "ok, nothing, failed, or incomplete: done, but for files that reason names.", False),
+    Column("reason", pa.string(), "Why it failed, was incomplete or had nothing to do, one line."),
     Column("rows_in", pa.int64(), "Rows read."),
     Column("rows_out", pa.int64(), "Rows written."),
     Column("code_version", pa.string(), "Version of Chainlake."),
@@ -125,4 +144,4 @@ PLANS = _log(
     Column("regret", pa.float64(), "Share over the best order in hindsight on a sample; null if not sampled."),
 )
 
-ALL = {table.name: table for table in (FILES, EVENT_DAYS, RATES, INTERVALS, RUNS, PLANS)}
+ALL = {table.name: table for table in (FILES, WAITING_FILES, EVENT_DAYS, RATES, INTERVALS, RUNS, PLANS)}

@@ -1,10 +1,14 @@
-"""``python -m tests.fuzz --seconds 60``: random patterns and streams on both backends against the definition.
+"""``python -m tests.fuzz --seconds 60``: random patterns and streams on both backends against the definition, then
+landed files damaged at random against the parser's laws.
 
 Each pattern meets several streams and two binding orders. Wanted are the matches of ``tests.cep.brute_force``, and
 equal counts (E, E_neg, E_pre) on both backends. Kernels run in the Python interpreter, every fiftieth pattern's as
 machine code too; and with every pattern one of ``tests.cep.shapes``, whose kernels are compiled once, runs as machine
 code with numbers and a stream of its own. The seed of a difference is printed, ``--seed`` runs it again, and the exit
 code is 1.
+
+The laws of files are in ``tests.ingest.mutations``. They have half of the seconds, or ``--files 10000`` says how many
+there are; ``--file-seed`` runs one again.
 """
 
 from __future__ import annotations
@@ -13,9 +17,11 @@ import argparse
 import json
 import random
 import sys
+import tempfile
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from jobs.cep import Statistics, compile_pattern, find
@@ -25,6 +31,7 @@ from tests.cep.brute_force import brute_force
 from tests.cep.interpreted import always_by_value, no_compiler
 from tests.cep.shapes import PATTERNS, pair
 from tests.cep.strategies import Random, query, stream, text_of
+from tests.ingest import mutations
 
 #: Streams per pattern.
 STREAMS = 4
@@ -114,14 +121,24 @@ def main(argv: list[str] | None = None) -> int:
     """Run for a time, or one seed."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     parser.add_argument("--seconds", type=float, default=60.0, help="how long (default 60)")
-    parser.add_argument("--seed", type=int, help="this seed alone, interpreted and as machine code")
+    parser.add_argument("--seed", type=int, help="the pattern of this seed alone, interpreted and as machine code")
+    parser.add_argument("--files", type=int, help="how many files (default: as many as half of the seconds take)")
+    parser.add_argument("--file-seed", type=int, help="the file of this seed alone")
     args = parser.parse_args(argv)
-    end = time.monotonic() + args.seconds
     first = random.SystemRandom().randrange(2**40)
-    pairs = with_matches = patterns = as_machine_code = 0
-    while args.seed is not None or time.monotonic() < end:
-        seed = args.seed if args.seed is not None else first + patterns
-        for machine_code in (False, True) if args.seed is not None or patterns % 50 == 0 else (False,):
+    if args.file_seed is not None:
+        return files(args.file_seed, 1, 0.0)
+    code = patterns(args.seed, first, args.seconds / 2 if args.files is None else args.seconds)
+    return code if code or args.seed is not None else files(first, args.files, args.seconds / 2)
+
+
+def patterns(only: int | None, first: int, seconds: float) -> int:
+    """Patterns from the seed ``first`` on for a time, or ``only`` one; the exit code."""
+    end = time.monotonic() + seconds
+    pairs = with_matches = count = as_machine_code = 0
+    while only is not None or time.monotonic() < end:
+        seed = only if only is not None else first + count
+        for machine_code in (False, True) if only is not None or count % 50 == 0 else (False,):
             found = run(seed, machine_code=machine_code, by_value=seed % 2 == 0)
             pairs += found.pairs
             with_matches += found.with_matches
@@ -133,11 +150,26 @@ def main(argv: list[str] | None = None) -> int:
         if found.difference is not None:
             print(f"seed {seed} as machine code: {found.difference}")
             return 1
-        patterns += 1
-        if args.seed is not None:
+        count += 1
+        if only is not None:
             break
-    print(f"{patterns} patterns, {pairs} pairs, {with_matches} of them with matches, {as_machine_code} pairs of the "
+    print(f"{count} patterns, {pairs} pairs, {with_matches} of them with matches, {as_machine_code} pairs of the "
           "same few patterns as machine code; no difference")  # fmt: skip
+    return 0
+
+
+def files(first: int, count: int | None, seconds: float) -> int:
+    """Damaged files from the seed ``first`` on: ``count`` of them, or for a time; the exit code."""
+    end = time.monotonic() + seconds
+    done = 0
+    with tempfile.TemporaryDirectory() as folder:
+        while done < count if count is not None else time.monotonic() < end:
+            wrong = mutations.run(first + done, Path(folder))
+            if wrong is not None:
+                print(f"file seed {first + done}: {wrong}")
+                return 1
+            done += 1
+    print(f"{done} damaged files from file seed {first}; no law is broken")
     return 0
 
 

@@ -90,9 +90,10 @@ def bundles(source: str) -> list[dict[str, Any]]:
 def _ingested_past(home: Home, source: str, day: date) -> bool:
     """Whether an ingest whose interval ends after ``day`` has finished: then the day will never get events earlier."""
     from jobs.lake import ops
+    from jobs.lake.runs import FINISHED
 
     return any(
-        row["phase"] == "ingest" and row["status"] in ("ok", "nothing") and row["day_to"] > day
+        row["phase"] == "ingest" and row["status"] in FINISHED and row["day_to"] > day
         for row in ops.current(home, "runs", source=source, step="ingest")
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
     from jobs.ingest.discovery import Landed
     from jobs.sources import Source
 
-#: Reasons of quarantine that concern a file as a whole and leave no row of it; an empty file is none.
-WHOLE = frozenset({"no_format", "damaged_archive", "unreadable", "bad_path_date"})
+#: Outcomes of files whose rows can be used: of a damaged one, those before the damage.
+_USABLE = ("ok", "empty", "damaged", "bad_path_revision")
 
 
 def read_landed(source_name: str, files: Sequence[Path]) -> pa.Table:
@@ -40,7 +41,6 @@ def read_landed(source_name: str, files: Sequence[Path]) -> pa.Table:
     import pyarrow as pa
 
     from jobs.cep.files import regular_file
-    from jobs.ingest.discovery import look_into
     from jobs.ingest.local import in_order, resolve_local
     from jobs.paths import Home
     from jobs.sources import asked_source
@@ -50,7 +50,7 @@ def read_landed(source_name: str, files: Sequence[Path]) -> pa.Table:
     for file in files:
         regular_file(file)
     relative = _relative(home.landing(source.name), files)
-    landed = in_order([one for file, name in relative.items() for one in look_into(source, file, name)])
+    landed = in_order([one for file, name in relative.items() for one in _contents(source, file, name)])
     bad: Counter[str] = Counter()
     rows = [_rows(source, one, bad) for one in landed]
     if bad:
@@ -85,21 +85,32 @@ def _relative(landing: Path, files: Sequence[Path]) -> dict[Path, str]:
     return {place: name if names[name] == 1 else place.as_posix().lstrip("/") for place, name in found.items()}
 
 
+def _contents(source: Source, file: Path, relative: str) -> list[Landed]:
+    from jobs.ingest.container import NotReadable
+    from jobs.ingest.discovery import look_into
+
+    try:
+        return look_into(source, file, relative)
+    except (NotReadable, OSError) as error:
+        raise InputError(f"the file cannot be read for now: {error}", file=file, hint="Try again.") from error
+
+
 def _rows(source: Source, file: Landed, bad: Counter[str]) -> pa.Table:
     """The good rows of a file with their ids; the reasons of the others are counted in ``bad``."""
     import pyarrow as pa
 
-    from jobs.ingest.parse import BAD, ROW, Task, parse_file
+    from jobs.ingest.parse import BAD, COUNTS, ROW, Task, parse_file
 
-    task = Task(file.path, file.file, file.member, file.file_id, file.path, file.fields, file.file_date, file.problem)
+    task = Task.of(file, file.path)
     parts = []
     for batch in parse_file(source, task):
         kinds = batch.column("_kind").to_numpy()
         reasons = batch.filter(pa.array(kinds == BAD)).column("_reason").to_pylist()
         bad.update(reasons)
-        if WHOLE & set(reasons):
+        told = [json.loads(text) for text in batch.filter(pa.array(kinds == COUNTS)).column("_raw").to_pylist()]
+        if told and told[0]["outcome"] not in _USABLE:
             raise InputError(
-                f"the file cannot be read as {source.name}: {reasons[0]}",
+                f"the file cannot be read as {source.name}: {told[0]['outcome']}: {told[0]['reason']}",
                 file=file.file if file.member is None else f"{file.file}!{file.member}",
                 hint=f"{source.file} says which files and columns the source has.",
             )

@@ -5,16 +5,20 @@ from __future__ import annotations
 import argparse
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from jobs.catalog import load_patterns
 from jobs.days import Days
 from jobs.errors import DefinitionError, UsageError
+from jobs.ingest.outcomes import READ, reason_of, unread
+from jobs.ingest.waiting import early
 from jobs.lake import ops
 from jobs.lake.definitions import Definition
 from jobs.lake.intervals import Intervals
@@ -23,7 +27,7 @@ from jobs.lake.staleness import STATUS, Judged, judge
 from jobs.model_catalog import load_models
 from jobs.paths import Home
 from jobs.sources import load_sources
-from jobs.words import counted
+from jobs.words import counted, printable
 
 HELP = (
     "Show for every pattern and model which days are done, missing (never computed), stale (with what changed), "
@@ -39,6 +43,8 @@ EXAMPLE = (
 STATES = ("done", "missing", "stale", "failed", "audit_failed", "waiting", "retired")
 
 _ONE = timedelta(days=1)
+#: Files of each kind that are listed.
+_NAMED = 20
 
 
 @dataclass
@@ -73,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
     days = Days.parse(args.start, args.end) if args.start else None
     judged, notes = judge_all(home, days, args.definition)
     states = tuple(args.state or STATES)
-    notes += _early_files(home)
+    notes += _left_files(home)
     if args.json:
         _print_json(judged, states, notes)
     else:
@@ -134,15 +140,38 @@ def _definitions(home: Home) -> tuple[list[Definition], set[str], list[str]]:
     return definitions, {name for name, _ in files}, [f"broken {name}: {error.summary}" for name, error in files]
 
 
-def _early_files(home: Home) -> list[str]:
-    """Files whose path names a date that has not come yet: most often a wrong date."""
-    today = datetime.now(UTC).date()
-    rows = ops.current_table(home, "files", columns=["source", "path", "file_date"]).to_pylist()
-    return [
-        f"file dated in the future ({row['file_date']}): {row['source']}/{row['path']}"
-        for row in rows
-        if row["file_date"] is not None and row["file_date"] > today
-    ]
+def _left_files(home: Home) -> list[str]:
+    """A line for each landed file that was not read, waits, or is dated in the future, as the last ingest found it."""
+    now = datetime.now(UTC)
+    columns = ["source", "path", "file_date", "revision", "outcome", "reason"]
+    files = ops.current_table(home, "files", columns=columns)
+    waiting = [row for row in ops.current(home, "waiting_files") if row["waits"]]
+    dated = files.filter(pc.greater(files["file_date"], now.date())).to_pylist()
+    found = {
+        "not read": [(row, reason_of(row)) for row in _unread_files(home, files)],
+        "waiting": [(row, row["reason"]) for row in waiting if not early(row["file_date"], now)],
+        "file dated in the future": [
+            (row, str(row["file_date"])) for row in (*dated, *waiting) if early(row["file_date"], now)
+        ],
+    }
+    lines = []
+    for word, rows in found.items():
+        listed = sorted(f"{word} ({why}): {row['source']}/{printable(row['path'])}" for row, why in rows)
+        lines += listed[:_NAMED]
+        if len(listed) > _NAMED:
+            lines.append(f"{word}: {len(listed) - _NAMED} more, in ops.current_files and ops.current_waiting_files")
+    return lines
+
+
+def _unread_files(home: Home, files: pa.Table) -> list[Mapping[str, Any]]:
+    bad = pc.and_not(pc.is_valid(files["outcome"]), pc.is_in(files["outcome"], pa.array(READ)))
+    found: list[Mapping[str, Any]] = []
+    if pc.any(bad).as_py():
+        sources = load_sources(home)
+        for name in files.filter(bad)["source"].unique().to_pylist():
+            replaces = sources[name].replaces if name in sources else ()
+            found += unread(replaces, files.filter(pc.equal(files["source"], name)).to_pylist())
+    return found
 
 
 def spans(judged: Judged, states: Sequence[str]) -> list[Span]:

@@ -12,6 +12,10 @@ from jobs.days import Days
 from jobs.errors import ChainlakeError, UsageError
 from jobs.paths import Home
 
+#: Counts of files that a step left, and how many of them its last line names.
+_LEFT = ("unread", "waiting")
+_NAMED = 5
+
 
 def add_step_arguments(parser: argparse.ArgumentParser) -> None:
     """SOURCE FROM TO, --run-id and --result."""
@@ -25,8 +29,10 @@ def add_step_arguments(parser: argparse.ArgumentParser) -> None:
 def run_step(args: argparse.Namespace, verb: str, step: Callable[..., dict[str, Any]], **options: Any) -> int:
     """Call ``step(home, source, days, run_id=…, **options)`` and report its result.
 
-    The result (or the one-line reason of a failure) is printed as the last line and written to ``--result``.
+    The result (or the one-line reason of a failure) is printed as the last line and written to ``--result``; a step
+    that is done but for files that it names prints its result and then fails.
     """
+    from jobs.ingest.outcomes import FilesUnread, FilesWaiting
     from jobs.lake.runs import new_run_id
 
     days = Days.parse(args.start, args.end)
@@ -35,13 +41,29 @@ def run_step(args: argparse.Namespace, verb: str, step: Callable[..., dict[str, 
     run_id = args.run_id or new_run_id(verb)
     try:
         result = step(Home.from_env(), args.source, days, run_id=run_id, **options)
+    except (FilesWaiting, FilesUnread) as error:
+        # All but these files is done, so what was done is told as well.
+        _write(args.result, {**error.result, "error": error.summary, "exit_code": error.exit_code})
+        print(f"{verb} {args.source} {days}: {_told(error.result)}")
+        raise
     except ChainlakeError as error:
         _write(args.result, {"error": error.summary, "exit_code": error.exit_code})
         raise
     _write(args.result, result)
-    counts = ", ".join(f"{key} {_short(value)}" for key, value in result.items())
-    print(f"{verb} {args.source} {days}: {counts if any(result.values()) else 'nothing to do'}")
+    print(f"{verb} {args.source} {days}: {_told(result)}")
     return 0
+
+
+def _told(result: dict[str, Any]) -> str:
+    """What was done, and which files were left."""
+    left = {key: result[key] for key in _LEFT if result.get(key)}
+    counts = {key: value for key, value in result.items() if key not in (*_LEFT, "left")}
+    told = [f"{key} {_short(value)}" for key, value in counts.items()] if any(counts.values()) else ["nothing to do"]
+    told += [f"{key} {number}" for key, number in left.items()]
+    if left:
+        names = result["left"][:_NAMED]
+        told[-1] += f" ({'; '.join(names)}{'; …' if sum(left.values()) > len(names) else ''})"
+    return ", ".join(told)
 
 
 def _short(value: Any) -> str:

@@ -2,30 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 from jobs.days import Days
-from jobs.ingest.discovery import missing_expected
+from jobs.ingest.discovery import missing_expected, path_fields
+from jobs.ingest.outcomes import days_of, is_read, unread
 from jobs.ingest.resolve import EMPTY_CHECKSUM
+from jobs.lake.runs import FINISHED
 from jobs.sources import Source
 
 COUNTS = ("rows", "duplicates", "conflicts", "superseded")
 _ONE = timedelta(days=1)
 
 
-def status_of(source: Source, day: date, paths: Collection[str], passed: date, now: datetime) -> str:
+@dataclass(frozen=True)
+class Arrived:
+    """What of the expected files is there.
+
+    Args:
+        paths: of the files that were read.
+        lacking: days that have a file which was not read.
+    """
+
+    paths: Collection[str]
+    lacking: Collection[date] = ()
+
+    @classmethod
+    def of(cls, source: Source, rows: Collection[Mapping[str, Any]], waiting: Iterable[str]) -> Arrived:
+        """From the current rows of ``ops.files`` and the paths that wait."""
+        lacking = [days_of(source, row["path"], row["file_date"]) for row in unread(source.replaces, rows)]
+        lacking += [days_of(source, path, path_fields(source, path).file_date) for path in waiting]
+        return cls({row["path"] for row in rows if is_read(row)}, set().union(*lacking))
+
+
+def status_of(source: Source, day: date, arrived: Arrived, passed: date, now: datetime) -> str:
     """The status of a day that has a row.
 
     Args:
-        paths: paths of the files ingested so far.
+        arrived: what was ingested so far.
         passed: the day up to which (not included) runs have been.
         now: the present.
     """
     if day >= passed:
         return "open"
-    if not source.expect or not missing_expected(source, day, paths):
+    if day not in arrived.lacking and not missing_expected(source, day, arrived.paths):
         return "complete"
     end = datetime(day.year, day.month, day.day, tzinfo=UTC) + _ONE
     return "provisional" if now >= end + source.lag else "open"
@@ -41,7 +64,7 @@ def passed_to(days: Days, runs: Iterable[dict[str, Any]]) -> date:
         for run in runs
         if run["step"] == "ingest"
         and run["phase"] == "ingest"
-        and run["status"] in ("ok", "nothing")
+        and run["status"] in FINISHED
         and run["day_to"] is not None
     ]
     return max([days.end, *ends])
@@ -51,7 +74,7 @@ def day_rows(
     source: Source,
     current: dict[date, dict[str, Any]],
     touched: dict[date, dict[str, Any]],
-    paths: Collection[str],
+    arrived: Arrived,
     passed: date,
     now: datetime,
     events_version: int | None,
@@ -61,7 +84,7 @@ def day_rows(
     Args:
         current: current rows by day.
         touched: counts and checksum of the days just resolved.
-        paths: paths of the files ingested so far, this run's included.
+        arrived: what was ingested so far, by this run too.
         passed: see ``passed_to``.
         events_version: version of the events table now.
     """
@@ -69,21 +92,27 @@ def day_rows(
     filled = [day for day, row in touched.items() if row["rows"]]
     filled += [day for day, row in current.items() if day not in touched and row["rows"]]
     for day in sorted(touched):
-        rows.append(_row(source, day, status_of(source, day, paths, passed, now), touched[day], events_version))
+        rows.append(_row(source, day, status_of(source, day, arrived, passed, now), touched[day], events_version))
     for day, row in sorted(current.items()):
-        if day in touched or row["status"] not in ("open", "provisional"):
+        if day in touched or not (row["status"] in ("open", "provisional") or _lost(day, row, arrived)):
             continue
-        status = status_of(source, day, paths, passed, now)
+        status = status_of(source, day, arrived, passed, now)
         # What was computed on once is not taken back because somebody asked for more patience.
-        if status != row["status"] and not (status == "open" and row["status"] == "provisional"):
+        status = "provisional" if status == "open" and row["status"] != "open" else status
+        if status != row["status"]:
             rows.append(_row(source, day, status, row, row["events_version"]))
     if filled:
         day = min(filled)
         while day < passed:
             if day not in current and day not in touched:
-                rows.append(_row(source, day, status_of(source, day, paths, passed, now), EMPTY, events_version))
+                rows.append(_row(source, day, status_of(source, day, arrived, passed, now), EMPTY, events_version))
             day += _ONE
     return rows
+
+
+def _lost(day: date, row: dict[str, Any], arrived: Arrived) -> bool:
+    """Whether a day that was complete has got a file that cannot be read: the order of arrival must not show."""
+    return row["status"] == "complete" and day in arrived.lacking
 
 
 #: Counts of a day without rows.

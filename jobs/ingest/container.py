@@ -1,80 +1,264 @@
-"""Opening landed files: plain, gzip, or the members of a zip archive; always as decompressed bytes."""
+"""Opening landed files: plain, gzip, or the members of a zip archive; always as decompressed bytes.
+
+Whatever goes wrong here is one of two things. ``NotReadable``: the file system did not give the bytes, which it may do
+another time. ``Damaged``: it did, and they are no whole container. The libraries that decompress raise a dozen classes
+for both, ``OSError`` among them, so they are told apart at the file itself and not by class.
+"""
 
 from __future__ import annotations
 
 import gzip
+import hashlib
 import io
-import lzma
+import os
+import struct
 import zipfile
-import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import BinaryIO, cast
 
-#: What reading a damaged or locked container raises; RuntimeError is an encrypted zip member.
-DAMAGE = (OSError, EOFError, zlib.error, zipfile.BadZipFile, lzma.LZMAError, RuntimeError, NotImplementedError)
-
 _GZIP = b"\x1f\x8b"
 _ZIP = b"PK\x03\x04"
 _ZIP_EMPTY = b"PK\x05\x06"
+#: Bit of a zip entry's flags, in their second byte: its name is UTF-8.
+_UTF8 = 0x08
+#: The end of a zip archive's directory, with the longest comment.
+_LONGEST_TAIL = 22 + 0xFFFF
+#: Bytes that are asked of the file system at a time.
+_BUFFER = 1 << 18
+#: Decompressed bytes that are asked for at a time, always: how many come before a damage depends on it, and so does the
+#: checksum of damaged content.
+_PIECE = 1 << 17
 
 
-def magic(path: Path) -> str:
+class NotReadable(Exception):
+    """A file cannot be opened or read for now; nothing is known of its content.
+
+    Args:
+        error: what the file system said.
+    """
+
+    def __init__(self, error: OSError) -> None:
+        super().__init__(error.strerror or f"{type(error).__name__}: {error}")
+
+    def __reduce__(self) -> tuple[type[NotReadable], tuple[OSError]]:
+        return NotReadable, (OSError(None, str(self)),)
+
+
+class Damaged(Exception):
+    """The bytes of a file were read, and are no whole archive or compressed stream, or are locked by a password."""
+
+
+@contextmanager
+def open_bytes(path: Path, member: str | None) -> Iterator[Content]:
+    """The decompressed bytes of a landed file, or of one member of an archive.
+
+    Raises:
+        NotReadable: the file system does not give the file, here or while it is read.
+        Damaged: it cannot be decompressed, here or while it is read.
+    """
+    with ExitStack() as stack:
+        raw = stack.enter_context(_opened(path))
+        with _told_apart():
+            stream = _decompressed(raw, member, stack)
+        yield Content(stream)
+
+
+class Content:
+    """The decompressed bytes of one content, and the checksum of those that were read."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._read = getattr(stream, "read1", stream.read)
+        self._digest = hashlib.blake2b(digest_size=16)
+        self._damaged = False
+        self._ahead = b""
+
+    def read(self, size: int = _PIECE) -> bytes:
+        """The next bytes, at most ``size``; none at the end.
+
+        Raises:
+            NotReadable: the file system does not give them.
+            Damaged: they cannot be decompressed.
+        """
+        if not self._ahead:
+            self._ahead = self._piece()
+        data, self._ahead = self._ahead[:size], self._ahead[size:]
+        return data
+
+    def _piece(self) -> bytes:
+        try:
+            data: bytes = self._read(_PIECE)
+        except (NotReadable, MemoryError):
+            raise
+        except Exception as error:
+            self._damaged = True
+            raise _damaged(error) from error
+        self._digest.update(data)
+        return data
+
+    def checksum(self) -> str:
+        """Checksum of what was read so far; damaged content has another one than whole content with the same bytes."""
+        digest = self._digest.copy()
+        if self._damaged:
+            digest.update(b"\0damaged")
+        return digest.hexdigest()
+
+
+def gather(stream: Content, size: int) -> tuple[bytes, bool]:
+    """Up to ``size`` bytes, and whether damage ended them; an empty answer without damage is the end.
+
+    Raises:
+        NotReadable: the file system does not give them.
+    """
+    parts: list[bytes] = []
+    left = size
+    try:
+        while left > 0 and (part := stream.read(left)):
+            parts.append(part)
+            left -= len(part)
+    except Damaged:
+        return b"".join(parts), True
+    return b"".join(parts), False
+
+
+def members(path: Path, pattern: str) -> Counter[str] | None:
+    """The files in the zip archive ``path`` that fit the glob, with how many have each name; ``None`` if it is no
+    archive.
+
+    Raises:
+        NotReadable: the file system does not give the file.
+        Damaged: it looks like an archive and cannot be read.
+    """
+    with _opened(path) as raw:
+        if _magic(raw) != "zip":
+            return None
+        with _told_apart(), _archive(raw) as archive:
+            names = [item.filename for item in archive.infolist() if not item.is_dir()]
+    return Counter(
+        name for name in sorted(names) if fnmatchcase(name, pattern) or fnmatchcase(name.rsplit("/", 1)[-1], pattern)
+    )
+
+
+def checksum_of(path: Path) -> str:
+    """Checksum of a file as it lies there, not decompressed.
+
+    Raises:
+        NotReadable: the file system does not give the file.
+    """
+    digest = hashlib.blake2b(digest_size=16)
+    with _opened(path) as raw:
+        while chunk := raw.read(_BUFFER):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[io.BufferedReader]:
+    """A file whose every failure is ``NotReadable``: no reader of containers takes that for something of its own."""
+    try:
+        file = cast(io.FileIO, path.open("rb", buffering=0))
+    except OSError as error:
+        raise NotReadable(error) from error
+    with file:
+        yield io.BufferedReader(_Steady(file), _BUFFER)
+
+
+class _Steady(io.RawIOBase):
+    def __init__(self, file: io.FileIO) -> None:
+        self._file = file
+        #: Places of bytes that are given with the bit of ``_UTF8`` cleared.
+        self.cleared: Sequence[int] = ()
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: bytearray | memoryview) -> int | None:  # type: ignore[override]
+        try:
+            begin = self._file.tell()
+            number = self._file.readinto(buffer)
+        except OSError as error:
+            raise NotReadable(error) from error
+        for place in self.cleared:
+            if begin <= place < begin + (number or 0):
+                buffer[place - begin] &= ~_UTF8
+        return number
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        # A place before the file's beginning is asked for by a damaged archive, not refused by the file system.
+        return self._file.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._file.tell()
+
+
+def _archive(raw: io.BufferedReader) -> zipfile.ZipFile:
+    """A zip archive; names that are said to be UTF-8 and are not are read as the code page of old archives."""
+    try:
+        return zipfile.ZipFile(raw)
+    except UnicodeDecodeError:
+        file = cast(_Steady, raw.raw)
+        file.cleared = _misnamed(raw)
+        return zipfile.ZipFile(io.BufferedReader(file, _BUFFER))
+
+
+def _misnamed(raw: io.BufferedReader) -> list[int]:
+    """Where an archive says of names that they are UTF-8 though they are not: in its directory, and at the members."""
+    size = raw.seek(0, os.SEEK_END)
+    tail_at = raw.seek(max(0, size - _LONGEST_TAIL))
+    tail = raw.read()
+    end = tail.rindex(b"PK\x05\x06")
+    length, offset = struct.unpack_from("<II", tail, end + 12)
+    begin = tail_at + end - length
+    raw.seek(begin)
+    directory = raw.read(length)
+    found, at = [], 0
+    while directory[at : at + 4] == b"PK\x01\x02":
+        name, extra, comment = struct.unpack_from("<HHH", directory, at + 28)
+        (member,) = struct.unpack_from("<I", directory, at + 42)
+        try:
+            directory[at + 46 : at + 46 + name].decode("utf-8")
+        except UnicodeDecodeError:
+            found += [begin + at + 9, begin - offset + member + 7]
+        at += 46 + name + extra + comment
+    return found
+
+
+@contextmanager
+def _told_apart() -> Iterator[None]:
+    try:
+        yield
+    except (NotReadable, MemoryError):
+        raise
+    except Exception as error:
+        raise _damaged(error) from error
+
+
+def _damaged(error: Exception) -> Damaged:
+    return Damaged(f"{type(error).__name__}: {error}")
+
+
+def _magic(raw: io.BufferedReader) -> str:
     """``gzip``, ``zip`` or ``plain``, told by the first bytes and not by the name."""
-    with path.open("rb") as stream:
-        head = stream.read(4)
+    head = raw.peek(4)[:4]
     if head[:2] == _GZIP:
         return "gzip"
     return "zip" if head in (_ZIP, _ZIP_EMPTY) else "plain"
 
 
-def members(path: Path, pattern: str) -> list[str] | None:
-    """Names of the files in the zip archive ``path`` that fit the glob, sorted; ``None`` if it is no archive.
-
-    Raises:
-        One of ``DAMAGE`` if it looks like an archive and cannot be read.
-    """
-    if magic(path) != "zip":
-        return None
-    with zipfile.ZipFile(path) as archive:
-        names = {item.filename for item in archive.infolist() if not item.is_dir()}
-    return sorted(name for name in names if fnmatchcase(name, pattern) or fnmatchcase(name.rsplit("/", 1)[-1], pattern))
-
-
-def gather(stream: BinaryIO, size: int) -> tuple[bytes, bool]:
-    """Up to ``size`` bytes, and whether damage ended them; an empty answer without damage is the end.
-
-    A plain ``read`` would throw away what it had decompressed before it met the damage.
-    """
-    read = getattr(stream, "read1", stream.read)
-    parts: list[bytes] = []
-    left = size
-    try:
-        while left > 0 and (part := read(left)):
-            parts.append(part)
-            left -= len(part)
-    except DAMAGE:
-        return b"".join(parts), True
-    return b"".join(parts), False
-
-
-@contextmanager
-def open_bytes(path: Path, member: str | None) -> Iterator[BinaryIO]:
-    """The decompressed bytes of a landed file, or of one member of an archive."""
+def _decompressed(raw: io.BufferedReader, member: str | None, stack: ExitStack) -> BinaryIO:
     if member is not None:
-        with zipfile.ZipFile(path) as archive, archive.open(member) as stream:
-            # A gzip inside a zip is what some vendors deliver.
-            buffered = io.BufferedReader(cast(io.RawIOBase, stream))
-            if buffered.peek(2)[:2] == _GZIP:
-                with gzip.open(buffered) as inner:
-                    yield cast(BinaryIO, inner)
-            else:
-                yield cast(BinaryIO, buffered)
-    elif magic(path) == "gzip":
-        with gzip.open(path) as stream:
-            yield cast(BinaryIO, stream)
-    else:
-        with path.open("rb") as stream:
-            yield stream
+        archive = stack.enter_context(_archive(raw))
+        stream = stack.enter_context(archive.open(member))
+        # A gzip inside a zip is what some vendors deliver.
+        raw = io.BufferedReader(cast(io.RawIOBase, stream))
+        if raw.peek(2)[:2] != _GZIP:
+            return raw
+    elif _magic(raw) != "gzip":
+        return raw
+    return cast(BinaryIO, stack.enter_context(gzip.GzipFile(fileobj=raw)))

@@ -5,10 +5,11 @@ from __future__ import annotations
 import codecs
 from collections.abc import Mapping as Fields
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, timedelta
 from fnmatch import fnmatchcase
 from zoneinfo import ZoneInfo
 
+from jobs.history import parse_duration
 from jobs.ingest.globs import glob_problem
 from jobs.ingest.mappings import Mapping, Missing, Needed, missing_columns, nearest_name, read_mappings, read_unpivot
 from jobs.ingest.time_formats import is_clock, problem_of
@@ -21,6 +22,8 @@ NULLS = ("", "NaN", "nan", "NA", "N/A", "n/a", "null", "NULL", "None")
 EARLIEST, LATEST = date(1900, 1, 1), date(2199, 12, 31)
 #: Seconds of our days, read as milliseconds or microseconds, lie before this day.
 FINE_EARLIEST = date(1973, 3, 4)
+#: How far from its file's date the time of an event lies at most, unless a format says otherwise: ten years.
+AROUND = "3653 d"
 #: Encodings of Python that are no character set of a file.
 _NO_CHARSETS = ("idna", "punycode", "undefined", "unicode_escape", "raw_unicode_escape", "mbcs", "oem")
 #: Names in the folder of zones that are no place: what the machine is set to, and clocks with leap seconds.
@@ -36,6 +39,7 @@ class TimeRule:
         format: ``iso``, a strptime format (``%z`` at its end for offsets), or a key of ``EPOCHS``.
         zone: IANA zone of texts without an offset.
         earliest, latest: days; a row whose time is before the first or after the second goes to quarantine.
+        around: how far from the file's date, where its path names one, a time may be.
     """
 
     columns: tuple[str, ...]
@@ -43,6 +47,16 @@ class TimeRule:
     zone: str
     earliest: date
     latest: date
+    around: timedelta
+
+    def bounds(self, file_date: date | None) -> tuple[date, date]:
+        """The first and the last day that times of a file of ``file_date`` can fall on."""
+        if file_date is None:
+            return self.earliest, self.latest
+        # In days since year 1, so that nothing lies outside the calendar.
+        at, reach = file_date.toordinal(), -(-self.around // timedelta(days=1))
+        first, last = max(at - reach, self.earliest.toordinal()), min(at + reach, self.latest.toordinal())
+        return date.fromordinal(first), date.fromordinal(last)
 
 
 @dataclass(frozen=True)
@@ -261,7 +275,7 @@ def _glob(section: Section, key: str) -> str | None:
 
 def _time(section: Section, zone: str, kind: str) -> TimeRule:
     time = section.section("time")
-    time.only(("column", "format", "zone", "earliest", "latest"))
+    time.only(("column", "format", "zone", "earliest", "latest", "around"))
     columns = ("time",) if kind == "json_map" else time.texts("column")
     if not columns:
         raise section.error("'time.column' is missing", "time", hint="Name the column or columns that hold the time.")
@@ -283,7 +297,13 @@ def _time(section: Section, zone: str, kind: str) -> TimeRule:
     latest = time.get("latest", date, default=LATEST)
     if earliest > latest:
         raise time.error("'earliest' must not be after 'latest'", "earliest" if "earliest" in time.data else "latest")
-    return TimeRule(columns, form, zone, earliest, latest)
+    try:
+        around = parse_duration(time.get("around", str, default=AROUND))
+    except OverflowError:
+        around = None
+    if around is None or not around:
+        raise time.error(f"'{time.data['around']}' is not a duration", "around", hint="E.g. 36 h or 400 d.")
+    return TimeRule(columns, form, zone, earliest, latest, around)
 
 
 def date_from_path(form: str) -> bool:

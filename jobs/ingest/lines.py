@@ -1,7 +1,8 @@
 """Bytes to numbered lines of UTF-8 in blocks of bounded size: BOM, transcoding, NUL bytes, over-long lines.
 
 A line that cannot be used is taken out with a reason and the text that could be read; the lines around it stay. No line
-is ever held longer than ``LONGEST`` bytes, so that a file of one endless line needs no memory.
+is ever held longer than ``LONGEST`` bytes, so that a file of one endless line needs no memory. What becomes of a line
+depends on that line alone, never on where a block ends.
 """
 
 from __future__ import annotations
@@ -9,11 +10,10 @@ from __future__ import annotations
 import codecs
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import BinaryIO
 
 import numpy as np
 
-from jobs.ingest.container import gather
+from jobs.ingest.container import Content, gather
 
 CHUNK = 4 << 20
 #: A longer line is one quarantine row.
@@ -29,15 +29,26 @@ _BOMS = (
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}".encode()
+_BOM = codecs.BOM_UTF8
 
 
 @dataclass(frozen=True)
 class BadLine:
-    """A line taken out: its 1-based number, the reason code, and what could be read of it."""
+    """A line, or one entry of it, taken out.
+
+    Args:
+        number: 1-based number of the line, 0 for the file as a whole.
+        reason: the reason code.
+        text: what could be read of it.
+        entry: position within the line, where it holds several rows.
+        value: what is wrong, in words, where the reason code does not say it all.
+    """
 
     number: int
     reason: str
     text: str
+    entry: int = 0
+    value: str | None = None
 
 
 @dataclass(frozen=True)
@@ -45,7 +56,7 @@ class Block:
     """Good lines and bad ones of one stretch of a file.
 
     Args:
-        lines: the good lines as UTF-8 bytes without line ends.
+        lines: the good lines as UTF-8 bytes without line ends and without a byte order mark before them.
         numbers: their 1-based line numbers (int64).
         bad: the lines taken out.
     """
@@ -67,7 +78,7 @@ def sniff(head: bytes, declared: str) -> tuple[str, int]:
     return ("utf-8" if encoding in ("utf-8-sig", "ascii") else encoding), 0
 
 
-def blocks(stream: BinaryIO, declared: str) -> Iterator[Block]:
+def blocks(stream: Content, declared: str) -> Iterator[Block]:
     """The numbered lines of ``stream``, block by block; damage ends it, and the half line before it is left out.
 
     Args:
@@ -80,7 +91,7 @@ def blocks(stream: BinaryIO, declared: str) -> Iterator[Block]:
         data = carry + chunk
         if skipping is not None:
             cut = data.find(b"\n")
-            if cut < 0 and not end:
+            if cut < 0 and end != "end":
                 carry = b""
                 continue
             bad = BadLine(number, "long_line", _text(skipping))
@@ -98,7 +109,7 @@ def blocks(stream: BinaryIO, declared: str) -> Iterator[Block]:
             yield block
 
 
-def _utf8(stream: BinaryIO, declared: str) -> Iterator[tuple[bytes, str, bool]]:
+def _utf8(stream: Content, declared: str) -> Iterator[tuple[bytes, str, bool]]:
     """``(UTF-8 bytes, "", "end" or "damaged", transcoded)``: transcoding turns undecodable bytes into U+FFFD."""
     decoder: codecs.IncrementalDecoder | None = None
     first = True
@@ -112,7 +123,8 @@ def _utf8(stream: BinaryIO, declared: str) -> Iterator[tuple[bytes, str, bool]]:
                 decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
             first = False
         if decoder is not None:
-            data = decoder.decode(data, final=bool(ending)).encode("utf-8")
+            # Half a pair of UTF-16 that a codec lets through is no UTF-8, and so costs its line.
+            data = decoder.decode(data, final=bool(ending)).encode("utf-8", errors="surrogatepass")
         yield data, ending, decoder is not None
         if ending:
             return
@@ -125,13 +137,17 @@ def _split(data: bytes, number: int, transcoded: bool) -> tuple[Block, int]:
         lines.pop()
     after = number + len(lines)
     numbers = np.arange(number, after, dtype=np.int64)
-    if b"\r" in data:
-        lines = [line[:-1] if line.endswith(b"\r") else line for line in lines]
     bad: dict[int, BadLine] = {}
     if len(data) > LONGEST:
         for at, line in enumerate(lines):
             if len(line) > LONGEST:
                 bad[at] = BadLine(number + at, "long_line", _text(line))
+    if b"\r" in data:
+        # More than one is what a second translation of line ends leaves.
+        lines = [line.rstrip(b"\r") if line.endswith(b"\r") else line for line in lines]
+    if _BOM in data:
+        # Files that were put together have their marks in the middle.
+        lines = [_without_bom(line) if line.startswith(_BOM) else line for line in lines]
     if b"\0" in data:
         for at, line in enumerate(lines):
             if b"\0" in line and at not in bad:
@@ -146,6 +162,12 @@ def _split(data: bytes, number: int, transcoded: bool) -> tuple[Block, int]:
         lines = [lines[at] for at in keep]
         numbers = numbers[keep]
     return Block(lines, numbers, [bad[at] for at in sorted(bad)]), after
+
+
+def _without_bom(line: bytes) -> bytes:
+    while line.startswith(_BOM):
+        line = line[len(_BOM) :]
+    return line
 
 
 def _is_utf8(data: bytes) -> bool:

@@ -1,37 +1,52 @@
-"""One landed file to typed rows, quarantine rows and counts, block by block (design §3, "Parsing"). No Spark."""
+"""One landed file to typed rows, quarantine rows and counts, block by block. No Spark.
+
+What becomes of a line depends on the file and not on where its blocks end. An error that nobody foresaw costs the line
+that raised it, and where that is every line, the file; never another file.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+import platform
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field, replace
 from datetime import date
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from jobs.days import US_PER_DAY, day_start_us
-from jobs.ingest import casts
-from jobs.ingest.container import DAMAGE, gather, open_bytes
-from jobs.ingest.formats import EPOCHS, Format
+from jobs.days import US_PER_DAY
+from jobs.ingest.container import Content, Damaged, NotReadable, gather, open_bytes
+from jobs.ingest.formats import Format
 from jobs.ingest.lines import KEPT, BadLine, Block, blocks
-from jobs.ingest.mappings import Mapping
 from jobs.ingest.tables import HEAD, Texts, choose_format, flat_columns, read_block
-from jobs.ingest.zones import LocalTimes
-from jobs.sources import Attribute, Source
+from jobs.ingest.typed import TypedRows, repeat
+from jobs.ingest.zones import Listing, LocalTimes
+from jobs.sources import Source
 from schemas.table import TIMESTAMP
+
+if TYPE_CHECKING:
+    from jobs.ingest.discovery import Landed
 
 ROW, BAD, COUNTS = 0, 1, 2
 #: Content that cannot be looked into at all: nothing but a whole-file row comes of it.
-HOPELESS = ("unreadable", "damaged_archive")
+HOPELESS = ("damaged_archive", "no_format", "doubled_path", "link", "not_a_file")
+#: Outcome of a file whose bytes are not to be had, or not those that were listed: nothing of it counts.
+WAITING = "waiting"
+#: A file with more lines than these at which the parser fails is given up.
+MOST_FAILED = 100
 
 
 @dataclass(frozen=True)
 class Task:
-    """One file to parse; everything a worker needs to know of it."""
+    """One file to parse; everything a worker needs to know of it.
+
+    ``problem`` is the code and ``detail`` the words for what was found wrong with it when it was listed;
+    ``checksum`` is that of the content then, empty if it was not listed.
+    """
 
     path: str
     file: str
@@ -41,6 +56,24 @@ class Task:
     fields: dict[str, str]
     file_date: date | None
     problem: str
+    checksum: str = ""
+    detail: str = ""
+
+    @classmethod
+    def of(cls, landed: Landed, load_id: str) -> Task:
+        """The task for a landed file."""
+        return cls(
+            path=landed.path,
+            file=landed.file,
+            member=landed.member,
+            file_id=landed.file_id,
+            load_id=load_id,
+            fields=landed.fields,
+            file_date=landed.file_date,
+            problem=landed.problem,
+            checksum=landed.checksum,
+            detail=landed.detail,
+        )
 
 
 @dataclass
@@ -48,7 +81,8 @@ class Counts:
     """What was in one file.
 
     ``whole_file`` counts its quarantine row with line 0, which is no row of the file; ``days`` are the UTC days (as
-    days since 1970) that its rows fall on.
+    days since 1970) that its rows fall on. ``outcome`` is that of ``ops.files``, or ``WAITING``, after which no other
+    row of this load counts; ``reason`` says why it is not ``ok``.
     """
 
     load_id: str
@@ -61,6 +95,8 @@ class Counts:
     dst_gap: int = 0
     dst_double: int = 0
     days: list[int] = field(default_factory=list)
+    outcome: str = "ok"
+    reason: str = ""
 
 
 def parsed_schema(source: Source) -> pa.Schema:
@@ -94,6 +130,13 @@ def parse_file(source: Source, task: Task) -> Iterator[pa.RecordBatch]:
     yield from _Parser(source, task).run()
 
 
+class _GivenUp(Exception):
+    """The parser failed at too many lines of a file."""
+
+    def __init__(self, line: BadLine) -> None:
+        super().__init__(f"more than {MOST_FAILED} lines, the last of them line {line.number}: {line.value}")
+
+
 class _Parser:
     def __init__(self, source: Source, task: Task) -> None:
         self.source = source
@@ -101,11 +144,14 @@ class _Parser:
         self.schema = parsed_schema(source)
         self.counts = Counts(task.load_id)
         self.days: set[int] = set()
-        self.zones: dict[str, LocalTimes] = {}
+        self.zone = LocalTimes("UTC")
+        #: Lines at which the parser failed.
+        self.failed: list[BadLine] = []
 
     def run(self) -> Iterator[pa.RecordBatch]:
         task = self.task
-        whole: list[tuple[str, str]] = [(task.problem, task.path)] if task.problem else []
+        whole: list[tuple[str, str]] = [(task.problem, task.detail)] if task.problem else []
+        waits = ""
         if task.problem not in HOPELESS:
             try:
                 head = self._head()
@@ -114,19 +160,36 @@ class _Parser:
                     reason = "empty" if why == "empty" and not head.strip() else "no_format"
                     whole.append((reason, why))
                 else:
+                    self.zone = LocalTimes(form.time.zone, partial(self._listing, form, header))
                     with open_bytes(_path(task), task.member) as stream:
-                        for block in blocks(stream, form.encoding):
+                        for block in _without_header(stream, form):
                             yield from self._block(block, form, header)
-            except DAMAGE as error:
-                # The file was readable when its checksum was taken; the next run sees what became of it.
-                whole.append(("unreadable", str(error)[:KEPT]))
-        if whole:
+                    if task.checksum not in ("", stream.checksum()):
+                        waits = "it changed while it was read"
+            except (NotReadable, OSError) as error:
+                waits = f"{error} (on {platform.node()})"
+            except Damaged:
+                # Where it was found damaged when it was listed, that has been said.
+                waits = "" if task.problem == "damaged" else "it changed while it was read"
+            except MemoryError:
+                # It says nothing about the file.
+                raise
+            except Exception as error:
+                whole.append(("parser_error", _words(error)))
+        if self.failed and not waits:
+            if self.counts.rows_read:
+                yield self._bad_lines(self.failed, counted=True)
+            elif not whole:
+                whole.append(("parser_error", f"at each line; line {self.failed[0].number}: {self.failed[0].value}"))
+        if waits:
+            self.counts.outcome, self.counts.reason = WAITING, waits
+        elif whole:
+            self.counts.outcome, self.counts.reason = whole[0][0], "; ".join(why for _, why in whole)[:KEPT]
             self.counts.whole_file = 1
             # One row per file: the first problem names it, the others stand in the value.
             yield self._bad_lines([BadLine(0, whole[0][0], "; ".join(why for _, why in whole))], counted=False)
         self.counts.days = sorted(self.days)
-        self.counts.dst_gap = sum(z.gap for z in self.zones.values())
-        self.counts.dst_double = sum(z.double for z in self.zones.values())
+        self.counts.dst_gap, self.counts.dst_double = self.zone.gap, self.zone.double
         yield self._batch({"_kind": [COUNTS], "load_id": [task.load_id], "_raw": [json.dumps(asdict(self.counts))]}, 1)
 
     def _head(self) -> bytes:
@@ -135,11 +198,53 @@ class _Parser:
             return gather(stream, HEAD)[0]
 
     def _block(self, block: Block, form: Format, header: list[str]) -> Iterator[pa.RecordBatch]:
-        before = form.skip_lines + (1 if form.kind == "csv" and form.columns is None else 0)
-        if len(block.numbers) and block.numbers[0] <= before:
-            first = int(np.searchsorted(block.numbers, before, side="right"))
-            bad = [line for line in block.bad if line.number > before]
-            block = Block(block.lines[first:], block.numbers[first:], bad)
+        if block.bad:
+            yield self._bad_lines(block.bad, counted=True)
+        yield from _tolerant(block, partial(self._undone, form, header), self._failed)
+
+    def _undone(self, form: Format, header: list[str], block: Block) -> list[pa.RecordBatch]:
+        """The rows of a block; if the parser fails at it, nothing has been noted of it."""
+        before = replace(self.counts), set(self.days), self.zone.copy()
+        try:
+            return list(self._read(block, form, header))
+        except Exception:
+            self.counts, self.days, self.zone = before
+            raise
+
+    def _failed(self, line: BadLine) -> None:
+        self.failed.append(line)
+        if len(self.failed) > MOST_FAILED:
+            raise _GivenUp(line)
+
+    def _listing(self, form: Format, header: list[str]) -> Listing:
+        """In which order the file lists its times, by a reading of its own: one block does not tell."""
+        listing = Listing(form.time.zone)
+
+        def look(block: Block) -> list[pa.RecordBatch]:
+            texts = read_block(block, form, header, self.source.key)
+            if len(texts.numbers):
+                rows = self._typed(texts, form)
+                kinds, keys = (column.fill_null("").dictionary_encode() for column in (rows.kind(), rows.key()))
+                wall, local = rows.wall()
+                codes = kinds.indices.to_numpy().astype(np.int64) * len(keys.dictionary) + keys.indices.to_numpy()
+                found, codes = np.unique(codes[local], return_inverse=True)
+                pairs = (divmod(code, len(keys.dictionary)) for code in found.tolist())
+                names = [(kinds.dictionary[kind].as_py(), keys.dictionary[key].as_py()) for kind, key in pairs]
+                listing.add(wall.micros[local], codes, names)
+            return []
+
+        with open_bytes(_path(self.task), self.task.member) as stream:
+            for block in _without_header(stream, form):
+                # Lines that the parser fails at have no part in it.
+                list(_tolerant(block, look, lambda line: None))
+        return listing
+
+    def _typed(self, texts: Texts, form: Format) -> TypedRows:
+        task = self.task
+        columns = dict(flat_columns(texts))
+        return TypedRows(self.source, len(texts.numbers), columns, form, task.fields, task.file_date)
+
+    def _read(self, block: Block, form: Format, header: list[str]) -> Iterator[pa.RecordBatch]:
         texts = read_block(block, form, header, self.source.key)
         if texts.bad:
             yield self._bad_lines(texts.bad, counted=True)
@@ -157,20 +262,19 @@ class _Parser:
                 "load_id": [self.task.load_id] * n,
                 "file_id": [self.task.file_id] * n,
                 "line": [line.number for line in bad],
-                "entry": [0] * n,
+                "entry": [line.entry for line in bad],
                 "_reason": [line.reason for line in bad],
+                "_value": [line.value for line in bad],
                 "_raw": [line.text for line in bad],
             },
             n,
         )
 
     def _rows(self, texts: Texts, form: Format) -> Iterator[pa.RecordBatch]:
-        rows = _Rows(len(texts.numbers), dict(flat_columns(texts)), form, self.task.fields)
-        kind = self._type(rows)
-        key = rows.text(self.source.key)
-        rows.fail(_null(key), "missing", self.source.key)
-        micros, known = self._times(rows, kind, key)
-        columns = self._attributes(rows)
+        rows = self._typed(texts, form)
+        kind, key = rows.kind(), rows.key()
+        micros, known = rows.times(self.zone, lambda row: (kind[row].as_py() or "", key[row].as_py() or ""))
+        columns = rows.attributes()
         good = rows.reasons == 0
         dates = np.floor_divide(micros, US_PER_DAY).astype(np.int32)
         n_good = int(good.sum())
@@ -195,15 +299,15 @@ class _Parser:
             }
             kept = values if mask is None else {name: column.filter(mask) for name, column in values.items()}
             kept["_kind"] = pa.array(np.full(n_good, ROW, np.int32))
-            kept["load_id"] = _repeat(self.task.load_id, n_good)
-            kept["file_id"] = _repeat(self.task.file_id, n_good)
+            kept["load_id"] = repeat(self.task.load_id, n_good)
+            kept["file_id"] = repeat(self.task.file_id, n_good)
             yield self._batch(kept, n_good)
         wrong = np.flatnonzero(~good)
         if len(wrong):
             yield self._bad_rows(texts, rows, wrong, micros, known)
 
     def _bad_rows(
-        self, texts: Texts, rows: _Rows, wrong: np.ndarray, micros: np.ndarray, known: np.ndarray
+        self, texts: Texts, rows: TypedRows, wrong: np.ndarray, micros: np.ndarray, known: np.ndarray
     ) -> pa.RecordBatch:
         n = len(wrong)
         why = [rows.failures[rows.reasons[row] - 1] for row in wrong]
@@ -224,76 +328,6 @@ class _Parser:
             n,
         )
 
-    def _type(self, rows: _Rows) -> pa.Array:
-        rule = self.source.type
-        if rule.constant is not None:
-            return _repeat(rule.constant, rows.n)
-        texts = rows.text("type")
-        rows.fail(_null(texts), "missing", "type")
-        if rule.map is None:
-            return texts
-        index = pc.index_in(texts, pa.array(list(rule.map), pa.string()))
-        kind = pa.array(list(rule.map.values()), pa.string()).take(index)
-        rows.fail(_null(kind), "unknown_type", "type")
-        return kind
-
-    def _times(self, rows: _Rows, kind: pa.Array, key: pa.Array) -> tuple[np.ndarray, np.ndarray]:
-        """UTC microseconds of each row (0 where not known), and where they are known."""
-        rule = rows.form.time
-        texts = rows.time_text()
-        day_us = day_start_us(self.task.file_date) if self.task.file_date is not None else None
-        wall = casts.times(texts, rule.format, day_us)
-        rows.fail(wall.missing, "missing", "ts")
-        rows.fail(wall.bad, "bad_time", "ts")
-        micros = wall.micros.copy()
-        known = ~(wall.bad | wall.missing | wall.beyond)
-        local = known & ~wall.is_utc
-        if local.any():
-            zone = self.zones.setdefault(rule.zone, LocalTimes(rule.zone))
-            at = np.flatnonzero(local)
-            micros[local] = zone.to_utc(micros[local], lambda row: (kind[at[row]].as_py(), key[at[row]].as_py()))
-        outside = known & ((micros < day_start_us(rule.earliest)) | (micros >= day_start_us(rule.latest) + US_PER_DAY))
-        # Of numbers it is most often the unit that is wrong: seconds read as milliseconds, or the other way round.
-        rows.fail(wall.beyond | outside, "time_range" if rule.format not in EPOCHS else "time_unit", "ts")
-        return np.where(outside, 0, micros), known & ~outside
-
-    def _attributes(self, rows: _Rows) -> dict[str, pa.Array]:
-        numbers: dict[str, casts.Cast] = {}
-        for a in self.source.attributes:
-            if a.type in ("double", "long"):
-                numbers[a.name] = casts.doubles(rows.cleaned(a.name), rows.form.decimal, rows.form.thousands)
-        plain = {name: cast.values for name, cast in numbers.items()}
-        return {a.name: self._attribute(a, rows, numbers.get(a.name), plain) for a in self.source.attributes}
-
-    def _attribute(self, a: Attribute, rows: _Rows, number: casts.Cast | None, plain: dict[str, pa.Array]) -> pa.Array:
-        rule = rows.form.mapping.get(a.name, _NOTHING)
-        if number is not None:
-            rows.fail(number.bad, "not_a_number", a.name)
-            values = casts.without_sentinels(number.values, rule.sentinels, plain)
-            values = casts.convert(values, rule.scale, rule.offset, rule.round)
-            if a.type == "long":
-                whole = casts.longs(casts.Cast(values, number.bad))
-                rows.fail(whole.bad, "not_a_whole_number", a.name)
-                values = whole.values
-            for bound, outside in ((a.low, pc.less), (a.high, pc.greater)):
-                if bound is not None:
-                    mask = pc.fill_null(outside(values, bound), False)
-                    rows.fail(mask.to_numpy(zero_copy_only=False), "out_of_range", a.name)
-        elif a.type == "boolean":
-            cast = casts.booleans(rows.cleaned(a.name))
-            rows.fail(cast.bad, "not_boolean", a.name)
-            values = cast.values
-        elif a.type == "timestamp":
-            wall = casts.times(rows.cleaned(a.name), "iso")
-            rows.fail(wall.bad, "bad_time", a.name)
-            utc = np.where(wall.is_utc, wall.micros, LocalTimes(self.source.zone).to_utc(wall.micros))
-            values = pa.array(utc, mask=wall.missing | wall.bad).cast(TIMESTAMP)
-        else:
-            values = rows.cleaned(a.name)
-        if a.required:
-            rows.fail(_null(values), "missing", a.name)
-        return values
-
     def _batch(self, values: dict[str, Any], n: int) -> pa.RecordBatch:
         arrays = []
         for column in self.schema:
@@ -305,69 +339,41 @@ class _Parser:
         return pa.record_batch(arrays, schema=self.schema)
 
 
-_NOTHING = Mapping()
+def _without_header(stream: Content, form: Format) -> Iterator[Block]:
+    """The lines of a file that can be rows."""
+    before = form.skip_lines + (1 if form.kind == "csv" and form.columns is None else 0)
+    for block in blocks(stream, form.encoding):
+        first = int(np.searchsorted(block.numbers, before, side="right"))
+        bad = [line for line in block.bad if line.number > before]
+        yield Block(block.lines[first:], block.numbers[first:], bad)
 
 
-class _Rows:
-    """The text columns of a block under a format's mapping, and the first reason against each row."""
-
-    def __init__(self, n: int, columns: dict[str, pa.Array], form: Format, fields: dict[str, str]) -> None:
-        self.n = n
-        self.form = form
-        self._columns = columns
-        self._fields = fields
-        #: 0, or 1 + position in ``failures``.
-        self.reasons = np.zeros(n, np.int32)
-        self.failures: list[tuple[str, str]] = []
-
-    def fail(self, mask: np.ndarray, reason: str, name: str) -> None:
-        """Note ``reason`` for the rows of ``mask`` that have none yet."""
-        fresh = mask & (self.reasons == 0)
-        if fresh.any():
-            self.failures.append((reason, name))
-            self.reasons[fresh] = len(self.failures)
-
-    def _origin(self, name: str) -> pa.Array:
-        rule = self.form.mapping.get(name, _NOTHING)
-        if name not in self.form.mapping and name in self._columns:
-            return self._columns[name]
-        if rule.constant is not None:
-            return _repeat(rule.constant, self.n)
-        if rule.path is not None:
-            value = self._fields.get(rule.path)
-            return _repeat(value, self.n) if value is not None else pa.nulls(self.n, pa.string())
-        column = self._columns.get(rule.column) if rule.column is not None else None
-        return column if column is not None else pa.nulls(self.n, pa.string())
-
-    def text(self, name: str) -> pa.Array:
-        """Type or key: only a blank is missing here, since "NA" can be the name of something."""
-        texts = casts.clean(self._origin(name), ("",))
-        case = self.form.mapping.get(name, _NOTHING).case
-        return pc.utf8_upper(texts) if case == "upper" else pc.utf8_lower(texts) if case == "lower" else texts
-
-    def cleaned(self, name: str) -> pa.Array:
-        """An attribute's texts, null where the format says that they mean "no value"."""
-        texts = casts.clean(self._origin(name), self.form.nulls)
-        case = self.form.mapping.get(name, _NOTHING).case
-        return pc.utf8_upper(texts) if case == "upper" else pc.utf8_lower(texts) if case == "lower" else texts
-
-    def time_text(self) -> pa.Array:
-        """The time's columns, joined by a space; null if any of them is blank."""
-        parts = [casts.clean(self._columns[name], self.form.nulls) for name in self.form.time.columns]
-        return parts[0] if len(parts) == 1 else pc.binary_join_element_wise(*parts, " ")
-
-    def given(self, name: str, row: int) -> str | None:
-        """The text that stood for ``name`` in ``row``, cut."""
-        value = (self.time_text() if name == "ts" else self._origin(name))[row].as_py()
-        return value[:KEPT] if value is not None else None
+def _tolerant(
+    block: Block, work: Callable[[Block], list[pa.RecordBatch]], failed: Callable[[BadLine], None]
+) -> Iterator[pa.RecordBatch]:
+    """What ``work`` makes of the good lines of a block, but for those that it fails at, in the order of lines."""
+    if not block.lines:
+        return
+    try:
+        found = work(Block(block.lines, block.numbers, []))
+    except (NotReadable, OSError, Damaged, MemoryError):
+        # None of these comes of a line.
+        raise
+    except Exception as error:
+        if len(block.lines) == 1:
+            line = block.lines[0][: 4 * KEPT].decode("utf-8", errors="replace")[:KEPT]
+            failed(BadLine(int(block.numbers[0]), "parser_error", line, value=_words(error)))
+            return
+        half = len(block.lines) // 2
+        for part in (slice(None, half), slice(half, None)):
+            yield from _tolerant(Block(block.lines[part], block.numbers[part], []), work, failed)
+    else:
+        yield from found
 
 
-def _repeat(text: str, n: int) -> pa.Array:
-    return pa.repeat(pa.scalar(text, pa.string()), n)
-
-
-def _null(array: pa.Array) -> np.ndarray:
-    return pc.is_null(array).to_numpy(zero_copy_only=False)
+def _words(error: Exception) -> str:
+    """An error as a text that every column can hold."""
+    return f"{type(error).__name__}: {error}"[:KEPT].encode("utf-8", errors="replace").decode()
 
 
 def _path(task: Task) -> Path:

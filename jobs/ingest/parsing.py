@@ -7,14 +7,14 @@ what could not be parsed, and counts, go through Spark. The rows of small files 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.ingest.parse import BAD, COUNTS, ROW, Counts, Task, parse_file, parsed_schema
+from jobs.ingest.parse import BAD, COUNTS, ROW, WAITING, Counts, Task, parse_file, parsed_schema
 from jobs.lake.data_files import DataFile, DataFiles
 from jobs.lake.types import spark_schema
 from jobs.sources import Source
@@ -73,11 +73,13 @@ def large_to_files(
     """
     table, schema = raw_table(source), parsed_schema(source)
     first: list[pa.RecordBatch] = []
-    undecided, rows = True, 0
+    undecided, rows, waits = True, 0, False
     with DataFiles(folder, table) as files, ThreadPoolExecutor(1) as beside:
         # Writing goes on beside parsing, one block behind it.
         written: Future[None] | None = None
         for batch in parsed:
+            if len(batch) and batch.column(0)[0].as_py() == COUNTS:
+                waits = json.loads(batch.column("_raw")[0].as_py())["outcome"] == WAITING
             if not len(batch) or batch.column(0)[0].as_py() != ROW or not (undecided or written):
                 yield batch
                 continue
@@ -100,6 +102,10 @@ def large_to_files(
             yield from first
         if written is not None:
             written.result()
+        if waits:
+            # Nothing of this load counts, so its files must not lie about until the next clean-up.
+            files.abandon()
+            return
         names = [file.text() for file in files.close()]
     if not names:
         return
@@ -113,6 +119,13 @@ def reports_of(parsed: DataFrame) -> tuple[dict[str, Counts], list[DataFile]]:
     found = [Counts(**json.loads(row["_raw"])) for row in rows if row["_kind"] == COUNTS]
     files = [DataFile.of(row["_raw"]) for row in rows if row["_kind"] == FILE]
     return {counts.load_id: counts for counts in found}, files
+
+
+def without(parsed: DataFrame, loads: Collection[str]) -> DataFrame:
+    """All rows but those of ``loads``."""
+    from pyspark.sql import functions as F
+
+    return parsed.where(~F.col("load_id").isin(sorted(loads))) if loads else parsed
 
 
 def raw_rows(source: Source, parsed: DataFrame) -> DataFrame:

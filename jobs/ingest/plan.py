@@ -10,8 +10,10 @@ from jobs.days import Days
 from jobs.errors import InputError
 from jobs.ingest import PARSER_VERSION
 from jobs.ingest.discovery import Landed, Landing, date_begins, expected_globs, glob_matches, path_fields
+from jobs.ingest.outcomes import REMOVED, RereadFailed, holds_nothing, is_read, is_whole
 from jobs.ingest.resolve import Effective
 from jobs.sources import Source
+from jobs.words import printable
 
 #: How many files a message names.
 _NAMED = 10
@@ -23,17 +25,21 @@ class Plan:
 
     Args:
         taken: files that are new or changed, or all files after an edit of the definition.
-        current: the current ``ops.files`` rows by path.
+        current: the current ``ops.files`` rows by path, but for files that were removed.
         days: the current ``ops.event_days`` rows by day.
         redefined: the source definition or the parser changed since the files were read.
-        waiting: files of these days that are still growing or too young.
+        waiting: why files are left for a later run, by path.
+        due: those of them that this run should have taken, and that are only growing or too young.
+        removed: rows of files of which nothing came and that are no longer there.
     """
 
     taken: tuple[Landed, ...]
     current: dict[str, dict[str, Any]]
     days: dict[date, dict[str, Any]]
     redefined: bool
-    waiting: tuple[str, ...]
+    waiting: dict[str, str]
+    due: tuple[str, ...] = ()
+    removed: tuple[dict[str, Any], ...] = ()
 
     @property
     def changing(self) -> set[date]:
@@ -49,7 +55,9 @@ class Plan:
         """The current row of another path that holds the same content, parsed already."""
         if self.redefined:
             return None
-        paths = sorted(path for path, row in self.current.items() if row["file_id"] == landed.file_id)
+        same = [(path, row) for path, row in self.current.items() if row["file_id"] == landed.file_id]
+        # One that was not read may be read under another name.
+        paths = sorted(path for path, row in same if is_read(row) and not _unexplained(row))
         return self.current[paths[0]] if paths else None
 
     def loads_touched(self) -> set[str]:
@@ -83,31 +91,56 @@ def make_plan(
 
     Raises:
         InputError: the definition was edited and files that were read before are gone from landing.
+        RereadFailed: the definition was edited and files that were read before cannot be read for now.
     """
-    current = {row["path"]: row for row in files}
-    redefined = any(not is_current(source, row) for row in files)
+    current = {row["path"]: row for row in files if row.get("outcome") != REMOVED}
+    absent = sorted(path for path in current if path not in landing.files)
+    removed = [path for path in absent if holds_nothing(current[path]) and not landing.waits(path)]
+    rows = {path: row for path, row in current.items() if path not in set(removed)}
+    redefined = any(not is_current(source, row) for row in rows.values())
     if redefined:
-        gone = sorted(path for path in current if path not in landing.files)
-        if gone:
-            more = f" and {len(gone) - _NAMED} more" if len(gone) > _NAMED else ""
-            raise InputError(
-                f"the definition of source {source.name} was edited, so all its files must be read again, "
-                f"but {len(gone)} are gone from landing: {', '.join(gone[:_NAMED])}{more}",
-                file=source.file,
-                hint=f"Put them back into landing/{source.name}/, or undo the edit.",
-            )
+        _see_that_all_are_there(source, [path for path in absent if path in rows], landing)
     taken = []
     for path, landed in sorted(landing.files.items()):
-        row = current.get(path)
-        if row is not None and landed.problem == "unreadable":
-            # Like a file deleted from landing: what it held stays.
-            continue
-        changed = row is None or row["file_id"] != landed.file_id
+        row = rows.get(path)
+        changed = row is None or row["file_id"] != landed.file_id or _unexplained(row)
         known = row is not None and redefined
         if known or (changed and (row is not None or _due(source, days, path, landed.file_date))):
             taken.append(landed)
-    waiting = tuple(path for path in landing.waiting if _due(source, days, path, path_fields(source, path)[1]))
-    return Plan(tuple(taken), current, {row["day"]: row for row in event_days}, redefined, waiting)
+    due = tuple(p for p in sorted(landing.settling) if _due(source, days, p, path_fields(source, p).file_date))
+    return Plan(
+        taken=tuple(taken),
+        current=rows,
+        days={row["day"]: row for row in event_days},
+        redefined=redefined,
+        waiting=landing.waiting,
+        due=due,
+        removed=tuple(current[path] for path in removed),
+    )
+
+
+def _see_that_all_are_there(source: Source, absent: list[str], landing: Landing) -> None:
+    waiting = {path: landing.why(path) for path in absent if landing.waits(path)}
+    gone = [path for path in absent if path not in waiting]
+    if gone:
+        raise InputError(
+            f"the definition of source {source.name} was edited, so all its files must be read again, "
+            f"but {len(gone)} are gone from landing: {_named(gone)}",
+            file=source.file,
+            hint=f"Put them back into landing/{source.name}/, or undo the edit.",
+        )
+    if waiting:
+        raise RereadFailed(source, waiting)
+
+
+def _named(paths: list[str]) -> str:
+    more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
+    return f"{', '.join(printable(path) for path in paths[:_NAMED])}{more}"
+
+
+def _unexplained(row: dict[str, Any]) -> bool:
+    """Whether nothing came of a file before it was noted why: it may only not have been readable at that time."""
+    return row.get("outcome") is None and row.get("rows_read") == 0
 
 
 def is_current(source: Source, row: dict[str, Any]) -> bool:
@@ -116,10 +149,14 @@ def is_current(source: Source, row: dict[str, Any]) -> bool:
 
 
 def effective(source: Source, rows: list[dict[str, Any]]) -> list[Effective]:
-    """The distinct contents among current ``ops.files`` rows, each under the smallest path that holds it."""
+    """The distinct contents among current ``ops.files`` rows, each under the smallest path that holds it.
+
+    A file of which nothing came is none: it must not stand for the same content under a name by which it was read, nor
+    replace what it was to correct.
+    """
     first: dict[str, dict[str, Any]] = {}
     for row in sorted(rows, key=lambda r: r["path"]):
-        if is_current(source, row):
+        if is_current(source, row) and not holds_nothing(row):
             first.setdefault(row["file_id"], row)
     return [
         Effective(
@@ -128,6 +165,7 @@ def effective(source: Source, rows: list[dict[str, Any]]) -> list[Effective]:
             revision=int(row["revision"] or 0),
             name=row["path"],
             key=path_key(source, dict(row["path_fields"] or {})),
+            whole=is_whole(row),
         )
         for row in first.values()
     ]

@@ -40,6 +40,7 @@ class Effective:
         file_date, revision: from its path.
         name: the smallest path that holds it.
         key: the key that its path names, as events hold it, or ``None``.
+        whole: it was read to its end; if not, it replaces nothing.
     """
 
     load_id: str
@@ -47,6 +48,7 @@ class Effective:
     revision: int
     name: str
     key: str | None
+    whole: bool = True
 
 
 def checksum(rows: int, first: int, second: int) -> str:
@@ -78,7 +80,7 @@ def beaten_loads(source: Source, files: Iterable[Effective]) -> set[str]:
     if not source.replaces:
         return set()
     competing = _competing(files)
-    best = {day: max(f.revision for f in several) for day, several in competing.items()}
+    best = {day: max((f.revision for f in several if f.whole), default=0) for day, several in competing.items()}
     return {f.load_id for day, several in competing.items() for f in several if f.revision < best[day]}
 
 
@@ -179,6 +181,7 @@ def _mark_superseded(
         "load_id": [f.load_id for f in members],
         "_date": [f.file_date for f in members],
         "_revision": [f.revision for f in members],
+        "_whole": [f.whole for f in members],
     }
     scopes = _frame(spark, listed)
     held = raw().where(F.col("load_id").isin(listed["load_id"])).select("load_id", F.col(source.key).alias("_key"))
@@ -189,7 +192,7 @@ def _mark_superseded(
         held.distinct()
         .join(F.broadcast(scopes), "load_id")
         .groupBy("_date", "_key")
-        .agg(F.max("_revision").alias("_best"))
+        .agg(F.max(F.when(F.col("_whole"), F.col("_revision"))).alias("_best"))
     )
     beaten_rows = (
         held.distinct()

@@ -13,10 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs.errors import DefinitionError
-from jobs.ingest.container import DAMAGE, gather, members, open_bytes
-from jobs.ingest.discovery import expected_globs, glob_matches, members_glob, path_fields, walk
-from jobs.ingest.parse import BAD, COUNTS, ROW, Task, parse_file
+from jobs.ingest.container import Damaged, NotReadable, gather, open_bytes
+from jobs.ingest.discovery import Landed, expected_globs, glob_matches, look_into, path_fields
+from jobs.ingest.parse import BAD, COUNTS, HOPELESS, ROW, Task, parse_file
 from jobs.ingest.tables import HEAD, header_of
+from jobs.ingest.walk import walk
 from jobs.paths import Home
 from jobs.sources import Source, load_source
 from jobs.words import counted
@@ -55,7 +56,7 @@ def lint_source(home: Home, path: Path, files: Sequence[Path] = ()) -> SourceRep
     except DefinitionError as error:
         return SourceReport((error,), ())
     landing = home.landing(source.name)
-    landed = walk(landing)
+    landed = [one.file for one in walk(landing, follow_links=source.follow_links).entries if one.stat is not None]
     chosen = list(files) or landed[-MOST_FILES:]
     report = _Look(source, whole=bool(files))
     for file in chosen:
@@ -84,32 +85,31 @@ class _Look:
     def file(self, file: Path, relative: str) -> None:
         """One file, or each member of an archive."""
         try:
-            names = members(file, members_glob(self.source, file.name))
-        except DAMAGE as error:
+            found = look_into(self.source, file, relative)
+        except NotReadable as error:
             self.error(f"{relative} cannot be read: {error}")
             return
-        if names == []:
-            self.error(f"{relative} has no member that 'members' names")
-        for member in names if names is not None else [None]:
-            self.content(file, member, relative if member is None else f"{relative}!{member}")
+        for landed in found:
+            self.content(landed)
 
-    def content(self, file: Path, member: str | None, path: str) -> None:
-        fields, file_date, _, problem = path_fields(self.source, path)
-        if problem:
+    def content(self, landed: Landed) -> None:
+        path = landed.path
+        if landed.problem:
             hint = "Its digits are YYYYMMDD, unless path is {pattern: …, date_format: …}."
-            self.error(f"{path}: '{fields['date']}' is not a date", hint=hint)
+            told = f"{path}: {landed.problem}: {landed.detail}"
+            self.error(told, hint=hint if landed.problem == "bad_path_date" else None)
+        if landed.problem in (*HOPELESS, "bad_path_date"):
             return
-        if self.source.path.pattern is not None and not fields:
+        if self.source.path.pattern is not None and not landed.fields:
             self.warn(f"{path}: 'path' does not fit it, so it has no date and no revision", key="path")
         try:
-            with open_bytes(file, member) as stream:
+            with open_bytes(Path(landed.file), landed.member) as stream:
                 head = gather(stream, HEAD)[0]
-        except DAMAGE as error:
+        except (Damaged, NotReadable) as error:
             self.error(f"{path} cannot be read: {error}")
             return
         if self.fits(path, head):
-            task = Task(path, str(file), member, "", "", fields, file_date, "")
-            self.rows(path, task)
+            self.rows(path, Task.of(landed, ""))
 
     def fits(self, path: str, head: bytes) -> bool:
         """Whether a format fits the file; if none does, each that names it says where and why."""
@@ -178,7 +178,7 @@ class _Look:
 
     def expected(self, paths: list[str]) -> None:
         """Whether ``expect`` names any file that has landed."""
-        dates = {found for path in paths if (found := path_fields(self.source, path)[1]) is not None}
+        dates = {found for path in paths if (found := path_fields(self.source, path).file_date) is not None}
         days = sorted({date + timedelta(days=n) for date in dates for n in _AROUND})
         for at, glob in enumerate(self.source.expect):
             wanted = [expected_globs(self.source, day)[at] for day in days]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -54,7 +55,7 @@ def header_of(head: bytes, form: Format) -> list[str] | None:
     lines = text.split("\n", form.skip_lines + 1)
     if len(lines) <= form.skip_lines or not lines[form.skip_lines].strip():
         return None
-    return split_line(lines[form.skip_lines].rstrip("\r"), form)
+    return split_line(lines[form.skip_lines].lstrip("\ufeff").rstrip("\r"), form)
 
 
 def split_line(line: str, form: Format) -> list[str]:
@@ -106,72 +107,113 @@ def read_block(block: Block, form: Format, header: list[str], key: str) -> Texts
 
 def _csv_rows(block: Block, form: Format, header: list[str]) -> Texts:
     bad = list(block.bad)
-    keep = [at for at, line in enumerate(block.lines) if line and not line.isspace()]
-    quote = form.quote.encode() if form.quote else None
-    if quote is not None and quote in b"\n".join(block.lines):
-        # A quote that is never closed would swallow the lines after it: such a line is read by itself.
-        keep = [at for at in keep if block.lines[at].count(quote) % 2 == 0 or _alone(block.lines[at], form, header)]
-        kept = set(keep)
-        for at, line in enumerate(block.lines):
-            if at not in kept and line.count(quote) % 2:
-                bad.append(BadLine(int(block.numbers[at]), "quotes", _cut(line)))
-    lines = [block.lines[at] for at in keep]
-    numbers = block.numbers[keep] if keep else np.empty(0, np.int64)
-    if not lines:
-        empty = {name: pa.array([], pa.string()) for name in header}
-        return Texts(empty, numbers, numbers, [], numbers, bad)
-    table, wrong = _read_csv(lines, form, header)
-    if wrong and form.fill_short_rows:
-        filled = {at: _filled(lines[at], form, len(header)) for at in wrong}
-        table, wrong = _read_csv([filled.get(at, line) for at, line in enumerate(lines)], form, header)
-    if wrong:
-        taken = set(wrong)
-        bad.extend(BadLine(int(numbers[at]), "columns", _cut(lines[at])) for at in wrong)
-        rows = np.array([at for at in range(len(lines)) if at not in taken], np.int64)
-    else:
-        rows = np.arange(len(lines), dtype=np.int64)
+    lines = [line for line in block.lines if line and not line.isspace()]
+    numbers = block.numbers
+    if len(lines) < len(numbers):
+        numbers = numbers[[bool(line) and not line.isspace() for line in block.lines]]
+    found = _read_csv(lines, form, len(header), strict=False)
+    if found is None:
+        reasons = _broken(lines, form)
+        bad.extend(BadLine(int(numbers[at]), why, _cut(lines[at])) for at, why in reasons.items())
+        keep = [at for at in range(len(lines)) if at not in reasons]
+        lines, numbers = [lines[at] for at in keep], numbers[keep]
+        found = _read_csv(lines, form, len(header), strict=True)
+    if found is not None and found[1] and form.fill_short_rows:
+        missing = {at: len(header) - cells for at, cells in found[1].items()}
+        filled = [line + form.delimiter.encode() * missing.get(at, 0) for at, line in enumerate(lines)]
+        found = _read_csv(filled, form, len(header), strict=True)
+    if found is None:
+        raise RowsAreNotLines(len(lines))
+    table, wrong = found
+    bad.extend(BadLine(int(numbers[at]), "columns", _cut(lines[at])) for at in wrong)
+    rows = np.array([at for at in range(len(lines)) if at not in wrong], np.int64) if wrong else np.arange(len(lines))
     columns: dict[str, pa.Array] = {}
     for at, name in enumerate(header):
         columns.setdefault(name, table.column(at))
     return Texts(columns, numbers[rows], np.zeros(len(rows), np.int64), lines, rows, bad)
 
 
-def _filled(line: bytes, form: Format, cells: int) -> bytes:
-    """The line with blank cells at its end, so that it has as many as the header; unchanged if it has more."""
-    given = split_line(line.decode("utf-8", errors="replace"), form)
-    return line + form.delimiter.encode() * (cells - len(given))
+class RowsAreNotLines(Exception):
+    """The CSV reader found another number of rows than there are lines, each of which is a row by itself."""
+
+    def __init__(self, lines: int) -> None:
+        super().__init__(f"the CSV reader does not give {lines} rows for {lines} lines")
 
 
-def _alone(line: bytes, form: Format, header: list[str]) -> bool:
-    """Whether a line with an odd number of quotes is a whole row all the same (a stray quote inside a text)."""
-    assert form.quote is not None
-    return not any(cell.startswith(form.quote) for cell in line.decode().split(form.delimiter))
+def _broken(lines: list[bytes], form: Format) -> dict[int, str]:
+    """The positions of lines that are no row by themselves, and why; the others can be read together."""
+    quote = form.quote.encode() if form.quote else None
+    whole, across = (_row_pattern(form, ends) for ends in (b"\r", b""))
+    found: dict[int, str] = {}
+    for at, line in enumerate(lines):
+        if (b"\r" in line or (quote is not None and quote in line)) and not whole.fullmatch(line):
+            found[at] = "carriage_return" if across.fullmatch(line) else "quotes"
+    return found
 
 
-def _read_csv(lines: list[bytes], form: Format, header: list[str]) -> tuple[pa.Table, list[int]]:
-    """All lines as a table of text columns, and the positions of the lines with another number of cells."""
-    wrong: list[int] = []
+def _row_pattern(form: Format, ends: bytes) -> re.Pattern[bytes]:
+    """What a line looks like whose quotes are closed and that has none of ``ends`` outside them.
+
+    A quote opens a field only at the field's beginning, as for the CSV reader; elsewhere it is a character.
+    """
+    delimiter = re.escape(form.delimiter.encode())
+    plain = b"[^" + delimiter + ends + b"]*+"
+    field = plain
+    if form.quote is not None:
+        quote = re.escape(form.quote.encode())
+        # Once it is open, what follows cannot be read in another way: no going back.
+        field = b"(?:%b(?:[^%b]|%b%b)*+%b%b|(?!%b)%b)" % (quote, quote, quote, quote, quote, plain, quote, plain)
+    return re.compile(b"(?s)%b(?:%b%b)*+" % (field, delimiter, field))
+
+
+def _read_csv(
+    lines: list[bytes], form: Format, cells: int, *, strict: bool
+) -> tuple[pa.Table, dict[int, int]] | None:
+    """All lines as a table of text columns, and the positions of the lines with another number of cells, with that
+    number; ``None`` if some row is not one line.
+
+    A line end ends a row unless it stands in quotes, so as many rows as lines means that each line is one of them. But
+    a carriage return ends one too, and may hide from that count that an open quote took a line end away.
+
+    Args:
+        lines: the lines, none of them blank.
+        form: the format.
+        cells: how many a row has.
+        strict: carriage returns are known to stand in quotes only.
+    """
+    names = [str(at) for at in range(cells)]
+    if not lines:
+        return pa.table({name: pa.array([], pa.string()) for name in names}), {}
+    wrong: dict[int, int] = {}
 
     def set_aside(row: pa.csv.InvalidRow) -> str:
-        wrong.append(row.number - 1)
+        wrong[row.number - 1] = row.actual_columns
         return "skip"
 
-    names = [str(at) for at in range(len(header))]
-    data = b"\n".join(lines) + b"\n"
-    table = pa.csv.read_csv(
-        pa.BufferReader(data),
-        read_options=pa.csv.ReadOptions(column_names=names, use_threads=False, block_size=len(data) + 1),
-        parse_options=pa.csv.ParseOptions(
-            delimiter=form.delimiter,
-            quote_char=form.quote or False,
-            ignore_empty_lines=False,
-            invalid_row_handler=set_aside,
-        ),
-        convert_options=pa.csv.ConvertOptions(
-            column_types={name: pa.string() for name in names}, strings_can_be_null=False, check_utf8=False
-        ),
-    )
-    return table.combine_chunks(), wrong
+    # A quote that is open at the end of the data ends a row too; with a line after the last one, it takes that.
+    data = b"\n".join((*lines, form.delimiter.encode() * (cells - 1), b""))
+    if not strict and b"\r" in data:
+        return None
+    try:
+        table = pa.csv.read_csv(
+            pa.BufferReader(data),
+            read_options=pa.csv.ReadOptions(column_names=names, use_threads=False, block_size=len(data) + 1),
+            parse_options=pa.csv.ParseOptions(
+                delimiter=form.delimiter,
+                quote_char=form.quote or False,
+                ignore_empty_lines=False,
+                invalid_row_handler=set_aside,
+            ),
+            convert_options=pa.csv.ConvertOptions(
+                column_types={name: pa.string() for name in names}, strings_can_be_null=False, check_utf8=False
+            ),
+        )
+    except pa.ArrowInvalid:
+        # Most often a quote that is open at the end of the block.
+        return None
+    if len(table) + len(wrong) != len(lines) + 1:
+        return None
+    return table.slice(0, len(lines) - len(wrong)).combine_chunks(), wrong
 
 
 def _unpivot(texts: Texts, form: Format, key: str) -> Texts:
@@ -205,34 +247,69 @@ def _json_rows(block: Block) -> Texts:
     values: list[str | None] = []
     numbers: list[int] = []
     entries: list[int] = []
-    for line, number in zip(block.lines, block.numbers, strict=True):
+    for line, number in zip(block.lines, block.numbers.tolist(), strict=True):
         if not line.strip():
             continue
         pairs = _pairs(line)
         if pairs is None:
-            bad.append(BadLine(int(number), "bad_json", _cut(line)))
+            bad.append(BadLine(number, "bad_json", _cut(line)))
             continue
         for at, (time, value) in enumerate(pairs):
+            why = _no_value(time, value)
+            if why:
+                bad.append(BadLine(number, why, json.dumps(time)[:KEPT], at))
+                continue
             times.append(time)
-            values.append(value if isinstance(value, str) or value is None else json.dumps(value))
-            numbers.append(int(number))
+            values.append(("false", "true")[value] if isinstance(value, bool) else value)
+            numbers.append(number)
             entries.append(at)
     columns = {"time": pa.array(times, pa.string()), "value": pa.array(values, pa.string())}
     none = np.empty(0, np.int64)
     return Texts(columns, np.array(numbers, np.int64), np.array(entries, np.int64), None, none, bad)
 
 
-def _pairs(line: bytes) -> list[tuple[str, Any]] | None:
-    try:
-        # Pairs, not a dict: a time given twice is two rows, and it is for the conflict rule to choose.
-        found = json.loads(line, object_pairs_hook=_Pairs)
-    except (ValueError, RecursionError):
-        return None
-    return list(found) if isinstance(found, _Pairs) else None
+def _no_value(time: str, value: Any) -> str:
+    """The reason against an entry of a JSON object, empty if there is none."""
+    if isinstance(value, list):
+        return "bad_json"
+    for text in (time, value):
+        if isinstance(text, str) and not text.isascii() and any("\ud800" <= sign <= "\udfff" for sign in text):
+            return "bad_encoding"
+        if isinstance(text, str) and "\0" in text:
+            return "nul_byte"
+    return ""
 
 
 class _Pairs(list):
     """The pairs of a JSON object, told apart from a JSON list."""
+
+
+# Pairs, not a dict: a time given twice is two rows, and it is for the conflict rule to choose. Numbers stay the texts
+# that they are, so that one of more digits than a double holds is seen.
+_DECODER = json.JSONDecoder(object_pairs_hook=_Pairs, parse_int=str, parse_float=str, parse_constant=str)
+#: Brackets in brackets of a line; Python's own limit depends on who calls.
+_DEEPEST = 50
+_JSON_TEXT = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
+
+
+def _pairs(line: bytes) -> list[tuple[str, Any]] | None:
+    if _depth(line) > _DEEPEST:
+        return None
+    try:
+        found = _DECODER.decode(line.decode())
+    except ValueError:
+        return None
+    return list(found) if isinstance(found, _Pairs) else None
+
+
+def _depth(line: bytes) -> int:
+    """How many brackets stand in each other; no more than that where there are too few of them to matter."""
+    brackets = line.count(b"{") + line.count(b"[")
+    if brackets <= _DEEPEST:
+        return brackets
+    signs = np.frombuffer(_JSON_TEXT.sub(b"", line), np.uint8)
+    steps = np.isin(signs, (0x7B, 0x5B)).astype(np.int64) - np.isin(signs, (0x7D, 0x5D))
+    return int(np.cumsum(steps).max(initial=0))
 
 
 def _flat(column: pa.Array | pa.ChunkedArray) -> pa.Array:

@@ -1,14 +1,16 @@
-"""Wall time to UTC (design §3, "Local time"), vectorised.
+"""Wall time to UTC, vectorised.
 
 DST gap: shifted forward by the gap. Double hour: the first pass, unless the times of the same series in the file step
-back inside it, then the second from there on. Both are counted.
+back inside it, then the second from there on. A series that is listed newest first is read the other way round: if its
+times step forward inside the double hour, what stands before that step is the second pass. Both are counted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -29,8 +31,9 @@ def _offset_us(zone: ZoneInfo, at_us: int) -> int:
 def _transitions(name: str, year: int) -> tuple[tuple[int, int, int], ...]:
     """``(instant, offset before, offset after)`` in microseconds for the ``_SPAN`` years from ``year``."""
     zone = ZoneInfo(name)
-    first = int((datetime(year, 1, 1, tzinfo=UTC) - _EPOCH).total_seconds()) * US
-    last = int((datetime(year + _SPAN, 1, 1, tzinfo=UTC) - _EPOCH).total_seconds()) * US
+    # A calendar has the years 1 to 9999, and a zone the same rules at their ends.
+    years = (datetime(min(max(at, 1), 9999), 1, 1, tzinfo=UTC) for at in (year, year + _SPAN))
+    first, last = (int((at - _EPOCH).total_seconds()) * US for at in years)
     found = []
     before = _offset_us(zone, first)
     for day in range(first, last, _DAY_US):
@@ -45,58 +48,34 @@ def _transitions(name: str, year: int) -> tuple[tuple[int, int, int], ...]:
     return tuple(found)
 
 
-class LocalTimes:
-    """Converts the wall times of one file, block by block, remembering which series have entered a second pass.
+class _Wall:
+    """What the wall clock of a zone says: offsets, gaps and double hours.
 
     Args:
         zone: IANA name.
-
-    Attributes:
-        gap: how many rows stood in a DST gap so far.
-        double: how many stood in a double hour.
     """
 
     def __init__(self, zone: str) -> None:
         self.zone = zone
-        self.gap = 0
-        self.double = 0
-        #: (double hour, series) → (latest wall time seen in it, whether the second pass has begun)
-        self._passes: dict[tuple[int, object], tuple[int, bool]] = {}
 
-    def to_utc(self, local_us: np.ndarray, series: Callable[[int], object] | None = None) -> np.ndarray:
-        """UTC microseconds of wall times given as microseconds since 1970-01-01T00:00 on the wall (int64).
-
-        Args:
-            local_us: wall times in file order.
-            series: what the row at a position belongs to (type and key); steps back are looked for within it.
-        """
-        if len(local_us) == 0:
-            return local_us
+    def places(self, local_us: np.ndarray) -> _Places:
+        """Where wall times lie among the zone's transitions; there must be at least one."""
         table = self._table(int(local_us.min()), int(local_us.max()))
         instants, before, after = (np.array(part, dtype=np.int64) for part in zip(*table, strict=True))
         # The offset before a transition holds on the wall until the later of its two readings of that instant.
         borders = instants + np.maximum(before, after)
         at = np.searchsorted(borders, local_us, side="right")
-        offsets = np.concatenate((before[:1], after))[at]
-        result = local_us - offsets
         nearest = np.minimum(at, len(table) - 1)
         start = (instants + np.minimum(before, after))[nearest]
         inside = (at < len(table)) & (local_us >= start)
-        if inside.any():
-            folds = inside & (after < before)[nearest]
-            self.double += int(folds.sum())
-            self.gap += int((inside & ~folds).sum())
-            for row in np.flatnonzero(folds):
-                name = series(int(row)) if series else None
-                if self._second_pass(int(instants[nearest[row]]), name, int(local_us[row])):
-                    result[row] = local_us[row] - after[nearest[row]]
-        return result
-
-    def _second_pass(self, instant: int, series: object, local: int) -> bool:
-        latest, second = self._passes.get((instant, series), (local, False))
-        second = second or local < latest
-        self._passes[(instant, series)] = (max(latest, local), second)
-        return second
+        folds = inside & (after < before)[nearest]
+        return _Places(
+            offsets=np.concatenate((before[:1], after))[at],
+            gaps=inside & ~folds,
+            folds=folds,
+            instants=instants[nearest],
+            second=after[nearest],
+        )
 
     def _table(self, low: int, high: int) -> list[tuple[int, int, int]]:
         first = (_EPOCH + timedelta(microseconds=low)).year - 1
@@ -109,3 +88,141 @@ class LocalTimes:
             offset = _offset_us(ZoneInfo(self.zone), low)
             table.append((low - _DAY_US, offset, offset))
         return table
+
+
+class _Places(NamedTuple):
+    """Per wall time: its offset (of the first pass), whether it lies in a gap or a double hour, the transition's
+    instant, and the offset of the second pass."""
+
+    offsets: np.ndarray
+    gaps: np.ndarray
+    folds: np.ndarray
+    instants: np.ndarray
+    second: np.ndarray
+
+
+class Listing:
+    """In which order a file lists the times of its series; it is told of all rows, whatever the blocks.
+
+    A step between two times counts unless both lie in one double hour, where the clock itself steps back. If a series
+    has no such steps, or as many of both kinds, the file's are asked, and then those in double hours.
+
+    Args:
+        zone: IANA name.
+    """
+
+    def __init__(self, zone: str) -> None:
+        self._wall = _Wall(zone)
+        self._last: dict[object, tuple[int, int]] = {}
+        self._steps: dict[object, int] = {}
+        self._in_file = 0
+        self._in_double_hours = 0
+        #: (double hour, series) → (earliest wall time seen in it, whether a later one came after it)
+        self._forward: dict[tuple[int, object], tuple[int, bool]] = {}
+
+    def add(self, local_us: np.ndarray, codes: np.ndarray, names: Sequence[object]) -> None:
+        """The next rows of the file.
+
+        Args:
+            local_us: their wall times in file order.
+            codes: of each row, the position of its series in ``names``.
+            names: the series.
+        """
+        if not len(local_us):
+            return
+        places = self._wall.places(local_us)
+        order = np.argsort(codes, kind="stable")
+        codes, times = codes[order], local_us[order]
+        hours = np.where(places.folds, places.instants, _NO_HOUR)[order]
+        first = np.flatnonzero(np.diff(codes, prepend=-1))
+        before, hour_before = np.roll(times, 1), np.roll(hours, 1)
+        for at in first.tolist():
+            found = (int(times[at]), int(hours[at]))
+            before[at], hour_before[at] = self._last.get(names[codes[at]], found)
+        steps = np.sign(times - before)
+        within = (hours == hour_before) & (hours != _NO_HOUR)
+        self._in_double_hours += int(steps[within].sum())
+        sums = np.add.reduceat(np.where(within, 0, steps), first)
+        self._in_file += int(sums.sum())
+        last = np.append(first[1:], len(times)) - 1
+        for at, end, count in zip(first.tolist(), last.tolist(), sums.tolist(), strict=True):
+            name = names[codes[at]]
+            self._steps[name] = self._steps.get(name, 0) + count
+            self._last[name] = (int(times[end]), int(hours[end]))
+        for at in np.flatnonzero(hours != _NO_HOUR).tolist():
+            key, time = (int(hours[at]), names[codes[at]]), int(times[at])
+            earliest, forward = self._forward.get(key, (time, False))
+            self._forward[key] = (min(earliest, time), forward or time > earliest)
+
+    def newest_first(self, series: object) -> bool:
+        """Whether the times of a series go down in the file."""
+        return (self._steps.get(series, 0) or self._in_file or self._in_double_hours) < 0
+
+    def steps_forward(self, instant: int, series: object) -> bool:
+        """Whether the times of a series go up somewhere in the double hour at ``instant``."""
+        return self._forward.get((instant, series), (0, False))[1]
+
+
+#: Stands for the double hour of a time that lies in none.
+_NO_HOUR = np.iinfo(np.int64).min
+
+
+class LocalTimes:
+    """Converts the wall times of one file, block by block, remembering which series have entered another pass.
+
+    Args:
+        zone: IANA name.
+        listing: gives the order in which the file lists its times; asked when the first double hour is met. Without it
+            the first pass is meant everywhere.
+
+    Attributes:
+        gap: how many rows stood in a DST gap so far.
+        double: how many stood in a double hour.
+    """
+
+    def __init__(self, zone: str, listing: Callable[[], Listing] | None = None) -> None:
+        self.gap = 0
+        self.double = 0
+        self._wall = _Wall(zone)
+        self._ask = listing
+        self._listing: Listing | None = None
+        #: (double hour, series) → (furthest wall time seen in it, whether the other pass has begun)
+        self._passes: dict[tuple[int, object], tuple[int, bool]] = {}
+
+    def copy(self) -> LocalTimes:
+        """One that goes on from here by itself."""
+        other = LocalTimes(self._wall.zone, self._ask)
+        other.gap, other.double, other._listing = self.gap, self.double, self._listing
+        other._passes = dict(self._passes)
+        return other
+
+    def to_utc(self, local_us: np.ndarray, series: Callable[[int], object] | None = None) -> np.ndarray:
+        """UTC microseconds of wall times given as microseconds since 1970-01-01T00:00 on the wall (int64).
+
+        Args:
+            local_us: wall times in file order.
+            series: what the row at a position belongs to (type and key); steps are looked for within it.
+        """
+        if len(local_us) == 0:
+            return local_us
+        places = self._wall.places(local_us)
+        result = local_us - places.offsets
+        self.gap += int(places.gaps.sum())
+        self.double += int(places.folds.sum())
+        if series is not None and self._ask is not None and places.folds.any():
+            if self._listing is None:
+                self._listing = self._ask()
+            for row in np.flatnonzero(places.folds).tolist():
+                if self._second_pass(self._listing, int(places.instants[row]), series(row), int(local_us[row])):
+                    result[row] = local_us[row] - places.second[row]
+        return result
+
+    def _second_pass(self, listing: Listing, instant: int, series: object, local: int) -> bool:
+        furthest, other = self._passes.get((instant, series), (local, False))
+        if listing.newest_first(series):
+            other = other or local > furthest
+            self._passes[(instant, series)] = (min(furthest, local), other)
+            return listing.steps_forward(instant, series) and not other
+        other = other or local < furthest
+        self._passes[(instant, series)] = (max(furthest, local), other)
+        return other

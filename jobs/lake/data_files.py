@@ -123,7 +123,7 @@ class DataFiles:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if kind is not None:
-            self._abandon()
+            self.abandon()
 
     def write(self, rows: pa.Table) -> None:
         """Take rows: all columns of the table, in any order.
@@ -239,7 +239,8 @@ class DataFiles:
         self._done += [file.end() for file in self._open.values()]
         self._open.clear()
 
-    def _abandon(self) -> None:
+    def abandon(self) -> None:
+        """Remove what was written; in place of ``close``."""
         for file in self._open.values():
             file.abandon()
         for path in self._written:

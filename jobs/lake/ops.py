@@ -8,17 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from jobs.lake.columns import add_columns
 from jobs.lake.locks import file_lock
 from jobs.lake.tables import exists
 from jobs.paths import Home
 from schemas.ops import ALL
 from schemas.table import Table
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
 
 #: Every append adds a file; above this number they are merged, or status over years of days would open thousands.
 COMPACT_ABOVE = 60
@@ -29,7 +33,7 @@ def append(home: Home, table: str, rows: list[dict[str, Any]], run_id: str) -> N
 
     Args:
         home: the installation.
-        table: ``files``, ``event_days``, ``rates``, ``intervals``, ``runs`` or ``plans``; made at first use.
+        table: a name of ``schemas.ops.ALL``; made at first use, and given the columns that were defined since.
         rows: without the three columns above; columns that are missing become null. Several rows of one key get
             consecutive numbers in list order.
         run_id: who writes them.
@@ -48,7 +52,7 @@ def append(home: Home, table: str, rows: list[dict[str, Any]], run_id: str) -> N
             DeltaTable.create(
                 path, definition.arrow(), mode="ignore", name=definition.path_name, description=definition.comment
             )
-        delta = DeltaTable(path)
+        delta = _with_all_columns(home, DeltaTable(path), definition)
         stamp = datetime.now(UTC)
         last = _last_seq(delta, definition, rows, run_id)
         batch = []
@@ -61,6 +65,16 @@ def append(home: Home, table: str, rows: list[dict[str, Any]], run_id: str) -> N
         delta = DeltaTable(path)
         if len(delta.file_uris()) > COMPACT_ABOVE:
             delta.optimize.compact()
+
+
+def _with_all_columns(home: Home, delta: DeltaTable, definition: Table) -> DeltaTable:
+    """The table, given the columns that were defined after it was made; under the ops lock."""
+    stored = {field.name for field in delta.schema().fields}
+    missing = [column for column in definition.columns if column.name not in stored]
+    if not missing:
+        return delta
+    add_columns(home, definition, missing)
+    return type(delta)(home.table(definition.schema, definition.name))
 
 
 def current_table(
@@ -89,9 +103,15 @@ def current_table(
     if not exists(home, "ops", table):
         schema = definition.arrow()
         return pa.schema([schema.field(name) for name in wanted]).empty_table()
-    needed = list(dict.fromkeys([*wanted, *definition.key, "seq"]))
+    delta = DeltaTable(home.table("ops", table))
+    stored = {field.name for field in delta.schema().fields}
+    needed = [name for name in dict.fromkeys([*wanted, *definition.key, "seq"]) if name in stored]
     texts = [f for f in definition.arrow() if encoded and f.name in needed and pa.types.is_string(f.type)]
-    rows = _read(DeltaTable(home.table("ops", table)), needed, filters, texts)
+    rows = _read(delta, needed, filters, texts)
+    for name in wanted:
+        if name not in stored:
+            # A column that came after the last row was written.
+            rows = rows.append_column(name, pa.nulls(len(rows), definition.arrow().field(name).type))
     if as_log:
         return rows.select(wanted)
     newest = pa.array(_newest(rows, definition.key))

@@ -16,6 +16,9 @@ from jobs.errors import ChainlakeError
 from jobs.lake import ops
 from jobs.paths import PROJECT, Home
 
+#: Status of a phase that came to its end.
+FINISHED = ("ok", "nothing", "incomplete")
+
 
 @dataclass
 class Phase:
@@ -24,8 +27,9 @@ class Phase:
     Args:
         rows_in: rows read.
         rows_out: rows written.
-        reason: one line saying why there was nothing to do.
-        status: ``ok``, or ``nothing`` if there was nothing to do; ``failed`` is set by the context manager.
+        reason: one line saying why there was nothing to do, or what was left.
+        status: ``ok``, ``nothing`` if there was nothing to do, ``incomplete`` if it is done but for files that
+            ``reason`` names; ``failed`` is set by the context manager.
     """
 
     rows_in: int | None = None

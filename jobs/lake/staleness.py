@@ -361,7 +361,7 @@ def last_day(definition: Definition, events: EventDays) -> date | None:
 def _waiting(status: str) -> str:
     if not status:
         return "no ingest has passed this day yet"
-    return "its events are being changed" if status == "changing" else "expected files are missing"
+    return "its events are being changed" if status == "changing" else "expected files are missing or not read"
 
 
 def _whole(value: Any) -> int | None:

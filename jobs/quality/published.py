@@ -58,10 +58,13 @@ def accounting(audit: Audit, source: str, days: Days) -> Outcome:
 
 
 def _raw_rows(home: Home, source: str, files: Sequence[dict[str, Any]], days: Days) -> dict[date, int]:
-    """Raw rows of effective files per day: of each file_id one load counts, whatever paths hold it."""
+    """Raw rows of effective files per day: of each file_id one load counts, whatever paths hold it.
+
+    Of a content that was read under one name and not under another, the one with rows.
+    """
     if not files or not tables.exists(home, "raw", source):
         return {}
-    loads = sorted({row["file_id"]: row["load_id"] for row in files}.values())
+    loads = sorted({row["file_id"]: row["load_id"] for row in files if row["rows_raw"]}.values())
     rows = tables.arrow(
         home,
         "raw",

@@ -8,21 +8,24 @@ the final rows of the days last. Killed anywhere, the retry does it all again an
 from __future__ import annotations
 
 import os
-import uuid
+from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from jobs.days import Days
-from jobs.errors import AuditFailed, InfrastructureError
-from jobs.ingest import PARSER_VERSION, parsing, resolve, resolving
-from jobs.ingest.completeness import COUNTS, changing_rows, day_rows, passed_to
-from jobs.ingest.discovery import Landed, discover
+from jobs.errors import AuditFailed
+from jobs.ingest import parsing, resolve, resolving
+from jobs.ingest.completeness import COUNTS, Arrived, changing_rows, day_rows, passed_to
+from jobs.ingest.discovery import discover
 from jobs.ingest.edits import prepare_tables
-from jobs.ingest.parse import Counts, Task
+from jobs.ingest.loads import Loads, load_of_contents
+from jobs.ingest.outcomes import Left, RereadFailed, left_by, unread
+from jobs.ingest.parse import WAITING, Counts
 from jobs.ingest.plan import Plan, effective, make_plan
 from jobs.ingest.resolving import Resolved
+from jobs.ingest.waiting import EARLY, early, note_waiting, removed_rows
 from jobs.ingest.writing import append_raw, write_difference
 from jobs.lake import ops, tables
 from jobs.lake.data_files import tasks_write
@@ -50,67 +53,94 @@ def ingest(home: Home, source_name: str, days: Days, *, run_id: str, now: dateti
 
     Returns:
         ``files`` taken, ``rows`` read, ``quarantined`` rows, ``days`` touched, ``added``, ``changed`` and ``withdrawn``
-        events and the ``published`` version of the events table (``None`` if it did not move).
+        events, the ``published`` version of the events table (``None`` if it did not move), how many files of the
+        source are ``unread`` or ``waiting``, and in ``left`` the first of them with what is wrong.
 
     Raises:
         UsageError: there is no such source.
         DefinitionError: the source's file is wrong, or an edit of it does not fit the tables that there are.
         InputError: files that must be read again after an edit of the definition are gone.
         AuditFailed: the rows of files or days do not add up; the days stay ``changing``.
-        InfrastructureError: a file was still growing or too young: try again later. All others are done.
+        InfrastructureError: after an edit of the definition, files cannot be read for now.
+        FilesWaiting: files of these days, or of no known day, cannot be read for now; all else is done.
+        FilesUnread: files of these days, or found by this run, cannot be read as they are; all else is done.
     """
     now = now or datetime.now(UTC)
     source = asked_source(home, source_name)
     with phase(home, run_id, source=source.name, step="ingest", phase="ingest", days=days) as report:
-        result = _idle(home, source, days, run_id, now)
-        if result is None:
-            result = _work(home, source, days, run_id, now)
+        done = _idle(home, source, days, run_id, now)
+        if done is None:
+            done = _work(home, source, days, run_id, now)
         else:
             report.status, report.reason = "nothing", "no new or changed file"
+        result = {**done.counts, **done.left.result()}
         report.rows_in, report.rows_out = result["rows"], result["added"] + result["changed"]
-        waiting = result.pop("waiting")
-        if waiting:
-            raise InfrastructureError(
-                f"{len(waiting)} files of {source.name} are still growing or younger than settle: "
-                + ", ".join(waiting[:5]),
-                hint="All other files are ingested; run this again when they have settled.",
-            )
+        report.reason = done.left.text() or report.reason
+        failure = done.left.error(source, result)
+        if failure is not None:
+            report.status = "incomplete"
+    if failure is not None:
+        raise failure
     return result
 
 
-def _plan(home: Home, source: Source, days: Days, now: datetime) -> Plan:
-    return make_plan(
-        source,
-        days,
-        discover(home, source, now),
-        ops.current(home, "files", source=source.name),
-        ops.current(home, "event_days", source=source.name),
-    )
+@dataclass(frozen=True)
+class _Done:
+    """What a run did, and what it left."""
+
+    counts: dict[str, Any]
+    left: Left
 
 
-def _result(plan: Plan, **known: Any) -> dict[str, Any]:
-    base = {"files": len(plan.taken), "rows": 0, "quarantined": 0, "days": [], "added": 0, "changed": 0}
-    return {**base, "withdrawn": 0, "published": None, "waiting": plan.waiting, **known}
+def _plan(home: Home, source: Source, days: Days, run_id: str, now: datetime) -> Plan:
+    """What is to do; what waits is noted, whatever comes of the rest."""
+    landing = discover(home, source, now)
+    files = ops.current(home, "files", source=source.name)
+    read = {row["path"] for row in files}
+    waiting = {
+        **landing.waiting,
+        **{p: EARLY for p, f in landing.files.items() if p not in read and early(f.file_date, now)},
+    }
+    note_waiting(home, source, waiting, run_id)
+    return make_plan(source, days, landing, files, ops.current(home, "event_days", source=source.name))
 
 
-def _idle(home: Home, source: Source, days: Days, run_id: str, now: datetime) -> dict[str, Any] | None:
+def _done(left: Left, **known: Any) -> _Done:
+    """The result of a run: ``known`` are its counts that are not 0."""
+    counts = {"files": 0, "rows": 0, "quarantined": 0, "days": [], "added": 0, "changed": 0}
+    return _Done({**counts, "withdrawn": 0, "published": None, **known}, left)
+
+
+def _left(source: Source, days: Days, plan: Plan, rows: Iterable[Any], lost: dict[str, str]) -> Left:
+    """What a run leaves.
+
+    Args:
+        rows: the current ones of ``ops.files`` after the run.
+        lost: why files that were taken could not be read after all, by path.
+    """
+    taken = {landed.path for landed in plan.taken}
+    return left_by(source, unread(source.replaces, rows), {**plan.waiting, **lost}, taken, days, plan.due)
+
+
+def _idle(home: Home, source: Source, days: Days, run_id: str, now: datetime) -> _Done | None:
     """A run with nothing to read: only the days' status moves, written without a JVM. ``None`` if there is work."""
     with file_lock(home, f"source-{source.name}"):
-        plan = _plan(home, source, days, now)
+        plan = _plan(home, source, days, run_id, now)
         if not plan.idle:
             return None
         rows = day_rows(
             source,
             plan.days,
             {},
-            set(plan.current),
+            Arrived.of(source, plan.current.values(), plan.waiting),
             passed_to(days, _runs(home, source)),
             now,
             tables.version(home, "events", source.name),
         )
+        ops.append(home, "files", removed_rows(plan.removed), run_id)
         with around("ingest.final"):
             ops.append(home, "event_days", rows, run_id)
-        return _result(plan)
+        return _done(_left(source, days, plan, plan.current.values(), {}))
 
 
 def _runs(home: Home, source: Source) -> list[dict[str, Any]]:
@@ -118,7 +148,7 @@ def _runs(home: Home, source: Source) -> list[dict[str, Any]]:
     return ops.current_table(home, "runs", columns=columns, filters=[("source", "=", source.name)]).to_pylist()
 
 
-def _work(home: Home, source: Source, days: Days, run_id: str, now: datetime) -> dict[str, Any]:
+def _work(home: Home, source: Source, days: Days, run_id: str, now: datetime) -> _Done:
     from jobs.lake.session import expect_rows, spark_session
     from jobs.quality.audit import warm_up
 
@@ -126,9 +156,9 @@ def _work(home: Home, source: Source, days: Days, run_id: str, now: datetime) ->
     spark = spark_session(home, f"ingest {source.name}")
     with jvm_lock(spark, home, f"source-{source.name}"):
         # What was seen before the lock was taken may have been done by somebody else since.
-        plan = _plan(home, source, days, now)
+        plan = _plan(home, source, days, run_id, now)
         if plan.idle:
-            return _result(plan)
+            return _done(_left(source, days, plan, plan.current.values(), {}))
         expect_rows(spark, sum(landed.size for landed in plan.taken) // _ROW_BYTES)
         return _Attempt(home, source, days, run_id, now, spark, plan).run()
 
@@ -145,14 +175,14 @@ class _Attempt:
     spark: SparkSession
     plan: Plan
 
-    def run(self) -> dict[str, Any]:
+    def run(self) -> _Done:
         """All writes, in their order."""
         source, home = self.source, self.home
         prepare_tables(home, source)
         with ExitStack() as stack:
-            tasks, loads = self._tasks()
-            parsed, counts = self._parse(tasks, stack)
-            files = self._file_rows(loads, counts)
+            loads = Loads.of(source, self.plan)
+            parsed, counts, lost = self._parse(loads, stack)
+            files = loads.rows(counts, lost)
             current = {**self.plan.current, **{row["path"]: row for row in files}}
             touched = self._touched(counts)
             resolved = self._resolve(list(current.values()), counts, touched, stack)
@@ -163,18 +193,20 @@ class _Attempt:
                     self.spark, home, source, resolved, touched, force=bool(self.plan.changing)
                 )
             with around("ingest.quarantine"):
-                self._write_quarantine(parsed, counts, tasks, resolved, current)
+                self._write_quarantine(parsed, counts, resolved, current)
                 ops.append(home, "rates", self._rates(resolved.rates, touched), self.run_id)
             version = tables.version(home, "events", source.name)
             passed = passed_to(self.days, _runs(home, source))
-            day_list = day_rows(source, self.plan.days, resolved.counted, set(current), passed, self.now, version)
+            arrived = Arrived.of(source, current.values(), [*self.plan.waiting, *lost])
+            day_list = day_rows(source, self.plan.days, resolved.counted, arrived, passed, self.now, version)
             self._audit(files, day_list)
             with around("ingest.files"):
-                ops.append(home, "files", files, self.run_id)
+                ops.append(home, "files", [*files, *removed_rows(self.plan.removed)], self.run_id)
             with around("ingest.final"):
                 ops.append(home, "event_days", day_list, self.run_id)
-        return _result(
-            self.plan,
+        return _done(
+            _left(source, self.days, self.plan, current.values(), lost),
+            files=len(self.plan.taken) - len(lost),
             rows=sum(c.rows_read for c in counts.values()),
             quarantined=sum(c.rows_quarantined for c in counts.values()),
             days=[str(day) for day in touched],
@@ -184,77 +216,49 @@ class _Attempt:
             published=applied.version,
         )
 
-    def _tasks(self) -> tuple[list[Task], dict[str, str | dict[str, Any]]]:
-        """What to parse, and for each content taken its new load, or the row of a path that has it parsed already."""
-        loads: dict[str, str | dict[str, Any]] = {}
-        tasks = []
-        # The largest first: it takes longest, and tasks are started in this order.
-        for landed in sorted(self.plan.taken, key=lambda f: (-f.size, f.path)):
-            if landed.file_id in loads:
-                continue
-            known = self.plan.reusable(landed)
-            if known is not None:
-                loads[landed.file_id] = known
-                continue
-            load = uuid.uuid4().hex
-            loads[landed.file_id] = load
-            tasks.append(_task(landed, load))
-        return tasks, loads
+    def _parse(
+        self, loads: Loads, stack: ExitStack
+    ) -> tuple[DataFrame | None, dict[str, Counts], dict[str, str]]:
+        """Parse and append to raw.
 
-    def _parse(self, tasks: list[Task], stack: ExitStack) -> tuple[DataFrame | None, dict[str, Counts]]:
-        """Parse and append to raw."""
-        if not tasks:
-            return None, {}
+        Returns:
+            the rows and counts of the files that were read, and why others could not be after all, by path.
+
+        Raises:
+            RereadFailed: after an edit of the definition a file that has events could not be read; nothing was written.
+        """
+        if not loads.tasks:
+            return None, {}, {}
         with self._phase("parse") as report:
             table = raw_table(self.source)
             # Tasks may run in another folder.
             path = os.path.abspath(self.home.table(table.schema, table.name))
             folder = path if tasks_write(self.home.lake) else None
-            parsed = parsing.parse_all(self.spark, self.source, tasks, folder)
+            parsed = parsing.parse_all(self.spark, self.source, list(loads.tasks), folder)
             stack.callback(parsed.unpersist)
-            counts, files = parsing.reports_of(parsed)
+            told, files = parsing.reports_of(parsed)
+            lost = self._lost(loads, told)
+            counts = {load: c for load, c in told.items() if c.outcome != WAITING}
+            parsed = parsing.without(parsed, told.keys() - counts.keys())
             report.rows_in = sum(c.rows_read for c in counts.values())
             report.rows_out = sum(c.rows_raw for c in counts.values())
             with around("ingest.raw"):
                 left = report.rows_out - sum(file.rows for file in files)
                 append_raw(self.home, table, parsing.raw_rows(self.source, parsed), left, files)
-        return parsed, counts
+        return parsed, counts, lost
+
+    def _lost(self, loads: Loads, told: dict[str, Counts]) -> dict[str, str]:
+        lost = loads.lost(told)
+        if lost:
+            note_waiting(self.home, self.source, lost, self.run_id, clear=False)
+        held = {path: why for path, why in lost.items() if path in self.plan.current}
+        if held and self.plan.redefined:
+            # Their events were made under the old definition, and no day may lose them only because of this.
+            raise RereadFailed(self.source, held)
+        return lost
 
     def _phase(self, name: str) -> Any:
         return phase(self.home, self.run_id, source=self.source.name, step="ingest", phase=name, days=self.days)
-
-    def _file_rows(self, loads: dict[str, str | dict[str, Any]], counts: dict[str, Counts]) -> list[dict[str, Any]]:
-        """The ``ops.files`` rows of the files taken."""
-        rows = []
-        for landed in self.plan.taken:
-            load = loads[landed.file_id]
-            row: dict[str, Any] = {
-                "source": self.source.name,
-                "path": landed.path,
-                "file_id": landed.file_id,
-                "size": landed.size,
-                "checksum": landed.checksum,
-                "path_fields": landed.fields,
-                "file_date": landed.file_date,
-                "revision": landed.revision,
-                "definition_hash": self.source.definition_hash,
-                "parser_version": PARSER_VERSION,
-            }
-            if isinstance(load, str):
-                c = counts[load]
-                row |= {
-                    "load_id": load,
-                    "rows_read": c.rows_read,
-                    "rows_raw": c.rows_raw,
-                    "rows_quarantined": c.rows_quarantined,
-                    "first_ts": _instant(c.first_us),
-                    "last_ts": _instant(c.last_us),
-                }
-            else:
-                names = ("load_id", "rows_read", "rows_raw", "rows_quarantined", "first_ts", "last_ts")
-                row |= {name: load[name] for name in names}
-            rows.append(row)
-        return rows
 
     def _touched(self, counts: dict[str, Counts]) -> list[date]:
         """The days to resolve, in order (design §3, "Touched days")."""
@@ -288,7 +292,6 @@ class _Attempt:
         self,
         parsed: DataFrame | None,
         counts: dict[str, Counts],
-        tasks: list[Task],
         resolved: Resolved,
         current: dict[str, dict[str, Any]],
     ) -> None:
@@ -296,15 +299,17 @@ class _Attempt:
         from pyspark.sql import functions as F
 
         table = quarantine_table(self.source)
-        kept = sorted({row["file_id"] for row in current.values()} - {task.file_id for task in tasks})
+        telling = load_of_contents(current.values())
+        fresh = {load for load in telling.values() if load in counts}
+        kept = sorted(file_id for file_id, load in telling.items() if load not in fresh)
         touched = sorted(resolved.counted)
         stale = (F.col("stage") == "parse") & ~F.col("file_id").isin(kept)
         moved = (F.col("stage") == "resolve") & F.col("event_date").isin(touched)
         conflicts = sum(row["conflicts"] for row in resolved.counted.values())
-        bad = sum(c.rows_quarantined + c.whole_file for c in counts.values())
+        bad = sum(counts[load].rows_quarantined + counts[load].whole_file for load in fresh)
         wanted = parsing.conflict_rows(self.source, resolved.frame)
         if parsed is not None and bad:
-            unreadable = parsing.quarantined_rows(self.source, parsed)
+            unreadable = parsing.quarantined_rows(self.source, parsing.without(parsed, counts.keys() - fresh))
             wanted = wanted.unionByName(unreadable) if conflicts else unreadable
         write_difference(
             self.spark,
@@ -353,20 +358,3 @@ class _Attempt:
 _EPOCH = date(1970, 1, 1)
 #: Bytes of a short row of a file.
 _ROW_BYTES = 20
-
-
-def _task(landed: Landed, load: str) -> Task:
-    return Task(
-        path=landed.path,
-        file=landed.file,
-        member=landed.member,
-        file_id=landed.file_id,
-        load_id=load,
-        fields=landed.fields,
-        file_date=landed.file_date,
-        problem=landed.problem,
-    )
-
-
-def _instant(us: int | None) -> datetime | None:
-    return None if us is None else datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=us)

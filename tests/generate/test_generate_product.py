@@ -93,7 +93,7 @@ def test_ticks_go_through_the_source_that_is_written_with_them(
     files = in_order([one for path in out.iterdir() for one in look_into(definition, path, path.name)])
     tables, bad = [], 0
     for file in files:
-        task = Task(file.path, file.file, None, file.file_id, file.path, file.fields, file.file_date, file.problem)
+        task = Task.of(file, file.path)
         table = pa.Table.from_batches(parse_file(definition, task))
         bad += pc.sum(pc.equal(table["_kind"], BAD)).as_py()
         tables.append(table.filter(pc.equal(table["_kind"], ROW)))

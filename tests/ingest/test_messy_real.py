@@ -38,7 +38,7 @@ class Read:
         tables = []
         self.bad: list[tuple] = []
         for one in landed:
-            task = Task(one.path, one.file, one.member, one.file_id, one.path, one.fields, one.file_date, one.problem)
+            task = Task.of(one, one.path)
             table = pa.Table.from_batches(parse_file(source, task))
             wrong = table.filter(pc.equal(table["_kind"], BAD))
             self.bad += zip(*(wrong[name].to_pylist() for name in ("line", "_reason", "_value")), strict=True)

@@ -51,7 +51,7 @@ class Parsed:
         self.bad: list[tuple] = []
         self.counts: dict[str, dict] = {}
         for path, f in sorted(self.landing.files.items()):
-            task = Task(path, f.file, f.member, f.file_id, path, f.fields, f.file_date, f.problem)
+            task = Task.of(f, path)
             for row in pa.Table.from_batches(parse_file(self.source, task)).to_pylist():
                 if row["_kind"] == ROW:
                     self.rows.append(row)
@@ -314,17 +314,6 @@ def test_types_by_column_and_renamed_header(tmp_path):
     assert [bad[:2] for bad in found.bad] == [(3, "unknown_type"), (0, "no_format")]
 
 
-def test_a_file_that_cannot_be_read(tmp_path, monkeypatch):
-    from jobs.ingest import discovery
-
-    def locked(*args):
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(discovery, "members", locked)
-    found = parsed(tmp_path, "ts,ticker\n")
-    assert [bad[:2] for bad in found.bad] == [(0, "unreadable")]
-
-
 def test_checksums_are_remembered_until_the_file_changes(tmp_path, monkeypatch):
     from jobs.ingest import discovery
 
@@ -333,8 +322,8 @@ def test_checksums_are_remembered_until_the_file_changes(tmp_path, monkeypatch):
     os.utime(file, (1e9, 1e9))
     discover(first.home, first.source, datetime.now(UTC))
     read: list[Path] = []
-    real = discovery._checksum
-    monkeypatch.setattr(discovery, "_checksum", lambda f, member: read.append(f) or real(f, member))
+    real = discovery._checked
+    monkeypatch.setattr(discovery, "_checked", lambda f, member: read.append(f) or real(f, member))
     again = discover(first.home, first.source, datetime.now(UTC))
     assert read == [] and again.files["a.csv"].file_id == first.landing.files["a.csv"].file_id
     file.write_text("ts,ticker,price,volume,note\n2025-01-02,A,1,1,\n")
@@ -367,7 +356,7 @@ def test_a_file_that_is_still_being_written_waits(tmp_path, monkeypatch):
     monkeypatch.setattr(discovery, "_contents", growing)
     names = {name: text for name in ("grows.csv", "still.csv.part", ".hidden.csv", "whole.csv")}
     found = Parsed(tmp_path, BARS, **names)
-    assert (list(found.landing.files), found.landing.waiting) == (["whole.csv"], ("grows.csv",))
+    assert (list(found.landing.files), list(found.landing.waiting)) == (["whole.csv"], ["grows.csv"])
     # With a time to settle, a young file waits, however it looks.
     young = discover(found.home, dataclasses.replace(found.source, settle=timedelta(hours=1)), datetime.now(UTC))
-    assert young.files == {} and young.waiting == ("grows.csv", "whole.csv")
+    assert young.files == {} and list(young.waiting) == ["grows.csv", "whole.csv"]

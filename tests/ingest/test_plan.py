@@ -10,7 +10,7 @@ import pytest
 from jobs.days import Days
 from jobs.errors import InputError
 from jobs.ingest import PARSER_VERSION
-from jobs.ingest.completeness import day_rows, passed_to, status_of
+from jobs.ingest.completeness import Arrived, day_rows, passed_to, status_of
 from jobs.ingest.discovery import Landed, Landing
 from jobs.ingest.plan import effective, make_plan
 from jobs.ingest.resolve import EMPTY_CHECKSUM
@@ -39,7 +39,7 @@ def row(path, file_id=None, day=None, definition=None, load="L", source=BARS, fi
 
 
 def plan(files, rows=(), event_days=(), days=("2025-01-05", "2025-01-06"), source=BARS, waiting=()):
-    landing = Landing({f.path: f for f in files}, tuple(waiting))
+    landing = Landing({f.path: f for f in files}, dict(waiting))
     return make_plan(source, Days.parse(*days), landing, list(rows), list(event_days))
 
 
@@ -60,11 +60,6 @@ def test_local_dates_begin_in_their_zone_and_expected_files_are_due():
     # 6 January in New York begins at 05:00 UTC: after the end of the interval, and not expected for the 5th.
     assert plan([landed("20250106_spy_ticks", date(2025, 1, 6))], source=TICKS).taken == ()
     assert len(plan([landed("20250105_spy_ticks", date(2025, 1, 5))], source=TICKS).taken) == 1
-
-
-def test_unreadable_file_keeps_what_it_held():
-    assert plan([landed("a", None, "unreadable", "unreadable")], [row("a")]).idle
-    assert not plan([landed("a", None, "unreadable", "unreadable")]).idle
 
 
 def test_edited_definition_takes_all_or_stops():
@@ -112,13 +107,13 @@ def test_key_of_the_path_is_written_as_events_write_it():
     ],
 )
 def test_status(day, paths, status):
-    assert status_of(BARS, day, paths, date(2025, 1, 12), NOW) == status
+    assert status_of(BARS, day, Arrived(paths), date(2025, 1, 12), NOW) == status
 
 
 def test_every_day_from_the_first_event_day_on_has_a_row():
     counts = {"rows": 2, "duplicates": 0, "conflicts": 0, "superseded": 0, "rows_raw": 2, "checksum": "x"}
     current = {date(2025, 1, 3): {**counts, "status": "provisional", "events_version": 4}}
-    rows = day_rows(BARS, current, {date(2025, 1, 5): counts}, {"bars_20250103.csv"}, date(2025, 1, 7), NOW, 9)
+    rows = day_rows(BARS, current, {date(2025, 1, 5): counts}, Arrived({"bars_20250103.csv"}), date(2025, 1, 7), NOW, 9)
     assert {r["day"].day: (r["status"], r["rows"], r["events_version"]) for r in rows} == {
         3: ("complete", 2, 4),
         4: ("provisional", 0, 9),
@@ -127,7 +122,7 @@ def test_every_day_from_the_first_event_day_on_has_a_row():
     }
     assert next(r for r in rows if r["day"].day == 4)["checksum"] == EMPTY_CHECKSUM
     # Nothing to say about days before the first event, nor where there never was one.
-    assert day_rows(BARS, {}, {}, set(), date(2025, 1, 7), NOW, None) == []
+    assert day_rows(BARS, {}, {}, Arrived(()), date(2025, 1, 7), NOW, None) == []
 
 
 def test_backfills_in_any_order_have_passed_the_same_days():

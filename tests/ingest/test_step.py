@@ -8,6 +8,7 @@ from datetime import date
 import pytest
 
 from jobs.errors import InfrastructureError, InputError
+from jobs.ingest.outcomes import FilesUnread
 from jobs.ingest.resolve import EMPTY_CHECKSUM
 from jobs.lake import ops
 
@@ -169,13 +170,16 @@ def test_missing_folder_garbage_empty_and_directory(spark, lake):
     lake.land("bars", "bars_20250104.csv.zip", b"PK\x03\x04 no archive")
     lake.land("bars", "note.txt", "hello\n")
     lake.land("bars", "bars_20250105.csv", bars("2025-01-05", A1))
-    result = lake.ingest("bars", "2025-01-05", "2025-01-06")
-    assert result["files"] == 5 and result["added"] == 1
+    with pytest.raises(FilesUnread) as failed:
+        lake.ingest("bars", "2025-01-05", "2025-01-06")
+    result = failed.value.result
+    assert (result["files"], result["added"], result["unread"]) == (5, 1, 3)
     assert [r for (r,) in lake.quarantine("bars", "reason")] == ["damaged_archive", "empty", "no_format", "no_format"]
     for row in lake.files("bars").values():
         assert row["rows_read"] == row["rows_raw"] + row["rows_quarantined"]
-    # All of it once more: nothing to do.
-    assert lake.ingest("bars", "2025-01-05", "2025-01-06")["files"] == 0
+    # All of it once more: nothing to do, but still to say.
+    again = lake.ingest("bars", "2025-01-05", "2025-01-06")
+    assert (again["files"], again["unread"]) == (0, 3)
 
 
 def test_a_young_file_is_left_for_a_retry_after_the_others(spark, lake):

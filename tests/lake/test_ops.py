@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
-from datetime import date
+from datetime import UTC, date, datetime
 
+import pyarrow as pa
 import pytest
 
 from jobs.days import Days
@@ -13,6 +14,7 @@ from jobs.lake import ops, runs
 from jobs.paths import Home
 
 DAY = date(2025, 10, 1)
+NOW = datetime(2025, 10, 2, tzinfo=UTC)
 
 
 def _day(source: str, day: date, **more: object) -> dict[str, object]:
@@ -38,6 +40,23 @@ def test_maps_and_dates_come_back(home: Home) -> None:
     ops.append(home, "files", [{**row, "file_date": DAY}], "r")
     (back,) = ops.current(home, "files", source="a")
     assert dict(back["path_fields"]) == {"date": "2025-10-01"} and back["file_date"] == DAY
+
+
+def test_a_table_made_before_a_column_was_defined_is_read_and_extended(home: Home) -> None:
+    from deltalake import DeltaTable, write_deltalake
+
+    old = {"source": "a", "path": "old.csv", "file_id": "f", "load_id": "l", "seq": 1, "written_at": NOW, "run_id": "r"}
+    wanted = ops.ALL["files"].arrow()
+    before = pa.schema([field for field in wanted if field.name not in ("outcome", "reason")])
+    write_deltalake(home.table("ops", "files"), pa.Table.from_pylist([old], schema=before))
+    (row,) = ops.current(home, "files", source="a")
+    assert (row["path"], row["outcome"], row["reason"]) == ("old.csv", None, None)
+    assert ops.current_table(home, "files", columns=["reason"], encoded=True)["reason"].to_pylist() == [None]
+    new = {**old, "path": "new.csv", "outcome": "no_format", "reason": "no header fits"}
+    ops.append(home, "files", [new, {**old, "outcome": "ok"}], "r2")
+    found = {row["path"]: (row["outcome"], row["reason"], row["seq"]) for row in ops.current(home, "files")}
+    assert found == {"new.csv": ("no_format", "no header fits", 1), "old.csv": ("ok", None, 2)}
+    assert DeltaTable(home.table("ops", "files")).version() == 2
 
 
 def test_only_key_columns_select_current_rows(home: Home) -> None:

@@ -80,7 +80,7 @@ def test_days_without_finished_events_are_left_and_said(history: Home) -> None:
     deliver(history, {2: readings(2)}, status="open")
     plan = plan_range(history, ALL, patterns=["near"])
     assert [len(p.days) for a in plan.applications for p in a.parts] == [SPAN - 1]
-    assert dict(plan.left) == {("pattern/near", "expected files are missing"): 1}
+    assert dict(plan.left) == {("pattern/near", "expected files are missing or not read"): 1}
 
 
 def test_names_that_do_not_exist_and_broken_files(history: Home) -> None:

@@ -1,0 +1,210 @@
+"""Numbers and times whose text says more, or other, than a double or a clock can: none is stored as something else."""
+
+from __future__ import annotations
+
+import random
+from datetime import date, datetime, timedelta
+from fractions import Fraction
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pytest
+
+from jobs.days import day_start_us
+from jobs.ingest import lines
+from jobs.ingest.zones import LocalTimes
+from tests.ingest.test_hostile_files import HEAD, fate
+from tests.ingest.test_parse import BARS, parsed
+
+LIMIT = 2**53
+
+
+def volumes(tmp_path, texts, rule="", yaml=BARS):
+    """The volume of each text, or the reason against it."""
+    yaml += f"    map: {{volume: {{{rule}}}}}\n" if rule else ""
+    found = parsed(tmp_path, HEAD + "".join(f'2025-01-01,A,1,"{text}",\n' for text in texts), yaml)
+    rows = {row["line"]: row["volume"] for row in found.rows} | {bad[0]: bad[1] for bad in found.bad}
+    return [rows[at] for at in range(2, len(texts) + 2)]
+
+
+def test_whole_numbers_are_what_their_text_says_or_go_to_quarantine(tmp_path):
+    good = {
+        "9007199254740992": LIMIT, "-9007199254740992": -LIMIT, "9007199254740991": LIMIT - 1, "0e5": 0, "-0.000": 0,
+        "9007199254740991.000": LIMIT - 1, "9.007199254740992e15": LIMIT, "90071992547409910e-1": LIMIT - 1,
+        "1.5e1": 15, "+7": 7, "1000000000000000000000e-20": 10, "0." + "0" * 400: 0, "1" + "0" * 30 + "e-30": 1,
+    }  # fmt: skip
+    bad = [
+        "9007199254740993", "-9007199254740993", "9007199254740991.4", "9007199254740992.0000001", "1.0000000000000001",
+        "9007199254740992.5", "9.007199254740993e15", "900719925474099.3e1", "1e-400", "0.5", "1e16",
+        "18446744073709551615", "4503599627370496.25", "1e-999999999999999999999", "9" * 400, "0." + "0" * 400 + "1",
+    ]  # fmt: skip
+    assert volumes(tmp_path, list(good)) == list(good.values())
+    reasons = ["not_a_whole_number"] * len(bad)
+    reasons[14] = "not_a_number"
+    assert volumes(tmp_path, bad) == reasons
+
+
+@pytest.mark.parametrize(
+    ("rule", "good", "bad"),
+    [
+        ("scale: 1000", {"9007199254740.992": LIMIT, "2.5": 2500}, ["9007199254740.993", "9007199254740.9915"]),
+        ("scale: 0.5", {"18014398509481984": LIMIT, "3e0": None}, ["9007199254740993", "18014398509481986", "3"]),
+        ("offset: 1", {"9007199254740991": LIMIT, "-9007199254740993": -LIMIT}, ["9007199254740992"]),
+        ("offset: 1", {"0": 1}, ["-9007199254740994"]),
+        ("scale: 100", {"1.1": 110, "1.15": 115, "0.29": 29, "-2.01": -201}, ["1.111"]),
+        ("scale: 0.016666666666666666", {"120": 2, "5400": 90}, ["119"]),
+        ("scale: 1.609344, round: 0", {"62": 100, "1": 2}, ["5596840000000000"]),
+        ("round: 0", {"2.5": 2, "3.5": 4, "9007199254740992.4": LIMIT}, ["9007199254740992.6"]),
+    ],
+)
+def test_conversions_of_whole_numbers_are_exact(tmp_path, rule, good, bad):
+    good = {text: number for text, number in good.items() if number is not None}
+    assert volumes(tmp_path, [*good, *bad], rule) == [*good.values(), *["not_a_whole_number"] * len(bad)]
+
+
+def test_random_whole_numbers_are_those_of_exact_arithmetic(tmp_path):
+    pick = random.Random(5)
+    texts = []
+    for _ in range(3000):
+        number = str(pick.choice((LIMIT, LIMIT // 2, LIMIT // 8, 10**15, 100)) + pick.randrange(-40, 40))
+        cut = pick.randrange(len(number) + 1)
+        fraction = pick.choice(("", "0", "000", "5", "25", "0000000001"))
+        moved = f"{number[:cut]}.{number[cut:]}e{len(number) - cut}"
+        texts.append(pick.choice((number, moved, f"{number}.{fraction}")))
+    wanted = []
+    for text in texts:
+        exact = Fraction(text)
+        wanted.append(int(exact) if exact.denominator == 1 and exact <= LIMIT else "not_a_whole_number")
+    assert volumes(tmp_path, texts) == wanted
+    assert 500 < wanted.count("not_a_whole_number") < 2500
+
+
+def test_whole_numbers_in_json(tmp_path):
+    yaml = BARS.replace("- time: {column: ts, format: iso}", "- kind: json_map\n    map: {ticker: {constant: S}}")
+    yaml = yaml.replace("{constant: S}", "{constant: S}, volume: value")
+    values = ["9007199254740993", "9007199254740992", '"9007199254740993"', "9007199254740991.4"]
+    values += ["9.007199254740993e15", "1e1"]
+    text = "{" + ", ".join(f'"2025-01-0{n + 1}": {value}' for n, value in enumerate(values)) + "}"
+    found = parsed(tmp_path, text, yaml)
+    assert found.values("entry", "volume") == [(1, LIMIT), (5, 10)]
+    assert [bad[1] for bad in found.bad] == ["not_a_whole_number"] * 4
+
+
+def test_a_conversion_that_leaves_the_doubles_is_no_number(tmp_path):
+    text = HEAD + "2025-01-01,A,1e300,1,\n2025-01-02,A,1e10,1,\n"
+    found = parsed(tmp_path, text, BARS + "    map: {price: {scale: 1.0e+20}}\n")
+    assert fate(found) == {2: "out_of_range", 3: "row"}
+
+
+@pytest.mark.parametrize(
+    ("decimal", "thousands", "good", "bad"),
+    [
+        (".", ",", {"1,234": 1234, "12,345,678.5": 12345678.5, "999": 999, "1234.5": 1234.5, "-1,000": -1000},
+         ["1,04", "1,2345", "1,23,456", ",123", "1,,234", "1234,567", "0,123", "1,234.5,6", "1,234,", "1.234,567"]),
+        (",", ".", {"1.234": 1234, "1.234,5": 1234.5, "10,6": 10.6, "1234": 1234},
+         ["10.6", "1.04", "1.2345", "1,234.5", "0.123", "1.234.56", "1.5e3"]),
+        (",", None, {"10,6": 10.6}, ["10.6", "1.234", "1,2,3"]),
+        (".", "'", {"1'234.5": 1234.5}, ["12'34", "1'2345"]),
+        (".", " ", {"1 234 567": 1234567}, ["1 2", "1 23 456"]),
+    ],
+)  # fmt: skip
+def test_separators_of_thousands_stand_before_three_digits(tmp_path, decimal, thousands, good, bad):
+    yaml = BARS.replace(", min: 0", "") + f'    decimal: "{decimal}"\n    delimiter: ";"\n'
+    yaml += f'    thousands: "{thousands}"\n' if thousands else ""
+    text = HEAD.replace(",", ";") + "".join(f"2025-01-01;A;{number};1;\n" for number in [*good, *bad])
+    found = parsed(tmp_path, text, yaml)
+    assert [row["price"] for row in found.rows] == list(good.values())
+    assert [bad[:4] for bad in found.bad] == [
+        (at, "not_a_number", "price", number) for at, number in enumerate(bad, len(good) + 2)
+    ]
+
+
+def test_offsets_that_no_place_has(tmp_path):
+    good = ["+14:00", "-12:00", "+0545", "-0930", "+15:59", "Z", "-00:00"]
+    bad = ["+99:99", "+24:00", "-16:00", "+14:60", "+1400:00", "+9", "+05:3", "++05:00"]
+    for form, stamp in (("iso", "2025-01-01T12:00:00"), ("'%Y-%m-%d %H:%M:%S%z'", "2025-01-01 12:00:00")):
+        folder = tmp_path / str(len(form))
+        folder.mkdir()
+        text = HEAD + "".join(f"{stamp}{offset},A,1,1,\n" for offset in [*good, *bad])
+        found = parsed(folder, text, BARS.replace("format: iso", f"format: {form}"))
+        assert [row["ts"].strftime("%H:%M") for row in found.rows] == [
+            "22:00", "00:00", "06:15", "21:30", "20:01", "12:00", "12:00"
+        ]  # fmt: skip
+        assert [one[:2] for one in found.bad] == [(at, "bad_time") for at in range(9, 9 + len(bad))]
+
+
+def test_words_for_the_present_are_no_times(tmp_path):
+    words = ["now", "today", "Now", "NaT", "tomorrow"]
+    yaml = BARS.replace("{column: ts, format: iso}", "{column: ts, format: '%Y-%m-%d %H:%M'}")
+    found = parsed(tmp_path, HEAD + "".join(f"{word},A,1,1,\n" for word in words), yaml)
+    assert found.rows == [] and {bad[1] for bad in found.bad} <= {"bad_time", "missing"}
+
+
+def double_hour(zone: str, day: str, step: int, first: str) -> list[tuple[str, datetime]]:
+    """Wall times and instants of some hours, each ``step`` minutes, oldest first."""
+    at = datetime.fromisoformat(f"{day} {first}+00:00")
+    instants = [at + timedelta(minutes=step * n) for n in range(5 * 60 // step)]
+    return [(one.astimezone(ZoneInfo(zone)).strftime("%Y-%m-%d %H:%M:%S"), one) for one in instants]
+
+
+@pytest.mark.parametrize("size", [150, 4 << 20])
+@pytest.mark.parametrize(
+    ("zone", "day", "first", "step"),
+    [
+        ("America/New_York", "2024-11-03", "03:30", 15),
+        ("Europe/Berlin", "2025-10-26", "23:00", 7),
+        ("Australia/Lord_Howe", "2024-04-06", "13:00", 5),
+    ],
+)
+def test_the_double_hour_of_a_file_in_any_order_of_listing(tmp_path, monkeypatch, zone, day, first, step, size):
+    monkeypatch.setattr(lines, "CHUNK", size)
+    start = "2025-10-25" if zone == "Europe/Berlin" else day
+    times = double_hour(zone, start, step, first)
+    orders = {
+        "up.csv": [(at, "A") for at in times],
+        "down.csv": [(at, "A") for at in times[::-1]],
+        "both.csv": [pair for up, down in zip(times, times[::-1], strict=True) for pair in ((up, "A"), (down, "B"))],
+        "one after the other.csv": [(at, "A") for at in times] + [(at, "B") for at in times[::-1]],
+    }
+    for name, rows in orders.items():
+        folder = tmp_path / name[:3]
+        folder.mkdir()
+        text = HEAD + "".join(f"{wall},{key},{n},1,\n" for n, ((wall, _), key) in enumerate(rows))
+        found = parsed(folder, text, BARS.replace("Europe/Berlin", zone))
+        assert [row["ts"] for row in found.rows] == [at for (_, at), _ in rows], name
+        assert len({(row["ticker"], row["ts"]) for row in found.rows}) == len(rows)
+
+
+def test_a_file_of_a_double_hour_alone_and_a_series_that_does_not_tell(tmp_path):
+    def instants(folder, rows):
+        (tmp_path / folder).mkdir()
+        text = HEAD + "".join(f"2024-11-03 {time},{key},1,1,\n" for time, key in rows)
+        found = parsed(tmp_path / folder, text, BARS.replace("Europe/Berlin", "America/New_York"))
+        return [row["ts"].strftime("%H:%M") for row in found.rows]
+
+    passes = [f"01:{minute:02d}" for minute in (0, 15, 30, 45)] * 2
+    wanted = ["05:00", "05:15", "05:30", "05:45", "06:00", "06:15", "06:30", "06:45"]
+    assert instants("up", [(time, "A") for time in passes]) == wanted
+    assert instants("down", [(time, "A") for time in passes[::-1]]) == wanted[::-1]
+    # B's two times go down: in a file that goes up they are of two passes, in one that goes down of the first.
+    two = [("01:50", "B"), ("01:10", "B")]
+    assert instants("other up", [("00:10", "A"), *two, ("03:00", "A")])[1:3] == ["05:50", "06:10"]
+    assert instants("other down", [("03:00", "A"), *two, ("00:10", "A")])[1:3] == ["05:50", "05:10"]
+    # One reading of the double hour is of the first pass, whatever the order.
+    assert instants("hourly", [(time, "A") for time in ("03:00", "02:00", "01:00", "00:00")]) == [
+        "08:00", "07:00", "05:00", "04:00"
+    ]  # fmt: skip
+
+
+def test_times_of_attributes_are_of_the_first_pass_in_blocks_of_any_size(tmp_path, monkeypatch):
+    yaml = BARS.replace("note: {type: string}", "note: {type: timestamp}")
+    text = HEAD + "".join(f"2025-01-01,A,1,1,2025-10-26 02:{minute}:00\n" for minute in ("50", "10", "30"))
+    monkeypatch.setattr(lines, "CHUNK", 30)
+    few = parsed(tmp_path, text, yaml)
+    assert [row["note"].strftime("%H:%M") for row in few.rows] == ["00:50", "00:10", "00:30"]
+
+
+def test_a_zone_is_asked_about_any_year_that_a_calendar_has():
+    for day in (date(1678, 1, 1), date(9999, 12, 30), date(2, 1, 1)):
+        at = day_start_us(day)
+        assert abs(LocalTimes("Europe/Berlin").to_utc(np.array([at]))[0] - at) <= 2 * 3600 * 10**6
