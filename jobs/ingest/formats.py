@@ -297,7 +297,10 @@ def _time(section: Section, zone: str, kind: str) -> TimeRule:
     latest = time.get("latest", date, default=LATEST)
     if earliest > latest:
         raise time.error("'earliest' must not be after 'latest'", "earliest" if "earliest" in time.data else "latest")
-    around = parse_duration(time.get("around", str, default=AROUND))
+    try:
+        around = parse_duration(time.get("around", str, default=AROUND))
+    except OverflowError:
+        around = None
     if around is None or not around:
         raise time.error(f"'{time.data['around']}' is not a duration", "around", hint="E.g. 36 h or 400 d.")
     return TimeRule(columns, form, zone, earliest, latest, around)

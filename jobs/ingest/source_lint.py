@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from jobs.errors import DefinitionError
 from jobs.ingest.container import Damaged, NotReadable, gather, open_bytes
 from jobs.ingest.discovery import Landed, expected_globs, glob_matches, look_into, path_fields
-from jobs.ingest.parse import BAD, COUNTS, ROW, Task, parse_file
+from jobs.ingest.parse import BAD, COUNTS, HOPELESS, ROW, Task, parse_file
 from jobs.ingest.tables import HEAD, header_of
 from jobs.ingest.walk import walk
 from jobs.paths import Home
@@ -99,21 +99,23 @@ class _Look:
             self.content(landed)
 
     def content(self, landed: Landed) -> None:
+        path = landed.path
         if landed.problem:
             hint = "Its digits are YYYYMMDD, unless path is {pattern: …, date_format: …}."
-            hint_of = hint if landed.problem == "bad_path_date" else None
-            self.error(f"{landed.path}: {landed.detail or landed.problem}", hint=hint_of)
+            told = f"{path}: {landed.problem}: {landed.detail}"
+            self.error(told, hint=hint if landed.problem == "bad_path_date" else None)
+        if landed.problem in (*HOPELESS, "bad_path_date"):
             return
         if self.source.path.pattern is not None and not landed.fields:
-            self.warn(f"{landed.path}: 'path' does not fit it, so it has no date and no revision", key="path")
+            self.warn(f"{path}: 'path' does not fit it, so it has no date and no revision", key="path")
         try:
             with open_bytes(Path(landed.file), landed.member) as stream:
                 head = gather(stream, HEAD)[0]
         except (Damaged, NotReadable, OSError) as error:
-            self.error(f"{landed.path} cannot be read: {error}")
+            self.error(f"{path} cannot be read: {error}")
             return
-        if self.fits(landed.path, head):
-            self.rows(landed.path, Task.of(landed, ""))
+        if self.fits(path, head):
+            self.rows(path, Task.of(landed, ""))
 
     def fits(self, path: str, head: bytes) -> bool:
         """Whether a format fits the file; if none does, each that names it says where and why."""

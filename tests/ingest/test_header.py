@@ -189,8 +189,7 @@ def test_lint_looks_at_landed_files_and_what_is_expected_of_them(tmp_path: Path)
     with zipfile.ZipFile(folder / "x_20250103.zip", "w") as archive:
         archive.writestr("x_a.csv", GOOD.replace("Last Price", "last"))
     whats = [error.what for error in lint(tmp_path, text).errors]
-    files = ("z.csv: no format's glob fits", "x_20250102.csv", "0103.zip!x_a.csv")
-    for said in ("'20251301' in its path is no date", *files):
+    for said in ("'20251301' in its path", "z.csv: no format's glob fits", "x_20250102.csv", "0103.zip!x_a.csv"):
         assert any(said in what for what in whats), (said, whats)
 
 
