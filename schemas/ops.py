@@ -43,9 +43,9 @@ FILES = _log(
     Column(
         "outcome",
         pa.string(),
-        "ok or empty: read to its end; removed: unread and gone from landing; otherwise why it is not read, or not "
-        "to its end: no_format, damaged, damaged_archive, parser_error, bad_path_date, bad_path_revision, "
-        "doubled_path, link, not_a_file. Null: read before outcomes were noted.",
+        "ok: read to its end; removed: unread and gone from landing; otherwise why it is not read, or not to its end: "
+        "empty, no_format, damaged, damaged_archive, parser_error, bad_path_date, bad_path_revision, doubled_path, "
+        "link, not_a_file. Null: read before outcomes were noted.",
     ),
     Column("reason", pa.string(), "What is wrong with a file that is not read to its end, one line."),
 )

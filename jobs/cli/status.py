@@ -147,7 +147,7 @@ def _left_files(home: Home) -> list[str]:
     files = ops.current_table(home, "files", columns=columns)
     waiting = [row for row in ops.current(home, "waiting_files") if row["waits"]]
     dated = files.filter(pc.greater(files["file_date"], now.date())).to_pylist()
-    found = {
+    found: dict[str, list[tuple[Mapping[str, Any], str]]] = {
         "not read": [(row, reason_of(row)) for row in _unread_files(home, files)],
         "waiting": [(row, row["reason"]) for row in waiting if not early(row["file_date"], now)],
         "file dated in the future": [
@@ -155,8 +155,8 @@ def _left_files(home: Home) -> list[str]:
         ],
     }
     lines = []
-    for word, rows in found.items():
-        listed = sorted(f"{word} ({why}): {row['source']}/{printable(row['path'])}" for row, why in rows)
+    for word, told in found.items():
+        listed = sorted(f"{word} ({why}): {row['source']}/{printable(row['path'])}" for row, why in told)
         lines += listed[:_NAMED]
         if len(listed) > _NAMED:
             lines.append(f"{word}: {len(listed) - _NAMED} more, in ops.current_files and ops.current_waiting_files")

@@ -112,7 +112,6 @@ def path_fields(source: Source, path: str) -> PathFields:
     file_date = _parse_date(fields.get("date", ""), source.path.date_format)
     digits = re.sub(r"\D", "", fields.get("revision", ""))
     revision = int(digits) if digits else 0
-    # A revision that cannot be stored is above all that can.
     kept = min(revision, HIGHEST)
     if "date" in fields and (file_date is None or not FIRST_DATE <= file_date <= LAST_DATE):
         return PathFields(fields, None, kept, "bad_path_date")

@@ -70,8 +70,8 @@ def _superseded(source: Source, files: Sequence[Landed], tables: Sequence[pa.Tab
         # A file of a key without a row of it says that the key has none.
         named = [path_key(source, file.fields)] if "key" in source.replaces else [None]
         dated = bool(source.replaces) and file.file_date is not None
-        # A file that cannot be read to its end replaces nothing.
-        for key in {*keys, *named} if dated and file.problem != "damaged" else ():
+        # A file that something is wrong with as a whole replaces nothing.
+        for key in {*keys, *named} if dated and not file.problem else ():
             best[file.file_date, key] = max(file.revision, best.get((file.file_date, key), 0))
         scopes.append([(file.file_date, key) if dated else None for key in keys])
     return np.array(

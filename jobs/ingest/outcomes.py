@@ -14,9 +14,7 @@ from jobs.words import counted, printable
 
 REMOVED = "removed"
 #: Outcomes of files that were read to their end; ``None`` is of rows written before outcomes were noted.
-READ = (None, "ok", "empty")
-#: Of these the content was read to its end, but the path says something that cannot be.
-_BAD_PATH = ("bad_path_date", "bad_path_revision")
+READ = (None, "ok")
 #: How many files a line names, and how many a result.
 _IN_LINE, IN_RESULT = 5, 20
 #: How far from a file's date the days lie that ``expect`` can name it for.
@@ -29,14 +27,9 @@ def is_read(row: Mapping[str, Any]) -> bool:
     return row.get("outcome") in READ
 
 
-def is_whole(row: Mapping[str, Any]) -> bool:
-    """Whether all of the file's content was read."""
-    return is_read(row) or row["outcome"] in _BAD_PATH
-
-
 def holds_nothing(row: Mapping[str, Any]) -> bool:
     """Whether nothing at all came of the file, so that no other may give way to it."""
-    return not is_whole(row) and not row["rows_raw"]
+    return not is_read(row) and not row["rows_raw"]
 
 
 def unread(replaces: Collection[str], rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

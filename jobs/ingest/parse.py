@@ -158,7 +158,7 @@ class _Parser:
                 form, header, why = choose_format(self.source.formats, task.path, head)
                 if form is None:
                     reason = "empty" if why == "empty" and not head.strip() else "no_format"
-                    whole.append((reason, why))
+                    whole.append((reason, "it has no header line" if why == "empty" else why))
                 else:
                     self.zone = LocalTimes(form.time.zone, partial(self._listing, form, header))
                     with open_bytes(_path(task), task.member) as stream:

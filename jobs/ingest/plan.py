@@ -10,7 +10,7 @@ from jobs.days import Days
 from jobs.errors import InputError
 from jobs.ingest import PARSER_VERSION
 from jobs.ingest.discovery import Landed, Landing, date_begins, expected_globs, glob_matches, path_fields
-from jobs.ingest.outcomes import REMOVED, RereadFailed, holds_nothing, is_read, is_whole
+from jobs.ingest.outcomes import REMOVED, RereadFailed, holds_nothing, is_read
 from jobs.ingest.resolve import Effective
 from jobs.sources import Source
 from jobs.words import printable
@@ -165,7 +165,7 @@ def effective(source: Source, rows: list[dict[str, Any]]) -> list[Effective]:
             revision=int(row["revision"] or 0),
             name=row["path"],
             key=path_key(source, dict(row["path_fields"] or {})),
-            whole=is_whole(row),
+            whole=is_read(row),
         )
         for row in first.values()
     ]

@@ -40,7 +40,7 @@ class Effective:
         file_date, revision: from its path.
         name: the smallest path that holds it.
         key: the key that its path names, as events hold it, or ``None``.
-        whole: it was read to its end; if not, it replaces nothing.
+        whole: it was read to its end and its path says which it is; if not, it replaces nothing.
     """
 
     load_id: str

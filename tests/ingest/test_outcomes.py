@@ -64,7 +64,8 @@ def test_a_file_is_of_the_days_that_expect_names_it_for_or_that_its_date_covers(
 
 def test_files_not_read_are_told_until_a_whole_correction_replaces_them():
     bad = row("a", D[5], "no_format", rows=0)
-    assert unread(BARS.replaces, [row("ok"), row("b", outcome="empty"), row("c", outcome=None), bad]) == [bad]
+    empty = row("b", outcome="empty", rows=0)
+    assert unread(BARS.replaces, [row("ok"), empty, row("c", outcome=None), bad]) == [empty, bad]
     assert unread(BARS.replaces, [row("gone", outcome="removed"), bad, row("a_r2", D[5], revision=2)]) == []
     # Not by another date, nor one that cannot be read itself, nor where nothing replaces anything.
     for other in (row("x", D[6], revision=2), row("x", D[5], "damaged", revision=2)):
@@ -131,9 +132,10 @@ def test_a_file_that_is_not_whole_replaces_nothing_and_nothing_stands_for_a_cont
     rows = [
         row("a", D[5], "no_format", rows=0, **same), row("b", D[5], **same), row("r2", D[5], "damaged", 2),
         row("r3", D[5], "damaged_archive", 3, rows=0), row("r1", D[5], "damaged", -1),
+        row("r9", D[5], "bad_path_revision", 9),
     ]  # fmt: skip
     found = effective(BARS, rows)
-    assert [(f.name, f.whole) for f in found] == [("b", True), ("r1", False), ("r2", False)]
+    assert [(f.name, f.whole) for f in found] == [("b", True), ("r1", False), ("r2", False), ("r9", False)]
     assert beaten_loads(BARS, found) == {"load of r1"}
     whole = effective(BARS, [*rows, row("r4", D[5], revision=4)])
     assert beaten_loads(BARS, whole) == {"load of b", "load of r1", "load of r2"}
@@ -149,9 +151,10 @@ def test_the_same_without_a_lake():
 
     first, second = landed("a", D[5]), dataclasses.replace(landed("b", D[5]), revision=2)
     assert resolve_local(BARS, [first, second], [table(1.0), table(2.0)]).superseded == 1
-    damaged = dataclasses.replace(second, problem="damaged")
-    found = resolve_local(BARS, [first, damaged], [table(1.0), table(2.0)])
-    assert (found.superseded, found.conflicts, found.events["price"].to_pylist()) == (0, 1, [1.0])
+    for problem in ("damaged", "bad_path_revision"):
+        wrong = dataclasses.replace(second, problem=problem)
+        found = resolve_local(BARS, [first, wrong], [table(1.0), table(2.0)])
+        assert (found.superseded, found.conflicts, found.events["price"].to_pylist()) == (0, 1, [1.0])
 
 
 def test_days_of_unread_and_waiting_files_are_not_complete():

@@ -135,8 +135,8 @@ def test_odd_names_doubled_paths_links_and_pipes_are_each_their_own_trouble(spar
         "bars_link.csv": "link",
         "bars_pipe.csv": "not_a_file",
     }
-    # Of the file with the revision every row counts: it is above all others, and so replaces the one of its date.
-    assert [ts[11:13] for (ts,) in lake.events("bars", "ts")] == ["12", "15", "16"]
+    # Of the file with the revision every row counts, but it replaces no other of its date.
+    assert [ts[11:13] for (ts,) in lake.events("bars", "ts")] == ["10", "12", "15", "16"]
     assert lake.days("bars")[D1]["status"] == "provisional"
     assert len(arrow(lake.home, "raw", "bars")) == 4
     yaml = lake.home.config / "sources" / "bars.yaml"
