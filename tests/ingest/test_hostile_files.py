@@ -161,6 +161,16 @@ def test_a_file_at_which_the_parser_fails_throughout_is_one_row_and_stops_no_oth
     assert found.counts["d.csv"]["rows_quarantined"] == parse.MOST_FAILED + 1
 
 
+@pytest.mark.parametrize("lines_of_it", [3, 300])
+def test_a_parser_at_a_loss_is_said_before_what_else_is_wrong_with_a_file(tmp_path, monkeypatch, lines_of_it):
+    monkeypatch.setattr(parse, "read_block", Broken(b"evil"))
+    yaml = BARS.replace("formats:", "path: 'a_(?P<date>\\d{8})'\nformats:")
+    text = HEAD + "".join(row(k % 60, "A,1,1,evil") for k in range(lines_of_it))
+    found = Parsed(tmp_path, yaml, **{"a_20240231.csv": text})
+    assert found.counts["a_20240231.csv"]["outcome"] == "parser_error"
+    assert [bad[:2] for bad in found.bad] == [(0, "parser_error")] and "20240231" in found.bad[0][4]
+
+
 def test_what_fails_after_a_double_hour_began_leaves_no_trace(tmp_path, monkeypatch):
     real = typed.TypedRows.attributes
 
