@@ -22,8 +22,9 @@ NULLS = ("", "NaN", "nan", "NA", "N/A", "n/a", "null", "NULL", "None")
 EARLIEST, LATEST = date(1900, 1, 1), date(2199, 12, 31)
 #: Seconds of our days, read as milliseconds or microseconds, lie before this day.
 FINE_EARLIEST = date(1973, 3, 4)
-#: How far from its file's date the time of an event lies at most, unless a format says otherwise: ten years.
-AROUND = "3653 d"
+#: How far from its file's date the time of an event lies at most, unless a format says otherwise: thirty years. A
+#: file may hold a long history up to its date; the years that clocks and spreadsheets begin with are further away.
+AROUND = "10958 d"
 #: Encodings of Python that are no character set of a file.
 _NO_CHARSETS = ("idna", "punycode", "undefined", "unicode_escape", "raw_unicode_escape", "mbcs", "oem")
 #: Names in the folder of zones that are no place: what the machine is set to, and clocks with leap seconds.

@@ -175,12 +175,13 @@ class _Parser:
                 # It says nothing about the file.
                 raise
             except Exception as error:
-                whole.append(("parser_error", _words(error)))
+                whole.insert(0, ("parser_error", _words(error)))
         if self.failed and not waits:
             if self.counts.rows_read:
                 yield self._bad_lines(self.failed, counted=True)
-            elif not whole:
-                whole.append(("parser_error", f"at each line; line {self.failed[0].number}: {self.failed[0].value}"))
+            elif len(self.failed) <= MOST_FAILED:
+                first = self.failed[0]
+                whole.insert(0, ("parser_error", f"at each line; line {first.number}: {first.value}"))
         if waits:
             self.counts.outcome, self.counts.reason = WAITING, waits
         elif whole:

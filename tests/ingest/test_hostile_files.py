@@ -161,6 +161,16 @@ def test_a_file_at_which_the_parser_fails_throughout_is_one_row_and_stops_no_oth
     assert found.counts["d.csv"]["rows_quarantined"] == parse.MOST_FAILED + 1
 
 
+@pytest.mark.parametrize("lines_of_it", [3, 300])
+def test_a_parser_at_a_loss_is_said_before_what_else_is_wrong_with_a_file(tmp_path, monkeypatch, lines_of_it):
+    monkeypatch.setattr(parse, "read_block", Broken(b"evil"))
+    yaml = BARS.replace("formats:", "path: 'a_(?P<date>\\d{8})'\nformats:")
+    text = HEAD + "".join(row(k % 60, "A,1,1,evil") for k in range(lines_of_it))
+    found = Parsed(tmp_path, yaml, **{"a_20240231.csv": text})
+    assert found.counts["a_20240231.csv"]["outcome"] == "parser_error"
+    assert [bad[:2] for bad in found.bad] == [(0, "parser_error")] and "20240231" in found.bad[0][4]
+
+
 def test_what_fails_after_a_double_hour_began_leaves_no_trace(tmp_path, monkeypatch):
     real = typed.TypedRows.attributes
 
@@ -191,7 +201,7 @@ def test_a_member_whose_name_is_no_text_is_read(tmp_path):
 
 def test_times_far_from_the_date_of_the_file(tmp_path):
     yaml = BARS.replace("formats:", "path: 'a_(?P<date>\\d{8})'\nformats:")
-    stamps = ["1900-01-02", "1970-01-01", "2014-05-31", "2014-06-02", "2024-06-01", "2034-05-30", "2034-06-03"]
+    stamps = ["1900-01-02", "1970-01-01", "1994-05-31", "1994-06-02", "2024-06-01", "2054-05-30", "2054-06-03"]
     stamps.append("2199-01-01")
     text = HEAD + "".join(f"{stamp} 10:00:00,A,1,1,\n" for stamp in stamps)
     found = Parsed(tmp_path, yaml, **{"a_20240601.csv": text, "b.csv": text})
@@ -199,7 +209,7 @@ def test_times_far_from_the_date_of_the_file(tmp_path):
     assert [bad[:4] for bad in found.bad] == [
         (n + 2, "time_range", "ts", f"{stamps[n]} 10:00:00") for n in (0, 1, 2, 6, 7)
     ]
-    assert found.counts["a_20240601.csv"]["days"][0] == (date(2014, 6, 2) - date(1970, 1, 1)).days
+    assert found.counts["a_20240601.csv"]["days"][0] == (date(1994, 6, 2) - date(1970, 1, 1)).days
     near = tmp_path / "near"
     near.mkdir()
     nearer = yaml.replace("format: iso", "format: iso, around: 36 h")
