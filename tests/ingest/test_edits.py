@@ -234,7 +234,7 @@ def test_matches_of_another_shape_are_refused_by_the_table_of_the_first(lake: La
 @pytest.mark.parametrize(
     ("right", "wrong", "rows", "said"),
     [
-        ("volume: {type: long", "volume: {type: timestamp", 42, "bad_time"),
+        ("volume: {type: long", "volume: {type: timestamp", 43, "bad_time"),
         ("key: ticker", "key: symbol", 0, "no_format"),
     ],
 )
