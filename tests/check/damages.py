@@ -32,7 +32,7 @@ class Damage:
 
     name: str
     table: str
-    act: Callable[[Home], object]
+    act: Callable[[Home], None]
     says: str = ""
     harmless: bool = False
     rare: bool = False
@@ -43,10 +43,10 @@ ALL: list[Damage] = []
 
 def damage(
     table: str, says: str = "", *, harmless: bool = False, rare: bool = False
-) -> Callable[[Callable[[Home], object]], None]:
+) -> Callable[[Callable[[Home], None]], None]:
     """Register a function as a damage."""
 
-    def register(act: Callable[[Home], object]) -> None:
+    def register(act: Callable[[Home], None]) -> None:
         ALL.append(Damage(act.__name__, table, act, says, harmless, rare))
 
     return register
@@ -83,26 +83,26 @@ def _flip(path: Path, at: int, count: int = 4) -> None:
 
 
 @damage("matches.rise", "published")
-def matches_deleted(home: Home) -> object:
+def matches_deleted(home: Home) -> None:
     ids = sorted(_delta(home, "matches.rise").to_pyarrow_table()["match_id"].to_pylist())[:16]
-    return _delta(home, "matches.rise").delete("match_id IN ({})".format(", ".join(f"'{one}'" for one in ids)))
+    _delta(home, "matches.rise").delete("match_id IN ({})".format(", ".join(f"'{one}'" for one in ids)))
 
 
 @damage("matches.rise", "other values")
-def matches_changed(home: Home) -> object:
+def matches_changed(home: Home) -> None:
     rows = _delta(home, "matches.rise").to_pyarrow_table()
     start = rows["start_ts"].to_pylist()
     start[0] = start[0].replace(second=59)
     changed = rows.set_column(rows.column_names.index("start_ts"), rows.schema.field("start_ts"), pa.array(start))
-    return write_deltalake(_folder(home, "matches.rise").as_posix(), changed.cast(rows.schema), mode="overwrite")
+    write_deltalake(_folder(home, "matches.rise").as_posix(), changed.cast(rows.schema), mode="overwrite")
 
 
 @damage("matches.many", "never published")
-def matches_of_another_year_appended(home: Home) -> object:
+def matches_of_another_year_appended(home: Home) -> None:
     rows = _delta(home, "matches.many").to_pyarrow_table().slice(0, 3)
     late = [datetime(2031, 1, 1, 12, tzinfo=UTC)] * 3
     stamp = rows.schema.field("decision_ts")
-    return write_deltalake(
+    write_deltalake(
         _folder(home, "matches.many").as_posix(),
         rows.set_column(rows.column_names.index("decision_ts"), stamp, pa.array(late, stamp.type)),
         mode="append",
@@ -110,172 +110,172 @@ def matches_of_another_year_appended(home: Home) -> object:
 
 
 @damage("matches.many", "published")
-def matches_appended_twice(home: Home) -> object:
+def matches_appended_twice(home: Home) -> None:
     rows = _delta(home, "matches.many").to_pyarrow_table().slice(0, 5)
-    return write_deltalake(_folder(home, "matches.many").as_posix(), rows, mode="append")
+    write_deltalake(_folder(home, "matches.many").as_posix(), rows, mode="append")
 
 
 @damage("matches.rise", "published", rare=True)
-def matches_restored_to_an_old_version(home: Home) -> object:
-    return _delta(home, "matches.rise").restore(2)
+def matches_restored_to_an_old_version(home: Home) -> None:
+    _delta(home, "matches.rise").restore(2)
 
 
 @damage("events.lab", "ingested", rare=True)
-def events_deleted(home: Home) -> object:
-    return _delta(home, "events.lab").delete("sensor = 'k2' AND event_date = '2025-03-02'")
+def events_deleted(home: Home) -> None:
+    _delta(home, "events.lab").delete("sensor = 'k2' AND event_date = '2025-03-02'")
 
 
 @damage("events.lab", "other values")
-def events_updated(home: Home) -> object:
-    return _delta(home, "events.lab").update({"x": "x + 1"}, predicate="event_date = '2025-03-03' AND sensor = 'k1'")
+def events_updated(home: Home) -> None:
+    _delta(home, "events.lab").update({"x": "x + 1"}, predicate="event_date = '2025-03-03' AND sensor = 'k1'")
 
 
 @damage("events.lab", "never ingested", rare=True)
-def events_of_another_year_appended(home: Home) -> object:
+def events_of_another_year_appended(home: Home) -> None:
     rows = _delta(home, "events.lab").to_pyarrow_table().slice(0, 2)
     day = pa.array([datetime(2031, 1, 1).date()] * 2, pa.date32())
     stamp = rows.schema.field("ts")
     rows = rows.set_column(rows.column_names.index("event_date"), rows.schema.field("event_date"), day)
     late = pa.array([datetime(2031, 1, 1, 3, tzinfo=UTC)] * 2, stamp.type)
     rows = rows.set_column(rows.column_names.index("ts"), stamp, late)
-    return write_deltalake(_folder(home, "events.lab").as_posix(), rows, mode="append", partition_by=["event_date"])
+    write_deltalake(_folder(home, "events.lab").as_posix(), rows, mode="append", partition_by=["event_date"])
 
 
 @damage("raw.lab", "ingested", rare=True)
-def raw_rows_deleted(home: Home) -> object:
-    return _delta(home, "raw.lab").delete("line = 3 AND event_date = '2025-03-02'")
+def raw_rows_deleted(home: Home) -> None:
+    _delta(home, "raw.lab").delete("line = 3 AND event_date = '2025-03-02'")
 
 
 @damage("raw.lab", "other values")
-def raw_rows_updated(home: Home) -> object:
-    return _delta(home, "raw.lab").update({"y": "y * 2"}, predicate="event_date = '2025-03-04'")
+def raw_rows_updated(home: Home) -> None:
+    _delta(home, "raw.lab").update({"y": "y * 2"}, predicate="event_date = '2025-03-04'")
 
 
 @damage("quarantine.lab", "set aside")
-def quarantine_rows_deleted(home: Home) -> object:
-    return _delta(home, "quarantine.lab").delete("stage = 'parse'")
+def quarantine_rows_deleted(home: Home) -> None:
+    _delta(home, "quarantine.lab").delete("stage = 'parse'")
 
 
 @damage("quarantine.lab", "conflict", rare=True)
-def quarantined_conflicts_deleted(home: Home) -> object:
-    return _delta(home, "quarantine.lab").delete("stage = 'resolve'")
+def quarantined_conflicts_deleted(home: Home) -> None:
+    _delta(home, "quarantine.lab").delete("stage = 'resolve'")
 
 
 @damage("quarantine.lab", "somebody else", rare=True)
-def quarantine_rows_updated(home: Home) -> object:
-    return _delta(home, "quarantine.lab").update({"reason": "'other'"}, predicate="stage = 'parse'")
+def quarantine_rows_updated(home: Home) -> None:
+    _delta(home, "quarantine.lab").update({"reason": "'other'"}, predicate="stage = 'parse'")
 
 
 @damage("models.changes", "published", rare=True)
-def changes_deleted(home: Home) -> object:
-    return _delta(home, "models.changes").delete("event_date = '2025-03-03'")
+def changes_deleted(home: Home) -> None:
+    _delta(home, "models.changes").delete("event_date = '2025-03-03'")
 
 
 @damage("models.metrics", "other values", rare=True)
-def metrics_updated(home: Home) -> object:
-    return _delta(home, "models.metrics").update({"rounds": "rounds + 1"}, predicate="day = '2025-03-02'")
+def metrics_updated(home: Home) -> None:
+    _delta(home, "models.metrics").update({"rounds": "rounds + 1"}, predicate="day = '2025-03-02'")
 
 
 @damage("models.state", "other values")
-def state_updated(home: Home) -> object:
-    return _delta(home, "models.state").update({"state": "'{}'"}, predicate="day = '2025-03-03'")
+def state_updated(home: Home) -> None:
+    _delta(home, "models.state").update({"state": "'{}'"}, predicate="day = '2025-03-03'")
 
 
 # Notes
 
 
 @damage("matches.rise", "published", rare=True)
-def noted_rows_changed(home: Home) -> object:
+def noted_rows_changed(home: Home) -> None:
     predicate = "definition = 'pattern/rise' AND day = '2025-03-02' AND status = 'done'"
-    return _delta(home, "ops.intervals").update({"rows": "rows + 5"}, predicate=predicate)
+    _delta(home, "ops.intervals").update({"rows": "rows + 5"}, predicate=predicate)
 
 
 @damage("ops.intervals", "somebody else")
-def notes_deleted(home: Home) -> object:
-    return _delta(home, "ops.intervals").delete("definition = 'pattern/rise' AND day = '2025-03-02'")
+def notes_deleted(home: Home) -> None:
+    _delta(home, "ops.intervals").delete("definition = 'pattern/rise' AND day = '2025-03-02'")
 
 
 @damage("ops.event_days", "gaps", rare=True)
-def notes_of_days_lost_in_the_middle(home: Home) -> object:
-    return _delta(home, "ops.event_days").delete("status = 'changing'")
+def notes_of_days_lost_in_the_middle(home: Home) -> None:
+    _delta(home, "ops.event_days").delete("status = 'changing'")
 
 
 @damage("ops.files", "somebody else", rare=True)
-def noted_files_changed(home: Home) -> object:
-    return _delta(home, "ops.files").update({"rows_raw": "rows_raw - 1"}, predicate="path = 'lab_20250302.csv'")
+def noted_files_changed(home: Home) -> None:
+    _delta(home, "ops.files").update({"rows_raw": "rows_raw - 1"}, predicate="path = 'lab_20250302.csv'")
 
 
 @damage("ops.rates", "somebody else", rare=True)
-def noted_rates_changed(home: Home) -> object:
-    return _delta(home, "ops.rates").update({"events": "events + 1"}, predicate="day = '2025-03-03'")
+def noted_rates_changed(home: Home) -> None:
+    _delta(home, "ops.rates").update({"events": "events + 1"}, predicate="day = '2025-03-03'")
 
 
 # Tables and files that are gone
 
 
 @damage("matches.many", "gone", rare=True)
-def match_table_dropped(home: Home) -> object:
-    return shutil.rmtree(_folder(home, "matches.many"))
+def match_table_dropped(home: Home) -> None:
+    shutil.rmtree(_folder(home, "matches.many"))
 
 
 @damage("events.lab", "gone")
-def events_table_dropped(home: Home) -> object:
-    return shutil.rmtree(_folder(home, "events.lab"))
+def events_table_dropped(home: Home) -> None:
+    shutil.rmtree(_folder(home, "events.lab"))
 
 
 @damage("raw.lab", "gone")
-def raw_table_dropped(home: Home) -> object:
-    return shutil.rmtree(_folder(home, "raw.lab"))
+def raw_table_dropped(home: Home) -> None:
+    shutil.rmtree(_folder(home, "raw.lab"))
 
 
 @damage("quarantine.lab", "set aside", rare=True)
-def quarantine_table_dropped(home: Home) -> object:
-    return shutil.rmtree(_folder(home, "quarantine.lab"))
+def quarantine_table_dropped(home: Home) -> None:
+    shutil.rmtree(_folder(home, "quarantine.lab"))
 
 
 @damage("models.metrics", "gone")
-def metrics_table_dropped(home: Home) -> object:
-    return shutil.rmtree(_folder(home, "models.metrics"))
+def metrics_table_dropped(home: Home) -> None:
+    shutil.rmtree(_folder(home, "models.metrics"))
 
 
 @damage("matches.rise", "missing")
-def data_file_of_matches_deleted(home: Home) -> object:
-    return _data_file(home, "matches.rise").unlink()
+def data_file_of_matches_deleted(home: Home) -> None:
+    _data_file(home, "matches.rise").unlink()
 
 
 @damage("raw.lab", "missing", rare=True)
-def data_file_of_raw_deleted(home: Home) -> object:
-    return _data_file(home, "raw.lab").unlink()
+def data_file_of_raw_deleted(home: Home) -> None:
+    _data_file(home, "raw.lab").unlink()
 
 
 @damage("ops.intervals", "missing", rare=True)
-def data_file_of_notes_deleted(home: Home) -> object:
-    return _data_file(home, "ops.intervals").unlink()
+def data_file_of_notes_deleted(home: Home) -> None:
+    _data_file(home, "ops.intervals").unlink()
 
 
 # Bytes
 
 
 @damage("events.lab", "cannot be read")
-def page_of_events_flipped(home: Home) -> object:
+def page_of_events_flipped(home: Home) -> None:
     path = _data_file(home, "events.lab")
     chunk = pq.read_metadata(path).row_group(0).column(0)
-    return _flip(path, chunk.data_page_offset + chunk.total_compressed_size // 2)
+    _flip(path, chunk.data_page_offset + chunk.total_compressed_size // 2)
 
 
 @damage("matches.many", "cannot be read", rare=True)
-def footer_of_matches_flipped(home: Home) -> object:
+def footer_of_matches_flipped(home: Home) -> None:
     path = _data_file(home, "matches.many")
-    return _flip(path, path.stat().st_size - 8, 8)
+    _flip(path, path.stat().st_size - 8, 8)
 
 
 @damage("raw.lab", "bytes", rare=True)
-def data_file_of_raw_truncated(home: Home) -> object:
-    return os.truncate(_data_file(home, "raw.lab"), 300)
+def data_file_of_raw_truncated(home: Home) -> None:
+    os.truncate(_data_file(home, "raw.lab"), 300)
 
 
 @damage("events.lab", "other values")
-def data_file_of_events_replaced_by_one_of_equal_size(home: Home) -> object:
+def data_file_of_events_replaced_by_one_of_equal_size(home: Home) -> None:
     path = _data_file(home, "events.lab")
     rows = pq.read_table(path, partitioning=None)
     size = path.stat().st_size
@@ -292,77 +292,76 @@ def data_file_of_events_replaced_by_one_of_equal_size(home: Home) -> object:
             if "add" in line and line["add"]["path"].endswith(path.name):
                 line["add"]["size"] = path.stat().st_size
         entry.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
-    return None
 
 
 # Logs
 
 
 @damage("matches.rise", "cannot be read")
-def last_log_entry_truncated(home: Home) -> object:
-    return os.truncate(_entry(home, "matches.rise", _delta(home, "matches.rise").version()), 60)
+def last_log_entry_truncated(home: Home) -> None:
+    os.truncate(_entry(home, "matches.rise", _delta(home, "matches.rise").version()), 60)
 
 
 @damage("events.lab", "empty", rare=True)
-def last_log_entry_emptied(home: Home) -> object:
-    return os.truncate(_entry(home, "events.lab", _delta(home, "events.lab").version()), 0)
+def last_log_entry_emptied(home: Home) -> None:
+    os.truncate(_entry(home, "events.lab", _delta(home, "events.lab").version()), 0)
 
 
 @damage("matches.many", "missing")
-def log_entry_removed_from_the_middle(home: Home) -> object:
-    return _entry(home, "matches.many", 2).unlink()
+def log_entry_removed_from_the_middle(home: Home) -> None:
+    _entry(home, "matches.many", 2).unlink()
 
 
 @damage("events.lab", "cannot be read", rare=True)
-def log_entry_truncated_in_the_middle(home: Home) -> object:
-    return os.truncate(_entry(home, "events.lab", 2), 40)
+def log_entry_truncated_in_the_middle(home: Home) -> None:
+    os.truncate(_entry(home, "events.lab", 2), 40)
 
 
 @damage("matches.rise", "published")
-def last_log_entry_removed(home: Home) -> object:
-    return _entry(home, "matches.rise", _delta(home, "matches.rise").version()).unlink()
+def last_log_entry_removed(home: Home) -> None:
+    _entry(home, "matches.rise", _delta(home, "matches.rise").version()).unlink()
 
 
 @damage("ops.intervals", "cannot be read", rare=True)
-def log_entry_of_notes_truncated(home: Home) -> object:
-    return os.truncate(_entry(home, "ops.intervals", 5), 30)
+def log_entry_of_notes_truncated(home: Home) -> None:
+    os.truncate(_entry(home, "ops.intervals", 5), 30)
 
 
 @damage("ops.runs", "cannot be read")
-def log_entry_of_runs_truncated(home: Home) -> object:
-    return os.truncate(_entry(home, "ops.runs", 3), 30)
+def log_entry_of_runs_truncated(home: Home) -> None:
+    os.truncate(_entry(home, "ops.runs", 3), 30)
 
 
 @damage("raw.lab", "checkpoint", rare=True)
-def checkpoint_truncated(home: Home) -> object:
+def checkpoint_truncated(home: Home) -> None:
     _delta(home, "raw.lab").create_checkpoint()
     (path,) = (_folder(home, "raw.lab") / "_delta_log").glob("*.checkpoint.parquet")
-    return os.truncate(path, 100)
+    os.truncate(path, 100)
 
 
 @damage("models.changes", "_last_checkpoint")
-def hint_is_garbage(home: Home) -> object:
+def hint_is_garbage(home: Home) -> None:
     _delta(home, "models.changes").create_checkpoint()
     hint = _folder(home, "models.changes") / "_delta_log" / "_last_checkpoint"
-    return hint.write_text('{"version": 77, "size": 1}')
+    hint.write_text('{"version": 77, "size": 1}')
 
 
 # Others at work
 
 
 @damage("matches.many", "changed no row", harmless=True, rare=True)
-def foreign_optimize(home: Home) -> object:
-    return _delta(home, "matches.many").optimize.compact()
+def foreign_optimize(home: Home) -> None:
+    _delta(home, "matches.many").optimize.compact()
 
 
 @damage("events.lab", "changed no row", harmless=True)
-def foreign_optimize_and_vacuum(home: Home) -> object:
+def foreign_optimize_and_vacuum(home: Home) -> None:
     _delta(home, "events.lab").optimize.z_order(["sensor"])
-    return _delta(home, "events.lab").vacuum(0, dry_run=False, enforce_retention_duration=False)
+    _delta(home, "events.lab").vacuum(0, dry_run=False, enforce_retention_duration=False)
 
 
 @damage("matches.rise", "compared", harmless=True)
-def foreign_delete_that_was_taken_back(home: Home) -> object:
+def foreign_delete_that_was_taken_back(home: Home) -> None:
     before = _delta(home, "matches.rise").version()
     _delta(home, "matches.rise").delete("start_ts IS NOT NULL")
-    return _delta(home, "matches.rise").restore(before)
+    _delta(home, "matches.rise").restore(before)

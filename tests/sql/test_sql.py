@@ -241,7 +241,8 @@ def test_a_damaged_table_is_infrastructure(filled: Home, capsys: pytest.CaptureF
     for path in (Path(filled.table("matches", "rise")) / "_delta_log").glob("*.json"):
         path.write_text("not a log")
     assert main(["sql", "SELECT * FROM matches.rise"]) == 5
-    assert "matches.rise is damaged" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "table matches.rise is damaged: _delta_log/" in said and "jobs check --table matches.rise --repair" in said
 
 
 def test_formats(filled: Home, capsys: pytest.CaptureFixture[str]) -> None:
