@@ -71,8 +71,12 @@ class Basis:
     @classmethod
     def from_window(
         cls, rows: tuple[Array, Array, Array], *, moments: Moments, intercept: int | None, ridge: Array | None
-    ) -> Basis:
-        """Coordinates from the rows x (n, k, m), y (n, k), gap (n,) of one window, and nothing else."""
+    ) -> tuple[Basis, tuple[Array, Array]]:
+        """Coordinates from the rows x (n, k, m), y (n, k), gap (n,) of one window, and nothing else.
+
+        Returns:
+            the coordinates, and in them the sums of the window for every node, as `Moments.dense` gives them.
+        """
         x, y, gap = rows
         m = x.shape[2]
         basis = cls(np.zeros(m), 0.0, None, intercept)
@@ -84,15 +88,16 @@ class Basis:
                 a, c = (pooled(v[None])[0] for v in moments.dense(basis.rows(x), basis.response(y), gap))
                 centre[basis.order] += np.concatenate([[0.0], a[1:, 0] / a[0, 0]])
                 basis = cls(centre, basis.centre_y + float(c[0] / a[0, 0]), None, intercept)
+        sums = moments.dense(basis.rows(x), basis.response(y), gap)
         # Coordinates found from rounded sums are rounded themselves: a second look removes what the first one left.
         for _ in range(2):
-            a = pooled(moments.dense(basis.rows(x), basis.response(y), gap)[0][None])[0]
-            penalty = basis.ridge(ridge)
+            a, penalty = pooled(sums[0][None])[0], basis.ridge(ridge)
             mix = _elimination(a if penalty is None else a + penalty)
             if mix is None:
                 break
             basis = cls(basis.centre, basis.centre_y, mix if basis.mix is None else mix @ basis.mix, intercept)
-        return basis
+            sums = moments.dense(basis.rows(x), basis.response(y), gap)
+        return basis, sums
 
     @property
     def m(self) -> int:
@@ -130,13 +135,13 @@ class Basis:
 
     def same(self, other: Basis) -> bool:
         """Whether both have the same coordinates."""
-        mixes = [self.unmix if basis.mix is None else basis.mix for basis in (self, other)]
-        return self is other or (
-            self.centre_y == other.centre_y
-            and np.array_equal(self.centre, other.centre)
-            and (self.mix is None) == (other.mix is None)
-            and np.array_equal(*mixes)
-        )
+        if self is other:
+            return True
+        if self.mix is None or other.mix is None:
+            alike = self.mix is other.mix
+        else:
+            alike = np.array_equal(self.mix, other.mix)
+        return alike and self.centre_y == other.centre_y and np.array_equal(self.centre, other.centre)
 
     def rows(self, x: Array) -> Array:
         """z of (..., m) raw rows."""

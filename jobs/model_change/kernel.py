@@ -109,15 +109,14 @@ class Kernel:
         total = self._with_ridge(pooled((st.base_a + st.run_a)[None]), st.basis)[0]
         return float(np.linalg.cond(outside @ total @ outside.T))
 
-    def _basis(self, rows: tuple[Array, Array, Array], phi: float | None) -> Basis:
-        """The coordinates of a window's rows x, y and their gaps."""
+    def _summed(
+        self, rows: tuple[Array, Array, Array], phi: float | None
+    ) -> tuple[Basis, tuple[Array, Array]]:
+        """The coordinates of a window's rows x, y and their gaps, and its sums in them."""
         s = self.settings
-        basis = Basis.from_window(rows, moments=Moments(phi), intercept=s.intercept, ridge=s.ridge_matrix)
-        return replace(basis, measure=self.state.measure)
-
-    def _sums(self, z: Array, u: Array, gap: Array, phi: float | None) -> tuple[Array, Array]:
-        a, c = Moments(phi).dense(z, u, gap)
-        return (a, c) if self.settings.by_node else (pooled(a[None]), pooled(c[None]))
+        basis, (a, c) = Basis.from_window(rows, moments=Moments(phi), intercept=s.intercept, ridge=s.ridge_matrix)
+        sums = (a, c) if s.by_node else (pooled(a[None]), pooled(c[None]))
+        return replace(basis, measure=self.state.measure), sums
 
     def _with_ridge(self, total: Array, basis: Basis) -> Array:
         penalty = basis.ridge(self.settings.ridge_matrix)
@@ -187,12 +186,13 @@ class Kernel:
         s, st = self.settings, self.state
         assert st.eps is not None
         known, model = (st.ref_monitored, st.ref_model) if s.local else (st.exact_beta, st.exact_model)
-        if carried is None:
-            st.basis = self._basis(rows, st.phi)
+        sums = carried
+        if sums is None:
+            st.basis, sums = self._summed(rows, st.phi)
         basis = st.basis
         assert basis is not None
         z, u = basis.rows(rows[0]), basis.response(rows[1])
-        st.base_a, st.base_c = carried or self._sums(z, u, rows[2], st.phi)
+        st.base_a, st.base_c = sums
         total = self._with_ridge(pooled(st.base_a[None]), basis)
         beta = self._models(factors(total, basis.shape), total, pooled(st.base_c[None]), basis)
         self._begin_sums(total[0], u, rows[2])
@@ -260,10 +260,9 @@ class Kernel:
             st.run_a, st.run_c = np.zeros_like(st.base_a), np.zeros_like(st.base_c)
             return False
         x, y, gap = (v[at + 1 - s.window : at + 1] for v in rows)
-        st.basis = self._basis((x, y, gap), st.phi)
-        u = st.basis.response(y)
-        st.base_a, st.base_c = self._sums(st.basis.rows(x), u, gap, st.phi)
-        self._begin_sums(self._with_ridge(pooled(st.base_a[None]), st.basis)[0], u, gap)
+        st.basis, (st.base_a, st.base_c) = self._summed((x, y, gap), st.phi)
+        total = self._with_ridge(pooled(st.base_a[None]), st.basis)
+        self._begin_sums(total[0], st.basis.response(y), gap)
         return True
 
     def _warm_up(self, x: Array, y: Array, gap: Array, first: int, trace: Trace) -> int:
@@ -278,11 +277,10 @@ class Kernel:
     def _begin(self, x: Array, y: Array, gap: Array, at: int, trace: Trace) -> bool:
         s, st = self.settings, self.state
         rows, phi = (x, y, gap), st.phi
-        basis = self._basis(rows, None)
+        basis, sums = self._summed(rows, None)
         measure = basis.measure
         if (phi is None and s.phi is not None) or (s.prediction and measure is None):
-            z, u = basis.rows(x), basis.response(y)
-            a, c = (pooled(v[None]) for v in Moments(None).dense(z, u, gap))
+            a, c = (pooled(v[None]) for v in sums)
             if s.prediction and measure is None:
                 if not identifiable(a, basis.shape)[0]:
                     return False
@@ -294,12 +292,10 @@ class Kernel:
                 beta = self._models(factors(total, basis.shape), total, c, basis)[0]
                 if not np.all(np.isfinite(beta)):
                     return False
-                phi = fit_phi(z, u, gap, beta)
+                phi = fit_phi(basis.rows(x), basis.response(y), gap, beta)
         if phi:
-            basis = self._basis(rows, phi)
+            basis, sums = self._summed(rows, phi)
         basis = replace(basis, measure=measure)
-        u = basis.response(y)
-        sums = self._sums(basis.rows(x), u, gap, phi)
         total = self._with_ridge(pooled(sums[0][None]), basis)
         beta = self._models(factors(total, basis.shape), total, pooled(sums[1][None]), basis)
         if not np.all(np.isfinite(beta)):
@@ -309,7 +305,7 @@ class Kernel:
             st.eps = s.eps * float(norm(monitored[None])[0]) if s.eps_is_share else s.eps
         st.basis, st.measure, st.phi, st.ready = basis, measure, phi, True
         st.base_a, st.base_c = sums
-        self._begin_sums(total[0], u, gap)
+        self._begin_sums(total[0], basis.response(y), gap)
         st.exact_beta, st.exact_model, st.exact_lost = monitored, model, False
         if s.local:
             local.install(st, s.k, (total[0], *sums), beta[0], monitored)

@@ -50,9 +50,9 @@ def _encode(value: Any) -> Any:
         kind = "int64" if value.dtype.kind == "i" else "float64"
         raw = np.ascontiguousarray(value, dtype="<i8" if kind == "int64" else "<f8").tobytes()
         return {"shape": list(value.shape), kind: base64.b64encode(raw).decode("ascii")}
-    kind = next((name for name, form in _FORMS.items() if isinstance(value, form)), None)
-    if kind is not None:
-        return {kind: {f.name: _encode(getattr(value, f.name)) for f in fields(value)}}
+    form = next((name for name, form in _FORMS.items() if isinstance(value, form)), None)
+    if form is not None:
+        return {form: {f.name: _encode(getattr(value, f.name)) for f in fields(value)}}
     if isinstance(value, dict):
         return {"map": {str(key): _encode(item) for key, item in value.items()}}
     return value

@@ -38,5 +38,7 @@ def unheard(config: SeriesConfig, group: str, heard: Array, day: date) -> list[s
 def unheard_of_state(config: SeriesConfig, group: str, snapshot: str, day: date) -> list[str]:
     """`unheard` of a published state; none if it is of another version or of other keys."""
     values = states.loads(snapshot)
-    heard = [] if values is None or group not in config.groups else values["rounds"]["heard"]
-    return unheard(config, group, heard, day) if len(heard) and len(heard) == len(config.keys(group)) else []
+    if values is None or group not in config.groups:
+        return []
+    heard = values["rounds"]["heard"]
+    return unheard(config, group, heard, day) if len(heard) == len(config.keys(group)) else []

@@ -213,7 +213,7 @@ def test_a_far_value_in_the_first_window_does_not_hide_a_change():
     assert abs(rows[-1]["beta_after"][1]["value"] - 5) < 0.5 and rows[-1]["round"] > 60
 
 
-def test_a_level_shift_hides_no_change_and_makes_none_of_predictions_near_it():
+def test_a_level_shift_hides_no_change():
     rng = np.random.default_rng(8)
     spread = rng.uniform(0, 10, size=120).round(3)
     y = (1 + np.where(np.arange(120) < 80, 2, 5) * spread + rng.uniform(-0.01, 0.01, size=120)).round(4)

@@ -83,7 +83,7 @@ def test_maps_between_coordinates_agree_with_each_other(intercept, prediction, a
         x[:, :, intercept] = 1.0
     y, gap, moments = rng.normal(size=(30, 2)) + 7, np.ones(30, np.int64), Moments(None)
     first, now = (
-        Basis.from_window((part, y[: len(part)], gap[: len(part)]), moments=moments, intercept=intercept, ridge=None)
+        Basis.from_window((part, y[: len(part)], gap[: len(part)]), moments=moments, intercept=intercept, ridge=None)[0]
         for part in (x[:20], 3 * x if intercept is None else x)
     )
     a = pooled(moments.dense(first.rows(x[:20]), first.response(y[:20]), gap[:20])[0][None])[0]
