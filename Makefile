@@ -16,25 +16,25 @@ help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
 
 # The stamp makes a second call free; it is renewed when the lock file or the set-up itself changed.
-.venv/.installed: requirements.txt jobs/env/setup.py jobs/env/installer.txt
-	@$(PYTHON) jobs/env/setup.py .venv requirements.txt
+.venv/.installed: requirements.txt jobs/chainlake/env/setup.py jobs/chainlake/env/installer.txt
+	@$(PYTHON) jobs/chainlake/env/setup.py .venv requirements.txt
 	@touch $@
 
 setup: .venv/.installed ## make .venv, check Java, the disk and the cache, make Java's class archive
-	@$(PY) -m jobs.env.doctor
-	@$(PY) -m jobs.lake.cds
+	@$(PY) -m chainlake.env.doctor
+	@$(PY) -m chainlake.lake.spark.cds
 
 run: .venv/.installed ## the whole chain through Airflow on the shipped data, then a summary
-	@$(PY) -m jobs.airflow_run.demo $(ARGS)
+	@$(PY) -m chainlake.local.run.demo $(ARGS)
 
 airflow: .venv/.installed ## start Airflow and leave its page up until Ctrl-C
-	@$(PY) -m jobs.airflow_run.serve $(ARGS)
+	@$(PY) -m chainlake.local.run.serve $(ARGS)
 
 # Two processes, each with a Spark session of its own; the tests of a file stay together, for their fixtures.
 WORKERS ?= 2
 
 test: .venv/.installed ## all tests (ARGS="tests/lake -x" runs some, WORKERS=0 in one process)
-	@$(PY) -m jobs.env.doctor --quiet
+	@$(PY) -m chainlake.env.doctor --quiet
 	@$(PY) -m pytest -n $(WORKERS) --dist loadfile $(ARGS)
 
 replay-proof: .venv/.installed ## three days daily and backfilled backwards by a real scheduler: same tables
@@ -66,7 +66,7 @@ LOCK := -m uv pip compile --quiet --universal --generate-hashes --no-emit-index-
 
 lock: .venv/.installed ## compile requirements.in into requirements.txt, and the installer's lock, with hashes
 	@$(PY) $(LOCK) requirements.in --output-file requirements.txt
-	@$(PY) $(LOCK) jobs/env/installer.in --output-file jobs/env/installer.txt
+	@$(PY) $(LOCK) jobs/chainlake/env/installer.in --output-file jobs/chainlake/env/installer.txt
 
 clean: ## remove .venv, .chainlake and caches of the tools
 	@rm -rf .venv .chainlake .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -24,10 +24,11 @@ from typing import Any
 
 import psutil
 
-from jobs.days import Days
-from jobs.lake import ops, tables
-from jobs.lake.runs import new_run_id
-from jobs.paths import Home
+from chainlake.days import Days
+from chainlake.lake.delta import tables
+from chainlake.lake.records import ops
+from chainlake.lake.records.runs import new_run_id
+from chainlake.paths import Home
 
 LIMIT_MB, LIMIT_RATIO = 4_096, 4.0
 COLUMNS = ("ticker", "ts", "bid", "bid_size", "ask", "ask_size", "exchange", "condition", "suspicious")
@@ -89,8 +90,8 @@ def timed(work: Callable[[], Any]) -> tuple[float, float, Any]:
 
 def measure(file: Path, root: Path) -> dict[str, Any]:
     """Both ways for ``file``; ``root`` is an empty folder."""
-    from jobs.lake.session import spark_session, stop_session
-    from jobs.steps.ingest import ingest
+    from chainlake.ingest.step import ingest
+    from chainlake.lake.spark.session import spark_session, stop_session
 
     base = Home.from_env()
     config = root / "config"

@@ -4,7 +4,7 @@
 
 Ten times the events at equal density, on one core, as ``benchmarks.kernel`` measures. Two cores: the stream is cut into
 eight equal stretches of decision time, each with the events of its read range, as detection cuts a pattern without a
-key; workers (``jobs.cep.worker``: Arrow batches in, rows of the match table out) in processes of their own, each bound
+key; workers (``chainlake.detect.tasks.worker``: Arrow batches in, rows of the match table out) in processes of their own, each bound
 to a core, take all eight or half of them. They have done it once before: their start, reading of the input, imports and
 compiling are left out. The exit code
 is 1 if matches differ.
@@ -28,10 +28,10 @@ import pyarrow.ipc
 from benchmarks.kernel import ours
 from benchmarks.kernel_peers import least
 from benchmarks.kernel_streams import QUERY, Stream, stream
-from jobs.cep import compile_pattern
-from jobs.cep.slices import PIECES, Slice
-from jobs.cep.worker import SLICE, Matcher
-from schemas.matches import matches_table
+from chainlake.cep import compile_pattern
+from chainlake.detect.tasks.slices import PIECES, Slice
+from chainlake.detect.tasks.worker import SLICE, Matcher
+from chainlake.schemas.matches import matches_table
 
 PATTERN = compile_pattern(QUERY, columns={"price": pa.float64()})
 #: Rows of a batch that Spark sends to a worker.

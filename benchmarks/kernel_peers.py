@@ -17,8 +17,8 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.kernel_streams import QUERY, Stream
-from jobs.cep import compile_pattern
-from jobs.cep.simulate import simulate
+from chainlake.cep import compile_pattern
+from chainlake.cep.automata.simulate import simulate
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

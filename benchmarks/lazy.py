@@ -30,10 +30,10 @@ from typing import Any
 import pyarrow as pa
 
 from benchmarks.lazy_data import Quotes, quotes, rotating
-from jobs.cep import Statistics, compile_pattern, find
-from jobs.cep.meter import Costs
-from jobs.cep.pattern import Pattern
-from jobs.cep.simulate import NEGATIONS, simulate, unfit_for
+from chainlake.cep import Statistics, compile_pattern, find
+from chainlake.cep.automata.meter import Costs
+from chainlake.cep.automata.simulate import NEGATIONS, simulate, unfit_for
+from chainlake.cep.pattern import Pattern
 
 PROJECT = Path(__file__).resolve().parent.parent
 CHAINS = tuple("".join(order) for order in permutations("abc"))

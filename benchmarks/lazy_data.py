@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.cep.files import Asked, read_events
-from jobs.cep.history import add_histories
-from jobs.history import parse_history
+from chainlake.cep.events.history import add_histories
+from chainlake.cep.plain_files.read import Asked, read_events
+from chainlake.definitions.derived import parse_history
 
 
 @dataclass(frozen=True)

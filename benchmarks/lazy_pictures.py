@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from jobs.pictures.sheet import COLOURS, QUIET, legend, save, sheet
+from chainlake.pictures.sheet import COLOURS, QUIET, legend, save, sheet
 
 #: Colour and form per automaton; those bound first by the same name look alike.
 STYLES = {

@@ -16,12 +16,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from jobs.days import Days, day_start_us
-from jobs.lake import ops, tables
-from jobs.paths import Home
-from jobs.sources import find_source
-from schemas.events import events_table
-from schemas.table import TIMESTAMP
+from chainlake.days import Days, day_start_us
+from chainlake.definitions.source import find_source
+from chainlake.lake.delta import tables
+from chainlake.lake.records import ops
+from chainlake.paths import Home
+from chainlake.schemas.events import events_table
+from chainlake.schemas.table import TIMESTAMP
 
 SOURCE = "ticks"
 SOURCE_TEXT = """\

@@ -27,16 +27,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.processes import PeakMemory, high_water_mb
-from jobs.cep import Pattern, compile_pattern
-from jobs.cep.slices import Slice, runs, whole
-from jobs.cep.worker import REPORT, SLICE, Matcher
-from jobs.days import Days
-from jobs.paths import Home
-from schemas.matches import matches_table
-from schemas.table import TIMESTAMP
+from chainlake.cep import Pattern, compile_pattern
+from chainlake.days import Days
+from chainlake.detect.tasks.slices import Slice, runs, whole
+from chainlake.detect.tasks.worker import REPORT, SLICE, Matcher
+from chainlake.paths import Home
+from chainlake.schemas.matches import matches_table
+from chainlake.schemas.table import TIMESTAMP
 
 LIMIT_MB = 1_024
-#: Events that Spark sends at a time (jobs.lake.session).
+#: Events that Spark sends at a time (chainlake.lake.spark.session).
 BATCH = 50_000
 COLUMNS = {"type": pa.string(), "k": pa.string(), "ts": TIMESTAMP, "x": pa.float64()}
 _STEP_US = 1_000
@@ -99,8 +99,8 @@ def measure_in_spark(shape: str, events: int, per_event: int, folder: Path) -> d
     """The same by a session's worker: one slice, one task."""
     from pyspark.sql import functions as F
 
-    from jobs.cep.detect import detect_matches, report_of
-    from jobs.lake.session import spark_session, stop_session
+    from chainlake.detect.tasks.by_shuffle import detect_matches, report_of
+    from chainlake.lake.spark.session import spark_session, stop_session
 
     pattern = pattern_of(shape, per_event)
     written = folder / "events"

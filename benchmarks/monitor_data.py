@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from jobs.model_change.kernel import Kernel
-from jobs.model_change.records import Settings, Trace
+from chainlake.model_change.kernel import Kernel
+from chainlake.model_change.statistics.records import Settings, Trace
 
 #: Defaults of 6.1: nodes, features, noise, window, rounds of an epoch, epochs, rounds of the fixed set.
 K, M, SIGMA, W = 10, 10, 10.0, 1300

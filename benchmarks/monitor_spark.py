@@ -21,8 +21,8 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jobs.days import Days, day_start_us
-from jobs.paths import Home
+from chainlake.days import Days, day_start_us
+from chainlake.paths import Home
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -67,9 +67,10 @@ def deliver(spark: SparkSession, home: Home, keys: int, minutes: int) -> None:
     """The events table as an ingest leaves it; the slope of every model moves from 1 to 2 at half of the day."""
     from pyspark.sql import functions as F
 
-    from jobs.lake import ops, tables
-    from jobs.sources import load_sources
-    from schemas.events import events_table
+    from chainlake.definitions.source import load_sources
+    from chainlake.lake.delta import tables
+    from chainlake.lake.records import ops
+    from chainlake.schemas.events import events_table
 
     table = events_table(load_sources(home)["made"])
     tables.ensure_table(home, table)
@@ -100,8 +101,9 @@ def deliver(spark: SparkSession, home: Home, keys: int, minutes: int) -> None:
 
 def measure(home: Home) -> dict[str, Any]:
     """Wall seconds of the step, and of its phases as ``ops.runs`` has them."""
-    from jobs.lake import ops, tables
-    from jobs.steps.monitor import monitor
+    from chainlake.lake.delta import tables
+    from chainlake.lake.records import ops
+    from chainlake.monitor.step import monitor
 
     run_id = f"benchmark-{home.config.name}"
     began = time.perf_counter()
@@ -126,10 +128,10 @@ def measure(home: Home) -> dict[str, Any]:
 
 def alone(home: Home) -> float:
     """Seconds that the largest model takes on the driver, its rounds given."""
-    from jobs.lake import tables
-    from jobs.model_change.config import load_model
-    from jobs.model_change.reduce import reduce_rows
-    from jobs.model_change.replay import run_days
+    from chainlake.lake.delta import tables
+    from chainlake.model_change.config.model import load_model
+    from chainlake.model_change.days.replay import run_days
+    from chainlake.model_change.rounds.reduce import reduce_rows
 
     config = load_model(home.config / "models" / f"{home.config.name}_0.yaml")
     columns = ["event_id", "ts", "node", *config.columns]
@@ -149,7 +151,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--minutes", type=int, default=1440)
     parser.add_argument("--json", type=Path)
     args = parser.parse_args(argv)
-    from jobs.lake.session import spark_session, stop_session
+    from chainlake.lake.spark.session import spark_session, stop_session
 
     root = Path(tempfile.mkdtemp(prefix="chainlake-monitor-"))
     even, skewed = (

@@ -30,9 +30,10 @@ import pyarrow as pa
 
 from benchmarks.made_lake import SOURCE, Stream, day_rows, make_lake, size_mb
 from benchmarks.processes import PeakMemory
-from jobs.days import day_start_us
-from jobs.lake import ops, tables
-from jobs.paths import Home
+from chainlake.days import day_start_us
+from chainlake.lake.delta import tables
+from chainlake.lake.records import ops
+from chainlake.paths import Home
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -94,7 +95,7 @@ def timed(work: Callable[[], object]) -> float:
 
 def step(home: Home, stream: Stream, run_id: str) -> dict[str, Any]:
     """The detect step over all days; its seconds, and those of its phases."""
-    from jobs.steps.detect import detect
+    from chainlake.detect.step import detect
 
     found: dict[str, Any] = {}
     found["seconds"] = timed(lambda: found.update(detect(home, SOURCE, stream.span, run_id=run_id, repair_horizon=0)))
@@ -148,7 +149,7 @@ def last_job(spark: SparkSession) -> int:
 
 def run(stream: Stream, work: Path, *, list_jobs: bool) -> dict[str, Any]:
     """Everything on one stream."""
-    from jobs.lake.session import spark_session, stop_session
+    from chainlake.lake.spark.session import spark_session, stop_session
 
     cache = Home.from_env().cache
     found: dict[str, Any] = {"events": stream.events, "days": stream.days, "share": stream.share}

@@ -21,12 +21,12 @@ from pathlib import Path
 PROJECT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(PROJECT))
 
-from jobs.catalog import load_patterns  # noqa: E402
-from jobs.lake import ops  # noqa: E402
-from jobs.lake.event_days import EventDays  # noqa: E402
-from jobs.lake.staleness import fingerprint  # noqa: E402
-from jobs.paths import Home  # noqa: E402
-from jobs.sources import load_sources  # noqa: E402
+from chainlake.catalog.patterns import load_patterns  # noqa: E402
+from chainlake.definitions.source import load_sources  # noqa: E402
+from chainlake.lake.records import ops  # noqa: E402
+from chainlake.lake.records.event_days import EventDays  # noqa: E402
+from chainlake.lake.records.staleness import fingerprint  # noqa: E402
+from chainlake.paths import Home  # noqa: E402
 
 SOURCE = """\
 key: sensor

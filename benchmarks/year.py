@@ -22,8 +22,8 @@ from typing import Any
 from benchmarks.made_lake import SOURCE, Stream, make_lake, size_mb
 from benchmarks.pipeline import NAME, PATTERN, in_folder, wrong_days
 from benchmarks.processes import PeakMemory
-from jobs.lake import ops
-from jobs.paths import PROJECT, Home
+from chainlake.lake.records import ops
+from chainlake.paths import PROJECT, Home
 
 LONELY = f"""\
 ---

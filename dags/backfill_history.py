@@ -6,8 +6,8 @@ Dates are half-open as everywhere in Chainlake: ``end`` is not included.
 # Airflow reads only files in which it sees the words dag and airflow.
 from airflow.sdk import Param
 
-from jobs.airflow_run.dag import ranged
-from jobs.airflow_run.ranges import backfill_lines
+from chainlake.airflow.dag import ranged
+from chainlake.airflow.ranges import backfill_lines
 
 _DAY = {"type": "string", "format": "date"}
 _NAMES = {"type": "array", "items": {"type": "string"}}

@@ -1,9 +1,9 @@
 """DAGs ``detect_<source>``: the patterns of a source on the events of a day, one Spark application per bundle."""
 
 # Airflow reads only files in which it sees the words dag and airflow.
-from jobs.airflow_run.dag import gated
-from jobs.airflow_run.names import source_names
-from jobs.paths import Home
+from chainlake.airflow.dag import gated
+from chainlake.airflow.names import source_names
+from chainlake.paths import Home
 
 for _source in source_names(Home.from_env()):
     globals()[f"detect_{_source}"] = gated("detect", _source, f"Patterns on the events of {_source}", max_active_runs=4)

@@ -5,11 +5,11 @@ from typing import Any
 
 from airflow.sdk import DAG, Metadata, task
 
-from jobs.airflow_run import tasks
-from jobs.airflow_run.dag import STEP_TIMEOUT, daily, events, this_day, this_run
-from jobs.airflow_run.names import source_names
-from jobs.airflow_run.settings import SPARK_POOL
-from jobs.paths import Home
+from chainlake.airflow import tasks
+from chainlake.airflow.dag import STEP_TIMEOUT, daily, events, this_day, this_run
+from chainlake.airflow.names import source_names
+from chainlake.local.settings import SPARK_POOL
+from chainlake.paths import Home
 
 
 def ingest_dag(source: str) -> DAG:

@@ -6,8 +6,8 @@ The daily DAGs look a week back; ``python -m jobs status --state stale`` lists w
 # Airflow reads only files in which it sees the words dag and airflow.
 from airflow.sdk import Param
 
-from jobs.airflow_run.dag import ranged
-from jobs.airflow_run.ranges import restate_lines
+from chainlake.airflow.dag import ranged
+from chainlake.airflow.ranges import restate_lines
 
 restate_stale = ranged(
     "restate_stale",

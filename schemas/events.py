@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from schemas.source import SourceLike, attribute_columns
-from schemas.table import TIMESTAMP, Check, Column, Table
+from chainlake.schemas.source import SourceLike, attribute_columns
+from chainlake.schemas.table import TIMESTAMP, Check, Column, Table
 
 
 def events_table(source: SourceLike) -> Table:

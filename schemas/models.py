@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from schemas.table import TIMESTAMP, Check, Column, Table
+from chainlake.schemas.table import TIMESTAMP, Check, Column, Table
 
 #: An array of (feature, value) in model order; maps cannot be compared, arrays can.
 COEFFICIENTS = pa.list_(

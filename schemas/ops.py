@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from schemas.table import TIMESTAMP, Column, Table
+from chainlake.schemas.table import TIMESTAMP, Column, Table
 
 _TAIL = (
     Column("seq", pa.int64(), "Number of the row within its key, from 1; the highest is current.", False, True),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from schemas.source import SourceLike
-from schemas.table import TIMESTAMP, Check, Column, Table
+from chainlake.schemas.source import SourceLike
+from chainlake.schemas.table import TIMESTAMP, Check, Column, Table
 
 
 def quarantine_table(source: SourceLike) -> Table:

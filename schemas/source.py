@@ -1,4 +1,4 @@
-"""What the table definitions need to know of a source; ``jobs.sources.Source`` fulfils it."""
+"""What the table definitions need to know of a source; ``chainlake.definitions.source.Source`` fulfils it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from schemas.table import Column
+from chainlake.schemas.table import Column
 
 
 class AttributeLike(Protocol):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
-from jobs.paths import Home
+from chainlake.paths import Home
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -53,7 +53,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """The shared session; its own files lie in a folder with a space in its name."""
-    from jobs.lake.session import spark_session, stop_session
+    from chainlake.lake.spark.session import spark_session, stop_session
 
     root = tmp_path_factory.mktemp("spark home")
     base = Home.from_env()

@@ -24,9 +24,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jobs.cep import Statistics, compile_pattern, find
-from jobs.cep.library import as_dicts, from_dicts
-from jobs.errors import DefinitionError
+from chainlake.cep import Statistics, compile_pattern, find
+from chainlake.cep.library import as_dicts, from_dicts
+from chainlake.errors import DefinitionError
 from tests.cep.brute_force import brute_force
 from tests.cep.interpreted import always_by_value, no_compiler
 from tests.cep.shapes import PATTERNS, pair

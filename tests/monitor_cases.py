@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from jobs.model_change.basis import Basis
-from jobs.model_change.carry import fill
-from jobs.model_change.constraints import EVALUATORS, Reference, violates
-from jobs.model_change.kernel import Kernel
-from jobs.model_change.periodic import best_periods, errors_by_period
-from jobs.model_change.records import Settings, Trace
-from jobs.model_change.statistics import Moments, norm, solve, window_constant
-from jobs.model_change.threshold import ThresholdMonitor
+from chainlake.model_change.detectors.constraints import EVALUATORS, Reference, violates
+from chainlake.model_change.detectors.periodic import best_periods, errors_by_period
+from chainlake.model_change.detectors.threshold import ThresholdMonitor
+from chainlake.model_change.kernel import Kernel
+from chainlake.model_change.rounds.carry import fill
+from chainlake.model_change.statistics.basis import Basis
+from chainlake.model_change.statistics.records import Settings, Trace
+from chainlake.model_change.statistics.statistics import Moments, norm, solve, window_constant
 
 _NOT_YET = ("variance_zone", "sign_test", "dynamic_sync", "box_zones")
 

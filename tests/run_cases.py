@@ -1,8 +1,8 @@
 """``python -m tests.run_cases FILE…``: handed cases through the product's public functions.
 
-The kind of a file is told from its content: pattern cases go through ``jobs.cep.match``, monitor cases through
+The kind of a file is told from its content: pattern cases go through ``chainlake.cep.match``, monitor cases through
 ``tests.monitor_cases``; cases of ranked queries and of contexts count as not supported yet. With ``--engine`` pattern
-cases go through machine code instead, or through an automaton in event order (``jobs.cep.simulate``) with NOT in both
+cases go through machine code instead, or through an automaton in event order (``chainlake.cep.automata.simulate``) with NOT in both
 ways of testing it, or through Spark, cut into slices. Each difference is printed, and what was skipped and why; then
 the number of runs, and ``N cases, M different, K not supported yet``. The exit code is 1 if anything differs.
 """
@@ -20,13 +20,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from jobs.cep import Pattern
+    from chainlake.cep import Pattern
 
 #: Binding orders tried per pattern case with ``--orders all``.
 MOST_ORDERS = 120
 #: The kernel as it chooses its backend, and its backends.
 KERNELS = {"kernel": "auto", "numpy": "numpy", "compiled": "compiled"}
-#: Besides them the automata of ``jobs.cep.simulate``, and detection on Spark.
+#: Besides them the automata of ``chainlake.cep.automata.simulate``, and detection on Spark.
 ENGINES = (*KERNELS, "eager", "chain", "tree", "spark")
 
 
@@ -63,8 +63,8 @@ def run_file(path: Path, *, all_orders: bool = False, engine: str = "kernel") ->
 
 def pattern_case(case: dict[str, Any], *, all_orders: bool = False, engine: str = "kernel") -> Result:
     """One pattern case, in the engine's own order or in every order of the positive names."""
-    from jobs.cep import compile_pattern
-    from jobs.cep.simulate import unfit_for
+    from chainlake.cep import compile_pattern
+    from chainlake.cep.automata.simulate import unfit_for
 
     pattern = compile_pattern(case["pattern"], params=case.get("params"), strict_units=False)
     reason = None if engine in (*KERNELS, "spark") else unfit_for(engine, pattern)
@@ -85,7 +85,7 @@ def pattern_case(case: dict[str, Any], *, all_orders: bool = False, engine: str 
 
 def _orders(pattern: Pattern, every: bool) -> tuple[list[list[str] | None], str | None]:
     """The binding orders to try (None: the engine's own), each once, and what is left out."""
-    from jobs.cep.order import given_order
+    from chainlake.cep.plan.order import given_order
 
     if not every:
         return [None], None
@@ -102,9 +102,9 @@ def _runs(
     case: dict[str, Any], pattern: Pattern, orders: list[list[str] | None], engine: str
 ) -> Iterator[tuple[str, list[str]]]:
     """How each run was made, and what it found, as sorted texts."""
-    from jobs.cep import match
-    from jobs.cep.library import from_dicts
-    from jobs.cep.simulate import NEGATIONS, simulate
+    from chainlake.cep import match
+    from chainlake.cep.automata.simulate import NEGATIONS, simulate
+    from chainlake.cep.library import from_dicts
 
     negated = any(branch.negated for branch in pattern.branches)
     for order in orders:

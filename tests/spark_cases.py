@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from jobs.cep.slices import Layout, Slice
+from chainlake.detect.tasks.slices import Layout, Slice
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from jobs.cep import Pattern
+    from chainlake.cep import Pattern
 
 
 def session() -> SparkSession:
     """The session of this process; outside a test run its files lie in the installation's home."""
-    from jobs.lake.session import spark_session
-    from jobs.paths import Home
+    from chainlake.lake.spark.session import spark_session
+    from chainlake.paths import Home
 
     return spark_session(Home.from_env(), "cases")
 
@@ -30,9 +30,9 @@ def spark_matches(pattern: Pattern, events: list[dict[str, Any]]) -> list[str]:
         pattern: compiled with ``strict_units=False``.
         events: of the case.
     """
-    from jobs.cep.detect import count_reports, detect_matches
-    from jobs.cep.library import from_dicts
-    from schemas.matches import matches_table
+    from chainlake.cep.library import from_dicts
+    from chainlake.detect.tasks.by_shuffle import count_reports, detect_matches
+    from chainlake.schemas.matches import matches_table
     from tests.cep.distributed import bound
 
     table, ids = from_dicts(events)

@@ -7,10 +7,10 @@ from datetime import date
 
 import pytest
 
-from jobs.__main__ import VERBS, main
-from jobs.days import US_PER_DAY, Days, day_of_us, day_start_us, parse_day
-from jobs.errors import ChainlakeError, DefinitionError, InfrastructureError, UsageError
-from jobs.paths import PROJECT, Home
+from chainlake.cli.main import VERBS, main
+from chainlake.days import US_PER_DAY, Days, day_of_us, day_start_us, parse_day
+from chainlake.errors import ChainlakeError, DefinitionError, InfrastructureError, UsageError
+from chainlake.paths import PROJECT, Home
 
 
 def test_error_names_place_excerpt_and_hint() -> None:

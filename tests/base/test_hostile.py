@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from jobs.__main__ import main
-from jobs.paths import Home
+from chainlake.cli.main import main
+from chainlake.paths import Home
 
 DAY = ("2024-01-01", "2024-01-02")
 STEPS = ("ingest", "detect", "monitor", "validate")

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from jobs.__main__ import main
-from jobs.paths import Home
+from chainlake.cli.main import main
+from chainlake.paths import Home
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ def test_last_line(
     result: dict[str, Any], line: str, home: Home, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:  # fmt: skip
-    monkeypatch.setattr("jobs.steps.detect.detect", lambda *_, **__: result)
+    monkeypatch.setattr("chainlake.detect.step.detect", lambda *_, **__: result)
     assert main(["detect", "stock", "2013-10-07", "2013-10-08", "--result", str(tmp_path / "result.json")]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == line
     assert (tmp_path / "result.json").read_text().startswith("{")

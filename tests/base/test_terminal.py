@@ -17,12 +17,12 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from jobs.__main__ import main
-from jobs.airflow_run.launcher import run_program
-from jobs.airflow_run.progress import Progress
-from jobs.errors import InputError
-from jobs.paths import PROJECT, Home
-from jobs.terminal import json_visible, one_line, visible
+from chainlake.cli.main import main
+from chainlake.errors import InputError
+from chainlake.local.launcher import run_program
+from chainlake.local.run.progress import Progress
+from chainlake.paths import PROJECT, Home
+from chainlake.terminal import json_visible, one_line, visible
 
 #: Title and clipboard of the terminal, colours, an 8-bit control, overwriting, deletion, reversed order, a tag.
 NASTY = "a\x1b]0;title\x07\x1b[31mred\x9b2J\rover\x08\x7f\u202egnp.exe\u2066\U000e0041z"
@@ -132,8 +132,8 @@ def test_the_launchers_programs_are_harmless_too(capsys: pytest.CaptureFixture[s
 
 def test_progress_on_a_terminal_overwrites_its_own_line_alone(home: Home, tmp_path: Path) -> None:
     code = (
-        "from jobs.airflow_run.launcher import run_program\n"
-        "from jobs.airflow_run.progress import Progress\n"
+        "from chainlake.local.launcher import run_program\n"
+        "from chainlake.local.run.progress import Progress\n"
         "def body():\n"
         "    progress = Progress()\n"
         f"    progress.now('one {NEW_LINE!r} \\x1b[31m')\n"

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 import yaml
 
-from jobs.airflow_run.names import dag_ids
-from jobs.catalog import load_patterns
-from jobs.errors import DefinitionError
-from jobs.model_catalog import load_models
-from jobs.model_change.definitions import parse_definition
-from jobs.paths import PROJECT, Home
-from jobs.sources import load_sources
-from jobs.yaml_lines import YamlProblem, load_section, read_yaml
+from chainlake.airflow.names import dag_ids
+from chainlake.catalog.models import load_models
+from chainlake.catalog.patterns import load_patterns
+from chainlake.definitions.source import load_sources
+from chainlake.definitions.yaml_lines import YamlProblem, load_section, read_yaml
+from chainlake.errors import DefinitionError
+from chainlake.model_change.days.definitions import parse_definition
+from chainlake.paths import PROJECT, Home
 
 CONFIG = PROJECT / "dags" / "config"
 QUERY = "PATTERN SEQ(Bar a, Bar b)\nWHERE a.ticker = b.ticker\nWITHIN 10 min\n"

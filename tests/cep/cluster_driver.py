@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from jobs.cep import Pattern, compile_pattern
-from jobs.history import History
+from chainlake.cep import Pattern, compile_pattern
+from chainlake.definitions.derived import History
 from tests.cep import test_slices
 
 if TYPE_CHECKING:
@@ -47,10 +47,10 @@ def compiled(query: str = QUERY) -> Pattern:
 
 def found_in_files(spark: SparkSession, folder: Path) -> list[str]:
     """The matches that tasks find in a file of the events, each in its third of the day."""
-    from jobs.cep.detect_files import Search, stage_matches
-    from jobs.cep.slices import Slice
-    from jobs.lake.event_files import EventFiles
-    from schemas.matches import matches_table
+    from chainlake.detect.tasks.by_files import Search, stage_matches
+    from chainlake.detect.tasks.slices import Slice
+    from chainlake.lake.delta.event_files import EventFiles
+    from chainlake.schemas.matches import matches_table
     from tests.cep.distributed import bound
 
     pattern, table = compiled(IN_FILES), events()
@@ -69,15 +69,15 @@ def found_in_files(spark: SparkSession, folder: Path) -> list[str]:
 
 def main(target: Path) -> None:
     """Run the application."""
-    from jobs.cep.detect import count_reports, detect_matches
-    from jobs.cep.hindsight import sample_of
-    from jobs.cep.history import add_histories
-    from jobs.cep.slices import Estimate, lay_out, runs
-    from jobs.lake.session import spark_session, stop_session
-    from jobs.paths import Home
-    from jobs.steps.detect_counts import SampleCounts
-    from jobs.steps.detect_history import with_histories
-    from schemas.matches import matches_table
+    from chainlake.cep.events.history import add_histories
+    from chainlake.cep.search.hindsight import sample_of
+    from chainlake.detect.counts.spark_counts import SampleCounts
+    from chainlake.detect.tasks.by_shuffle import count_reports, detect_matches
+    from chainlake.detect.tasks.histories import with_histories
+    from chainlake.detect.tasks.slices import Estimate, lay_out, runs
+    from chainlake.lake.spark.session import spark_session, stop_session
+    from chainlake.paths import Home
+    from chainlake.schemas.matches import matches_table
     from tests.cep.distributed import bound
 
     spark = spark_session(Home.from_env(), "cluster test")

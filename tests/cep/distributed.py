@@ -8,10 +8,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from jobs.cep import Pattern
-from jobs.cep.slices import Layout
-from jobs.cep.worker import REPORT, SLICE, Matcher
-from schemas.matches import matches_table
+from chainlake.cep import Pattern
+from chainlake.detect.tasks.slices import Layout
+from chainlake.detect.tasks.worker import REPORT, SLICE, Matcher
+from chainlake.schemas.matches import matches_table
 
 
 def distributed(

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jobs.cep.compiled import machine
-from jobs.cep.compiled.choose import decide
+from chainlake.cep.search.backend import decide
+from chainlake.cep.search.compiled import machine
 
 
 def load(source: str) -> machine.Kernel:
@@ -35,7 +35,7 @@ def no_compiler() -> Iterator[None]:
     """Within it, the compiled backend's kernels are interpreted."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(machine, "load", load)
-        patch.setattr("jobs.cep.compiled.scopes.first_positions", first_positions)
+        patch.setattr("chainlake.cep.search.compiled.scopes.first_positions", first_positions)
         yield
 
 
@@ -44,7 +44,7 @@ def always_compiled() -> Iterator[None]:
     """Within it, a search that would choose its backend takes machine code."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            "jobs.cep.kernel.decide",
+            "chainlake.cep.search.find.decide",
             lambda wanted, compiled, model: decide("compiled" if wanted == "auto" else wanted, compiled, model),
         )
         yield
@@ -55,6 +55,6 @@ def always_by_value() -> Iterator[None]:
     """Within it, every clause that a loop can skip by is skipped by, and every list that can serve several
     bindings does."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("jobs.cep.compiled.skip.TEST", 1e9)
-        patch.setattr("jobs.cep.compiled.skip.LISTED", 0.0)
+        patch.setattr("chainlake.cep.search.compiled.skip.TEST", 1e9)
+        patch.setattr("chainlake.cep.search.compiled.skip.LISTED", 0.0)
         yield

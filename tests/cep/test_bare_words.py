@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from jobs.__main__ import main
-from jobs.cep.front_matter import read_front_matter
-from jobs.cep.source_text import SourceText
-from jobs.errors import DefinitionError
+from chainlake.cep.language.front_matter import read_front_matter
+from chainlake.cep.language.source_text import SourceText
+from chainlake.cli.main import main
+from chainlake.errors import DefinitionError
 
 QUERY = "PATTERN SEQ(Bar a, Z z)\nWHERE a.ticker IN mine\nWITHIN 10 min\n"
 

@@ -13,12 +13,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from jobs.cep import Statistics, compile_pattern, find, functions, match
-from jobs.cep.compiled import machine
-from jobs.cep.explain import choose, explain
-from jobs.cep.library import as_dicts
-from jobs.cep.values import absolute
-from jobs.errors import LimitExceeded, UsageError
+from chainlake.cep import Statistics, compile_pattern, find, match
+from chainlake.cep.events.values import absolute
+from chainlake.cep.explain.report import choose, explain
+from chainlake.cep.language import functions
+from chainlake.cep.library import as_dicts
+from chainlake.cep.search.compiled import machine
+from chainlake.errors import LimitExceeded, UsageError
 from tests import fuzz
 from tests.cep.interpreted import no_compiler
 from tests.cep.test_cases import CASES
@@ -88,7 +89,7 @@ RISING = "PATTERN SEQ(A a, B b) WHERE a.x < b.x WITHIN 9"
 @pytest.mark.parametrize("by_value", [False, True])
 def test_null_nan_and_infinities(by_value: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if by_value:
-        monkeypatch.setattr("jobs.cep.compiled.skip.TEST", 1e9)
+        monkeypatch.setattr("chainlake.cep.search.compiled.skip.TEST", 1e9)
     inf, nan = float("inf"), float("nan")
     values = [None, nan, -inf, 0.0, inf]
     events = table([("A", 0, v) for v in values] + [("B", 1, v) for v in values], pa.float64())
@@ -100,7 +101,7 @@ def test_null_nan_and_infinities(by_value: bool, monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize("by_value", [False, True])
 def test_negative_zero_equals_zero(by_value: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if by_value:
-        monkeypatch.setattr("jobs.cep.compiled.skip.TEST", 1e9)
+        monkeypatch.setattr("chainlake.cep.search.compiled.skip.TEST", 1e9)
     events = table([("A", 0, 0.0), ("A", 0, -0.0), ("B", 1, -0.0), ("B", 1, 0.0), ("B", 1, None)], pa.float64())
     equal = ["e0 e2", "e0 e3", "e1 e2", "e1 e3"]
     assert both("PATTERN SEQ(A a, B b) WHERE a.x = b.x WITHIN 9", events) == equal
@@ -111,7 +112,7 @@ def test_negative_zero_equals_zero(by_value: bool, monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize("by_value", [False, True])
 def test_whole_numbers_beyond_two_to_the_53(by_value: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if by_value:
-        monkeypatch.setattr("jobs.cep.compiled.skip.TEST", 1e9)
+        monkeypatch.setattr("chainlake.cep.search.compiled.skip.TEST", 1e9)
     big = 2**53
     events = table([("A", 0, big), ("B", 1, big + 1), ("B", 1, big), ("B", 1, -(2**63))], pa.int64())
     assert both(RISING, events) == ["e0 e1"]
@@ -121,7 +122,7 @@ def test_whole_numbers_beyond_two_to_the_53(by_value: bool, monkeypatch: pytest.
 @pytest.mark.parametrize("by_value", [False, True])
 def test_arrays_of_truth_beside_a_search_by_value(by_value: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if by_value:
-        monkeypatch.setattr("jobs.cep.compiled.skip.TEST", 1e9)
+        monkeypatch.setattr("chainlake.cep.search.compiled.skip.TEST", 1e9)
     rows = [
         ("A", 0, 5),
         ("A", 0, 8),
@@ -280,7 +281,7 @@ def test_constants_and_windows_share_one_kernel() -> None:
 
 def test_two_processes_that_compile_one_shape_at_once_agree(tmp_path: Path) -> None:
     program = (
-        "from jobs.cep import match\n"
+        "from chainlake.cep import match\n"
         "events = [{'id': str(i), 'type': 'AB'[i % 2], 'ts': i, 'attrs': {'x': i}} for i in range(6)]\n"
         "print(len(list(match('PATTERN SEQ(A a, B b) WHERE a.x < b.x WITHIN 9', events, backend='compiled'))))\n"
     )
@@ -345,7 +346,7 @@ def test_without_a_cache_that_can_be_written_kernels_are_compiled_for_the_proces
 
 def test_matching_a_small_file_does_not_import_numba() -> None:
     program = (
-        "import sys\nfrom jobs.cep import match\n"
+        "import sys\nfrom chainlake.cep import match\n"
         "list(match('PATTERN SEQ(A a, B b) WITHIN 9', [{'id': 'a', 'type': 'A', 'ts': 1}]))\n"
         "print('numba' in sys.modules)"
     )

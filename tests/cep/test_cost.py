@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jobs.cep import Pattern, Statistics, compile_pattern, find
-from jobs.cep.cost import Density, Model, linear_extensions
-from jobs.cep.hindsight import sample_of
-from jobs.cep.kernel import candidates_of, dataset
-from jobs.cep.library import from_dicts
-from jobs.cep.selectivity import density, measure
-from jobs.errors import UsageError
+from chainlake.cep import Pattern, Statistics, compile_pattern, find
+from chainlake.cep.estimate.cost import Density, Model, linear_extensions
+from chainlake.cep.estimate.selectivity import density, measure
+from chainlake.cep.library import from_dicts
+from chainlake.cep.search.find import candidates_of, dataset
+from chainlake.cep.search.hindsight import sample_of
+from chainlake.errors import UsageError
 
 Events = list[dict[str, Any]]
 

@@ -6,10 +6,10 @@ from itertools import permutations
 
 import pytest
 
-from jobs.cep import compile_pattern
-from jobs.cep.edges import State, states_of
-from jobs.cep.order import given_order
-from jobs.cep.plan import make_plan
+from chainlake.cep import compile_pattern
+from chainlake.cep.automata.edges import State, states_of
+from chainlake.cep.plan.order import given_order
+from chainlake.cep.plan.steps import make_plan
 
 
 def states(query: str, order: str | tuple[str, ...]) -> tuple[State, ...]:

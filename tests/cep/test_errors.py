@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from jobs.cep import compile_pattern, match
-from jobs.errors import DefinitionError, InputError, UsageError
+from chainlake.cep import compile_pattern, match
+from chainlake.errors import DefinitionError, InputError, UsageError
 
 COLUMNS = {
     "type": pa.string(),

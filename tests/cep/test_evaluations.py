@@ -7,7 +7,7 @@ from itertools import permutations
 
 import pytest
 
-from jobs.cep import Statistics, match
+from chainlake.cep import Statistics, match
 
 RISING = "PATTERN SEQ(A a, B b, C c) WHERE a.price < b.price AND b.price < c.price WITHIN 1000"
 HUNDRED = [*(f"a{i}" for i in range(1, 101)), *(f"b{150 if i == 50 else 200 + i}" for i in range(1, 101)), "c160"]

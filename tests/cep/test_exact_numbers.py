@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from jobs.cep import Statistics, compile_pattern, match
-from jobs.cep.library import from_dicts
-from jobs.cep.simulate import simulate
-from jobs.errors import InputError
+from chainlake.cep import Statistics, compile_pattern, match
+from chainlake.cep.automata.simulate import simulate
+from chainlake.cep.library import from_dicts
+from chainlake.errors import InputError
 from tests.cep.interpreted import no_compiler
 
 #: Nanoseconds of 2025: neighbours of this are one double.

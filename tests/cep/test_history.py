@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobs.cep import compile_pattern, match
-from jobs.cep.history import add_histories
-from jobs.errors import DefinitionError, InputError, UsageError
-from jobs.history import History, parse_history
-from jobs.steps.detect_history import stream
+from chainlake.cep import compile_pattern, match
+from chainlake.cep.events.history import add_histories
+from chainlake.definitions.derived import History, parse_history
+from chainlake.detect.tasks.histories import stream
+from chainlake.errors import DefinitionError, InputError, UsageError
 
 DAY = 86_400_000_000
 
@@ -162,7 +162,7 @@ def test_a_pattern_reads_as_far_back_as_its_histories_and_their_definition_count
 def test_match_on_landed_files_adds_the_histories_of_the_source(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
-    from jobs.__main__ import main
+    from chainlake.cli.main import main
 
     monkeypatch.setenv("CHAINLAKE_HOME", str(tmp_path))
     monkeypatch.setenv("CHAINLAKE_CONFIG", str(tmp_path / "config"))

@@ -10,10 +10,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from jobs.cep import compile_pattern, match
-from jobs.cep.lint import laid_out, lint
-from jobs.cep.simulate import unfit_for
-from jobs.errors import DefinitionError
+from chainlake.cep import compile_pattern, match
+from chainlake.cep.automata.simulate import unfit_for
+from chainlake.cep.lint.report import laid_out, lint
+from chainlake.errors import DefinitionError
 from tests.run_cases import ENGINES, pattern_case
 
 CASES = json.loads((Path(__file__).parents[1] / "cases" / "null-cases.json").read_text(encoding="utf-8"))

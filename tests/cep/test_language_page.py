@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.cep import match
+from chainlake.cep import match
 
 PAGE = (Path(__file__).parents[2] / "docs" / "language.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)

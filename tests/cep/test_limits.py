@@ -6,9 +6,9 @@ import itertools
 
 import pytest
 
-from jobs.cep import compile_pattern, find, match
-from jobs.cep.library import from_dicts
-from jobs.errors import LimitExceeded
+from chainlake.cep import compile_pattern, find, match
+from chainlake.cep.library import from_dicts
+from chainlake.errors import LimitExceeded
 
 
 def events(*parts: tuple[str, int]) -> list[dict]:

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobs.__main__ import main
-from jobs.cep import compile_pattern
-from jobs.cep.layout import WIDTH, format_text
-from jobs.cep.lint import Report, Schema, laid_out, lint
-from jobs.errors import DefinitionError
-from jobs.paths import PROJECT
+from chainlake.cep import compile_pattern
+from chainlake.cep.language.layout import WIDTH, format_text
+from chainlake.cep.lint.report import Report, Schema, laid_out, lint
+from chainlake.cli.main import main
+from chainlake.errors import DefinitionError
+from chainlake.paths import PROJECT
 from tests.cep.strategies import queries, text_of
 from tests.cep.test_errors import COLUMNS
 
@@ -325,7 +325,7 @@ def test_examples_of_the_language_page_are_without_errors() -> None:
 @given(queries(), st.integers(0, 2**32))
 def test_layout_keeps_meaning_and_comments_and_is_its_own_layout(query: tuple, seed: int) -> None:
     """Random patterns with line breaks, blanks and comments thrown in between the tokens."""
-    from jobs.cep.lexer import pieces
+    from chainlake.cep.language.lexer import pieces
 
     draw = random.Random(seed)
     noise = ["", "", " ", "\n", "\n\n  ", " # note\n", "\n# own\n  "]

@@ -6,13 +6,13 @@ import time
 
 import pytest
 
-from jobs.cep import compile_pattern, find, match
-from jobs.cep.cost import linear_extensions
-from jobs.cep.explain import choose, explain
-from jobs.cep.library import as_dicts, from_dicts
-from jobs.cep.lint import lint
-from jobs.cep.normal_form import MAX_CLAUSES
-from jobs.errors import DefinitionError
+from chainlake.cep import compile_pattern, find, match
+from chainlake.cep.estimate.cost import linear_extensions
+from chainlake.cep.explain.report import choose, explain
+from chainlake.cep.language.normal_form import MAX_CLAUSES
+from chainlake.cep.library import as_dicts, from_dicts
+from chainlake.cep.lint.report import lint
+from chainlake.errors import DefinitionError
 from tests.cep.brute_force import brute_force
 from tests.cep.strategies import Random, query, stream, text_of
 from tests.cep.test_differential import canonical, compiled
@@ -60,7 +60,7 @@ def test_as_many_events_as_names_are_one_match_and_found_soon(number: int) -> No
 
 def test_leaving_out_events_beyond_reach_leaves_out_no_match(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pairs of a random pattern and stream, with every pattern taken for a long one."""
-    monkeypatch.setattr("jobs.cep.reach.EXACT_NAMES", 1)
+    monkeypatch.setattr("chainlake.cep.search.reach.EXACT_NAMES", 1)
     with_matches = 0
     for seed in range(200):
         pick = Random(f"reach {seed}")

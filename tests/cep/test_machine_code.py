@@ -11,9 +11,9 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from jobs.cep import compile_pattern, find
-from jobs.cep.compiled import machine
-from jobs.cep.library import as_dicts, from_dicts
+from chainlake.cep import compile_pattern, find
+from chainlake.cep.library import as_dicts, from_dicts
+from chainlake.cep.search.compiled import machine
 from tests.cep.distributed import distributed
 from tests.cep.interpreted import always_by_value, always_compiled
 from tests.cep.shapes import PATTERNS, Pair, pair
@@ -34,7 +34,7 @@ def pairs(name: str, nulls: bool = True, most: int = STREAMS) -> Iterator[Pair]:
 def shapes(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """The patterns' sources that are loaded as machine code; lists that outlive an event depend on the stream, and are
     left to a test of theirs."""
-    monkeypatch.setattr("jobs.cep.compiled.skip.LISTED", 1e9)
+    monkeypatch.setattr("chainlake.cep.search.compiled.skip.LISTED", 1e9)
     found: set[str] = set()
     load = machine.load
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from jobs.__main__ import main
-from jobs.cep import match
-from jobs.errors import InputError
+from chainlake.cep import match
+from chainlake.cli.main import main
+from chainlake.errors import InputError
 
 CASES = Path(__file__).parents[1] / "cases"
 TABLE = json.loads((CASES / "match-cases.json").read_text(encoding="utf-8"))

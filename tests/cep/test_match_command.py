@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from jobs.__main__ import main
-from jobs.cep import match
-from jobs.errors import InputError
+from chainlake.cep import match
+from chainlake.cli.main import main
+from chainlake.errors import InputError
 
 ROWS = [
     {"id": "e1", "type": "A", "ts": 1, "attrs": {"x": 1.5, "k": "p"}},
@@ -189,7 +189,7 @@ def test_a_source_reads_its_own_files(tmp_path: Path, capsys: pytest.CaptureFixt
 def test_starts_without_pandas_and_spark(tmp_path: Path) -> None:
     file = write(tmp_path, "csv")
     code = (
-        "import sys; from jobs.__main__ import main; code = main(sys.argv[1:]); "
+        "import sys; from chainlake.cli.main import main; code = main(sys.argv[1:]); "
         "heavy = {'pandas', 'pyspark', 'deltalake', 'duckdb', 'airflow', 'great_expectations'} & set(sys.modules); "
         "print(sorted(heavy), file=sys.stderr); sys.exit(code)"
     )

@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from jobs.cep import match_ids as ids_of
-from jobs.cep.compiled import machine
-from jobs.cep.event_ids import packed
-from jobs.cep.match_ids import match_ids
+from chainlake.cep.events.event_ids import packed
+from chainlake.cep.matches import ids as ids_of
+from chainlake.cep.matches.ids import match_ids
+from chainlake.cep.search.compiled import machine
 
 EVENTS = pa.array([hashlib.sha256(str(i).encode()).hexdigest()[:32] for i in range(300)])
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from jobs.cep import match
-from jobs.cep.lint import lint
-from jobs.errors import DefinitionError, LimitExceeded
+from chainlake.cep import match
+from chainlake.cep.lint.report import lint
+from chainlake.errors import DefinitionError, LimitExceeded
 from tests.cep.test_language_page import EXAMPLES
 
 SHIPPED = Path(__file__).parents[2] / "dags" / "config" / "patterns"

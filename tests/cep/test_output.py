@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 
-from jobs.cep import compile_pattern, find, match_rows
-from schemas.matches import matches_table
+from chainlake.cep import compile_pattern, find, match_rows
+from chainlake.schemas.matches import matches_table
 
 COLUMNS = {
     "type": pa.string(),

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import jobs.cep.worker as worker
-from jobs.cep import Statistics, compile_pattern, find
-from jobs.cep.clock import Clock
-from jobs.cep.library import as_dicts, from_dicts
-from jobs.errors import InputError, LimitExceeded, UsageError
+import chainlake.detect.tasks.worker as worker
+from chainlake.cep import Statistics, compile_pattern, find
+from chainlake.cep.events.clock import Clock
+from chainlake.cep.library import as_dicts, from_dicts
+from chainlake.errors import InputError, LimitExceeded, UsageError
 from tests.cep.brute_force import brute_force
 from tests.cep.distributed import distributed
 from tests.cep.interpreted import no_compiler
@@ -145,7 +145,7 @@ PAIRS = "PATTERN SEQ(A a, A b) WHERE a.k = b.k WITHIN 3"
 def test_keys_with_few_events_are_searched_together_as_far_as_their_times_fit(
     most: int, searches: range, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("jobs.cep.clock._MOST", most)
+    monkeypatch.setattr("chainlake.cep.events.clock._MOST", most)
     seen: list[int] = []
     honest = worker.find
 

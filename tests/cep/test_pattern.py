@@ -8,14 +8,14 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 
-from jobs.cep import Statistics, compile_pattern, find, match
-from jobs.cep.formatter import format_query
-from jobs.cep.library import from_dicts
-from jobs.cep.normal_form import normal_form
-from jobs.cep.parser import parse
-from jobs.cep.plan import make_plan
-from jobs.cep.resolve import Resolver
-from jobs.cep.source_text import SourceText
+from chainlake.cep import Statistics, compile_pattern, find, match
+from chainlake.cep.language.formatter import format_query
+from chainlake.cep.language.normal_form import normal_form
+from chainlake.cep.language.parser import parse
+from chainlake.cep.language.resolve import Resolver
+from chainlake.cep.language.source_text import SourceText
+from chainlake.cep.library import from_dicts
+from chainlake.cep.plan.steps import make_plan
 from tests.cep.strategies import queries, text_of
 from tests.cep.test_errors import COLUMNS
 

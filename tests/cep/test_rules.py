@@ -7,9 +7,9 @@ import json
 
 import pytest
 
-from jobs.cep import compile_pattern, match
-from jobs.cep.library import from_dicts
-from jobs.cep.simulate import NEGATIONS, simulate
+from chainlake.cep import compile_pattern, match
+from chainlake.cep.automata.simulate import NEGATIONS, simulate
+from chainlake.cep.library import from_dicts
 from tests.cep.interpreted import no_compiler
 
 

@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from jobs.cep import Statistics, compile_pattern, find
-from jobs.cep.compiled import machine
-from jobs.cep.cost import Density, Model
-from jobs.cep.seconds import best_order, compiled_seconds, numpy_seconds
+from chainlake.cep import Statistics, compile_pattern, find
+from chainlake.cep.estimate.cost import Density, Model
+from chainlake.cep.search.compiled import machine
+from chainlake.cep.search.seconds import best_order, compiled_seconds, numpy_seconds
 from tests.cep.interpreted import no_compiler
 
 RISING = compile_pattern(

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from benchmarks import lazy
-from jobs.cep import Statistics, compile_pattern, find, match
-from jobs.cep.chain import Chain
-from jobs.cep.library import from_dicts
-from jobs.cep.meter import Costs
-from jobs.cep.simulate import ENGINES, NEGATIONS, Outcome, simulate
-from jobs.errors import LimitExceeded, UsageError
+from chainlake.cep import Statistics, compile_pattern, find, match
+from chainlake.cep.automata.chain import Chain
+from chainlake.cep.automata.meter import Costs
+from chainlake.cep.automata.simulate import ENGINES, NEGATIONS, Outcome, simulate
+from chainlake.cep.library import from_dicts
+from chainlake.errors import LimitExceeded, UsageError
 from tests.cep.test_evaluations import HUNDRED, ORDERS, RISING, stream
 
 ABC = "PATTERN SEQ(A a, B b, C c) WITHIN 100"

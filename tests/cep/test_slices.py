@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from jobs.cep import Statistics, compile_pattern, find
-from jobs.cep.hindsight import sample_of
-from jobs.cep.slices import Estimate, Layout, lay_out, runs, whole
-from jobs.days import Days
-from jobs.steps.detect_counts import SampleCounts
+from chainlake.cep import Statistics, compile_pattern, find
+from chainlake.cep.search.hindsight import sample_of
+from chainlake.days import Days
+from chainlake.detect.counts.spark_counts import SampleCounts
+from chainlake.detect.tasks.slices import Estimate, Layout, lay_out, runs, whole
 
 DAY = Days(date(2024, 1, 1), date(2024, 1, 2))
 KEYLESS = "PATTERN SEQ(A a, B b) WHERE a.x < b.x {more} WITHIN {window}"

@@ -11,17 +11,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from jobs.cep import Statistics, compile_pattern, find
-from jobs.cep.detect import candidates, count_reports, detect_matches, report_of
-from jobs.cep.hindsight import sample_of
-from jobs.cep.history import add_histories
-from jobs.cep.library import as_dicts
-from jobs.cep.slices import Estimate, Layout, lay_out, runs, whole
-from jobs.days import US_PER_DAY
-from jobs.history import History
-from jobs.steps.detect_counts import SampleCounts, SparkCounts
-from jobs.steps.detect_history import with_histories
-from schemas.matches import matches_table
+from chainlake.cep import Statistics, compile_pattern, find
+from chainlake.cep.events.history import add_histories
+from chainlake.cep.library import as_dicts
+from chainlake.cep.search.hindsight import sample_of
+from chainlake.days import US_PER_DAY
+from chainlake.definitions.derived import History
+from chainlake.detect.counts.spark_counts import SampleCounts, SparkCounts
+from chainlake.detect.tasks.by_shuffle import candidates, count_reports, detect_matches, report_of
+from chainlake.detect.tasks.histories import with_histories
+from chainlake.detect.tasks.slices import Estimate, Layout, lay_out, runs, whole
+from chainlake.schemas.matches import matches_table
 from tests.cep.distributed import bound
 from tests.cep.test_slices import DAY, events
 

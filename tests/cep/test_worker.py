@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import jobs.cep.worker as worker
-from jobs.cep import compile_pattern
-from jobs.cep.library import from_dicts
-from jobs.cep.slices import Layout, Slice
+import chainlake.detect.tasks.worker as worker
+from chainlake.cep import compile_pattern
+from chainlake.cep.library import from_dicts
+from chainlake.detect.tasks.slices import Layout, Slice
 from tests.cep.brute_force import brute_force
 from tests.cep.distributed import distributed
 from tests.cep.strategies import queries, streams, text_of
@@ -140,7 +140,7 @@ def test_events_out_of_order_are_an_error_and_not_a_wrong_result() -> None:
     pattern = compile_pattern("PATTERN SEQ(A a, A b) WITHIN 3", strict_units=False)
     events = stream(6)
     rows = events.take(pa.array([0, 1, 4, 3, 2, 5])).add_column(0, worker.SLICE, pa.array([0] * 6, pa.int32()))
-    from schemas.matches import matches_table
+    from chainlake.schemas.matches import matches_table
 
     schema = matches_table(pattern.shape(types={"type": pa.string()})).arrow()
     for batch_rows in (6, 1):

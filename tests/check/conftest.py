@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.paths import Home
+from chainlake.paths import Home
 from tests.check import lakes
 from tests.replay.surroundings import quick
 

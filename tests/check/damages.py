@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable, write_deltalake
 
-from jobs.paths import Home
+from chainlake.paths import Home
 
 
 @dataclass(frozen=True)

@@ -11,15 +11,15 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from jobs.days import Days
-from jobs.lake import runs
-from jobs.paths import Home
-from jobs.steps.backfill import restate
-from jobs.steps.check import Checked, Scope, check
-from jobs.steps.detect import detect
-from jobs.steps.ingest import ingest
-from jobs.steps.monitor import monitor
-from jobs.steps.repair import Repaired, repair
+from chainlake.days import Days
+from chainlake.detect.step import detect
+from chainlake.ingest.step import ingest
+from chainlake.lake.records import runs
+from chainlake.monitor.step import monitor
+from chainlake.operations.backfill import restate
+from chainlake.operations.check import Checked, Scope, check
+from chainlake.operations.repair import Repaired, repair
+from chainlake.paths import Home
 from tests.replay.light import light
 
 FIRST = date(2025, 3, 1)

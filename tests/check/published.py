@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from jobs.lake import noted
-from jobs.lake.check_published import check_matches, check_models
-from jobs.lake.check_table import look_at
-from jobs.lake.scan import list_tables
-from jobs.paths import Home
-from schemas.models import ALERTS, CHANGES, METRICS, STATE
+from chainlake.lake.sql.scan import list_tables
+from chainlake.lake.upkeep import noted
+from chainlake.lake.upkeep.check_published import check_matches, check_models
+from chainlake.lake.upkeep.check_table import look_at
+from chainlake.paths import Home
+from chainlake.schemas.models import ALERTS, CHANGES, METRICS, STATE
 
 
 def published_damage(home: Home) -> list[str]:

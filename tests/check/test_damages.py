@@ -6,8 +6,8 @@ import os
 
 import pytest
 
-from jobs.lake.same import same_tables
-from jobs.paths import Home
+from chainlake.lake.upkeep.same import same_tables
+from chainlake.paths import Home
 from tests.check import damages, lakes
 from tests.check.damages import Damage
 

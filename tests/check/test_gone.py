@@ -8,15 +8,15 @@ from datetime import date, timedelta
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from jobs.days import Days
-from jobs.errors import InfrastructureError
-from jobs.lake import ops
-from jobs.lake.same import same_tables
-from jobs.paths import Home
-from jobs.steps.backfill import restate
-from jobs.steps.detect import detect
-from jobs.steps.ingest import ingest
-from schemas.ops import ALL as ALL_OPS
+from chainlake.days import Days
+from chainlake.detect.step import detect
+from chainlake.errors import InfrastructureError
+from chainlake.ingest.step import ingest
+from chainlake.lake.records import ops
+from chainlake.lake.upkeep.same import same_tables
+from chainlake.operations.backfill import restate
+from chainlake.paths import Home
+from chainlake.schemas.ops import ALL as ALL_OPS
 from tests.check import lakes
 from tests.check.damages import ALL
 from tests.check.lakes import NOW, SPAN
@@ -105,8 +105,8 @@ def test_a_lake_of_an_older_release_is_counted_and_extended(whole: Home, copy: H
 
 def test_a_check_while_a_table_is_being_written_waits_for_its_lock(copy: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a writer has half done is damage only to who does not wait."""
-    from jobs.lake.locks import file_lock
-    from jobs.steps import check as checking
+    from chainlake.lake.locks import file_lock
+    from chainlake.operations import check as checking
 
     ACTS["matches_deleted"](copy)
     monkeypatch.setattr(checking, "_WAIT_S", 0.2)

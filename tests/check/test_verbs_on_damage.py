@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from jobs.__main__ import main
-from jobs.paths import Home
+from chainlake.cli.main import main
+from chainlake.paths import Home
 from tests.check import damages, lakes
 
 ACTS = {one.name: one for one in damages.ALL}

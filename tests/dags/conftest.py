@@ -30,7 +30,7 @@ def airflow_database() -> Path:
     from airflow.models.pool import Pool
     from airflow.utils.db import initdb
 
-    from jobs.airflow_run.settings import SPARK_POOL
+    from chainlake.local.settings import SPARK_POOL
 
     # Airflow sends every logger to a stream that pytest closes, and py4j logs when connections are collected.
     logging.getLogger("py4j").setLevel(logging.WARNING)

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from jobs.airflow_run.api import ApiError, logical_date
-from jobs.airflow_run.chain import Chain
-from jobs.airflow_run.shipped import ShippedDay, land, shipped_days
-from jobs.errors import DefinitionError
-from jobs.paths import Home
+from chainlake.errors import DefinitionError
+from chainlake.local.api import ApiError, logical_date
+from chainlake.local.run.chain import Chain
+from chainlake.local.run.shipped import ShippedDay, land, shipped_days
+from chainlake.paths import Home
 
 D1, D2 = date(2025, 10, 1), date(2025, 10, 2)
 

@@ -13,11 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from jobs.airflow_run import child, tasks
-from jobs.airflow_run.child import run_child, wait_until
-from jobs.days import Days
-from jobs.errors import InfrastructureError
-from jobs.paths import PROJECT, Home
+from chainlake.airflow import tasks
+from chainlake.days import Days
+from chainlake.env import child
+from chainlake.env.child import run_child, wait_until
+from chainlake.errors import InfrastructureError
+from chainlake.paths import PROJECT, Home
 
 
 def gone(pid: int) -> bool:
@@ -63,7 +64,7 @@ def test_an_exception_here_ends_the_child_even_if_it_ignores_sigterm(
 PARENT = """
 import os, sys
 from pathlib import Path
-from jobs.airflow_run.child import run_child
+from chainlake.env.child import run_child
 inner = "import os, time; print(os.getpid(), flush=True); time.sleep(60)"
 def note(line):
     Path(sys.argv[1]).write_text(line)

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from jobs.airflow_run.names import MAINTENANCE, ON_DEMAND, dag_ids, daily_dag_ids, first_start, monitored_sources
-from jobs.paths import PROJECT, Home
+from chainlake.airflow.names import MAINTENANCE, ON_DEMAND, dag_ids, daily_dag_ids, first_start, monitored_sources
+from chainlake.paths import PROJECT, Home
 
 
 @pytest.fixture(scope="module")
@@ -84,10 +84,10 @@ def test_maintenance_waits_for_its_hour_and_holds_no_place_of_spark(dags: dict[s
 def test_parsing_imports_nothing_heavy() -> None:
     program = (
         "import sys\n"
-        "from jobs.airflow_run import dag, names\n"
+        "from chainlake.local import dag, names\n"
         "import dags.ingest, dags.detect, dags.monitor, dags.backfill_history, dags.restate_stale\n"
         "import dags.maintain_tables\n"
-        "heavy = {'pyspark', 'delta', 'deltalake', 'pyarrow', 'great_expectations', 'duckdb', 'jobs.sources'}\n"
+        "heavy = {'pyspark', 'delta', 'deltalake', 'pyarrow', 'great_expectations', 'duckdb', 'chainlake.definitions.source'}\n"
         "print(sorted(heavy & set(sys.modules)))\n"
     )
     done = subprocess.run([sys.executable, "-c", program], cwd=PROJECT, env=os.environ, capture_output=True, text=True)

@@ -6,9 +6,9 @@ from datetime import UTC, date, datetime, timedelta, timezone
 
 import pytest
 
-from jobs.airflow_run.tasks import days_of_run
-from jobs.days import Days
-from jobs.errors import UsageError
+from chainlake.airflow.tasks import days_of_run
+from chainlake.days import Days
+from chainlake.errors import UsageError
 
 MIDNIGHT = datetime(2025, 10, 1, tzinfo=UTC)
 DAY = timedelta(days=1)

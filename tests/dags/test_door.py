@@ -14,13 +14,13 @@ from typing import Any
 
 import pytest
 
-from jobs.airflow_run.api import Api
-from jobs.airflow_run.door import Door, login_address, new_password, own_hosts, passwords_file
-from jobs.airflow_run.drivers import run_in_driver
-from jobs.airflow_run.ports import ForeignServer
-from jobs.airflow_run.settings import airflow_environment
-from jobs.paths import PROJECT, Home
-from jobs.private import private_folder, write_private
+from chainlake.env.ports import ForeignServer
+from chainlake.env.private import private_folder, write_private
+from chainlake.local.api import Api
+from chainlake.local.door import Door, login_address, new_password, own_hosts, passwords_file
+from chainlake.local.drivers.keeper import run_in_driver
+from chainlake.local.settings import airflow_environment
+from chainlake.paths import PROJECT, Home
 from tests.other_user import follow, start_as_other_user
 
 OWN = "127.0.0.1:8080"

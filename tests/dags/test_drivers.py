@@ -13,11 +13,11 @@ from collections.abc import Iterator
 import psutil
 import pytest
 
-from jobs.airflow_run import drivers
-from jobs.airflow_run.child import wait_until
-from jobs.airflow_run.drivers import run_in_driver, start_keeper
-from jobs.errors import InfrastructureError
-from jobs.paths import PROJECT, Home
+from chainlake.env.child import wait_until
+from chainlake.errors import InfrastructureError
+from chainlake.local.drivers import keeper as drivers
+from chainlake.local.drivers.keeper import run_in_driver, start_keeper
+from chainlake.paths import PROJECT, Home
 
 LIST = ["sql", "SELECT 41 + 1 AS answer", "--format", "csv"]
 FOREVER = "SELECT count(*) FROM range(1000000000) a, range(1000000000) b WHERE a.range + b.range = -1"
@@ -87,7 +87,7 @@ def test_a_task_that_goes_takes_its_driver_with_it(keeper):
     process, address = keeper
     program = (
         "import sys\n"
-        "from jobs.airflow_run.drivers import run_in_driver\n"
+        "from chainlake.local.drivers.keeper import run_in_driver\n"
         "run_in_driver(sys.argv[1], ['sql', sys.argv[2]], print)"
     )
     task = subprocess.Popen([sys.executable, "-c", program, address, FOREVER], cwd=PROJECT)

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from jobs.airflow_run.tasks import bundles, gate
-from jobs.days import Days
-from jobs.lake import ops
-from jobs.lake.locks import file_lock
-from jobs.paths import Home
+from chainlake.airflow.tasks import bundles, gate
+from chainlake.days import Days
+from chainlake.lake.locks import file_lock
+from chainlake.lake.records import ops
+from chainlake.paths import Home
 
 D1, D2, D3 = date(2025, 10, 1), date(2025, 10, 2), date(2025, 10, 3)
 

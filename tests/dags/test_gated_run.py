@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jobs.airflow_run import tasks
-from jobs.days import Days
-from jobs.lake import ops
-from jobs.paths import PROJECT, Home
+from chainlake.airflow import tasks
+from chainlake.days import Days
+from chainlake.lake.records import ops
+from chainlake.paths import PROJECT, Home
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -45,8 +45,8 @@ def small_home(home: Home, monkeypatch: pytest.MonkeyPatch) -> Home:
 @pytest.fixture
 def steps_that_ran(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Steps run in this process, on its Spark session; the list fills with those that ran."""
-    from jobs.steps.detect import detect
-    from jobs.steps.ingest import ingest
+    from chainlake.detect.step import detect
+    from chainlake.ingest.step import ingest
 
     ran: list[str] = []
 

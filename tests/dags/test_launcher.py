@@ -19,12 +19,12 @@ import psutil
 import psycopg2
 import pytest
 
-from jobs.airflow_run import guard
-from jobs.airflow_run.child import wait_until
-from jobs.airflow_run.command import kept_environment, running_api
-from jobs.airflow_run.postgres import Postgres
-from jobs.errors import InfrastructureError
-from jobs.paths import PROJECT, Home
+from chainlake.env.child import wait_until
+from chainlake.errors import InfrastructureError
+from chainlake.local import guard
+from chainlake.local.command import kept_environment, running_api
+from chainlake.local.postgres import Postgres
+from chainlake.paths import PROJECT, Home
 from tests.other_user import as_other_user
 
 #: Starting takes about ten seconds on an idle machine and a minute on a busy one.
@@ -41,7 +41,7 @@ def launcher(home: Home, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[subp
     output = home.root / "output.txt"
     with open(output, "wb") as out:
         process = subprocess.Popen(
-            [sys.executable, "-m", "jobs.airflow_run.serve"], cwd=PROJECT, stdout=out, stderr=out, env=os.environ
+            [sys.executable, "-m", "chainlake.local.run.serve"], cwd=PROJECT, stdout=out, stderr=out, env=os.environ
         )
     try:
         assert wait_until(lambda: "Ctrl-C stops it" in output.read_text() or process.poll() is not None, PATIENCE_S)
@@ -82,7 +82,7 @@ def test_a_dead_scheduler_is_replaced_and_a_killed_launcher_leaves_nothing(
     process, output = launcher
     assert len(left(home)) >= 4
     given = subprocess.run(
-        [sys.executable, "-m", "jobs.airflow_run.command", "pools", "list", "--output", "plain"],
+        [sys.executable, "-m", "chainlake.local.command", "pools", "list", "--output", "plain"],
         cwd=PROJECT, capture_output=True, text=True, timeout=120,
     )  # fmt: skip
     assert given.returncode == 0 and "spark" in given.stdout, given.stderr
@@ -95,7 +95,7 @@ def test_a_dead_scheduler_is_replaced_and_a_killed_launcher_leaves_nothing(
     assert wait_until(lambda: (new := scheduler(home)) is not None and new.pid != old.pid, PATIENCE_S)
 
     second = subprocess.run(
-        [sys.executable, "-m", "jobs.airflow_run.serve"], cwd=PROJECT, capture_output=True, text=True, timeout=120
+        [sys.executable, "-m", "chainlake.local.run.serve"], cwd=PROJECT, capture_output=True, text=True, timeout=120
     )
     assert second.returncode == 5
     assert "Airflow is already running" in second.stderr and len(second.stderr.strip().splitlines()) == 1

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from jobs.airflow_run import ranges, tasks
-from jobs.days import Days
-from jobs.errors import InfrastructureError, UsageError
-from jobs.paths import PROJECT, Home
+from chainlake.airflow import ranges, tasks
+from chainlake.days import Days
+from chainlake.errors import InfrastructureError, UsageError
+from chainlake.paths import PROJECT, Home
 from tests.steps.history import configured, day, deliver, pattern, readings
 
 PARAMS: dict[str, Any] = {

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from jobs.airflow_run import launcher
-from jobs.airflow_run.api import ApiUnreachable
-from jobs.airflow_run.launcher import Airflow
-from jobs.errors import InfrastructureError
-from jobs.paths import Home
+from chainlake.errors import InfrastructureError
+from chainlake.local import launcher
+from chainlake.local.api import ApiUnreachable
+from chainlake.local.launcher import Airflow
+from chainlake.paths import Home
 
 
 class Components:

@@ -8,9 +8,9 @@ from types import SimpleNamespace
 import pyarrow as pa
 from deltalake import write_deltalake
 
-from jobs.airflow_run.summary import Timing, _print_changes, _print_timing
-from jobs.lake import ops
-from schemas.models import ALERTS, CHANGES
+from chainlake.lake.records import ops
+from chainlake.local.run.summary import Timing, _print_changes, _print_timing
+from chainlake.schemas.models import ALERTS, CHANGES
 
 AT = datetime(2025, 10, 1, 23, 50, tzinfo=UTC)
 

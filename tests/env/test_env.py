@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from jobs.airflow_run.ports import HOST, free_port
-from jobs.env import doctor, java
-from jobs.errors import InfrastructureError
-from jobs.paths import PROJECT, Home
+from chainlake.env import doctor, java
+from chainlake.env.ports import HOST, free_port
+from chainlake.errors import InfrastructureError
+from chainlake.paths import PROJECT, Home
 
 
 def fake_java(folder: Path, version: str) -> Path:
@@ -83,7 +83,7 @@ def test_a_data_folder_that_is_a_file(home: Home, monkeypatch: pytest.MonkeyPatc
     taken = tmp_path / "taken"
     taken.write_text("")
     monkeypatch.setenv("CHAINLAKE_HOME", str(taken))
-    done = subprocess.run([sys.executable, "-m", "jobs.env.doctor"], cwd=PROJECT, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-m", "chainlake.env.doctor"], cwd=PROJECT, capture_output=True, text=True)
     assert done.returncode == 5
     assert len(done.stderr.strip().splitlines()) == 1
     assert "Set CHAINLAKE_HOME" in done.stderr
@@ -125,7 +125,7 @@ def test_set_up_without_a_network_is_one_sentence(tmp_path: Path) -> None:
     assert "cannot be reached" in done.stderr and "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("lock", ["requirements.txt", "jobs/env/installer.txt"])
+@pytest.mark.parametrize("lock", ["requirements.txt", "jobs/chainlake/env/installer.txt"])
 def test_every_package_is_locked_by_the_hashes_of_its_files(lock: str) -> None:
     text = (PROJECT / lock).read_text()
     blocks = re.split(r"^(?=[a-z0-9])", text, flags=re.MULTILINE)[1:]

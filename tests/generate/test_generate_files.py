@@ -11,9 +11,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from jobs.__main__ import main
-from jobs.errors import UsageError
-from jobs.generate import generate
+from chainlake.cli.main import main
+from chainlake.errors import UsageError
+from chainlake.generate import generate
 
 DATA = Path(__file__).resolve().parents[2] / "data"
 SOURCES = ("stock", "traffic", "sensor")

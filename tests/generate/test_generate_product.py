@@ -11,15 +11,15 @@ import pyarrow.compute as pc
 import pytest
 import yaml
 
-from jobs.__main__ import main
-from jobs.cep import match
-from jobs.generate import generate
-from jobs.ingest.discovery import look_into
-from jobs.ingest.local import in_order, resolve_local
-from jobs.ingest.parse import BAD, ROW, Task, parse_file
-from jobs.model_change.library import monitor
-from jobs.paths import PROJECT
-from jobs.sources import load_source
+from chainlake.cep import match
+from chainlake.cli.main import main
+from chainlake.definitions.source import load_source
+from chainlake.generate import generate
+from chainlake.ingest.events.local import in_order, resolve_local
+from chainlake.ingest.landing.discovery import look_into
+from chainlake.ingest.rows.parse import BAD, ROW, Task, parse_file
+from chainlake.model_change.library import monitor
+from chainlake.paths import PROJECT
 from tests.shipped.brute_force import PATTERNS
 from tests.shipped.shipped_data import read
 

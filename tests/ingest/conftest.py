@@ -13,10 +13,11 @@ from typing import Any
 
 import pytest
 
-from jobs.days import Days
-from jobs.lake import ops, tables
-from jobs.lake.runs import new_run_id
-from jobs.paths import Home
+from chainlake.days import Days
+from chainlake.lake.delta import tables
+from chainlake.lake.records import ops
+from chainlake.lake.records.runs import new_run_id
+from chainlake.paths import Home
 
 SOURCES = Path(__file__).parent / "sources"
 #: Long after all test data, so that lags are over.
@@ -41,7 +42,7 @@ class Lake:
 
     def ingest(self, source: str, start: str, end: str, **options: Any) -> dict[str, Any]:
         """Run the step."""
-        from jobs.steps.ingest import ingest
+        from chainlake.ingest.step import ingest
 
         options.setdefault("now", NOW)
         return ingest(self.home, source, Days.parse(start, end), run_id=new_run_id("ingest"), **options)

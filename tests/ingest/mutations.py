@@ -26,10 +26,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from jobs.ingest import lines
-from jobs.ingest.discovery import look_into
-from jobs.ingest.parse import BAD, COUNTS, ROW, Task, parse_file
-from jobs.sources import Source, load_source
+from chainlake.definitions.source import Source, load_source
+from chainlake.ingest.landing.discovery import look_into
+from chainlake.ingest.rows import lines
+from chainlake.ingest.rows.parse import BAD, COUNTS, ROW, Task, parse_file
 
 _ATTRIBUTES = """\
 key: ticker

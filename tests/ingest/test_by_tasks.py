@@ -16,23 +16,28 @@ import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable
 
-from jobs.days import day_start_us
-from jobs.errors import AuditFailed
-from jobs.ingest import by_tasks, hashes, parsing, resolving
-from jobs.ingest import stretches as planning
-from jobs.ingest.by_tasks import resolve_part
-from jobs.ingest.parse import COUNTS, ROW, Task, parse_file
-from jobs.ingest.resolve import Effective, corrects_keys
-from jobs.ingest.stretches import stretches
-from jobs.lake import data_files, faults, ops, tables
-from jobs.lake.append import append_files
-from jobs.lake.data_files import DataFile, DataFiles, tasks_write
-from jobs.lake.maintain import maintain_table
-from jobs.lake.same import same_tables
-from jobs.paths import Home
-from jobs.sources import Source, load_sources
-from schemas.events import events_table
-from schemas.raw import raw_table
+from chainlake.days import day_start_us
+from chainlake.definitions.source import Source, load_sources
+from chainlake.errors import AuditFailed
+from chainlake.ingest.events import hashes
+from chainlake.ingest.events import resolve_days as resolving
+from chainlake.ingest.events import resolve_tasks as by_tasks
+from chainlake.ingest.events import stretches as planning
+from chainlake.ingest.events.resolve import Effective, corrects_keys
+from chainlake.ingest.events.resolve_tasks import resolve_part
+from chainlake.ingest.events.stretches import stretches
+from chainlake.ingest.rows import parse_tasks as parsing
+from chainlake.ingest.rows.parse import COUNTS, ROW, Task, parse_file
+from chainlake.lake import faults
+from chainlake.lake.commits.append import append_files
+from chainlake.lake.delta import data_files, tables
+from chainlake.lake.delta.data_files import DataFile, DataFiles, tasks_write
+from chainlake.lake.records import ops
+from chainlake.lake.upkeep.maintain import maintain_table
+from chainlake.lake.upkeep.same import same_tables
+from chainlake.paths import Home
+from chainlake.schemas.events import events_table
+from chainlake.schemas.raw import raw_table
 from tests.ingest.conftest import Lake
 
 DAYS = [date(2025, 1, 1), date(2025, 1, 2), date(2025, 1, 3)]

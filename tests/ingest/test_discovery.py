@@ -15,11 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from jobs.ingest import container, discovery
-from jobs.ingest.discovery import HIGHEST, Landing, discover, path_fields
-from jobs.ingest.parse import WAITING, Task, parse_file
-from jobs.paths import Home
-from jobs.sources import Source, load_source
+from chainlake.definitions.source import Source, load_source
+from chainlake.ingest.landing import container, discovery
+from chainlake.ingest.landing.discovery import HIGHEST, Landing, discover, path_fields
+from chainlake.ingest.rows.parse import WAITING, Task, parse_file
+from chainlake.paths import Home
 
 NOW = datetime(2025, 6, 1, tzinfo=UTC)
 YAML = """

@@ -9,24 +9,28 @@ from datetime import UTC, date, datetime, timedelta
 import pyarrow as pa
 import pytest
 
-from jobs.days import Days, day_start_us
-from jobs.errors import DefinitionError, InfrastructureError, InputError
-from jobs.ingest import parsing, resolving, writing
-from jobs.ingest import stretches as planning
-from jobs.ingest.edits import prepare_tables
-from jobs.lake import difference, faults, tables
-from jobs.lake.append import append_files
-from jobs.lake.changes import changes
-from jobs.lake.data_files import DataFile, DataFiles
-from jobs.lake.event_files import event_files
-from jobs.lake.maintain import maintain_table
-from jobs.lake.same import same_tables
-from jobs.lake.sql import Lake as Sql
-from jobs.paths import Home
-from jobs.sources import load_sources
-from schemas.events import events_table
-from schemas.matches import MatchName, MatchShape, matches_table
-from schemas.table import Table
+from chainlake.days import Days, day_start_us
+from chainlake.definitions.source import load_sources
+from chainlake.errors import DefinitionError, InfrastructureError, InputError
+from chainlake.ingest.events import resolve_days as resolving
+from chainlake.ingest.events import stretches as planning
+from chainlake.ingest.events import write as writing
+from chainlake.ingest.landing.edits import prepare_tables
+from chainlake.ingest.rows import parse_tasks as parsing
+from chainlake.lake import faults
+from chainlake.lake.commits import difference
+from chainlake.lake.commits.append import append_files
+from chainlake.lake.commits.changes import changes
+from chainlake.lake.delta import tables
+from chainlake.lake.delta.data_files import DataFile, DataFiles
+from chainlake.lake.delta.event_files import event_files
+from chainlake.lake.sql.query import Lake as Sql
+from chainlake.lake.upkeep.maintain import maintain_table
+from chainlake.lake.upkeep.same import same_tables
+from chainlake.paths import Home
+from chainlake.schemas.events import events_table
+from chainlake.schemas.matches import MatchName, MatchShape, matches_table
+from chainlake.schemas.table import Table
 from tests.ingest.conftest import Lake
 
 DAYS = [date(2025, 1, 1), date(2025, 1, 2)]

@@ -12,12 +12,12 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F
 
-from jobs.ingest.hashes import content_hashes, event_ids, row_hashes
-from jobs.ingest.identity import content_sql, event_id, multiset_id_sql, row_hash_sql, unique_id_sql
-from jobs.lake.types import frame_of
-from jobs.sources import load_source
-from schemas.events import events_table
-from schemas.table import TIMESTAMP
+from chainlake.definitions.source import load_source
+from chainlake.ingest.events.hashes import content_hashes, event_ids, row_hashes
+from chainlake.ingest.events.identity import content_sql, event_id, multiset_id_sql, row_hash_sql, unique_id_sql
+from chainlake.lake.spark.types import frame_of
+from chainlake.schemas.events import events_table
+from chainlake.schemas.table import TIMESTAMP
 
 SOURCE = """\
 key: "k"

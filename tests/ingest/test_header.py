@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from jobs.__main__ import main
-from jobs.ingest.parse import BAD, ROW, Task, parse_file
-from jobs.ingest.source_lint import SourceReport, lint_source
-from jobs.paths import PROJECT, Home
-from jobs.sources import Source, load_source
+from chainlake.cli.main import main
+from chainlake.definitions.source import Source, load_source
+from chainlake.ingest.rows.parse import BAD, ROW, Task, parse_file
+from chainlake.ingest.source_lint import SourceReport, lint_source
+from chainlake.paths import PROJECT, Home
 
 TEXT = """\
 key: ticker

@@ -8,7 +8,7 @@ from datetime import date
 
 import pytest
 
-from jobs.ingest import lines, parse, typed
+from chainlake.ingest.rows import lines, parse, typed
 from tests.ingest.test_parse import BARS, Parsed, parsed
 
 HEAD = "ts,ticker,price,volume,note\n"

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F
 
-from jobs.ingest.discovery import Landed
-from jobs.ingest.local import in_order, resolve_local
-from jobs.ingest.resolve import Effective, resolve
-from jobs.sources import Source, load_source
+from chainlake.definitions.source import Source, load_source
+from chainlake.ingest.events.local import in_order, resolve_local
+from chainlake.ingest.events.resolve import Effective, resolve
+from chainlake.ingest.landing.discovery import Landed
 
 BASE = """\
 key: k

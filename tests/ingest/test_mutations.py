@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from jobs.ingest import parse, tables
+from chainlake.ingest.rows import parse
+from chainlake.ingest.rows import text_columns as tables
 from tests.ingest import mutations
 
 

@@ -11,20 +11,20 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from jobs.cli import step
-from jobs.days import Days
-from jobs.errors import InputError
-from jobs.ingest import PARSER_VERSION
-from jobs.ingest.completeness import Arrived, day_rows
-from jobs.ingest.discovery import Landed, Landing
-from jobs.ingest.local import resolve_local
-from jobs.ingest.outcomes import FilesUnread, FilesWaiting, RereadFailed, days_of, left_by, unread
-from jobs.ingest.plan import effective, make_plan
-from jobs.ingest.resolve import beaten_loads
-from jobs.ingest.waiting import EARLY, early, note_waiting
-from jobs.lake import ops
-from jobs.paths import Home
-from jobs.sources import load_source
+from chainlake.cli import step
+from chainlake.days import Days
+from chainlake.definitions.source import load_source
+from chainlake.errors import InputError
+from chainlake.ingest import PARSER_VERSION
+from chainlake.ingest.events.local import resolve_local
+from chainlake.ingest.events.resolve import beaten_loads
+from chainlake.ingest.landing.completeness import Arrived, day_rows
+from chainlake.ingest.landing.discovery import Landed, Landing
+from chainlake.ingest.landing.outcomes import FilesUnread, FilesWaiting, RereadFailed, days_of, left_by, unread
+from chainlake.ingest.landing.plan import effective, make_plan
+from chainlake.ingest.landing.waiting import EARLY, early, note_waiting
+from chainlake.lake.records import ops
+from chainlake.paths import Home
 
 BARS = load_source(Path(__file__).parent / "sources" / "bars.yaml")
 TICKS = load_source(Path(__file__).parent / "sources" / "ticks.yaml")

@@ -14,11 +14,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from jobs.ingest import lines
-from jobs.ingest.discovery import discover
-from jobs.ingest.parse import BAD, COUNTS, ROW, Task, parse_file
-from jobs.paths import Home
-from jobs.sources import load_source
+from chainlake.definitions.source import load_source
+from chainlake.ingest.landing.discovery import discover
+from chainlake.ingest.rows import lines
+from chainlake.ingest.rows.parse import BAD, COUNTS, ROW, Task, parse_file
+from chainlake.paths import Home
 
 MESSY = Path(__file__).parents[1] / "cases" / "messy"
 BARS = """\
@@ -315,7 +315,7 @@ def test_types_by_column_and_renamed_header(tmp_path):
 
 
 def test_checksums_are_remembered_until_the_file_changes(tmp_path, monkeypatch):
-    from jobs.ingest import discovery
+    from chainlake.ingest.landing import discovery
 
     first = parsed(tmp_path, "ts,ticker,price,volume,note\n2025-01-01,A,1,1,\n")
     file = first.home.landing("x") / "a.csv"
@@ -341,7 +341,7 @@ def test_a_folder_with_the_name_of_a_file_is_a_folder(tmp_path):
 
 
 def test_a_file_that_is_still_being_written_waits(tmp_path, monkeypatch):
-    from jobs.ingest import discovery
+    from chainlake.ingest.landing import discovery
 
     text = "ts,ticker,price,volume,note\n2025-01-01,A,1,1,\n"
     real = discovery._contents

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from jobs.days import Days
-from jobs.errors import InputError
-from jobs.ingest import PARSER_VERSION
-from jobs.ingest.completeness import Arrived, day_rows, passed_to, status_of
-from jobs.ingest.discovery import Landed, Landing
-from jobs.ingest.plan import effective, make_plan
-from jobs.ingest.resolve import EMPTY_CHECKSUM
-from jobs.sources import load_source
+from chainlake.days import Days
+from chainlake.definitions.source import load_source
+from chainlake.errors import InputError
+from chainlake.ingest import PARSER_VERSION
+from chainlake.ingest.events.resolve import EMPTY_CHECKSUM
+from chainlake.ingest.landing.completeness import Arrived, day_rows, passed_to, status_of
+from chainlake.ingest.landing.discovery import Landed, Landing
+from chainlake.ingest.landing.plan import effective, make_plan
 
 BARS = load_source(Path(__file__).parent / "sources" / "bars.yaml")
 TICKS = load_source(Path(__file__).parent / "sources" / "ticks.yaml")

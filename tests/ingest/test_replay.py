@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from jobs.lake import faults
-from jobs.lake.same import same_tables
+from chainlake.lake import faults
+from chainlake.lake.upkeep.same import same_tables
 from tests.ingest.test_step import A1, A2, B1, bars
 
 POINTS = [

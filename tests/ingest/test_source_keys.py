@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from jobs.errors import DefinitionError
-from jobs.sources import Source, load_source
+from chainlake.definitions.source import Source, load_source
+from chainlake.errors import DefinitionError
 
 BASE = """\
 key: ticker

@@ -7,10 +7,10 @@ from datetime import date, timedelta
 
 import pytest
 
-from jobs.errors import DefinitionError
-from jobs.ingest.discovery import expected_globs, glob_matches, missing_expected, path_fields
-from jobs.paths import PROJECT
-from jobs.sources import load_source, parse_duration
+from chainlake.definitions.source import load_source, parse_duration
+from chainlake.errors import DefinitionError
+from chainlake.ingest.landing.discovery import expected_globs, glob_matches, missing_expected, path_fields
+from chainlake.paths import PROJECT
 
 BASE = """\
 key: ticker

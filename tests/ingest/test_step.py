@@ -7,10 +7,10 @@ from datetime import date
 
 import pytest
 
-from jobs.errors import InfrastructureError, InputError
-from jobs.ingest.outcomes import FilesUnread
-from jobs.ingest.resolve import EMPTY_CHECKSUM
-from jobs.lake import ops
+from chainlake.errors import InfrastructureError, InputError
+from chainlake.ingest.events.resolve import EMPTY_CHECKSUM
+from chainlake.ingest.landing.outcomes import FilesUnread
+from chainlake.lake.records import ops
 
 HEADER = "ts,ticker,price,volume\n"
 
@@ -196,8 +196,8 @@ def test_a_young_file_is_left_for_a_retry_after_the_others(spark, lake):
 
 
 def test_failed_accounting_leaves_the_days_changing(spark, lake, monkeypatch):
-    from jobs.errors import AuditFailed
-    from jobs.ingest import resolve
+    from chainlake.errors import AuditFailed
+    from chainlake.ingest.events import resolve
 
     lake.land("bars", "bars_20250101.csv", bars("2025-01-01", A1, B1))
     with monkeypatch.context() as patch:

@@ -10,11 +10,11 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from jobs.cli import status
-from jobs.ingest import parsing
-from jobs.ingest.outcomes import FilesUnread, FilesWaiting
-from jobs.lake import ops
-from jobs.lake.tables import arrow
+from chainlake.cli.verbs import status
+from chainlake.ingest.landing.outcomes import FilesUnread, FilesWaiting
+from chainlake.ingest.rows import parse_tasks as parsing
+from chainlake.lake.delta.tables import arrow
+from chainlake.lake.records import ops
 from tests.ingest.test_step import A1, A2, B1, bars
 
 D1, D2, D3 = (date(2025, 1, day) for day in (1, 2, 3))
@@ -161,7 +161,7 @@ def test_after_an_edit_nothing_is_written_while_a_file_cannot_be_read(spark, lak
         return real(*args)
 
     monkeypatch.setattr(parsing, "parse_all", late)
-    from jobs.errors import InfrastructureError
+    from chainlake.errors import InfrastructureError
 
     with pytest.raises(InfrastructureError, match="must be read again, but 1 cannot be read for now: bars_20250101"):
         lake.ingest("bars", "2025-01-01", "2025-01-03")

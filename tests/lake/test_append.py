@@ -8,10 +8,11 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
-from jobs.errors import AuditFailed, InfrastructureError
-from jobs.lake import append, tables
-from jobs.lake.append import BrokenRule, append_arrow
-from jobs.paths import Home
+from chainlake.errors import AuditFailed, InfrastructureError
+from chainlake.lake.commits import append
+from chainlake.lake.commits.append import BrokenRule, append_arrow
+from chainlake.lake.delta import tables
+from chainlake.paths import Home
 from tests.lake.things import THINGS, thing, things
 
 

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 import pytest
 from deltalake import DeltaTable
 
-from jobs.__main__ import main
-from jobs.errors import UsageError
-from jobs.lake import ops, tables
-from jobs.lake.changes import changes, parse_since
-from jobs.paths import Home
+from chainlake.cli.main import main
+from chainlake.errors import UsageError
+from chainlake.lake.commits.changes import changes, parse_since
+from chainlake.lake.delta import tables
+from chainlake.lake.records import ops
+from chainlake.paths import Home
 from tests.lake.test_publish import D1, D2, D3, definition, match, publish
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def small(home: Home) -> Home:
     """A match table with four versions, made without Spark."""
     import pyarrow as pa
 
-    from jobs.lake.append import append_arrow
+    from chainlake.lake.commits.append import append_arrow
     from tests.lake.test_publish import TABLE
 
     tables.ensure_table(home, TABLE)

@@ -17,21 +17,21 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import functions as F
 
-from jobs.errors import AuditFailed, InfrastructureError
-from jobs.lake import data_files, tables
-from jobs.lake.append import append_arrow, append_files
-from jobs.lake.data_files import DataFile, DataFiles, _Rules
-from jobs.lake.difference import Applied, additions, apply_difference, apply_files
-from jobs.lake.maintain import maintain_table
-from jobs.lake.sql import Lake
-from jobs.lake.types import frame_of
-from jobs.paths import Home
-from jobs.sources import load_sources
-from schemas import models
-from schemas.events import events_table
-from schemas.matches import MatchName, MatchShape, matches_table
-from schemas.quarantine import quarantine_table
-from schemas.table import TIMESTAMP, Check, Column, Table
+from chainlake.definitions.source import load_sources
+from chainlake.errors import AuditFailed, InfrastructureError
+from chainlake.lake.commits.append import append_arrow, append_files
+from chainlake.lake.commits.difference import Applied, additions, apply_difference, apply_files
+from chainlake.lake.delta import data_files, tables
+from chainlake.lake.delta.data_files import DataFile, DataFiles, _Rules
+from chainlake.lake.spark.types import frame_of
+from chainlake.lake.sql.query import Lake
+from chainlake.lake.upkeep.maintain import maintain_table
+from chainlake.paths import Home
+from chainlake.schemas import models
+from chainlake.schemas.events import events_table
+from chainlake.schemas.matches import MatchName, MatchShape, matches_table
+from chainlake.schemas.quarantine import quarantine_table
+from chainlake.schemas.table import TIMESTAMP, Check, Column, Table
 from tests.lake.things import DAY, THINGS, thing, things
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ def test_a_commit_takes_the_turn_and_only_the_next_version(home: Home) -> None:
 
 
 def test_spark_refuses_the_late_commit_of_an_attempt_before(spark: SparkSession, home: Home) -> None:
-    from jobs.lake.difference import _append
+    from chainlake.lake.commits.difference import _append
 
     tables.ensure_table(home, THINGS)
     apply_files(home, THINGS, write(home, THINGS, things([thing("a")])), purpose="test", base_version=0)

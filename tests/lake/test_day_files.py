@@ -10,10 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from jobs.days import Days
-from jobs.lake.reader import UnreadableTable
-from jobs.lake.tables import day_files
-from jobs.paths import Home
+from chainlake.days import Days
+from chainlake.lake.delta.reader import UnreadableTable
+from chainlake.lake.delta.tables import day_files
+from chainlake.paths import Home
 
 
 def test_the_files_hold_the_rows_of_the_days_at_the_version(home: Home) -> None:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from jobs.errors import AuditFailed, InfrastructureError
-from jobs.lake import tables
-from jobs.lake.difference import Applied, _append, apply_difference, difference, difference_arrow
-from jobs.lake.types import spark_schema
-from jobs.paths import Home
+from chainlake.errors import AuditFailed, InfrastructureError
+from chainlake.lake.commits.difference import Applied, _append, apply_difference, difference, difference_arrow
+from chainlake.lake.delta import tables
+from chainlake.lake.spark.types import spark_schema
+from chainlake.paths import Home
 from tests.lake.things import DAY_US, THINGS, thing, things
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def test_the_late_commit_of_a_dead_attempt_does_not_land(spark: SparkSession, ho
 
 def test_a_skipped_commit_is_noticed(spark: SparkSession, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     _put(spark, home, BEFORE)
-    from jobs.lake import difference as module
+    from chainlake.lake.commits import difference as module
 
     append = module._append
     monkeypatch.setattr(module, "SMALL_APPEND", -1)  # through Spark, as a large append goes

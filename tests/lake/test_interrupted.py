@@ -7,10 +7,10 @@ from datetime import date
 
 import pytest
 
-from jobs.lake import ops
-from jobs.lake.definitions import Definition
-from jobs.lake.publish import _interrupted
-from jobs.paths import Home
+from chainlake.lake.commits.publish import _interrupted
+from chainlake.lake.records import ops
+from chainlake.lake.records.definitions import Definition
+from chainlake.paths import Home
 
 DAY, OTHER = date(2025, 10, 1), date(2025, 10, 2)
 P = Definition("pattern/p", "s", "h", 1, "matches.p", 0, lambda day: (0, 1))

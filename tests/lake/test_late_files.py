@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from jobs.days import Days
-from jobs.lake import ops
-from jobs.lake.late_files import REDEFINED, UNKNOWN
-from jobs.lake.staleness import status_rows
-from jobs.paths import Home
+from chainlake.days import Days
+from chainlake.lake.records import ops
+from chainlake.lake.records.late_files import REDEFINED, UNKNOWN
+from chainlake.lake.records.staleness import status_rows
+from chainlake.paths import Home
 from tests.lake.test_staleness import D0, day, done, event_day, pattern
 
 

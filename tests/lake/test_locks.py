@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from jobs.errors import InfrastructureError
-from jobs.lake.locks import file_lock, held, holder, jvm_lock
-from jobs.paths import PROJECT, Home
+from chainlake.errors import InfrastructureError
+from chainlake.lake.locks import file_lock, held, holder, jvm_lock
+from chainlake.paths import PROJECT, Home
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 CHILD = """
 import sys
-from jobs.lake.locks import file_lock
-from jobs.paths import Home
+from chainlake.lake.locks import file_lock
+from chainlake.paths import Home
 with file_lock(Home.from_env(), "source-s", wait_s=0.2):
     print("held", flush=True)
     sys.stdin.readline()

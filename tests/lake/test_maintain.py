@@ -14,15 +14,16 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from jobs.__main__ import main
-from jobs.errors import InfrastructureError, UsageError
-from jobs.lake import ops, tables
-from jobs.lake.append import append_arrow
-from jobs.lake.changes import changes
-from jobs.lake.locks import file_lock
-from jobs.lake.maintain import OPS_KEPT, lock_of, maintain_table
-from jobs.paths import Home
-from jobs.steps.maintain import all_tables, maintain
+from chainlake.cli.main import main
+from chainlake.errors import InfrastructureError, UsageError
+from chainlake.lake.commits.append import append_arrow
+from chainlake.lake.commits.changes import changes
+from chainlake.lake.delta import tables
+from chainlake.lake.locks import file_lock
+from chainlake.lake.records import ops
+from chainlake.lake.upkeep.maintain import OPS_KEPT, lock_of, maintain_table
+from chainlake.operations.maintain import all_tables, maintain
+from chainlake.paths import Home
 from tests.lake.test_publish import D1, D2, TABLE, match, publish
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def test_a_reader_pinned_within_the_retention_goes_on(home: Home) -> None:
 def test_spark_publishes_and_reads_after_maintenance(
     spark: SparkSession, home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("jobs.lake.maintain.COMPACT_ABOVE", 0)
+    monkeypatch.setattr("chainlake.lake.upkeep.maintain.COMPACT_ABOVE", 0)
     publish(spark, home, [match(1, D1), match(2, D1)], [D1])
     publish(spark, home, [match(5, D2)], [D2])
     pinned = tables.read(spark, home, "matches", "p", version=1)
@@ -187,5 +188,5 @@ def test_raw_keeps_the_loads_of_current_files_only(home: Home) -> None:
 def test_a_table_that_is_dropped_before_its_turn_is_passed_over(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(home, 1)
     names = [("matches", "dropped"), *all_tables(home)]
-    monkeypatch.setattr("jobs.steps.maintain.all_tables", lambda home: names)
+    monkeypatch.setattr("chainlake.operations.maintain.all_tables", lambda home: names)
     assert maintain(home, run_id="m")["tables"] == len(names) - 1 > 0

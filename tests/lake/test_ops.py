@@ -8,10 +8,10 @@ from datetime import UTC, date, datetime
 import pyarrow as pa
 import pytest
 
-from jobs.days import Days
-from jobs.errors import InputError
-from jobs.lake import ops, runs
-from jobs.paths import Home
+from chainlake.days import Days
+from chainlake.errors import InputError
+from chainlake.lake.records import ops, runs
+from chainlake.paths import Home
 
 DAY = date(2025, 10, 1)
 NOW = datetime(2025, 10, 2, tzinfo=UTC)

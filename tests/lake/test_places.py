@@ -14,22 +14,24 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from jobs.errors import UsageError
-from jobs.lake import faults, ops, tables
-from jobs.lake.append import append_arrow
-from jobs.lake.changes import changes
-from jobs.lake.definitions import Definition
-from jobs.lake.locks import file_lock
-from jobs.lake.places import DivergedVersions, take_places, with_later_versions
-from jobs.lake.publish import Published, publish_matches
-from jobs.lake.registered import later_versions, next_version, registered_table
-from jobs.lake.scan import list_tables
-from jobs.lake.sql import Lake
-from jobs.paths import Home
-from jobs.steps.maintain import maintain
-from jobs.steps.retire import retire
-from schemas.matches import MatchName, MatchShape, matches_table
-from schemas.table import Table
+from chainlake.errors import UsageError
+from chainlake.lake import faults
+from chainlake.lake.commits.append import append_arrow
+from chainlake.lake.commits.changes import changes
+from chainlake.lake.commits.places import DivergedVersions, take_places, with_later_versions
+from chainlake.lake.commits.publish import Published, publish_matches
+from chainlake.lake.delta import tables
+from chainlake.lake.locks import file_lock
+from chainlake.lake.records import ops
+from chainlake.lake.records.definitions import Definition
+from chainlake.lake.records.registered import later_versions, next_version, registered_table
+from chainlake.lake.sql.query import Lake
+from chainlake.lake.sql.scan import list_tables
+from chainlake.operations.maintain import maintain
+from chainlake.operations.retire import retire
+from chainlake.paths import Home
+from chainlake.schemas.matches import MatchName, MatchShape, matches_table
+from chainlake.schemas.table import Table
 from tests.lake.test_publish import D1, D2, D3, FIELDS, TABLE, match
 
 if TYPE_CHECKING:

@@ -12,14 +12,17 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from jobs.days import US_PER_DAY, day_start_us
-from jobs.lake import faults, ops, rows, tables
-from jobs.lake.definitions import Definition
-from jobs.lake.publish import ModelOutput, Published, publish_matches, publish_models
-from jobs.lake.types import spark_schema
-from jobs.paths import PROJECT, Home
-from schemas.matches import MatchName, MatchShape, matches_table
-from schemas.models import CHANGES, METRICS, STATE
+from chainlake.days import US_PER_DAY, day_start_us
+from chainlake.lake import faults
+from chainlake.lake.commits import rows
+from chainlake.lake.commits.publish import ModelOutput, Published, publish_matches, publish_models
+from chainlake.lake.delta import tables
+from chainlake.lake.records import ops
+from chainlake.lake.records.definitions import Definition
+from chainlake.lake.spark.types import spark_schema
+from chainlake.paths import PROJECT, Home
+from chainlake.schemas.matches import MatchName, MatchShape, matches_table
+from chainlake.schemas.models import CHANGES, METRICS, STATE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -143,8 +146,8 @@ def test_killed_anywhere_the_retry_gives_the_same_table(
 CHILD = """
 import sys
 sys.path[:0] = [{project!r}]
-from jobs.paths import Home
-from jobs.lake.session import spark_session
+from chainlake.paths import Home
+from chainlake.lake.spark.session import spark_session
 from tests.lake.test_publish import D1, match, publish
 home = Home.from_env()
 publish(spark_session(home, "child"), home, [match(1, D1)], [D1])

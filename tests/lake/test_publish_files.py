@@ -12,16 +12,18 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
-from jobs.errors import AuditFailed, InfrastructureError
-from jobs.lake import data_files, faults, rows, tables
-from jobs.lake.changes import changes
-from jobs.lake.publish import Published, publish_matches
-from jobs.lake.rows import StagedFiles, staged_change
-from jobs.lake.session import expect_rows
-from jobs.lake.sql import Lake
-from jobs.lake.types import frame_of
-from jobs.paths import Home
-from schemas.matches import MatchName, MatchShape, matches_table
+from chainlake.errors import AuditFailed, InfrastructureError
+from chainlake.lake import faults
+from chainlake.lake.commits import rows
+from chainlake.lake.commits.changes import changes
+from chainlake.lake.commits.publish import Published, publish_matches
+from chainlake.lake.commits.rows import StagedFiles, staged_change
+from chainlake.lake.delta import data_files, tables
+from chainlake.lake.spark.session import expect_rows
+from chainlake.lake.spark.types import frame_of
+from chainlake.lake.sql.query import Lake
+from chainlake.paths import Home
+from chainlake.schemas.matches import MatchName, MatchShape, matches_table
 from tests.lake.test_publish import D1, D2, D3, FIELDS, POINTS, Killed, definition, intervals
 
 if TYPE_CHECKING:

@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jobs.days import US_PER_DAY, Days
-from jobs.ingest.completeness import EMPTY, Arrived, day_rows
-from jobs.lake.definitions import Definition
-from jobs.lake.event_days import EventDays
-from jobs.lake.staleness import _wanted
-from jobs.sources import Source, load_source
+from chainlake.days import US_PER_DAY, Days
+from chainlake.definitions.source import Source, load_source
+from chainlake.ingest.landing.completeness import EMPTY, Arrived, day_rows
+from chainlake.lake.records.definitions import Definition
+from chainlake.lake.records.event_days import EventDays
+from chainlake.lake.records.staleness import _wanted
 
 EARLY, FIRST = date(1900, 1, 2), date(2024, 3, 1)
 FULL = {**EMPTY, "rows": 5, "checksum": "5:ab"}

@@ -15,19 +15,20 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from jobs.__main__ import main
-from jobs.catalog import load_patterns
-from jobs.days import Days
-from jobs.lake import ops, tables
-from jobs.lake.append import append_arrow, append_files
-from jobs.lake.changes import changes
-from jobs.lake.event_files import event_files
-from jobs.lake.maintain import maintain_table
-from jobs.lake.reader import UnreadableTable, UnwritableTable, open_table
-from jobs.lake.same import published_tables, same_tables
-from jobs.lake.sql import Lake
-from jobs.paths import PROJECT, Home
-from jobs.sources import load_sources
+from chainlake.catalog.patterns import load_patterns
+from chainlake.cli.main import main
+from chainlake.days import Days
+from chainlake.definitions.source import load_sources
+from chainlake.lake.commits.append import append_arrow, append_files
+from chainlake.lake.commits.changes import changes
+from chainlake.lake.delta import tables
+from chainlake.lake.delta.event_files import event_files
+from chainlake.lake.delta.reader import UnreadableTable, UnwritableTable, open_table
+from chainlake.lake.records import ops
+from chainlake.lake.sql.query import Lake
+from chainlake.lake.upkeep.maintain import maintain_table
+from chainlake.lake.upkeep.same import published_tables, same_tables
+from chainlake.paths import PROJECT, Home
 from tests.lake.things import THINGS, thing, things
 
 if TYPE_CHECKING:
@@ -185,7 +186,7 @@ def test_tables_are_opened_in_one_place() -> None:
         for node in ast.walk(ast.parse(file.read_text())):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "DeltaTable":
                 found.append(file.relative_to(PROJECT).as_posix())
-    assert found == ["jobs/lake/reader.py"]
+    assert found == ["jobs/chainlake/lake/delta/reader.py"]
 
 
 def test_what_spark_deletes_is_refused_until_spark_has_taken_it_out(spark: SparkSession, home: Home) -> None:

@@ -17,9 +17,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobs.lake.checksums import Checksum, Sums, checksums, checksums_of_files, footer
-from jobs.lake.row_hashes import row_hashes
-from schemas.table import TIMESTAMP
+from chainlake.lake.delta.checksums import Checksum, Sums, checksums, checksums_of_files, footer
+from chainlake.lake.delta.row_hashes import row_hashes
+from chainlake.schemas.table import TIMESTAMP
 
 EVENT = pa.struct([("event_id", pa.string()), ("ts", TIMESTAMP), ("x", pa.float64()), ("n", pa.int64())])
 SCHEMA = pa.schema([

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from jobs.lake import ops
-from jobs.lake.same import same_tables
-from jobs.paths import Home
+from chainlake.lake.records import ops
+from chainlake.lake.upkeep.same import same_tables
+from chainlake.paths import Home
 
 DAY = date(2025, 10, 1)
 TS = datetime(2025, 10, 1, 12, tzinfo=UTC)

@@ -14,12 +14,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from jobs.errors import InfrastructureError
-from jobs.lake import cds, jars, tables
-from jobs.lake.session import code_archive
-from jobs.lake.types import spark_schema
-from jobs.paths import Home
-from schemas.table import TIMESTAMP
+from chainlake.errors import InfrastructureError
+from chainlake.lake.delta import tables
+from chainlake.lake.spark import cds, jars
+from chainlake.lake.spark.session import code_archive
+from chainlake.lake.spark.types import spark_schema
+from chainlake.paths import Home
+from chainlake.schemas.table import TIMESTAMP
 from tests.lake.things import THINGS, thing, things
 
 if TYPE_CHECKING:
@@ -78,10 +79,10 @@ def test_absent_tables(home: Home) -> None:
 
 def test_worker_code_travels_and_time_zone_is_utc(spark: SparkSession) -> None:
     def work(batches):  # type: ignore[no-untyped-def]
-        import jobs.days
+        import chainlake.days
 
         for batch in batches:
-            yield pa.RecordBatch.from_arrays([pa.array([jobs.days.__file__] * len(batch))], names=["file"])
+            yield pa.RecordBatch.from_arrays([pa.array([chainlake.days.__file__] * len(batch))], names=["file"])
 
     assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
     files = {row.file for row in spark.range(2).mapInArrow(work, "file string").collect()}
@@ -93,7 +94,7 @@ def test_the_code_archive_holds_jobs_and_schemas(tmp_path: Path) -> None:
 
     archive = code_archive(tmp_path)
     names = zipfile.ZipFile(archive).namelist()
-    assert "jobs/lake/session.py" in names and "schemas/ops.py" in names
+    assert "jobs/chainlake/lake/spark/session.py" in names and "schemas/ops.py" in names
     assert code_archive(tmp_path) == archive
 
 

@@ -13,15 +13,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.__main__ import main
-from jobs.days import US_PER_DAY, Days, day_start_us
-from jobs.errors import InfrastructureError
-from jobs.lake import ops, tables
-from jobs.lake.definitions import Definition
-from jobs.lake.event_days import AbandonedDays, EventDays, pin
-from jobs.lake.locks import file_lock
-from jobs.lake.staleness import fingerprint, status_rows, to_do
-from jobs.paths import Home
+from chainlake.cli.main import main
+from chainlake.days import US_PER_DAY, Days, day_start_us
+from chainlake.errors import InfrastructureError
+from chainlake.lake.delta import tables
+from chainlake.lake.locks import file_lock
+from chainlake.lake.records import ops
+from chainlake.lake.records.definitions import Definition
+from chainlake.lake.records.event_days import AbandonedDays, EventDays, pin
+from chainlake.lake.records.staleness import fingerprint, status_rows, to_do
+from chainlake.paths import Home
 from tests.lake.things import THINGS
 
 D0 = date(2025, 10, 1)
@@ -249,7 +250,7 @@ def test_an_ingest_that_ends_between_the_two_looks_is_believed(home: Home, monke
         ops.append(home, "event_days", [event_day(1)], "r")
         return False
 
-    monkeypatch.setattr("jobs.lake.event_days.held", just_ended)
+    monkeypatch.setattr("chainlake.lake.records.event_days.held", just_ended)
     assert pin(home, "s", Days.one(day(1))).event_days.checksum(day(1)) == "c1"
 
 

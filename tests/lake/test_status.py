@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from jobs.__main__ import main
-from jobs.cli import status
-from jobs.lake import ops
-from jobs.paths import Home
+from chainlake.cli.main import main
+from chainlake.cli.verbs import status
+from chainlake.lake.records import ops
+from chainlake.paths import Home
 from tests.lake.test_staleness import D0, day, done, event_day, pattern
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from jobs.days import day_start_us
-from schemas.table import TIMESTAMP, Check, Column, Table
+from chainlake.days import day_start_us
+from chainlake.schemas.table import TIMESTAMP, Check, Column, Table
 
 DAY = datetime(2025, 10, 1, tzinfo=UTC)
 DAY_US = day_start_us(DAY.date())

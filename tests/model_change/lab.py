@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 from deltalake import write_deltalake
 
-from jobs.lake import ops
-from jobs.paths import Home
+from chainlake.lake.records import ops
+from chainlake.paths import Home
 
 SOURCE = """\
 key: sensor

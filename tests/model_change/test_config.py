@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from jobs.errors import DefinitionError
-from jobs.model_change.config import load_model, parse_model
-from jobs.paths import PROJECT
+from chainlake.errors import DefinitionError
+from chainlake.model_change.config.model import load_model, parse_model
+from chainlake.paths import PROJECT
 
 GOOD = """\
 source: traffic

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobs.model_change.basis import Basis
-from jobs.model_change.constraints import EVALUATORS, Reference, clear_cut, violates
-from jobs.model_change.statistics import norm, solve
+from chainlake.model_change.detectors.constraints import EVALUATORS, Reference, clear_cut, violates
+from chainlake.model_change.statistics.basis import Basis
+from chainlake.model_change.statistics.statistics import norm, solve
 from tests.model_change import plain_loop
 
 EPS = 0.7

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from jobs.errors import InputError
-from jobs.model_change import monitor
+from chainlake.errors import InputError
+from chainlake.model_change import monitor
 from tests.model_change.test_monitor import START, events, model
 
 THRESHOLD = {

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobs.model_change import state as states
-from jobs.model_change.kernel import Kernel
-from jobs.model_change.records import Settings
-from jobs.model_change.statistics import Moments, identifiable
+from chainlake.model_change.kernel import Kernel
+from chainlake.model_change.statistics import state as states
+from chainlake.model_change.statistics.records import Settings
+from chainlake.model_change.statistics.statistics import Moments, identifiable
 from tests.model_change import plain_loop
 
 BOUNDS = ("paper", "residual", "onesided")

@@ -12,15 +12,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobs.errors import InputError
-from jobs.model_change import monitor
-from jobs.model_change import state as states
-from jobs.model_change.config import parse_model
-from jobs.model_change.daily import GroupMonitor
-from jobs.model_change.reduce import reduce_rows
-from jobs.model_change.replay import by_day
-from jobs.model_change.rounds import Rounds
-from schemas.models import CHANGES, METRICS
+from chainlake.errors import InputError
+from chainlake.model_change import monitor
+from chainlake.model_change.config.model import parse_model
+from chainlake.model_change.days.daily import GroupMonitor
+from chainlake.model_change.days.replay import by_day
+from chainlake.model_change.rounds.reduce import reduce_rows
+from chainlake.model_change.rounds.rounds import Rounds
+from chainlake.model_change.statistics import state as states
+from chainlake.schemas.models import CHANGES, METRICS
 
 START = datetime(2025, 3, 1, tzinfo=UTC)
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobs.errors import DefinitionError
-from jobs.model_change import monitor
-from jobs.model_change.config import parse_model
+from chainlake.errors import DefinitionError
+from chainlake.model_change import monitor
+from chainlake.model_change.config.model import parse_model
 from tests.model_change.plain_loop import identifiable, value_of
 
 FIRST = date(2025, 3, 1)

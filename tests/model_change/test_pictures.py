@@ -9,18 +9,19 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from jobs.__main__ import main
-from jobs.days import Days, day_start_us
-from jobs.lake import ops, tables
-from jobs.lake.event_days import EventDays
-from jobs.lake.staleness import fingerprint
-from jobs.model_change import monitor
-from jobs.model_change.config import parse_model
-from jobs.model_change.reduce import reduce_rows
-from jobs.model_change.traces import trace_group
-from jobs.pictures.model import largest_changes, profile_feature, shown_by_trace
-from jobs.steps.model_days import beginning, find_model, published, read_rounds
-from schemas.models import CHANGES, METRICS, STATE
+from chainlake.cli.main import main
+from chainlake.days import Days, day_start_us
+from chainlake.lake.delta import tables
+from chainlake.lake.records import ops
+from chainlake.lake.records.event_days import EventDays
+from chainlake.lake.records.staleness import fingerprint
+from chainlake.model_change import monitor
+from chainlake.model_change.config.model import parse_model
+from chainlake.model_change.days.traces import trace_group
+from chainlake.model_change.rounds.reduce import reduce_rows
+from chainlake.monitor.model_days import beginning, find_model, published, read_rounds
+from chainlake.pictures.model import largest_changes, profile_feature, shown_by_trace
+from chainlake.schemas.models import CHANGES, METRICS, STATE
 from tests.model_change import lab
 
 SECOND, END = date(2025, 3, 2), date(2025, 3, 4)

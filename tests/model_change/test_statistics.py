@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from jobs.model_change.basis import Basis, Measure
-from jobs.model_change.statistics import Moments, identifiable, pooled, solve
+from chainlake.model_change.statistics.basis import Basis, Measure
+from chainlake.model_change.statistics.statistics import Moments, identifiable, pooled, solve
 
 
 def matrices(seed, n, m, *, alike):

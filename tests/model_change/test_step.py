@@ -12,19 +12,20 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from jobs.__main__ import main
-from jobs.days import Days
-from jobs.errors import AuditFailed, ChainlakeError, DefinitionError, InputError, UsageError
-from jobs.lake import ops, tables
-from jobs.lake.event_days import EventDays
-from jobs.lake.staleness import StatusRow, fingerprint, status_rows
-from jobs.model_catalog import load_models
-from jobs.model_change import ENGINE_VERSION
-from jobs.model_change import monitor as library
-from jobs.sources import load_sources
-from jobs.steps.monitor import monitor, plan_model
-from jobs.steps.monitor_states import KeptStates
-from schemas.models import CHANGES, METRICS, STATE
+from chainlake.catalog.models import load_models
+from chainlake.cli.main import main
+from chainlake.days import Days
+from chainlake.definitions.source import load_sources
+from chainlake.errors import AuditFailed, ChainlakeError, DefinitionError, InputError, UsageError
+from chainlake.lake.delta import tables
+from chainlake.lake.records import ops
+from chainlake.lake.records.event_days import EventDays
+from chainlake.lake.records.staleness import StatusRow, fingerprint, status_rows
+from chainlake.model_change import ENGINE_VERSION
+from chainlake.model_change import monitor as library
+from chainlake.monitor.states import KeptStates
+from chainlake.monitor.step import monitor, plan_model
+from chainlake.schemas.models import CHANGES, METRICS, STATE
 from tests.steps.history import MODEL, SOURCE, day, deliver
 
 
@@ -157,7 +158,7 @@ def states(lab) -> str:
 
 
 def test_any_history_ends_in_the_tables_of_one_pass(lab, spark, monkeypatch, tmp_path):
-    from jobs.steps import monitor_run
+    from chainlake.monitor import run as monitor_run
 
     kept = {i: readings(i) for i in range(1, 6)}
     deliver(lab, {1: readings(1, seed=9), 2: kept[2]})
@@ -209,8 +210,8 @@ round: {length: 1 h}
 
 
 def test_a_threshold_monitor_is_published_audited_and_validated(lab, spark):
-    from jobs.quality import Audit
-    from jobs.quality import published as gate
+    from chainlake.quality import Audit
+    from chainlake.quality import published as gate
 
     (lab.config / "models" / "slope.yaml").write_text(THRESHOLD)
     rows = [row for i in (1, 2) for row in readings(i)]
@@ -232,9 +233,9 @@ def test_a_threshold_monitor_is_published_audited_and_validated(lab, spark):
 
 
 def test_spark_reduces_as_the_library_does(lab, spark):
-    from jobs.model_change.config import parse_model
-    from jobs.model_change.reduce import reduce_rows
-    from jobs.model_change.reduce_spark import reduced_frame
+    from chainlake.model_change.config.model import parse_model
+    from chainlake.model_change.rounds.reduce import reduce_rows
+    from chainlake.monitor.reduce_spark import reduced_frame
 
     rows = readings(1) + readings(2) + [{**readings(2)[5], "event_id": "0" * 32, "x": None}]
     rows = [{**row, "n": i % 5} for i, row in enumerate(rows)]
@@ -275,8 +276,8 @@ def configured(lab, texts):
 
 
 def test_workers_run_models_of_many_events_as_the_driver_runs_few(lab, spark, monkeypatch):
-    from jobs.lake.event_days import pin
-    from jobs.steps import monitor_compute
+    from chainlake.lake.records.event_days import pin
+    from chainlake.monitor import compute as monitor_compute
 
     loaded = configured(lab, MANY)
     deliver(lab, {i: readings(i) for i in (1, 2, 3)})
@@ -314,8 +315,9 @@ def test_workers_run_models_of_many_events_as_the_driver_runs_few(lab, spark, mo
 
 
 def test_models_share_their_commits_and_fail_by_themselves(lab, spark, monkeypatch):
-    from jobs.lake import ops
-    from jobs.steps import monitor_compute, monitor_run
+    from chainlake.lake.records import ops
+    from chainlake.monitor import compute as monitor_compute
+    from chainlake.monitor import run as monitor_run
 
     loaded = configured(lab, {**MANY, "also": MODEL, "third": MODEL.replace("eps: 0.3", "eps: 0.5")})
     deliver(lab, {i: readings(i) for i in (1, 2, 3)})
@@ -374,7 +376,7 @@ def test_models_share_their_commits_and_fail_by_themselves(lab, spark, monkeypat
 
 
 def test_no_bin_waits_for_a_heavy_group_and_many_light_ones():
-    from jobs.model_change.replay import pack
+    from chainlake.model_change.days.replay import pack
 
     weights = [1.0] * 99 + [60.0]
     place = pack(weights, 4)

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobs.errors import DefinitionError
-from jobs.model_change import monitor
-from jobs.model_change.definitions import load_definition
-from jobs.model_change.threshold import ThresholdMonitor
-from schemas.models import ALERTS, METRICS
+from chainlake.errors import DefinitionError
+from chainlake.model_change import monitor
+from chainlake.model_change.days.definitions import load_definition
+from chainlake.model_change.detectors.threshold import ThresholdMonitor
+from chainlake.schemas.models import ALERTS, METRICS
 from tests.ingest.test_parse import Parsed
 
 START = datetime(2025, 3, 1, tzinfo=UTC)

@@ -9,13 +9,13 @@ from datetime import date
 import numpy as np
 import pytest
 
-from jobs.__main__ import main
-from jobs.errors import InputError
-from jobs.model_change import monitor
-from jobs.model_change.config import parse_model
-from jobs.model_change.reduce import reduce_rows
-from jobs.model_change.traces import trace_group
-from jobs.model_change.tuning import sweep
+from chainlake.cli.main import main
+from chainlake.errors import InputError
+from chainlake.model_change import monitor
+from chainlake.model_change.config.model import parse_model
+from chainlake.model_change.days.traces import trace_group
+from chainlake.model_change.days.tuning import sweep
+from chainlake.model_change.rounds.reduce import reduce_rows
 from tests.model_change import lab
 
 END = date(2025, 3, 4)

@@ -18,18 +18,18 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
-from jobs.airflow_run.api import Api, ApiUnreachable, day_of_run
-from jobs.airflow_run.chain import OPEN_STATES
-from jobs.airflow_run.child import die_with_parent
-from jobs.airflow_run.command import running_api
-from jobs.airflow_run.progress import Progress
-from jobs.days import Days
-from jobs.errors import InfrastructureError
-from jobs.lake.session import stop_session
-from jobs.paths import PROJECT, Home
-from jobs.steps.detect import detect
-from jobs.steps.ingest import ingest
-from jobs.steps.monitor import monitor
+from chainlake.days import Days
+from chainlake.detect.step import detect
+from chainlake.env.child import die_with_parent
+from chainlake.errors import InfrastructureError
+from chainlake.ingest.step import ingest
+from chainlake.lake.spark.session import stop_session
+from chainlake.local.api import Api, ApiUnreachable, day_of_run
+from chainlake.local.command import running_api
+from chainlake.local.run.chain import OPEN_STATES
+from chainlake.local.run.progress import Progress
+from chainlake.monitor.step import monitor
+from chainlake.paths import PROJECT, Home
 from tests.proof.points import DETECT, INGEST, MONITOR, Attempt, Point
 from tests.proof.scheduler_replay import end
 from tests.proof.small import DAYS, control, deliver, differences, in_folder, installation, print_tables
@@ -131,7 +131,7 @@ class Proof:
         with open(self._output, "ab") as out:
             begin = out.tell()
             self._launcher = subprocess.Popen(
-                [sys.executable, "-m", "jobs.airflow_run.serve"],
+                [sys.executable, "-m", "chainlake.local.run.serve"],
                 cwd=PROJECT,
                 stdout=out,
                 stderr=out,
@@ -169,7 +169,7 @@ class Proof:
         armed = self._arm(waiting[0]) if waiting[0].n == 0 else None
         words = ["backfill", "create", "--dag-id", dag_id, "--from-date", str(day(0)), "--to-date", str(day(DAYS - 1))]
         command = subprocess.Popen(
-            [sys.executable, "-m", "jobs.airflow_run.command", *words, "--max-active-runs", "1"],
+            [sys.executable, "-m", "chainlake.local.command", *words, "--max-active-runs", "1"],
             cwd=PROJECT,
             stdout=subprocess.DEVNULL,
         )

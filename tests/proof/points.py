@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from jobs.paths import Home
+from chainlake.paths import Home
 
 #: The commit that makes a table.
 _MADE = f"{0:020d}.json"

@@ -18,15 +18,15 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from jobs.airflow_run.api import day_of_run
-from jobs.airflow_run.chain import OPEN_STATES, Chain
-from jobs.airflow_run.demo import POLL_S, _unpause, _work
-from jobs.airflow_run.launcher import Airflow, close_finished_backfills, run_program
-from jobs.airflow_run.progress import Progress
-from jobs.airflow_run.shipped import ShippedDay, land
-from jobs.errors import InfrastructureError
-from jobs.lake import ops
-from jobs.paths import PROJECT, Home
+from chainlake.errors import InfrastructureError
+from chainlake.lake.records import ops
+from chainlake.local.api import day_of_run
+from chainlake.local.launcher import Airflow, close_finished_backfills, run_program
+from chainlake.local.run.chain import OPEN_STATES, Chain
+from chainlake.local.run.demo import POLL_S, _unpause, _work
+from chainlake.local.run.progress import Progress
+from chainlake.local.run.shipped import ShippedDay, land
+from chainlake.paths import PROJECT, Home
 from tests.proof.small import DAYS, control, deliver, differences, in_folder, installation, print_tables
 from tests.steps.history import day
 
@@ -103,7 +103,7 @@ class _Commands:
         begin = time.monotonic()
         before = self._attempts(step)
         done = subprocess.run(
-            [sys.executable, "-m", "jobs.airflow_run.command", *words],
+            [sys.executable, "-m", "chainlake.local.command", *words],
             cwd=PROJECT,
             env=os.environ,
             text=True,

@@ -12,11 +12,11 @@ from pathlib import Path
 
 from deltalake import DeltaTable
 
-from jobs.cli.status import _definitions
-from jobs.lake.registered import registered_table
-from jobs.lake.same import published_tables, same_tables
-from jobs.lake.staleness import status_rows
-from jobs.paths import Home
+from chainlake.cli.verbs.status import _definitions
+from chainlake.lake.records.registered import registered_table
+from chainlake.lake.records.staleness import status_rows
+from chainlake.lake.upkeep.same import published_tables, same_tables
+from chainlake.paths import Home
 from tests.steps.history import SOURCE, configured, day, pattern, readings
 
 DAYS = 3

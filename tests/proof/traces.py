@@ -6,10 +6,11 @@ import fcntl
 from collections import defaultdict
 from typing import Any
 
-from jobs.lake import ops, tables
-from jobs.lake.locks import holder
-from jobs.lake.same import COMPARED, MODELS, published_tables
-from jobs.paths import Home
+from chainlake.lake.delta import tables
+from chainlake.lake.locks import holder
+from chainlake.lake.records import ops
+from chainlake.lake.upkeep.same import COMPARED, MODELS, published_tables
+from chainlake.paths import Home
 
 #: Column whose days (of quarantine: whose values) are committed at once.
 _UNIT = {"events": "event_date", "quarantine": "file_id", "matches": "decision_ts", "changes": "event_date"}

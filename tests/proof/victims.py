@@ -11,8 +11,8 @@ from pathlib import Path
 
 import psutil
 
-from jobs.airflow_run import guard
-from jobs.paths import Home
+from chainlake.local import guard
+from chainlake.paths import Home
 
 #: The tree of processes is looked at this often while a point is waited for.
 _LOOK_S = 0.25
@@ -38,14 +38,14 @@ class Victims:
         #: The processes that run the code of tasks.
         self._task = self._children(workers)
         self._scheduler = [self._known[pid][0] for pid in {worker.ppid() for worker in workers} if pid in self._known]
-        drivers = self._lines("-m jobs.airflow_run.driver", at_end=True)
+        drivers = self._lines("-m chainlake.local.drivers.driver", at_end=True)
         self._driver = [driver for driver in drivers if self._children([driver])] or drivers
         self._below_driver = self._below(self._driver)
 
     @property
     def keeper(self) -> int:
         """Pid of the keeper of the Spark drivers."""
-        return self._lines("-m jobs.airflow_run.drivers", at_end=True)[0].pid
+        return self._lines("-m chainlake.local.drivers.keeper", at_end=True)[0].pid
 
     @property
     def step(self) -> list[psutil.Process]:

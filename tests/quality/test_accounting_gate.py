@@ -12,11 +12,11 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from jobs.errors import AuditFailed, DefinitionError, UsageError
-from jobs.paths import PROJECT, Home
-from jobs.quality import Audit, audit_accounting
-from jobs.quality import docs as site
-from jobs.quality import templates as suites
+from chainlake.errors import AuditFailed, DefinitionError, UsageError
+from chainlake.paths import PROJECT, Home
+from chainlake.quality import Audit, audit_accounting
+from chainlake.quality import docs as site
+from chainlake.quality import templates as suites
 
 FILE = {
     "source": "s", "path": "a.csv", "file_id": "f", "load_id": "l", "rows_read": 5, "rows_raw": 4,
@@ -144,5 +144,5 @@ def test_templates_are_filled_with_types(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_nothing_heavy_is_imported_before_it_is_needed() -> None:
-    code = "import sys, jobs.quality; sys.exit(bool({'great_expectations', 'pyspark', 'pandas'} & set(sys.modules)))"
+    code = "import sys, chainlake.quality; sys.exit(bool({'great_expectations', 'pyspark', 'pandas'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], cwd=PROJECT, check=False).returncode == 0

@@ -8,10 +8,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from jobs.paths import Home
-from jobs.quality import Audit
-from jobs.quality.alerts import audit_alerts
-from schemas.models import ALERTS, METRICS
+from chainlake.paths import Home
+from chainlake.quality import Audit
+from chainlake.quality.alerts import audit_alerts
+from chainlake.schemas.models import ALERTS, METRICS
 
 DAYS = [date(2025, 10, 1), date(2025, 10, 2)]
 

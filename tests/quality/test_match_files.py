@@ -15,18 +15,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import jobs.quality.matches as matches_gate
-from jobs.lake.duck import connected, idle_cores
-from jobs.lake.session import expect_rows
-from jobs.lake.types import frame_of
-from jobs.paths import Home
-from jobs.quality import Audit, MatchFiles, MatchRules, audit_matches
-from jobs.quality.match_extremes import extremes, extremes_in_files, extremes_of, three_rows
-from jobs.quality.match_files import aggregated, measured_rows, some_twice, some_unknown
-from jobs.quality.match_measures import measured_rows as measured_by_spark
-from jobs.quality.match_sql import bound_column
-from schemas.matches import FIXED_COLUMNS, MatchName, MatchShape, matches_table
-from schemas.table import TIMESTAMP
+import chainlake.quality.matches.gate as matches_gate
+from chainlake.lake.spark.session import expect_rows
+from chainlake.lake.spark.types import frame_of
+from chainlake.lake.sql.duck import connected, idle_cores
+from chainlake.paths import Home
+from chainlake.quality import Audit, MatchFiles, MatchRules, audit_matches
+from chainlake.quality.matches.extremes import extremes, extremes_in_files, extremes_of, three_rows
+from chainlake.quality.matches.files import aggregated, measured_rows, some_twice, some_unknown
+from chainlake.quality.matches.measures import measured_rows as measured_by_spark
+from chainlake.quality.matches.sql import bound_column
+from chainlake.schemas.matches import FIXED_COLUMNS, MatchName, MatchShape, matches_table
+from chainlake.schemas.table import TIMESTAMP
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-import jobs.quality.matches as matches_gate
-from jobs.paths import Home
-from jobs.quality import Audit, AuditResult, MatchRules, audit_matches
-from jobs.quality.match_extremes import extremes_of, tell_all
-from jobs.quality.match_measures import measured_rows, measures, small_measures
-from jobs.quality.matches import judge, suite_params
-from jobs.quality.templates import template_path
-from schemas.matches import MatchName, MatchShape, matches_table
-from schemas.table import TIMESTAMP
+import chainlake.quality.matches.gate as matches_gate
+from chainlake.paths import Home
+from chainlake.quality import Audit, AuditResult, MatchRules, audit_matches
+from chainlake.quality.matches.extremes import extremes_of, tell_all
+from chainlake.quality.matches.gate import judge, suite_params
+from chainlake.quality.matches.measures import measured_rows, measures, small_measures
+from chainlake.quality.templates import template_path
+from chainlake.schemas.matches import MatchName, MatchShape, matches_table
+from chainlake.schemas.table import TIMESTAMP
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -65,7 +65,7 @@ GOOD = [match(1), match(2), match(3, day=1)]
 
 
 def frame(spark: SparkSession, rows: list[dict[str, Any]]) -> DataFrame:
-    from jobs.lake.types import spark_schema
+    from chainlake.lake.spark.types import spark_schema
 
     schema = pa.schema([pa.field(f.name, f.type) for f in TABLE.arrow()])
     return spark.createDataFrame(pa.Table.from_pylist(rows, schema=schema), spark_schema(schema)).coalesce(1)

@@ -10,11 +10,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from jobs.paths import Home
-from jobs.quality import Audit, AuditResult, audit_models
-from jobs.quality.models import CHANGES_GATE, Gated, audit_together, changes_measures
-from schemas.models import CHANGES, METRICS
-from schemas.table import Table
+from chainlake.paths import Home
+from chainlake.quality import Audit, AuditResult, audit_models
+from chainlake.quality.models import CHANGES_GATE, Gated, audit_together, changes_measures
+from chainlake.schemas.models import CHANGES, METRICS
+from chainlake.schemas.table import Table
 
 DAYS = [date(2025, 10, 1), date(2025, 10, 2)]
 EPS = {"north": 0.5, "south": 2.0}

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from jobs.paths import Home
+from chainlake.paths import Home
 
 #: Texts that leave the place they stand in: an element, an attribute of either quote, a script, a markdown link.
 HOSTILE = [
@@ -54,7 +54,7 @@ def site(home: Home, text: str) -> list[str]:
     import great_expectations as gx
     import pandas as pd
 
-    from jobs.quality import docs
+    from chainlake.quality import docs
 
     notes = {"notes": {"format": "markdown", "content": [f"note {text}"]}}
     context = docs.memory_context()

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from jobs.cep import compile_pattern
-from jobs.paths import PROJECT
-from jobs.quality import MatchRules
-from jobs.quality.match_sql import rules_of
+from chainlake.cep import compile_pattern
+from chainlake.paths import PROJECT
+from chainlake.quality import MatchRules
+from chainlake.quality.matches.sql import rules_of
 
 COLUMNS = {"type": pa.string(), "key": pa.string(), "ts": pa.timestamp("us", tz="UTC"), "v": pa.float64()}
 MINUTE_US = 60_000_000
@@ -46,7 +46,7 @@ def test_names_order_and_decision_come_from_the_pattern(
 
 
 def test_a_shipped_pattern_has_rules() -> None:
-    from jobs.sources import load_source
+    from chainlake.definitions.source import load_source
 
     config = PROJECT / "dags" / "config"
     columns = load_source(config / "sources" / "stock.yaml").event_columns()

@@ -9,7 +9,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from jobs.paths import Home
+from chainlake.paths import Home
 from tests.replay.simulator import ACTIONS, Broken, Simulation
 
 
@@ -24,7 +24,7 @@ def main() -> int:
     args = parser.parse_args()
     os.environ.setdefault("SPARK_DRIVER_MEMORY", "1g")
     os.environ.setdefault("CHAINLAKE_SHUFFLE_PARTITIONS", "1")
-    from jobs.lake.session import spark_session, stop_session
+    from chainlake.lake.spark.session import spark_session, stop_session
 
     cache, failed = Home.from_env().cache, []
     with tempfile.TemporaryDirectory(prefix="chainlake-replay-") as folder:

@@ -18,9 +18,13 @@ from dataclasses import dataclass, field
 from typing import Any
 from unittest.mock import patch
 
-from jobs.ingest import writing
-from jobs.lake import difference, event_days, faults, locks, maintain, ops
-from jobs.steps import detect_run, monitor_run
+from chainlake.detect import run as detect_run
+from chainlake.ingest.events import write as writing
+from chainlake.lake import faults, locks
+from chainlake.lake.commits import difference
+from chainlake.lake.records import event_days, ops
+from chainlake.lake.upkeep import maintain
+from chainlake.monitor import run as monitor_run
 from tests.replay.light import Rows
 
 #: How long an attempt waits for a lock that the attempt around it holds: it never gets it.

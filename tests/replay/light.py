@@ -22,23 +22,27 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-import jobs.lake.session
-from jobs.cep.kernel import find
-from jobs.cep.output import match_rows
-from jobs.ingest import parsing, resolve
-from jobs.ingest.hashes import row_hashes
-from jobs.ingest.parse import BAD, COUNTS, ROW, Counts, parse_file, parsed_schema
-from jobs.ingest.resolve import CONFLICT, DUPLICATE, EVENT, SUPERSEDED
-from jobs.lake import difference, ops, publish, tables
-from jobs.lake.data_files import DataFile
-from jobs.lake.locks import file_lock
-from jobs.quality import audit as audits
-from jobs.sources import Source
-from jobs.steps import detect_run, monitor_run
-from jobs.steps import ingest as ingest_step
-from schemas.events import events_table
-from schemas.quarantine import quarantine_table
-from schemas.raw import raw_table
+import chainlake.lake.spark.session
+from chainlake.cep.matches.rows import match_rows
+from chainlake.cep.search.find import find
+from chainlake.definitions.source import Source
+from chainlake.detect import run as detect_run
+from chainlake.ingest import step as ingest_step
+from chainlake.ingest.events import resolve
+from chainlake.ingest.events.hashes import row_hashes
+from chainlake.ingest.events.resolve import CONFLICT, DUPLICATE, EVENT, SUPERSEDED
+from chainlake.ingest.rows import parse_tasks as parsing
+from chainlake.ingest.rows.parse import BAD, COUNTS, ROW, Counts, parse_file, parsed_schema
+from chainlake.lake.commits import difference, publish
+from chainlake.lake.delta import tables
+from chainlake.lake.delta.data_files import DataFile
+from chainlake.lake.locks import file_lock
+from chainlake.lake.records import ops
+from chainlake.monitor import run as monitor_run
+from chainlake.quality import audit as audits
+from chainlake.schemas.events import events_table
+from chainlake.schemas.quarantine import quarantine_table
+from chainlake.schemas.raw import raw_table
 from tests.replay.memory import MemoryOps
 
 
@@ -88,7 +92,7 @@ def light(*, ops_in_memory: bool = True) -> Iterator[None]:
     ]
     places: list[tuple[Any, dict[str, Any]]] = [
         *(logs if ops_in_memory else ()),
-        (jobs.lake.session, {"spark_session": quiet["spark_session"]}),
+        (chainlake.lake.spark.session, {"spark_session": quiet["spark_session"]}),
         (audits, {"warm_up": quiet["warm_up"]}),
         (functions, {"col": lambda *_: spared}),
         (tables, {"read": _read, "read_days": _read_days}),

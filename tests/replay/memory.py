@@ -12,15 +12,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from jobs.lake import tables
-from jobs.paths import Home
-from schemas.ops import ALL
+from chainlake.lake.delta import tables
+from chainlake.paths import Home
+from chainlake.schemas.ops import ALL
 
 Key = tuple[Any, ...]
 
 
 class MemoryOps:
-    """The logs of all homes of a seed; ``append`` and ``current_table`` are those of ``jobs.lake.ops``."""
+    """The logs of all homes of a seed; ``append`` and ``current_table`` are those of ``chainlake.lake.records.ops``."""
 
     def __init__(self) -> None:
         self._logs: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)

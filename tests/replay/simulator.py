@@ -20,15 +20,16 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from jobs.days import Days
-from jobs.errors import InfrastructureError, InputError, UsageError
-from jobs.lake import ops, runs, tables
-from jobs.lake.same import same_tables
-from jobs.lake.staleness import status_rows
-from jobs.paths import Home
-from jobs.steps.detect import detect
-from jobs.steps.ingest import ingest
-from jobs.steps.monitor import monitor
+from chainlake.days import Days
+from chainlake.detect.step import detect
+from chainlake.errors import InfrastructureError, InputError, UsageError
+from chainlake.ingest.step import ingest
+from chainlake.lake.delta import tables
+from chainlake.lake.records import ops, runs
+from chainlake.lake.records.staleness import status_rows
+from chainlake.lake.upkeep.same import same_tables
+from chainlake.monitor.step import monitor
+from chainlake.paths import Home
 from tests.check.published import published_damage
 from tests.replay import verbs, world
 from tests.replay.deaths import Deaths, Fate, Injected
@@ -325,9 +326,9 @@ class Simulation:
     # Small things
 
     def _status(self) -> list[Any]:
-        from jobs.catalog import load_patterns
-        from jobs.model_catalog import load_models
-        from jobs.sources import load_sources
+        from chainlake.catalog.models import load_models
+        from chainlake.catalog.patterns import load_patterns
+        from chainlake.definitions.source import load_sources
 
         sources = load_sources(self.home)
         found = [item.definition for item in load_patterns(self.home, sources)[0]]

@@ -7,16 +7,18 @@ import io
 from collections.abc import Iterator
 from unittest.mock import patch
 
-from jobs.lake import difference, ops, rows
-from jobs.lake import maintain as maintaining
-from jobs.quality.audit import Audit
+from chainlake.lake.commits import difference, rows
+from chainlake.lake.records import ops
+from chainlake.lake.upkeep import maintain as maintaining
+from chainlake.quality.audit import Audit
 
 
 @contextlib.contextmanager
 def large() -> Iterator[None]:
     """As if every output were too large for the driver: Spark takes the differences and commits them."""
-    from jobs.ingest import writing
-    from jobs.steps import monitor_compute, staged
+    from chainlake.detect import staged
+    from chainlake.ingest.events import write as writing
+    from chainlake.monitor import compute as monitor_compute
 
     with contextlib.ExitStack() as stack:
         for module, name in (

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from jobs.lake.event_days import EventDays
-from jobs.paths import Home
-from jobs.steps import range_plan
+from chainlake.lake.records.event_days import EventDays
+from chainlake.operations import plan as range_plan
+from chainlake.paths import Home
 from tests.replay import world
 from tests.replay.simulator import Broken, Simulation
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from datetime import date, timedelta
 from typing import Any
 
-from jobs.days import Days
-from jobs.lake import ops, runs
-from jobs.paths import Home
-from jobs.steps.backfill import run_plan
-from jobs.steps.maintain import maintain
-from jobs.steps.range_plan import RangePlan, plan_range
-from jobs.steps.retire import retire
+from chainlake.days import Days
+from chainlake.lake.records import ops, runs
+from chainlake.operations.backfill import run_plan
+from chainlake.operations.maintain import maintain
+from chainlake.operations.plan import RangePlan, plan_range
+from chainlake.operations.retire import retire
+from chainlake.paths import Home
 
 #: (definition, day) pairs.
 Pairs = set[tuple[str, date]]

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pytest
 import yaml
 
-from jobs.days import day_of_us
-from jobs.ingest.discovery import path_fields
-from jobs.ingest.parse import BAD, ROW, Task, parse_file
-from jobs.paths import PROJECT
-from jobs.sources import load_source
+from chainlake.days import day_of_us
+from chainlake.definitions.source import load_source
+from chainlake.ingest.landing.discovery import path_fields
+from chainlake.ingest.rows.parse import BAD, ROW, Task, parse_file
+from chainlake.paths import PROJECT
 from tests.shipped.shipped_data import DATA, SOURCES, shipped
 
 

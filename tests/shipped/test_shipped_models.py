@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from jobs.model_change import monitor
-from jobs.model_change.definitions import load_definition
-from jobs.paths import PROJECT
+from chainlake.model_change import monitor
+from chainlake.model_change.days.definitions import load_definition
+from chainlake.paths import PROJECT
 from tests.shipped.shipped_data import SOURCES, shipped
 
 FOLDER = PROJECT / "dags" / "config" / "models"

@@ -9,12 +9,12 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from jobs.__main__ import main
-from jobs.errors import UsageError
-from jobs.lake import ops
-from jobs.lake.sql import Lake
-from jobs.paths import Home
-from schemas.models import METRICS
+from chainlake.cli.main import main
+from chainlake.errors import UsageError
+from chainlake.lake.records import ops
+from chainlake.lake.sql.query import Lake
+from chainlake.paths import Home
+from chainlake.schemas.models import METRICS
 from tests.sql.test_sql import event, write_matches
 from tests.steps.history import configured, day, deliver, pattern, readings
 

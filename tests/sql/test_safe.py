@@ -17,10 +17,10 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from jobs.errors import ChainlakeError, InfrastructureError, UsageError
-from jobs.lake import safe
-from jobs.lake.sql import Lake
-from jobs.paths import PROJECT, Home
+from chainlake.errors import ChainlakeError, InfrastructureError, UsageError
+from chainlake.lake.sql import safe
+from chainlake.lake.sql.query import Lake
+from chainlake.paths import PROJECT, Home
 
 T0 = datetime(2024, 3, 1, tzinfo=UTC)
 
@@ -226,7 +226,7 @@ def test_a_statement_is_interrupted(filled: Home, monkeypatch: pytest.MonkeyPatc
 
 def command(home: Home, sql: str, *, seconds: float | None = None) -> Iterator[Any]:
     """Exit code, output and errors of ``sql --safe`` as a program, with another time limit if given."""
-    code = "import sys; from jobs.lake import safe; from jobs.__main__ import main\n"
+    code = "import sys; from chainlake.lake import safe; from chainlake.cli.main import main\n"
     if seconds is not None:
         code += f"safe.SECONDS, safe._GRACE_S = {seconds}, 1.0\n"
     code += "sys.exit(main(sys.argv[1:]))"

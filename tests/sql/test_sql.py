@@ -15,14 +15,14 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from jobs.__main__ import main
-from jobs.errors import UsageError
-from jobs.lake.registered import choose
-from jobs.lake.sql import Lake
-from jobs.paths import PROJECT, Home
-from schemas.matches import MatchName, MatchShape, matches_table
-from schemas.ops import ALL as OPS
-from schemas.table import TIMESTAMP
+from chainlake.cli.main import main
+from chainlake.errors import UsageError
+from chainlake.lake.records.registered import choose
+from chainlake.lake.sql.query import Lake
+from chainlake.paths import PROJECT, Home
+from chainlake.schemas.matches import MatchName, MatchShape, matches_table
+from chainlake.schemas.ops import ALL as OPS
+from chainlake.schemas.table import TIMESTAMP
 
 T0 = datetime(2013, 10, 7, 13, 30, tzinfo=UTC)
 FIELDS = (
@@ -281,7 +281,7 @@ def test_no_statement_lists_the_tables(filled: Home, capsys: pytest.CaptureFixtu
 
 def test_starts_fast_and_without_spark(filled: Home) -> None:
     code = (
-        "import sys; from jobs.__main__ import main; "
+        "import sys; from chainlake.cli.main import main; "
         "rc = main(['sql', 'SELECT count(*) AS n FROM matches.rise', '--format', 'csv']); "
         "assert not {'pyspark', 'great_expectations', 'pandas', 'airflow'} & set(sys.modules), sorted(sys.modules); "
         "sys.exit(rc)"

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from jobs.days import Days
-from jobs.paths import PROJECT, Home
-from jobs.steps.ingest import ingest
+from chainlake.days import Days
+from chainlake.ingest.step import ingest
+from chainlake.paths import PROJECT, Home
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

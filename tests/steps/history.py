@@ -11,10 +11,11 @@ from typing import Any
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
-from jobs.lake import ops, tables
-from jobs.paths import Home
-from jobs.sources import load_sources
-from schemas.events import events_table
+from chainlake.definitions.source import load_sources
+from chainlake.lake.delta import tables
+from chainlake.lake.records import ops
+from chainlake.paths import Home
+from chainlake.schemas.events import events_table
 
 SOURCE = """\
 key: sensor

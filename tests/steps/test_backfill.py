@@ -8,20 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jobs.catalog import load_patterns
-from jobs.cli.status import _definitions
-from jobs.days import Days
-from jobs.errors import AuditFailed, InfrastructureError, UsageError
-from jobs.lake import ops, tables
-from jobs.lake.event_days import EventDays
-from jobs.lake.same import same_tables
-from jobs.lake.staleness import fingerprint
-from jobs.paths import Home
-from jobs.sources import load_sources
-from jobs.steps import monitor
-from jobs.steps.backfill import backfill, restate, run_plan
-from jobs.steps.range_plan import Application, plan_range
-from schemas.models import CHANGES, METRICS
+from chainlake.catalog.patterns import load_patterns
+from chainlake.cli.verbs.status import _definitions
+from chainlake.days import Days
+from chainlake.definitions.source import load_sources
+from chainlake.errors import AuditFailed, InfrastructureError, UsageError
+from chainlake.lake.delta import tables
+from chainlake.lake.records import ops
+from chainlake.lake.records.event_days import EventDays
+from chainlake.lake.records.staleness import fingerprint
+from chainlake.lake.upkeep.same import same_tables
+from chainlake.monitor import step as monitor
+from chainlake.operations.backfill import backfill, restate, run_plan
+from chainlake.operations.plan import Application, plan_range
+from chainlake.paths import Home
+from chainlake.schemas.models import CHANGES, METRICS
 from tests.steps.history import configured, day, deliver, pattern, readings
 
 if TYPE_CHECKING:

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from jobs.__main__ import main
-from jobs.days import Days
-from jobs.errors import DefinitionError
-from jobs.lake.runs import new_run_id
-from jobs.paths import Home
-from jobs.steps.detect import detect
-from jobs.steps.ingest import ingest
-from jobs.steps.monitor import monitor
-from jobs.steps.range_plan import plan_range
+from chainlake.cli.main import main
+from chainlake.days import Days
+from chainlake.detect.step import detect
+from chainlake.errors import DefinitionError
+from chainlake.ingest.step import ingest
+from chainlake.lake.records.runs import new_run_id
+from chainlake.monitor.step import monitor
+from chainlake.operations.plan import plan_range
+from chainlake.paths import Home
 from tests.steps.history import SOURCE, configured, day, deliver, pattern, readings
 
 DAYS = Days(day(0), day(1))

@@ -11,24 +11,26 @@ from typing import Any
 import numpy as np
 import pytest
 
-import jobs.lake.data_files as data_files
-import jobs.lake.rows as lake_rows
-import jobs.steps.detect_run as detect_run
-import jobs.steps.order_choice as order_choice
-import jobs.steps.staged as staged
-from jobs.cep import compile_pattern, find
-from jobs.cep.detect import candidates
-from jobs.cep.history import add_histories
-from jobs.cep.library import as_dicts
-from jobs.cep.slices import runs
-from jobs.days import Days
-from jobs.errors import AuditFailed, DefinitionError, LimitExceeded, UsageError
-from jobs.lake import faults, ops, tables
-from jobs.lake.scan import list_tables
-from jobs.paths import PROJECT, Home
-from jobs.sources import find_source
-from jobs.steps.detect import detect
-from jobs.steps.detect_counts import SparkCounts
+import chainlake.detect.order as order_choice
+import chainlake.detect.run as detect_run
+import chainlake.detect.staged as staged
+import chainlake.lake.commits.rows as lake_rows
+import chainlake.lake.delta.data_files as data_files
+from chainlake.cep import compile_pattern, find
+from chainlake.cep.events.history import add_histories
+from chainlake.cep.library import as_dicts
+from chainlake.days import Days
+from chainlake.definitions.source import find_source
+from chainlake.detect.counts.spark_counts import SparkCounts
+from chainlake.detect.step import detect
+from chainlake.detect.tasks.by_shuffle import candidates
+from chainlake.detect.tasks.slices import runs
+from chainlake.errors import AuditFailed, DefinitionError, LimitExceeded, UsageError
+from chainlake.lake import faults
+from chainlake.lake.delta import tables
+from chainlake.lake.records import ops
+from chainlake.lake.sql.scan import list_tables
+from chainlake.paths import PROJECT, Home
 from tests.shipped.brute_force import PATTERNS, decision_day
 from tests.shipped.shipped_data import by_key, shipped
 from tests.steps.conftest import DAY

@@ -19,30 +19,30 @@ import pyarrow.compute as pc
 import pytest
 from deltalake import write_deltalake
 
-import jobs.lake.rows as lake_rows
-import jobs.steps.detect_run as detect_run
-import jobs.steps.in_files as in_files
-import jobs.steps.order_choice as order_choice
-import jobs.steps.staged as staged_rows
-from jobs.cep import Statistics, compile_pattern, find
-from jobs.cep.detect import count_reports, detect_matches
-from jobs.cep.detect_files import Search, stage_matches
-from jobs.cep.hindsight import sample_of
-from jobs.cep.kept_days import KeptDays, Read
-from jobs.cep.library import as_dicts
-from jobs.cep.slices import Slice, runs, whole, within
-from jobs.cep.survey import Ask, Draw, survey_day
-from jobs.days import US_PER_DAY, Days
-from jobs.errors import LimitExceeded
-from jobs.lake import tables
-from jobs.lake.event_files import EventFiles, event_files
-from jobs.paths import Home
-from jobs.steps.detect import detect
-from jobs.steps.detect_counts import SampleCounts
-from jobs.steps.file_counts import FileCounts, draw_all, survey_all
-from jobs.steps.staged import folder_of_matches, read_staged, write_reports
-from schemas.matches import matches_table
-from schemas.table import TIMESTAMP
+import chainlake.detect.cut as in_files
+import chainlake.detect.order as order_choice
+import chainlake.detect.run as detect_run
+import chainlake.detect.staged as staged_rows
+import chainlake.lake.commits.rows as lake_rows
+from chainlake.cep import Statistics, compile_pattern, find
+from chainlake.cep.library import as_dicts
+from chainlake.cep.search.hindsight import sample_of
+from chainlake.days import US_PER_DAY, Days
+from chainlake.detect.counts.file_counts import FileCounts, draw_all, survey_all
+from chainlake.detect.counts.spark_counts import SampleCounts
+from chainlake.detect.counts.survey import Ask, Draw, survey_day
+from chainlake.detect.staged import folder_of_matches, read_staged, write_reports
+from chainlake.detect.step import detect
+from chainlake.detect.tasks.by_files import Search, stage_matches
+from chainlake.detect.tasks.by_shuffle import count_reports, detect_matches
+from chainlake.detect.tasks.kept_days import KeptDays, Read
+from chainlake.detect.tasks.slices import Slice, runs, whole, within
+from chainlake.errors import LimitExceeded
+from chainlake.lake.delta import tables
+from chainlake.lake.delta.event_files import EventFiles, event_files
+from chainlake.paths import Home
+from chainlake.schemas.matches import matches_table
+from chainlake.schemas.table import TIMESTAMP
 from tests.cep.distributed import bound
 from tests.steps.conftest import DAY
 from tests.steps.test_detect import rows
@@ -50,7 +50,7 @@ from tests.steps.test_detect import rows
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from jobs.cep import Pattern
+    from chainlake.cep import Pattern
 
 DAYS = Days.parse("2024-01-01", "2024-01-04")
 #: ``z`` is a key with nulls, NaN and zeros of both signs, which the first file of each day does not have.

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from jobs.__main__ import main
-from jobs.own_folders import MARKER, own_folder
-from jobs.paths import Home
-from jobs.steps.common import staging_folder, sweep_leftovers
+from chainlake.cli.main import main
+from chainlake.env.own_folders import MARKER, own_folder
+from chainlake.paths import Home
+from chainlake.run.common import staging_folder, sweep_leftovers
 
 WEEK_S = 7 * 86_400
 

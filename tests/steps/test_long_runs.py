@@ -8,18 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import jobs.steps.detect_run as detect_run
-from jobs.catalog import load_patterns
-from jobs.days import Days
-from jobs.errors import LimitExceeded
-from jobs.lake import ops, tables
-from jobs.lake.definitions import Definition
-from jobs.lake.sql import Lake
-from jobs.lake.staleness import status_rows
-from jobs.paths import Home
-from jobs.sources import load_sources
-from jobs.steps.backfill import backfill
-from jobs.steps.detect import detect
+import chainlake.detect.run as detect_run
+from chainlake.catalog.patterns import load_patterns
+from chainlake.days import Days
+from chainlake.definitions.source import load_sources
+from chainlake.detect.step import detect
+from chainlake.errors import LimitExceeded
+from chainlake.lake.delta import tables
+from chainlake.lake.records import ops
+from chainlake.lake.records.definitions import Definition
+from chainlake.lake.records.staleness import status_rows
+from chainlake.lake.sql.query import Lake
+from chainlake.operations.backfill import backfill
+from chainlake.paths import Home
 from tests.steps.history import configured, day, deliver, pattern, readings
 from tests.steps.test_backfill import played
 

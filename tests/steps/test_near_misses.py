@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from jobs.__main__ import main
-from jobs.paths import Home
+from chainlake.cli.main import main
+from chainlake.paths import Home
 from tests.shipped.test_shipped_patterns import COUNTS
 
 

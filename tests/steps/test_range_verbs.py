@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from jobs.__main__ import _parser, main
-from jobs.airflow_run.child import wait_until
-from jobs.cli import ranges
-from jobs.days import Days
-from jobs.paths import PROJECT, Home
-from jobs.steps.range_plan import Application, plan_range
+from chainlake.cli import ranges
+from chainlake.cli.main import _parser, main
+from chainlake.days import Days
+from chainlake.env.child import wait_until
+from chainlake.operations.plan import Application, plan_range
+from chainlake.paths import PROJECT, Home
 from tests.steps.history import configured, day, deliver, pattern, readings
 
 
@@ -63,7 +63,7 @@ def test_the_steps_understand_what_a_child_is_told(lab: Home, only_stale: bool) 
     for application in plan_range(lab, Days(day(0), day(3))).applications:
         asked = Application(application.step, "lab", application.days, only_stale, application.parts * 2)
         words = ranges.command_of(asked, "r.1")
-        args = _parser(words[0], importlib.import_module(f"jobs.cli.{words[0]}")).parse_args(words[1:])
+        args = _parser(words[0], importlib.import_module(f"chainlake.cli.{words[0]}")).parse_args(words[1:])
         assert (args.repair_horizon, args.only_stale, args.run_id) == (0, only_stale, "r.1")
         names = args.pattern if application.step == "detect" else args.model
         assert names == [*application.definitions] * 2
@@ -85,12 +85,12 @@ def test_a_child_that_fails_is_an_error_of_its_exit_code(
 def test_a_backfill_can_be_stopped(lab: Home) -> None:
     program = (
         "import sys, time\n"
-        "from jobs.cli import ranges\n"
+        "from chainlake.cli import ranges\n"
         "def run(command, **rest):\n"
         "    print('at work', flush=True)\n"
         "    time.sleep(60)\n"
         "ranges.run_child = run\n"
-        "from jobs.__main__ import main\n"
+        "from chainlake.cli.main import main\n"
         "sys.exit(main(['backfill', '2025-03-01', '2025-03-04', '--patterns', 'near']))\n"
     )
     process = subprocess.Popen([sys.executable, "-c", program], cwd=PROJECT, stdout=subprocess.PIPE, env=os.environ)

@@ -10,15 +10,16 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from jobs.__main__ import main
-from jobs.errors import InputError, UsageError
-from jobs.lake import ops, tables
-from jobs.lake.append import append_arrow
-from jobs.lake.staleness import status_rows
-from jobs.paths import Home
-from jobs.steps.retire import retire
-from schemas.models import CHANGES
-from schemas.table import Table
+from chainlake.cli.main import main
+from chainlake.errors import InputError, UsageError
+from chainlake.lake.commits.append import append_arrow
+from chainlake.lake.delta import tables
+from chainlake.lake.records import ops
+from chainlake.lake.records.staleness import status_rows
+from chainlake.operations.retire import retire
+from chainlake.paths import Home
+from chainlake.schemas.models import CHANGES
+from chainlake.schemas.table import Table
 from tests.lake.test_publish import D1, D2, TABLE, change_row, definition, match
 
 

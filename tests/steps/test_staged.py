@@ -11,13 +11,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import jobs.steps.staged as staged_module
-from jobs.cep.worker import REPORT
-from jobs.errors import LimitExceeded
-from jobs.lake.rows import StagedFiles
-from jobs.lake.types import frame_of
-from jobs.steps.staged import Staged, read_staged, write_staged
-from schemas.matches import MatchName, MatchShape, matches_table
+import chainlake.detect.staged as staged_module
+from chainlake.detect.staged import Staged, read_staged, write_staged
+from chainlake.detect.tasks.worker import REPORT
+from chainlake.errors import LimitExceeded
+from chainlake.lake.commits.rows import StagedFiles
+from chainlake.lake.spark.types import frame_of
+from chainlake.schemas.matches import MatchName, MatchShape, matches_table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

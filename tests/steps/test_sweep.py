@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from jobs.__main__ import main
-from jobs.airflow_run.launcher import Airflow
-from jobs.cep.compiled import machine
-from jobs.lake.jars import ARTIFACTS
-from jobs.own_folders import MARKER as MARK
-from jobs.paths import Home
-from jobs.private import marked_folder
-from jobs.steps import sweep as sweeping
-from jobs.steps.sweep import sweep
+from chainlake.cep.search.compiled import machine
+from chainlake.cli.main import main
+from chainlake.env.own_folders import MARKER as MARK
+from chainlake.env.private import marked_folder
+from chainlake.lake.spark.jars import ARTIFACTS
+from chainlake.local.launcher import Airflow
+from chainlake.operations import sweep as sweeping
+from chainlake.operations.sweep import sweep
+from chainlake.paths import Home
 
 DAY = 86_400
 KERNEL = "chainlake_kernel_" + "0a" * 16

@@ -13,23 +13,24 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import jobs.steps.detect_run as detect_run
-import jobs.steps.file_counts as file_counts
-import jobs.steps.in_files as in_files
-import jobs.steps.order_choice as order_choice
-import jobs.steps.together as together
+import chainlake.detect.counts.file_counts as file_counts
+import chainlake.detect.cut as in_files
+import chainlake.detect.order as order_choice
+import chainlake.detect.run as detect_run
+import chainlake.detect.together as together
 from benchmarks.made_lake import SOURCE, Stream, make_lake
-from jobs.catalog import load_patterns
-from jobs.cep import find
-from jobs.cep.detect_files import Outcome, Search, stage_matches
-from jobs.cep.library import as_dicts
-from jobs.days import Days
-from jobs.errors import ChainlakeError
-from jobs.lake import ops, tables
-from jobs.lake.event_files import EventFiles
-from jobs.paths import Home
-from jobs.sources import load_sources
-from jobs.steps.detect import detect
+from chainlake.catalog.patterns import load_patterns
+from chainlake.cep import find
+from chainlake.cep.library import as_dicts
+from chainlake.days import Days
+from chainlake.definitions.source import load_sources
+from chainlake.detect.step import detect
+from chainlake.detect.tasks.by_files import Outcome, Search, stage_matches
+from chainlake.errors import ChainlakeError
+from chainlake.lake.delta import tables
+from chainlake.lake.delta.event_files import EventFiles
+from chainlake.lake.records import ops
+from chainlake.paths import Home
 from tests.cep.distributed import bound
 
 if TYPE_CHECKING:

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from jobs.__main__ import main
-from jobs.lake import ops
-from jobs.paths import Home
-from jobs.steps.detect import detect
-from jobs.steps.monitor import monitor
+from chainlake.cli.main import main
+from chainlake.detect.step import detect
+from chainlake.lake.records import ops
+from chainlake.monitor.step import monitor
+from chainlake.paths import Home
 from tests.steps.conftest import DAY
 
 PAIR = """---
@@ -85,12 +85,12 @@ def test_what_is_published_is_validated(
 def test_a_source_without_definitions_needs_no_session(
     configured: Home, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import jobs.lake.session
+    import chainlake.lake.spark.session
 
     def no_session(*_: object, **__: object) -> None:
         raise AssertionError("nothing is published by Spark, and yet a session was started")
 
-    monkeypatch.setattr(jobs.lake.session, "spark_session", no_session)
+    monkeypatch.setattr(chainlake.lake.spark.session, "spark_session", no_session)
     code, out = validate(configured, capsys)
     assert (code, out.splitlines()[:-1]) == (
         0,

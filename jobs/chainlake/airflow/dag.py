@@ -1,0 +1,204 @@
+"""What all daily DAGs have in common (design §8). Imported when the scheduler parses ``dags/``: keep it light."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from airflow.sdk import (
+    DAG,
+    Asset,
+    CronDataIntervalTimetable,
+    CronTriggerTimetable,
+    Metadata,
+    Param,
+    PokeReturnValue,
+    get_current_context,
+    task,
+)
+from airflow.sdk.exceptions import AirflowFailException
+
+from chainlake.airflow import ranges, tasks
+from chainlake.days import Days
+from chainlake.errors import ChainlakeError, UsageError
+from chainlake.local.settings import SPARK_POOL
+
+#: Before all history, so that any day can be backfilled.
+START = datetime(1970, 1, 1, tzinfo=UTC)
+RETRIES = 2
+RETRY_DELAY = timedelta(seconds=10)
+#: No shipped step takes more than minutes; a day of a large source takes an hour.
+STEP_TIMEOUT = timedelta(hours=6)
+#: A line of applications over years of a model takes longer.
+RANGE_TIMEOUT = timedelta(days=3)
+#: The gate looks often at first and then ever more seldom: most days are there at once or come hours later.
+GATE_FIRST_LOOK = timedelta(seconds=5)
+GATE_LAST_LOOK = timedelta(minutes=5)
+GATE_TIMEOUT = timedelta(days=14)
+
+
+def daily(dag_id: str, description: str, source: str, *, max_active_runs: int) -> DAG:
+    """A DAG with one run per UTC day; its runs come from the schedule or from a backfill, never by hand.
+
+    A manual run would take the logical date of a day and give it another interval.
+    """
+    return DAG(
+        dag_id=dag_id,
+        description=description,
+        tags=["chainlake", source],
+        schedule=CronDataIntervalTimetable("0 0 * * *", timezone="UTC"),
+        start_date=START,
+        catchup=False,
+        allowed_run_types=["scheduled", "backfill"],  # type: ignore[list-item]  # converted by Airflow
+        max_active_runs=max_active_runs,
+        default_args={"retries": RETRIES, "retry_delay": RETRY_DELAY},
+    )
+
+
+def events(source: str) -> Asset:
+    """The events table of ``source``."""
+    return Asset(name=f"events.{source}", uri=f"chainlake://events/{source}")
+
+
+def results(step: str, source: str) -> Asset:
+    """What ``step`` publishes for ``source``."""
+    kind = {"detect": "matches", "monitor": "models"}[step]
+    return Asset(name=f"{kind}.{source}", uri=f"chainlake://{kind}/{source}")
+
+
+def this_day() -> Days:
+    """The day of the running task; fails the task for good if its interval is anything but one whole UTC day."""
+    context = get_current_context()
+    try:
+        return tasks.days_of_run(context.get("data_interval_start"), context.get("data_interval_end"))
+    except UsageError as error:
+        raise AirflowFailException(error.summary) from error
+
+
+def this_run() -> str:
+    """Id of this try in ``ops``."""
+    context = get_current_context()
+    return f"{context['run_id']}.{context['ti'].try_number}"
+
+
+def gated(step: str, source: str, description: str, *, max_active_runs: int) -> DAG:
+    """A DAG that waits for the events of its day and then runs ``step`` once per bundle of definitions.
+
+    Args:
+        step: ``detect`` or ``monitor``.
+        source: name of the source.
+        description: shown on the Airflow page.
+        max_active_runs: runs at a time.
+    """
+    published = results(step, source)
+    with daily(f"{step}_{source}", description, source, max_active_runs=max_active_runs) as dag:
+
+        @task.sensor(
+            task_id="gate",
+            mode="reschedule",
+            poke_interval=GATE_FIRST_LOOK.total_seconds(),
+            exponential_backoff=True,
+            max_wait=GATE_LAST_LOOK,
+            timeout=GATE_TIMEOUT.total_seconds(),
+        )
+        def gate() -> PokeReturnValue:
+            found = tasks.gate(step, source, this_day())
+            return PokeReturnValue(is_done=found is not None, xcom_value=found)
+
+        @task(
+            task_id=step,
+            pool=SPARK_POOL,
+            execution_timeout=STEP_TIMEOUT,
+            map_index_template="{{ bundle_name }}",
+            inlets=[events(source)],
+            outlets=[published],
+        )
+        def run(bundle: dict[str, Any]) -> Generator[Metadata, None, dict[str, Any]]:
+            get_current_context()["bundle_name"] = bundle["name"]  # type: ignore[typeddict-unknown-key]
+            result = tasks.run_step(step, source, this_day(), run_id=this_run(), definitions=bundle["definitions"])
+            yield Metadata(published, result)
+            return result
+
+        run.expand(bundle=gate())
+    return dag
+
+
+def maintenance(dag_id: str, description: str) -> DAG:
+    """A DAG that maintains and checks all tables once a day, at an hour when daily runs have most often ended.
+
+    No Spark, no pool. The check fails for good if a table does not hold what was written to it.
+
+    Args:
+        dag_id: id of the DAG.
+        description: shown on the Airflow page.
+    """
+    with DAG(
+        dag_id=dag_id,
+        description=description,
+        tags=["chainlake"],
+        # Not a data interval: unpaused it waits for its hour, and days that were missed are not made up for.
+        schedule=CronTriggerTimetable("30 4 * * *", timezone="UTC"),
+        start_date=START,
+        catchup=False,
+        is_paused_upon_creation=False,
+        allowed_run_types=["scheduled", "manual"],  # type: ignore[list-item]  # converted by Airflow
+        max_active_runs=1,
+        default_args={"retries": RETRIES, "retry_delay": RETRY_DELAY},
+    ) as dag:
+
+        @task(execution_timeout=STEP_TIMEOUT)
+        def maintain() -> dict[str, Any]:
+            return tasks.run_verb(["maintain"], run_id=this_run())
+
+        @task(execution_timeout=STEP_TIMEOUT)
+        def check() -> dict[str, Any]:
+            return tasks.run_verb(["check"], run_id=this_run())
+
+        # Neither waits for the other: what cannot be maintained is checked too, and each shows its own end.
+        maintain()
+        check()
+    return dag
+
+
+def ranged(
+    dag_id: str, description: str, params: dict[str, Param], plan: Callable[[dict[str, Any]], list[dict[str, Any]]]
+) -> DAG:
+    """A DAG that is run by hand on any stretch of days: it plans, without a JVM, and then runs what was planned.
+
+    Args:
+        dag_id: id of the DAG.
+        description: shown on the Airflow page.
+        params: what the one who runs it is asked for.
+        plan: the params → the lines to run, see :mod:`chainlake.airflow.ranges`.
+    """
+    with DAG(
+        dag_id=dag_id,
+        description=description,
+        tags=["chainlake"],
+        schedule=None,
+        start_date=START,
+        params=params,
+        # A run by hand of a paused DAG would wait without a word; without a schedule nothing runs by itself.
+        is_paused_upon_creation=False,
+        allowed_run_types=["manual"],  # type: ignore[list-item]  # converted by Airflow
+        # Two runs at a time would compute the same days twice; within one, the pool says how many Sparks there are.
+        max_active_runs=1,
+        default_args={"retries": RETRIES, "retry_delay": RETRY_DELAY},
+    ) as dag:
+
+        @task(task_id="plan")
+        def list_lines() -> list[dict[str, Any]]:
+            try:
+                return plan(dict(get_current_context()["params"]))
+            except ChainlakeError as error:
+                raise AirflowFailException(error.summary) from error
+
+        @task(pool=SPARK_POOL, execution_timeout=RANGE_TIMEOUT, map_index_template="{{ line_name }}")
+        def run(line: dict[str, Any]) -> dict[str, Any]:
+            context = get_current_context()
+            context["line_name"] = line["name"]  # type: ignore[typeddict-unknown-key]
+            return ranges.run_line(line, f"{this_run()}.{context['ti'].map_index}")
+
+        run.expand(line=list_lines())
+    return dag

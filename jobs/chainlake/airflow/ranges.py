@@ -1,0 +1,117 @@
+"""What the tasks of ``backfill_history`` and ``restate_stale`` do: the plan and the steps of the command line.
+
+A *line* is a list of Spark applications that run one after the other, one mapped task. Patterns have a line per
+application, which may run beside each other in any order; the models of a source have one line, since their
+applications follow each other in time (design §4 "Models").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from chainlake.airflow import tasks
+from chainlake.days import Days
+from chainlake.errors import UsageError
+from chainlake.paths import Home
+
+#: More mapped tasks than this fail the task that lists them (Airflow's ``max_map_length``).
+MOST_LINES = 1024
+
+
+def backfill_lines(params: dict[str, Any]) -> list[dict[str, Any]]:
+    """The lines of a ``backfill_history`` run.
+
+    Args:
+        params: ``start`` and ``end`` (YYYY-MM-DD, half-open), ``patterns``, ``models`` (names; both empty: everything),
+            ``chunk`` (days), ``only_stale``.
+
+    Raises:
+        UsageError: no day, an unknown name, or too many applications.
+    """
+    patterns, models = params["patterns"] or None, params["models"] or None
+    return _lines(
+        Days.parse(params["start"], params["end"]),
+        patterns=patterns,
+        models=models,
+        chunk=params["chunk"],
+        only_stale=params["only_stale"],
+    )
+
+
+def restate_lines(params: dict[str, Any]) -> list[dict[str, Any]]:
+    """The lines of a ``restate_stale`` run.
+
+    Args:
+        params: ``sources`` (names; empty: all), ``chunk`` (days).
+
+    Raises:
+        UsageError: an unknown source, or too many applications.
+    """
+    return _lines(None, sources=params["sources"] or None, chunk=params["chunk"], only_stale=True)
+
+
+def _lines(days: Days | None, **options: Any) -> list[dict[str, Any]]:
+    from chainlake.cli.ranges import options_of
+    from chainlake.lake.records.runs import one_line
+    from chainlake.operations.plan import plan_range
+
+    plan = plan_range(Home.from_env(), days, **options)
+    lines: list[dict[str, Any]] = []
+    for application in plan.applications:
+        told = {
+            "step": application.step,
+            "source": application.source,
+            "start": str(application.days.start),
+            "end": str(application.days.end),
+            "definitions": application.definitions,
+            "options": options_of(application),
+        }
+        name = application.name if application.step == "detect" else f"monitor {application.source}"
+        if application.step == "monitor" and lines and lines[-1]["name"] == name:
+            lines[-1]["applications"].append(told)
+        else:
+            lines.append({"name": name, "applications": [told], "error": ""})
+    # What cannot be computed is a task of its own that fails with the reason, and stops no other.
+    lines += [{"name": name, "applications": [], "error": one_line(error)} for name, error in plan.failures]
+    if len(lines) > MOST_LINES:
+        raise UsageError(
+            f"{len(lines)} tasks would be needed, and Airflow maps {MOST_LINES} at most",
+            hint="Give a larger chunk, or fewer days.",
+        )
+    return lines
+
+
+def run_line(line: dict[str, Any], run_id: str) -> dict[str, Any]:
+    """Run the applications of a line, one after the other.
+
+    Returns:
+        days published, and rows added, changed and withdrawn.
+
+    Raises:
+        AirflowFailException: one failed in a way that a retry cannot mend; those after it are not run.
+        InfrastructureError: one failed in a way that a retry can mend.
+    """
+    from chainlake.run.common import REPAIR_HORIZON
+
+    if line["error"]:
+        from airflow.sdk.exceptions import AirflowFailException
+
+        raise AirflowFailException(line["error"])
+    total: dict[str, Any] = dict.fromkeys(("days", "added", "changed", "withdrawn"), 0)
+    applications: Sequence[dict[str, Any]] = line["applications"]
+    for number, told in enumerate(applications, 1):
+        tasks.log.info("application %d of %d: %s %s", number, len(applications), told["start"], told["end"])
+        days = Days.parse(told["start"], told["end"])
+        result = tasks.run_step(
+            told["step"],
+            told["source"],
+            days,
+            run_id=f"{run_id}.{number}",
+            definitions=told["definitions"],
+            options=told["options"],
+            warm=len(days) <= REPAIR_HORIZON,
+        )
+        for name in total:
+            total[name] += result[name]
+    return total

@@ -1,0 +1,207 @@
+"""What the tasks of the DAGs do: which day a run is about, waiting for its events, and running one step (design §8).
+
+Nothing here imports Airflow except where an error must tell it not to retry; the scheduler's parser reads only names.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from chainlake.airflow.names import first_start
+from chainlake.days import Days
+from chainlake.env.child import run_child
+from chainlake.env.java import java_home
+from chainlake.env.own_folders import own_folder
+from chainlake.errors import InfrastructureError, UsageError
+from chainlake.local.drivers.keeper import ADDRESS, run_in_driver
+from chainlake.paths import PROJECT, Home
+
+log = logging.getLogger("chainlake")
+
+_ONE_DAY = timedelta(days=1)
+#: Exit codes that a retry cannot mend: a difference or failed audit, usage, a definition's error, input (design §11).
+LASTING = (1, 2, 3, 4)
+
+
+def days_of_run(start: datetime | None, end: datetime | None) -> Days:
+    """The one UTC day that a run's data interval stands for.
+
+    Args:
+        start: ``data_interval_start``.
+        end: ``data_interval_end``.
+
+    Raises:
+        UsageError: the interval is not one whole UTC day, as with a manual run or another timetable.
+    """
+    if start is None or end is None or start.tzinfo is None or end.tzinfo is None:
+        raise UsageError(
+            "this run has no data interval", hint="Create runs with a backfill of whole days, not by hand."
+        )
+    start, end = start.astimezone(UTC), end.astimezone(UTC)
+    midnight = datetime(start.year, start.month, start.day, tzinfo=UTC)
+    if start != midnight or end - start != _ONE_DAY:
+        raise UsageError(
+            f"the data interval {start.isoformat()} to {end.isoformat()} is not one whole UTC day",
+            hint="Create runs with a backfill of whole days, not by hand.",
+        )
+    return Days.one(start.date())
+
+
+def gate(step: str, source: str, days: Days) -> list[dict[str, Any]] | None:
+    """Whether the events that ``step`` needs for ``days`` are there; asked without a JVM.
+
+    Returns:
+        None while they are not; then the bundles of definitions to run, one Spark application each. The list is empty
+        if there is nothing to do and never will be: the day lies before the first event of the source.
+    """
+    from chainlake.lake.records.event_days import COMPUTABLE, EventDays
+
+    home = Home.from_env()
+    day = days.start
+    event_days = EventDays.load(home, source)
+    first = event_days.first
+    if first is None or day < first:
+        if _ingested_past(home, source, day):
+            return []
+        log.info("waiting for an ingest of %s whose days go beyond %s: none has ended yet", source, day)
+        return None
+    # A model carries its state from its start; a start after this day leaves the step to say so.
+    since = day if step == "detect" else min(day, max(first, first_start(home, source) or first))
+    for needed in Days(since, days.end):
+        status = event_days.status(needed)
+        if status not in COMPUTABLE:
+            log.info("waiting for %s of %s: %s", needed, source, _waited_for(home, source, needed, status))
+            return None
+    return bundles(source)
+
+
+def _waited_for(home: Home, source: str, day: date, status: str | None) -> str:
+    """What has to happen before a day that is not there yet is."""
+    from chainlake.lake.locks import held, holder
+    from chainlake.lake.records.event_days import CHANGING
+
+    if status != CHANGING:
+        return {"open": "open: not all of its files are there", None: "not ingested yet"}.get(status, str(status))
+    purpose = f"source-{source}"
+    if held(home, purpose):
+        return f"it is being changed by {holder(home, purpose)}"
+    end = Days.one(day).end
+    return f"its ingest failed or was killed; repeat it: 'python -m jobs ingest {source} {day} {end}'"
+
+
+def bundles(source: str) -> list[dict[str, Any]]:
+    """The bundles of definitions of ``source``, one Spark application each: all definitions in one.
+
+    A bundle has a name, which identifies the mapped task, and the names of its definitions, empty for all.
+    """
+    return [{"name": source, "definitions": []}]
+
+
+def _ingested_past(home: Home, source: str, day: date) -> bool:
+    """Whether an ingest whose interval ends after ``day`` has finished: then the day will never get events earlier."""
+    from chainlake.lake.records import ops
+    from chainlake.lake.records.runs import FINISHED
+
+    return any(
+        row["phase"] == "ingest" and row["status"] in FINISHED and row["day_to"] > day
+        for row in ops.current(home, "runs", source=source, step="ingest")
+    )
+
+
+def run_step(
+    verb: str,
+    source: str,
+    days: Days,
+    *,
+    run_id: str,
+    definitions: Sequence[str] = (),
+    options: Sequence[str] = (),
+    warm: bool = True,
+) -> dict[str, Any]:
+    """Run ``python -m jobs VERB SOURCE FROM TO`` under this task's supervision, with its output in the task log.
+
+    Args:
+        verb: ``ingest``, ``detect`` or ``monitor``.
+        source: name of the source.
+        days: the interval.
+        run_id: id of the run in ``ops``.
+        definitions: names of patterns or models, all of the source if empty.
+        options: further arguments.
+        warm: in a warm driver if there is one; long work is better off in a process of its own, whose JVM has the
+            optimising compiler that the drivers' JVMs do without.
+
+    Returns:
+        The step's result.
+
+    Raises:
+        AirflowFailException: the step failed in a way that a retry cannot mend.
+        InfrastructureError: it failed in a way that a retry can mend.
+    """
+    option = {"detect": "--pattern", "monitor": "--model"}.get(verb)
+    call = [verb, source, str(days.start), str(days.end), *options]
+    if definitions and option:
+        call += [word for name in definitions for word in (option, name)]
+    return run_verb(call, run_id=run_id, warm=warm)
+
+
+def run_verb(words: Sequence[str], *, run_id: str, warm: bool = True) -> dict[str, Any]:
+    """Run ``python -m jobs WORDS…``, a verb that knows ``--run-id`` and ``--result``; otherwise as :func:`run_step`."""
+    home = Home.from_env()
+    with tempfile.TemporaryDirectory(prefix="result-", dir=own_folder(home.temporary)) as folder:
+        result_file = Path(folder) / "result.json"
+        call = [*words, "--run-id", run_id, "--result", str(result_file)]
+        lines = _Lines(log.info)
+        code = _run(call, lines, warm)
+        result: dict[str, Any] = json.loads(result_file.read_text()) if result_file.exists() else {}
+    if code == 0:
+        return result
+    reason = str(result.get("error") or lines.last or "no output")
+    if code < 0:
+        reason = f"ended by signal {-code} ({reason})"
+    log.error("%s", reason)
+    if code in LASTING:
+        from airflow.sdk.exceptions import AirflowFailException
+
+        raise AirflowFailException(reason)
+    raise InfrastructureError(reason)
+
+
+def _run(call: list[str], on_line: Callable[[str], None], warm: bool) -> int:
+    """``python -m jobs CALL…`` in a warm driver if it may be and the launcher keeps some, else as a child; its code."""
+    address = os.environ.get(ADDRESS) if warm else None
+    code = run_in_driver(address, call, on_line) if address else None
+    if code is not None:
+        return code
+    return run_child([sys.executable, "-m", "jobs", *call], env=_environment(), cwd=PROJECT, on_line=on_line)
+
+
+class _Lines:
+    """Passes lines on and keeps the last one that says something."""
+
+    def __init__(self, write: Callable[[str], None]) -> None:
+        self._write = write
+        self.last = ""
+
+    def __call__(self, line: str) -> None:
+        self._write(line)
+        if line.strip() and not line.startswith("hint:"):
+            self.last = line.strip().removeprefix("error: ")
+
+
+def _environment() -> dict[str, str]:
+    """The environment of a step: this one, with the Java and Python that it must use."""
+    return os.environ | {
+        "JAVA_HOME": str(java_home()),
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYTHONPATH": str(PROJECT),
+        "PYTHONUNBUFFERED": "1",
+    }

@@ -1,0 +1,87 @@
+"""The model files of an installation, checked against their sources: what monitor, status and the DAGs start from.
+
+One file's error never hides another file: errors are collected, and each is raised by whoever needs that file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from chainlake.days import Days
+from chainlake.definitions.files import BrokenDefinition, check_name, read_definition, source_line, source_named
+from chainlake.definitions.source import Source, Sources, source_for
+from chainlake.errors import DefinitionError
+from chainlake.lake.records.definitions import Definition
+from chainlake.model_change import ENGINE_VERSION
+from chainlake.model_change.config.reading import Section
+from chainlake.model_change.config.threshold import ThresholdConfig
+from chainlake.model_change.days.definitions import Config, load_definition, result_table
+from chainlake.paths import Home
+
+
+@dataclass(frozen=True)
+class LoadedModel:
+    """A model or threshold monitor and its place in the schedule of days."""
+
+    config: Config
+    source: Source
+    definition: Definition
+
+
+def load_models(
+    home: Home, sources: Sources, *, only: Collection[str] | None = None
+) -> tuple[list[LoadedModel], list[BrokenDefinition]]:
+    """Check every model file against the source it names.
+
+    Args:
+        home: where the configuration lies.
+        sources: all sources.
+        only: just the models of these names.
+    """
+    loaded: list[LoadedModel] = []
+    broken: list[BrokenDefinition] = []
+    for file in sorted((home.config / "models").glob("*.yaml")):
+        if only is not None and file.stem not in only:
+            continue
+        try:
+            loaded.append(load_one(file, sources))
+        except DefinitionError as error:
+            broken.append(BrokenDefinition(file.stem, file, source_named(file), error))
+    return loaded, broken
+
+
+def load_one(file: Path, sources: Sources) -> LoadedModel:
+    """One model file, checked against the source it names.
+
+    Raises:
+        DefinitionError: it is wrong, or its source is, or has no such columns.
+    """
+    check_name(file, "model")
+    config = load_definition(file)
+    source = source_for(sources, config.source, file, source_line(read_definition(file)))
+    numbers = sorted(name for name, kind in source.event_columns().items() if _is_number(kind))
+    response, features = ("value", "weight") if isinstance(config, ThresholdConfig) else ("response", "features")
+    wanted = [(config.response.of, response), *((f.of, features) for f in config.features)]
+    for name, key in (*wanted, (config.missing_if_zero, "missing_if_zero")):
+        if name is not None and name not in numbers:
+            hint = f"Its numeric columns are {', '.join(numbers)}."
+            Section.read(file).fail(f"source {source.name} has no numeric column '{name}'", key, hint=hint)
+    definition = Definition(
+        name=f"model/{config.name}",
+        source=source.name,
+        definition_hash=config.definition_hash,
+        engine_version=ENGINE_VERSION,
+        table_name=result_table(config).path_name,
+        late_us=0,
+        read_range=lambda day: (Days.one(min(config.start, day)).micros()[0], Days.one(day).micros()[1]),
+        start=config.start,
+    )
+    return LoadedModel(config, source, definition)
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return pa.types.is_floating(kind) or pa.types.is_integer(kind)

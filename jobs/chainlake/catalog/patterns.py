@@ -1,0 +1,124 @@
+"""The pattern files of an installation, compiled against their sources: what detect, status and lint start from.
+
+One file's error never hides another file: errors are collected, and each is raised by whoever needs that file.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from chainlake.cep import ENGINE_VERSION, Pattern, compile_pattern
+from chainlake.days import Days
+from chainlake.definitions.files import (
+    BrokenDefinition,
+    check_name,
+    named_source,
+    read_definition,
+    source_line,
+    source_named,
+)
+from chainlake.definitions.source import Source, Sources, source_for
+from chainlake.errors import DefinitionError
+from chainlake.lake.delta import tables
+from chainlake.lake.delta.columns import same_columns
+from chainlake.lake.delta.reader import UnreadableTable
+from chainlake.lake.records.definitions import Definition
+from chainlake.lake.records.registered import later_versions, next_version
+from chainlake.paths import Home
+from chainlake.schemas.matches import MatchShape, matches_table
+from chainlake.schemas.table import Table
+
+
+@dataclass(frozen=True)
+class CompiledPattern:
+    """A pattern with the table it publishes to and its place in the schedule of days."""
+
+    pattern: Pattern
+    table: Table
+    definition: Definition
+
+
+def pattern_files(home: Home) -> list[Path]:
+    """All pattern files, by name."""
+    return sorted((home.config / "patterns").glob("*.sase"))
+
+
+def load_patterns(
+    home: Home, sources: Sources, *, only: str | None = None
+) -> tuple[list[CompiledPattern], list[BrokenDefinition]]:
+    """Compile every pattern file against the source it names.
+
+    Args:
+        home: where the configuration lies.
+        sources: all sources.
+        only: just the pattern of this name.
+    """
+    compiled: list[CompiledPattern] = []
+    broken: list[BrokenDefinition] = []
+    for file in pattern_files(home):
+        if only is not None and file.stem != only:
+            continue
+        try:
+            compiled.append(_compile(home, file, read_definition(file), sources))
+        except (DefinitionError, UnreadableTable) as error:
+            broken.append(BrokenDefinition(file.stem, file, source_named(file), error))
+    return compiled, broken
+
+
+def _compile(home: Home, file: Path, text: str, sources: Sources) -> CompiledPattern:
+    check_name(file, "pattern")
+    if file.stem == "all":
+        raise DefinitionError(
+            "a pattern cannot be named 'all'", file=file, hint="matches.all is the view over all patterns; rename it."
+        )
+    source = None
+    source_name = named_source(text)
+    if source_name is not None:
+        source = source_for(sources, source_name, file, source_line(text))
+    pattern = compile_pattern(
+        text,
+        name=file.stem,
+        file=str(file),
+        columns=source.pattern_columns() if source else None,
+        histories=source.derived if source else (),
+    )
+    if source is None:
+        raise DefinitionError(
+            "the front matter names no source",
+            file=file,
+            key="source",
+            hint="Add a line 'source: NAME' between the two --- lines.",
+        )
+    table = current_table(home, pattern, source)
+    definition = Definition(
+        name=f"pattern/{pattern.name}",
+        source=source.name,
+        definition_hash=pattern.definition_hash,
+        engine_version=ENGINE_VERSION,
+        table_name=table.path_name,
+        late_us=pattern.window_us if pattern.open_right else 0,
+        read_range=lambda day: pattern.source_range(*Days.one(day).micros()),
+    )
+    return CompiledPattern(pattern, table, definition)
+
+
+def current_table(home: Home, pattern: Pattern, source: Source) -> Table:
+    """The version of the match table that has the pattern's columns: the first that fits, else a new one."""
+    first = matches_table(match_shape(pattern, source, 1))
+    if not tables.exists(home, "matches", first.name) or _fits(home, first):
+        return first
+    for version in later_versions(home, pattern.name):
+        table = matches_table(match_shape(pattern, source, version))
+        if _fits(home, table):
+            return table
+    return matches_table(match_shape(pattern, source, next_version(home, pattern.name)))
+
+
+def _fits(home: Home, table: Table) -> bool:
+    return same_columns(tables.arrow_schema(home, table.schema, table.name), table.arrow())
+
+
+def match_shape(pattern: Pattern, source: Source, version: int) -> MatchShape:
+    """The output columns of ``pattern`` on ``source``."""
+    return pattern.shape(version=version, key=source.key, types=source.event_columns())

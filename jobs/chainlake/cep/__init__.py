@@ -1,0 +1,24 @@
+"""The matching engine: event patterns over tables of events (spec pattern-detection, design §5)."""
+
+from __future__ import annotations
+
+from chainlake.cep.library import match
+from chainlake.cep.matches.rows import match_rows
+from chainlake.cep.pattern import Pattern, PositiveName, compile_pattern
+from chainlake.cep.search.find import MatchBatch, find
+from chainlake.cep.search.levels import Statistics
+
+#: Raised by hand when results can change (design §4).
+ENGINE_VERSION = 5
+
+__all__ = [
+    "ENGINE_VERSION",
+    "MatchBatch",
+    "Pattern",
+    "PositiveName",
+    "Statistics",
+    "compile_pattern",
+    "find",
+    "match",
+    "match_rows",
+]

@@ -1,0 +1,257 @@
+"""Conditions on one binding at a time, as plain Python functions: what the event-order run tests (spec 1.7).
+
+The kinds of all columns are known when a clause is compiled, so what depends on kinds only is decided then. Null is
+``None``. Strings are their codes in the sorted vocabulary, lists are values of one row.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from chainlake.cep.conditions.evaluate import View
+from chainlake.cep.events.dataset import Dataset
+from chainlake.cep.events.values import Value, arithmetic, not_null, take
+from chainlake.cep.language import ast, functions
+from chainlake.cep.language.normal_form import Clause
+
+#: Name to the sorted row of its event, or to the ascending rows of its set.
+Bound = dict[str, Any]
+#: From the single event of each plainly mentioned name, and the binding (for aggregates), to a value.
+_Value = Callable[[Bound, Bound], Any]
+
+_COMPARE = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "=": operator.eq,
+    "!=": operator.ne,
+}
+_ARITHMETIC = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
+
+
+def _null(one: Bound, bound: Bound) -> None:
+    return None
+
+
+class Conditions:
+    """Compiles clauses over the events of one run.
+
+    Args:
+        data: the run's events.
+    """
+
+    def __init__(self, data: Dataset) -> None:
+        self._data = data
+        self._nothing = View(data, 0, {}, {})
+        self._columns: dict[str, list[Any]] = {}
+
+    def all_of(self, clauses: tuple[Clause, ...], kleene: frozenset[str]) -> Callable[[Bound], bool]:
+        """Whether all clauses are TRUE on a binding.
+
+        Args:
+            clauses: all their names are bound.
+            kleene: names that the binding has as sets.
+        """
+        tests = [self._clause(clause, kleene) for clause in clauses]
+        if len(tests) == 1:
+            return tests[0]
+        return lambda bound: all(test(bound) for test in tests)
+
+    def _clause(self, clause: Clause, kleene: frozenset[str]) -> Callable[[Bound], bool]:
+        literals = [self._truth(literal) for literal in clause.literals]
+        everyone = sorted(clause.plain & kleene)
+        if everyone:
+
+            def for_all(bound: Bound) -> bool:
+                for choice in product(*(bound[name] for name in everyone)):
+                    one = {**bound, **dict(zip(everyone, choice, strict=True))}
+                    if not any(literal(one, bound) for literal in literals):
+                        return False
+                return True
+
+            return for_all
+        if len(literals) == 1:
+            only = literals[0]
+            return lambda bound: only(bound, bound)
+        return lambda bound: any(literal(bound, bound) for literal in literals)
+
+    # ---- comparisons, memberships, constants
+
+    def _truth(self, literal: ast.Node) -> Callable[[Bound, Bound], bool]:
+        match literal:
+            case ast.Compare(op, left, right):
+                return self._compare(op, *self._value(left), *self._value(right))
+            case ast.Member(of, negated, items):
+                value, kind = self._value(of)
+                literals = [self._nothing.literal(item.value) for item in items]  # type: ignore[union-attr]
+                same = [item.values for item in literals if item.kind == kind]
+                # as values.compare: a whole number against a double is a double
+                others = {x for x in same if not isinstance(x, float)}
+                doubles = {x for x in same if isinstance(x, float)}
+                as_doubles = doubles | {float(x) for x in others}
+
+                def inside(one: Bound, bound: Bound) -> bool:
+                    x = value(one, bound)
+                    if x is None:
+                        return False
+                    if isinstance(x, float):
+                        return (x in as_doubles) != negated
+                    return (x in others or (bool(doubles) and float(x) in doubles)) != negated
+
+                return inside
+            case ast.IsNull(of, negated):
+                value, kind = self._value(of)
+                if kind == "list":
+                    return lambda one, bound: bool(np.all(not_null(value(one, bound)))) == negated
+                return lambda one, bound: (value(one, bound) is not None) == negated
+            case ast.Const(truth):
+                return lambda one, bound: truth
+        raise TypeError(f"not a literal of a clause: {literal!r}")
+
+    def _compare(
+        self, op: str, left: _Value, left_kind: str, right: _Value, right_kind: str
+    ) -> Callable[[Bound, Bound], bool]:
+        if "null" in (left_kind, right_kind) or (left_kind != right_kind and op == "="):
+            return lambda one, bound: False
+        if left_kind != right_kind:
+            return lambda one, bound: left(one, bound) is not None and right(one, bound) is not None
+        holds = _COMPARE[op]
+
+        def compare(one: Bound, bound: Bound) -> bool:
+            x, y = left(one, bound), right(one, bound)
+            if x is None or y is None:
+                return False
+            # as NumPy does: a whole number against a double is a double
+            return holds(x, y) if type(x) is type(y) else holds(float(x), float(y))
+
+        return compare
+
+    # ---- values
+
+    def _value(self, node: ast.Node) -> tuple[_Value, str]:
+        """The function that computes ``node``, and its kind."""
+        match node:
+            case ast.Literal(value):
+                literal = self._nothing.literal(value)
+                return _constant(literal.values), literal.kind
+            case ast.Duration():
+                duration = self._nothing.value(node)
+                return _constant(duration.values), duration.kind
+            case ast.Ref(name, attr):
+                kind = self._data.columns[attr].kind
+                if kind == "null":
+                    return _null, kind
+                if kind == "list":
+                    whole = self._data.columns[attr]
+                    return lambda one, bound: take(whole, np.array([one[name]])), kind
+                column = self._column(attr)
+                return lambda one, bound: column[one[name]], kind
+            case ast.Aggregate(function, name, attr):
+                return self._aggregate(function, name, attr)
+            case ast.Negative(of):
+                inner, kind = self._value(of)
+                return (_null if kind == "null" else _unless_null(operator.neg, inner)), kind
+            case ast.Arithmetic(op, left, right):
+                return self._arithmetic(op, *self._value(left), *self._value(right))
+            case ast.Call(function, args):
+                return self._call(function, [self._value(arg) for arg in args])
+        raise TypeError(f"not a value: {node!r}")
+
+    def _column(self, attr: str) -> list[Any]:
+        if attr not in self._columns:
+            value = self._data.columns[attr]
+            found = value.values.tolist()
+            if value.valid is not None:
+                found = [x if valid else None for x, valid in zip(found, value.valid.tolist(), strict=True)]
+            self._columns[attr] = [None if x != x else x for x in found]
+        return self._columns[attr]
+
+    def _arithmetic(
+        self, op: str, left: _Value, left_kind: str, right: _Value, right_kind: str
+    ) -> tuple[_Value, str]:
+        if "null" in (left_kind, right_kind):
+            return _null, "null"
+        kind = arithmetic(op, Value(1, None, left_kind), Value(1, None, right_kind)).kind
+        apply = _ARITHMETIC[op]
+        exact = op in "+-"  # Python adds whole numbers exactly, and one and a double as doubles
+
+        def compute(one: Bound, bound: Bound) -> Any:
+            x, y = left(one, bound), right(one, bound)
+            if x is None or y is None or (op == "/" and y == 0):
+                return None
+            result = apply(x, y) if exact else apply(float(x), float(y))
+            return None if result != result else result
+
+        return compute, kind
+
+    def _aggregate(self, function: str, name: str, attr: str | None) -> tuple[_Value, str]:
+        if attr is None:
+            return lambda one, bound: len(bound[name]), "number"
+        kind = self._data.columns[attr].kind
+        if kind == "null":
+            return (_constant(0), "number") if function == "COUNT" else (_null, kind)
+        column = self._column(attr)
+
+        def compute(one: Bound, bound: Bound) -> Any:
+            values = [x for x in (column[row] for row in bound[name]) if x is not None]
+            if function == "COUNT":
+                return len(values)
+            if not values:
+                return None
+            if function in ("MIN", "MAX"):
+                return min(values) if function == "MIN" else max(values)
+            total = 0.0
+            for x in values:  # from the first to the last, as the kernel adds them
+                total += x
+            return total / len(values) if function == "AVG" else total
+
+        return compute, "number" if function == "COUNT" else kind
+
+    def _call(self, function: str, args: list[tuple[_Value, str]]) -> tuple[_Value, str]:
+        found = functions.lookup(function)
+        assert found is not None, "resolve.py lets only known functions through"
+        kind = found.result(tuple(kind for _, kind in args))
+        if kind is None or kind == "null":
+            return _null, "null"
+        if found.scalar is not None:
+            return _unless_null(found.scalar, args[0][0]), kind
+
+        def compute(one: Bound, bound: Bound) -> Any:
+            result = found.apply(tuple(_boxed(value(one, bound), kind) for value, kind in args))
+            return result if result.kind == "list" else _unboxed(result)
+
+        return compute, kind
+
+
+def _constant(value: Any) -> _Value:
+    return lambda one, bound: value
+
+
+def _unless_null(function: Callable[[Any], Any], inner: _Value) -> _Value:
+    def compute(one: Bound, bound: Bound) -> Any:
+        x = inner(one, bound)
+        return None if x is None else function(x)
+
+    return compute
+
+
+def _boxed(x: Any, kind: str) -> Value:
+    """One value as a column of one row."""
+    if isinstance(x, Value):
+        return x
+    if kind == "null":
+        return Value(0, None, kind)
+    return Value(np.array([0 if x is None else x]), np.array([x is not None]), kind)
+
+
+def _unboxed(column: Value) -> Any:
+    if column.kind == "null" or (column.valid is not None and not column.valid[0]):
+        return None
+    x = column.values[0].item() if isinstance(column.values, np.ndarray) else column.values
+    return None if x != x else x

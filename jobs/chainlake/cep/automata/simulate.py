@@ -1,0 +1,142 @@
+"""Runs in event order: the automata of the papers, one event at a time, with all costs of spec 6.1.
+
+The kernel finds the same matches with the same evaluations much faster; these runs are for what only event order has
+(peak instances, peak buffers) and for comparing evaluation strategies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pyarrow as pa
+
+from chainlake.cep.automata import eager, tree
+from chainlake.cep.automata.automaton import Setting
+from chainlake.cep.automata.chain import Chain
+from chainlake.cep.automata.eager import Eager, is_sequence
+from chainlake.cep.automata.meter import Costs, Meter
+from chainlake.cep.automata.scalar import Bound, Conditions
+from chainlake.cep.automata.tree import Tree
+from chainlake.cep.pattern import Pattern
+from chainlake.cep.plan.steps import make_plan
+from chainlake.cep.search.find import candidates_of, check_kinds, dataset, order_of
+from chainlake.cep.search.levels import Statistics
+from chainlake.cep.search.reach import within_reach
+from chainlake.errors import UsageError
+
+ENGINES = ("eager", "chain", "tree")
+#: How negated names are tested (spec 5.3).
+NEGATIONS = ("first-chance", "post-processing")
+
+
+@dataclass
+class Outcome:
+    """What a run found and what it cost.
+
+    Args:
+        costs: summed over the branches; peaks are those of all branches together.
+        orders: binding order of each branch that a chain ran.
+        bindings: each match as name to rows of the events table, each set in (ts, id) order.
+        course: what the run had cost after every so many events, if that was asked for.
+    """
+
+    costs: Costs
+    orders: list[tuple[str, ...]]
+    bindings: list[dict[str, tuple[int, ...]]] = field(repr=False)
+    course: list[Costs] = field(default_factory=list, repr=False)
+
+    def matches(self, pattern: Pattern, ids: Sequence[Any]) -> Iterator[dict[str, Any]]:
+        """The matches in the form of spec 1.8; ``ids`` holds the event id of every row of the events table."""
+        repeated = {name.name for name in pattern.names if name.kleene}
+        for binding in self.bindings:
+            yield {
+                name: [ids[row] for row in rows] if name in repeated else ids[rows[0]] for name, rows in binding.items()
+            }
+
+
+def unfit_for(engine: str, pattern: Pattern) -> str | None:
+    """Why the spec does not define an engine for a pattern, or None if it does."""
+    reasons = {"eager": eager.unfit, "tree": tree.unfit}
+    found = (reasons[engine](branch) for branch in pattern.branches if engine in reasons)
+    return next((reason for reason in found if reason is not None), None)
+
+
+def simulate(
+    pattern: Pattern,
+    events: pa.Table,
+    *,
+    engine: str = "chain",
+    order: Sequence[str] | None = None,
+    negation: str = "first-chance",
+    every: int | None = None,
+) -> Outcome:
+    """Run a pattern over events in the order of (ts, id) (spec 3.4; tree: 4.3).
+
+    Args:
+        pattern: the pattern; the branches of OR run side by side (spec 5.6).
+        events: as for ``chainlake.cep.find``.
+        engine: ``chain``, ``tree``, or ``eager``: the chain whose order is the sequence's; for AND the automaton with
+            a state per set of names. An eager automaton has no input buffers, except for forbidden events.
+        order: binding order of a chain; default: the one the kernel takes.
+        negation: ``first-chance`` or ``post-processing``; the result is the same.
+        every: after how many events each, of the pattern's types, the costs so far are put down in ``course``.
+
+    Raises:
+        UsageError: unknown engine or way of negation, an engine that is not defined for the pattern, a wrong order.
+        DefinitionError, InputError: as ``chainlake.cep.find``.
+        LimitExceeded: more events of one window are usable for a set than ``kleene_members`` allows.
+    """
+    if engine not in ENGINES or negation not in NEGATIONS:
+        raise UsageError(f"engines are {', '.join(ENGINES)}; negation is {' or '.join(NEGATIONS)}")
+    reason = unfit_for(engine, pattern)
+    if reason is not None:
+        raise UsageError(f"{engine} is not defined for {pattern.name}: {reason}")
+    if order is not None and engine != "chain":
+        raise UsageError(f"{engine} takes no order")
+    check_kinds(pattern, events)
+    data = dataset(pattern, events, by_id=True)
+    conditions, meter = Conditions(data), Meter()
+    ts = data.ts.tolist()
+    found: set[tuple[tuple[str, tuple[int, ...]], ...]] = set()
+    automata: list[Chain | Tree | Eager] = []
+    orders = []
+    all_bindings: list[dict[str, tuple[int, ...]]] = []
+
+    def accept(bound: Bound) -> None:
+        binding = {name: rows if isinstance(rows, tuple) else (rows,) for name, rows in sorted(bound.items())}
+        if len(pattern.branches) > 1:
+            key = tuple(binding.items())
+            if key in found:
+                return
+            found.add(key)
+        all_bindings.append(binding)
+
+    for branch in pattern.branches:
+        candidates = within_reach(branch, candidates_of(pattern, branch, data), pattern.window_us)
+        stored = frozenset(branch.negated if engine == "eager" else branch.types)
+        setting = Setting(branch, ts, pattern.window_us, candidates, conditions, meter, accept, stored)
+        if engine == "tree":
+            automata.append(Tree(setting))
+            continue
+        if engine == "eager" and not is_sequence(branch):
+            automata.append(Eager(setting))
+            continue
+        wanted = branch.positive if engine == "eager" else order
+        orders.append(order_of(pattern, branch, data, candidates, wanted, None, "cost", Statistics())[0])
+        plan = make_plan(branch, orders[-1])
+        post = negation == "post-processing"
+        automata.append(Chain(setting, plan, post=post, members=pattern.limits["kleene_members"]))
+    course: list[Costs] = []
+    for row in range(len(ts)):
+        for automaton in automata:
+            automaton.arrive(row)
+        meter.rested()
+        if every is not None and (row + 1) % every == 0:
+            course.append(replace(meter.costs))
+    for automaton in automata:
+        automaton.finish()
+    rows = data.rows.tolist()
+    bindings = [{name: tuple(rows[row] for row in each) for name, each in b.items()} for b in all_bindings]
+    return Outcome(meter.costs, orders, bindings, course)

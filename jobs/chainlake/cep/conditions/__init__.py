@@ -1,0 +1,1 @@
+"""Conditions over columns of candidate events, evaluated in blocks of bounded size."""

@@ -1,0 +1,170 @@
+"""Conditions on bindings: which rows of a block make a clause TRUE (spec 1.7)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from chainlake.cep.events.dataset import Dataset
+from chainlake.cep.events.values import Value, aggregate, arithmetic, compare, member, negative, not_null, take
+from chainlake.cep.language import ast, functions
+from chainlake.cep.language.normal_form import Clause
+
+
+class Candidates:
+    """The events that one name accepts, in time order.
+
+    Args:
+        data: the run's events.
+        rows: their sorted rows in ``data``.
+    """
+
+    def __init__(self, data: Dataset, rows: np.ndarray) -> None:
+        self.data = data
+        self.rows = rows
+        self.ts = data.ts[rows]
+        self._columns: dict[str, Value] = {}
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def column(self, attr: str) -> Value:
+        """An attribute of these events, gathered once."""
+        if attr not in self._columns:
+            self._columns[attr] = take(self.data.columns[attr], self.rows)
+        return self._columns[attr]
+
+
+#: Bound single events: their candidates and the position of each block row's event among them (or all, as a slice).
+Single = tuple[Candidates, np.ndarray | slice]
+#: Bound sets of events: candidates, offsets (rows + 1), positions of all members.
+Members = tuple[Candidates, np.ndarray, np.ndarray]
+
+
+def spread(offsets: np.ndarray, flat: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The groups ``rows`` of a grouped array, as offsets and flat array."""
+    starts, sizes = offsets[rows], offsets[rows + 1] - offsets[rows]
+    ends = np.cumsum(sizes)
+    index = np.arange(int(ends[-1]) if len(ends) else 0) + np.repeat(starts - (ends - sizes), sizes)
+    return np.concatenate([[0], ends]), flat[index]
+
+
+class View:
+    """Rows on which values are computed: bindings, or bindings extended by one more event or set.
+
+    What does not depend on the extension is computed on the parent's rows, which are fewer, and then spread.
+
+    Args:
+        data: the run's events.
+        n: number of rows.
+        singles: single events bound at this level.
+        groups: sets bound at this level.
+        parent: the bindings that were extended, or None.
+        at: for each row, its row of the parent.
+    """
+
+    def __init__(
+        self,
+        data: Dataset,
+        n: int,
+        singles: dict[str, Single],
+        groups: dict[str, Members],
+        parent: View | None = None,
+        at: np.ndarray | None = None,
+    ) -> None:
+        self.data, self.n, self.singles, self.groups, self.parent, self.at = data, n, singles, groups, parent, at
+
+    @classmethod
+    def of_all(cls, data: Dataset, name: str, candidates: Candidates) -> View:
+        """One row for each candidate of one name, in their order."""
+        return cls(data, len(candidates), {name: (candidates, slice(None))}, {})
+
+    def value(self, node: ast.Node) -> Value:
+        """The value of ``node`` in every row."""
+        if (
+            self.parent is not None
+            and not any(name in self.singles for name in node.plain)
+            and not any(name in self.groups for name in node.aggregated)
+        ):
+            return take(self.parent.value(node), self.at)  # type: ignore[arg-type]
+        match node:
+            case ast.Literal(value):
+                return self.literal(value)
+            case ast.Duration(size):
+                ticks = size * 1_000_000
+                return Value(ticks.numerator if ticks.denominator == 1 else float(ticks), None, "duration")
+            case ast.Ref(name, attr):
+                candidates, positions = self.singles[name]
+                return take(candidates.column(attr), positions)
+            case ast.Aggregate(function, name, attr):
+                candidates, offsets, positions = self.groups[name]
+                column = None if attr is None else take(candidates.column(attr), positions)
+                return aggregate(function, column, offsets)
+            case ast.Negative(of):
+                return negative(self.value(of))
+            case ast.Arithmetic(op, left, right):
+                return arithmetic(op, self.value(left), self.value(right))
+            case ast.Call(function, args):
+                found = functions.lookup(function)
+                assert found is not None, "resolve.py lets only known functions through"
+                return found.apply(tuple(self.value(arg) for arg in args))
+        raise TypeError(f"not a value: {node!r}")
+
+    def literal(self, value: Any) -> Value:
+        if isinstance(value, bool):
+            return Value(value, None, "bool")
+        if isinstance(value, str):
+            return Value(self.data.code(value), None, "string")
+        if isinstance(value, int) and not -(2**63) <= value < 2**63:
+            return Value(float(value), None, "number")
+        return Value(value, None, "number")
+
+    def truth(self, literal: ast.Node) -> Any:
+        """Where a comparison, membership or constant is TRUE: a bool array, or one bool."""
+        match literal:
+            case ast.Compare(op, left, right):
+                return compare(op, self.value(left), self.value(right))
+            case ast.Member(of, negated, items):
+                value = self.value(of)
+                same = [item for item in map(self._item, items) if item.kind == value.kind]
+                return member(value, [item.values for item in same], negated)
+            case ast.IsNull(of, negated):
+                return np.equal(not_null(self.value(of)), negated)
+            case ast.Const(truth):
+                return truth
+        raise TypeError(f"not a literal of a clause: {literal!r}")
+
+    def _item(self, item: Any) -> Value:
+        return self.literal(item.value)
+
+    def members(self, name: str) -> Members:
+        """The set bound to ``name`` in every row."""
+        if name in self.groups:
+            return self.groups[name]
+        assert self.parent is not None and self.at is not None, f"{name} is not bound"
+        candidates, offsets, positions = self.parent.members(name)
+        return candidates, *spread(offsets, positions, self.at)
+
+    def holds(self, clause: Clause, kleene: frozenset[str]) -> np.ndarray:
+        """Where ``clause`` is TRUE.
+
+        A plain reference to a name bound to a set asks for every choice of a member (spec 1.7).
+
+        Args:
+            clause: all its names are bound.
+            kleene: names whose sets are bound, as sets, at this level or above.
+        """
+        kleene = kleene.difference(self.singles)  # a member looked at on its own is a single event from here on
+        everyone = sorted(clause.plain & kleene)
+        if everyone:
+            name = everyone[0]
+            candidates, offsets, positions = self.members(name)
+            at = np.repeat(np.arange(self.n), np.diff(offsets))
+            each = View(self.data, len(at), {name: (candidates, positions)}, {}, self, at)
+            inner = each.holds(clause, kleene - {name})
+            return np.logical_and.reduceat(inner, offsets[:-1]) if self.n else np.zeros(0, bool)
+        truth: Any = False
+        for literal in clause.literals:
+            truth = truth | self.truth(literal)
+        return np.broadcast_to(np.asarray(truth, bool), (self.n,))

@@ -1,0 +1,1 @@
+"""What an order costs before it runs: rates of names, selectivities of conditions, expected evaluations."""

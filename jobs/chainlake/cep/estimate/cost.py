@@ -1,0 +1,204 @@
+"""What an order of binding costs before it is run: evaluations estimated from counts, window, ≺, pass rates (spec 7).
+
+``E(order) = N(first) + Σ (surviving partial matches of the names before) × (events of the next name in scope)``. Each
+term depends on the *set* of names bound before and not on their order, so the best order is found exactly by dynamic
+programming over sets. Names bound to sets (Kleene) come last in every order (spec 5.4) and cost all orders the same.
+Negated names are not counted: their tests are cheap, and a test that rejects early only helps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations, permutations
+from math import comb, factorial, prod
+
+import numpy as np
+
+from chainlake.cep.language.normal_form import Branch
+
+#: Up to so many single names all orders are compared; beyond, the order grows by its cheapest next name.
+EXACT_NAMES = 8
+#: Up to so many single names the estimates of all orders are listed.
+LISTED_NAMES = 4
+#: More usable events than these make so many sets that the guess need not be right.
+MOST_MEMBERS = 16
+
+
+@dataclass(frozen=True)
+class Density:
+    """How many events of each name lie close together: counts per stretch of time.
+
+    Args:
+        counts: name to its events in each stretch, float64 of shape (stretches,).
+        weights: how many stretches of the whole input each one stands for, shape (stretches,).
+        share: the window's length over a stretch's, at most 1.
+    """
+
+    counts: Mapping[str, np.ndarray]
+    weights: np.ndarray
+    share: float
+
+    def tuples(self, names: frozenset[str]) -> float:
+        """Combinations of one event per name that lie in about one window, in any order."""
+        if not names:
+            return 1.0
+        product = self.weights.copy()
+        for name in sorted(names):
+            product *= self.counts[name]
+        return float(product.sum()) * len(names) * self.share ** (len(names) - 1)
+
+
+@dataclass(frozen=True)
+class Model:
+    """The estimate for one branch.
+
+    Args:
+        branch: the branch.
+        totals: events per name after its own conditions.
+        density: where they lie.
+        pass_rates: set of names to the share of their combinations in scope that pass all conditions between exactly
+            these names.
+        crowds: name bound to sets to how many of its events follow one of them within a window.
+    """
+
+    branch: Branch
+    totals: Mapping[str, float]
+    density: Density
+    pass_rates: Mapping[frozenset[str], float]
+    crowds: Mapping[str, float] = field(default_factory=dict)
+    _tuples: dict[frozenset[str], float] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def singles(self) -> tuple[str, ...]:
+        """The names that are bound to one event, as written."""
+        return tuple(name for name in self.branch.positive if name not in self.branch.kleene)
+
+    @property
+    def sets(self) -> tuple[str, ...]:
+        """The names that are bound to sets, rarest first."""
+        written = self.branch.positive
+        return tuple(sorted(self.branch.kleene, key=lambda name: (self.totals[name], written.index(name))))
+
+    def in_scope(self, names: frozenset[str]) -> float:
+        """Combinations of these names' events that fit the window and ≺, whatever their conditions."""
+        if names not in self._tuples:
+            extensions = linear_extensions(self.branch, names)
+            self._tuples[names] = self.density.tuples(names) * extensions / factorial(len(names))
+        return self._tuples[names]
+
+    def passing(self, names: frozenset[str]) -> float:
+        """The share of these combinations that pass all conditions between them."""
+        share = 1.0
+        for those, rate in self.pass_rates.items():
+            if those <= names:
+                share *= rate
+        return share
+
+    def left(self, names: frozenset[str]) -> float:
+        """Partial matches over ``names``."""
+        return self.in_scope(names) * self.passing(names)
+
+    def step(self, bound: frozenset[str], name: str) -> float:
+        """Evaluations of the step that binds ``name`` after ``bound``."""
+        return self.in_scope(bound | {name}) * self.passing(bound) if bound else self.totals[name]
+
+    def cost(self, order: Sequence[str]) -> float:
+        """Evaluations of ``order``, its names bound to sets left out."""
+        total = 0.0
+        bound: frozenset[str] = frozenset()
+        for name in order:
+            if name not in self.branch.kleene:
+                total += self.step(bound, name)
+                bound |= {name}
+        return total
+
+    def evaluations(self, order: Sequence[str]) -> float:
+        """Evaluations of ``order``, a guess at the sets included, which only the choice of a backend needs."""
+        found = self.cost(order)
+        singles = self.singles
+        left = self.left(frozenset(singles)) if len(singles) > 1 else self.totals[singles[0]] if singles else 1.0
+        for name in self.sets:
+            # Events on one side of a bound one; without bound ones, those that a first member can take along.
+            first = not singles and name == self.sets[0]
+            usable = self.crowds.get(name, 0.0) / (1.0 if first else 2.0)
+            left *= 2.0 ** min(usable, MOST_MEMBERS) * (self.totals[name] if first else 1.0)
+            found += left
+        return found
+
+    def best(self) -> tuple[str, ...]:
+        """The cheapest order of all positive names; of equally cheap ones the one nearest to the order written."""
+        singles = self.singles
+        found = self._exact(singles) if len(singles) <= EXACT_NAMES else self._greedy(singles)
+        return (*found, *self.sets)
+
+    def _exact(self, singles: tuple[str, ...]) -> tuple[str, ...]:
+        best: dict[frozenset[int], tuple[float, tuple[int, ...]]] = {frozenset(): (0.0, ())}
+        for size in range(1, len(singles) + 1):
+            for chosen in combinations(range(len(singles)), size):
+                reached = frozenset(chosen)
+                options = []
+                for last in chosen:
+                    cost, order = best[reached - {last}]
+                    bound = frozenset(singles[i] for i in order)
+                    options.append((cost + self.step(bound, singles[last]), (*order, last)))
+                best[reached] = min(options)
+        return tuple(singles[i] for i in best[frozenset(range(len(singles)))][1])
+
+    def _greedy(self, singles: tuple[str, ...]) -> tuple[str, ...]:
+        """The best pair, then whatever name is best next: least evaluations and least partial matches left behind."""
+
+        def price(order: Sequence[str]) -> float:
+            return self.cost(order) + self.left(frozenset(order))
+
+        order: tuple[str, ...] = min(permutations(singles, 2), key=price)
+        while len(order) < len(singles):
+            so_far, bound = self.cost(order), frozenset(order)
+            others = [name for name in singles if name not in bound]
+            prices = [so_far + self.step(bound, name) + self.left(bound | {name}) for name in others]
+            order = (*order, others[prices.index(min(prices))])
+        return order
+
+    def estimates(self, others: Sequence[Sequence[str]] = ()) -> dict[str, float]:
+        """Estimated evaluations per order, cheapest first.
+
+        Args:
+            others: orders to be listed in any case, such as the one by frequency.
+
+        Returns:
+            names joined by blanks to evaluations: all orders up to ``LISTED_NAMES`` single names, else the best one,
+            the one written, and ``others``.
+        """
+        orders = [self.best(), (*self.singles, *self.sets), *map(tuple, others)]
+        if len(self.singles) <= LISTED_NAMES:
+            orders += [(*order, *self.sets) for order in permutations(self.singles)]
+        costs = {order: self.cost(order) for order in dict.fromkeys(orders)}
+        return {" ".join(order): costs[order] for order in sorted(costs, key=lambda order: costs[order])}
+
+
+def linear_extensions(branch: Branch, names: frozenset[str]) -> int:
+    """In how many sequences the names can lie if ≺ holds between them."""
+    if len(names) < 2:
+        return 1
+    parts = list(_parts(names, branch.ordered))
+    if len(parts) == 1:
+        # ≺ comes from SEQ and AND: what hangs together is parts one after the other, and within each the same again.
+        parts = list(_parts(names, lambda one, other: not branch.ordered(one, other)))
+        return prod(linear_extensions(branch, part) for part in parts)
+    total, left = 1, len(names)
+    for part in parts:
+        total *= comb(left, len(part)) * linear_extensions(branch, part)
+        left -= len(part)
+    return total
+
+
+def _parts(names: frozenset[str], joined: Callable[[str, str], bool]) -> Iterator[frozenset[str]]:
+    """The parts of ``names`` that ``joined`` holds together."""
+    left = set(names)
+    while left:
+        part, edge = set(), {min(left)}
+        while edge:
+            part |= edge
+            left -= edge
+            edge = {n for n in left if any(joined(n, m) for m in edge)}
+        yield frozenset(part)

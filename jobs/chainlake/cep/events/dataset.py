@@ -1,0 +1,276 @@
+"""The events of one run as NumPy columns, sorted by time, with one sorted vocabulary for all strings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from chainlake.cep.events.arrow import FALSE, MINUS_ONE, NAN, ZERO, int64_array, numpy_of, text_array
+from chainlake.cep.events.clock import Clock
+from chainlake.cep.events.values import NULL, Lists, Value
+from chainlake.errors import InputError
+
+
+def kind_of(kind: pa.DataType) -> str | None:
+    """The kind of value that a column of this Arrow type holds, or None if the language has none for it."""
+    if pa.types.is_dictionary(kind):
+        return kind_of(kind.value_type)
+    if pa.types.is_boolean(kind):
+        return "bool"
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return "number"
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return "string"
+    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+        return "time"
+    if pa.types.is_duration(kind):
+        return "duration"
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        return "list" if kind_of(kind.value_type) in ("number", "null") else None
+    return "null" if pa.types.is_null(kind) else None
+
+
+def ticks_of(column: pa.ChunkedArray | pa.Array, name: str) -> np.ndarray:
+    """A column of timestamps (as whole µs, rounded down) or whole numbers (as they are) as int64.
+
+    Raises:
+        InputError: nulls, another type, or a number beyond int64.
+    """
+    if column.null_count:
+        raise InputError(f"{column.null_count} events have no {name}", key=name)
+    if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
+        return _whole_us(column)
+    if not pa.types.is_integer(column.type):
+        raise InputError(f"{name} is neither a timestamp nor a whole number, but {column.type}", key=name)
+    try:
+        return numpy_of(column.cast(pa.int64()))
+    except pa.ArrowInvalid as error:
+        raise InputError(f"{name} holds a number beyond 64 bits: {error}", key=name) from None
+
+
+def _whole_us(column: pa.ChunkedArray | pa.Array) -> np.ndarray:
+    """Timestamps or dates in µs, rounded down; 0 for null."""
+    if getattr(column.type, "unit", None) == "ns":  # a cast would round to zero, so up before 1970
+        return numpy_of(_filled(column.cast(pa.int64()), ZERO)) // 1000
+    column = column.cast(pa.timestamp("us", tz=getattr(column.type, "tz", None)), safe=False)
+    return numpy_of(_filled(column.cast(pa.int64()), ZERO))
+
+
+def _filled(column: pa.ChunkedArray | pa.Array, value: pa.Scalar) -> pa.ChunkedArray | pa.Array:
+    """The column with ``value`` for null; the same column, not copied, if it has none."""
+    return pc.fill_null(column, value) if column.null_count else column
+
+
+class Dataset:
+    """Some rows of an events table, sorted by (ts, id).
+
+    Args:
+        events: columns ``event_id``, ``type``, ``ts`` and attributes.
+        types: event types to keep.
+        attributes: attributes (and ``id``, ``type``) that conditions mention.
+        words: all strings that conditions mention.
+        lo: first tick to keep, or None.
+        hi: first tick not to keep, or None.
+        by_id: whether ties of ts must be in the order of the ids.
+        strict: whether ``ts`` is a time (else a number).
+        apart: a clock and the part of each event, if events of different parts never meet; the order is that of the
+            times that the clock gives.
+    """
+
+    def __init__(
+        self,
+        events: pa.Table,
+        *,
+        types: Iterable[str],
+        attributes: Iterable[str],
+        words: Iterable[str],
+        lo: int | None = None,
+        hi: int | None = None,
+        by_id: bool = False,
+        strict: bool = True,
+        apart: tuple[Clock, np.ndarray] | None = None,
+    ) -> None:
+        for column in ("event_id", "type", "ts"):
+            if column not in events.column_names:
+                raise InputError(f"the events have no column {column}", key=column)
+        ts = ticks_of(events["ts"], "ts")
+        codes, self._codes_of = _type_codes(events["type"], sorted(set(types)))
+        wanted = np.zeros(len(ts), bool)
+        for code in self._codes_of.values():
+            wanted |= codes == code
+        if lo is not None:
+            wanted &= ts >= lo
+        if hi is not None:
+            wanted &= ts < hi
+        #: row of the events table of each sorted row; None if they are the same
+        self._picked: np.ndarray | None = None if wanted.all() else np.flatnonzero(wanted)
+        self.clock = None if apart is None else apart[0]
+        searched = ts if apart is None else apart[0].moved(ts, apart[1])
+        kept = self.pick(searched)
+        ids = _plain(events["event_id"]) if by_id else None
+        if not _is_sorted(kept) or ids is not None and not _ties_sorted(kept, ids, self._picked):
+            rows = np.arange(len(ts)) if self._picked is None else self._picked
+            if ids is not None:
+                table = pa.table({"ts": int64_array(kept), "id": ids.take(int64_array(rows))})
+                order = numpy_of(pc.sort_indices(table, [("ts", "ascending"), ("id", "ascending")]))
+            else:
+                order = np.argsort(kept, kind="stable")
+            self._picked = rows[order]
+            kept = searched[self._picked]
+        self.ts = kept
+        self._types = self.pick(codes)
+        self.vocabulary: dict[str, int] = {}
+        own_times = kept if apart is None else self.pick(ts)
+        self.columns: dict[str, Value] = {"ts": Value(own_times, None, "time" if strict else "number")}
+        self._load(events, sorted(set(attributes) - {"ts"}), set(words))
+
+    @cached_property
+    def rows(self) -> np.ndarray:
+        """The row of the events table of each sorted row."""
+        return np.arange(len(self.ts)) if self._picked is None else self._picked
+
+    def rows_of(self, sorted_rows: np.ndarray) -> np.ndarray:
+        """The rows of the events table of some sorted rows."""
+        return sorted_rows if self._picked is None else self._picked[sorted_rows]
+
+    def real(self, searched: np.ndarray) -> np.ndarray:
+        """The events' own time of times that are searched."""
+        return searched if self.clock is None else self.clock.real(searched)
+
+    def pick(self, values: np.ndarray) -> np.ndarray:
+        """A column of the events table, in the order of the sorted rows."""
+        return values if self._picked is None else values[self._picked]
+
+    def of_type(self, name: str) -> np.ndarray:
+        """The sorted rows of the events of this type."""
+        if name not in self._codes_of:
+            return np.zeros(0, np.int64)
+        return np.flatnonzero(self._types == self._codes_of[name])
+
+    def code(self, word: str) -> int:
+        """The code of a string of the conditions; codes are ordered as the strings are."""
+        return self.vocabulary[word]
+
+    def _load(self, events: pa.Table, attributes: list[str], words: set[str]) -> None:
+        index = None if self._picked is None else int64_array(self._picked)
+        texts: dict[str, tuple[np.ndarray, list[str]]] = {}
+        for attr in attributes:
+            stored = "event_id" if attr == "id" else attr
+            if stored not in events.column_names:
+                self.columns[attr] = NULL
+                continue
+            column = events[stored] if index is None else events[stored].take(index)
+            kind = kind_of(column.type)
+            if kind == "string":
+                texts[attr] = _encode(column)
+            elif kind is None:
+                raise InputError(f"{attr} holds {column.type}, which conditions cannot use", key=attr)
+            else:
+                self.columns[attr] = _column(column, kind, attr)
+        vocabulary = sorted(words.union(*(found for _, found in texts.values())))
+        self.vocabulary = {word: code for code, word in enumerate(vocabulary)}
+        for attr, (codes, found) in texts.items():
+            recode = np.array([self.vocabulary[word] for word in found] + [-1], np.int64)
+            valid = codes >= 0
+            self.columns[attr] = Value(recode[codes], None if valid.all() else valid, "string")
+
+
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The column itself, not as a dictionary."""
+    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+
+
+def _is_sorted(ts: np.ndarray) -> bool:
+    return not np.any(ts[1:] < ts[:-1])
+
+
+def _ties_sorted(ts: np.ndarray, ids: pa.ChunkedArray, picked: np.ndarray | None) -> bool:
+    """Whether events of one time follow each other in the order of their ids; ``ts`` is ascending."""
+    ties = np.flatnonzero(ts[1:] == ts[:-1])
+    if not len(ties):
+        return True
+    one, next_one = (ids.take(int64_array(at if picked is None else picked[at])) for at in (ties, ties + 1))
+    return bool(numpy_of(pc.fill_null(pc.less_equal(one, next_one), FALSE)).all())
+
+
+def _type_codes(column: pa.ChunkedArray, names: list[str]) -> tuple[np.ndarray, dict[str, int]]:
+    """A small whole number for each event's type, and the numbers of those of ``names`` that occur.
+
+    The codes of a dictionary are taken as they are: nothing is looked at row by row.
+    """
+    if column.num_chunks == 1 and pa.types.is_dictionary(column.type) and not column.null_count:
+        entries = column.chunk(0).dictionary.to_pylist()
+        if len(set(entries)) == len(entries):
+            found = {entry: code for code, entry in enumerate(entries)}
+            return numpy_of(column.chunk(0).indices), {name: found[name] for name in names if name in found}
+    return _codes(column, names), {name: code for code, name in enumerate(names)}
+
+
+def _codes(column: pa.ChunkedArray | pa.Array, names: list[str]) -> np.ndarray:
+    """For each text its place in ``names``, or -1."""
+    if isinstance(column, pa.ChunkedArray):
+        parts = [_codes(chunk, names) for chunk in column.chunks]
+        return parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, np.int32), *parts])
+    if pa.types.is_null(column.type) or not names:
+        return np.full(len(column), -1, np.int32)
+    if isinstance(column.type, pa.DictionaryType):
+        of_entry = np.append(_codes(column.dictionary, names), np.int32(-1))
+        if not column.indices.null_count:
+            return of_entry[numpy_of(column.indices)]
+        entries = pc.fill_null(column.indices.cast(pa.int64()), int64_array(np.array([len(of_entry) - 1]))[0])
+        return of_entry[numpy_of(entries)]
+    found = pc.index_in(column.cast(pa.string()), value_set=text_array(names))
+    return numpy_of(pc.fill_null(found, MINUS_ONE.cast(pa.int32())))
+
+
+def _encode(column: pa.ChunkedArray) -> tuple[np.ndarray, list[str]]:
+    """Codes (-1 for null) and the texts they stand for."""
+    column = _plain(column)
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    if pa.types.is_null(column.type):
+        return np.full(len(column), -1, np.int64), []
+    encoded = column.cast(pa.string()).dictionary_encode()
+    if isinstance(encoded, pa.ChunkedArray):
+        encoded = encoded.combine_chunks()
+    codes = numpy_of(pc.fill_null(encoded.indices.cast(pa.int64()), MINUS_ONE))
+    return codes, encoded.dictionary.to_pylist()
+
+
+def _column(column: pa.ChunkedArray, kind: str, name: str) -> Value:
+    if kind == "null":
+        return NULL
+    column = _plain(column)
+    if kind == "list":
+        return _lists(column)
+    valid = None if column.null_count == 0 else numpy_of(pc.is_valid(column))
+    if kind == "number" and not pa.types.is_integer(column.type):
+        filled = _filled(column.cast(pa.float64()), NAN)
+        return Value(numpy_of(filled), None, kind)
+    if kind == "bool":
+        return Value(numpy_of(_filled(column, FALSE)), valid, kind)
+    if kind == "time":
+        return Value(_whole_us(column), valid, kind)
+    if kind == "duration":
+        column = column.cast(pa.duration("us"), safe=False)
+    try:
+        return Value(numpy_of(_filled(column.cast(pa.int64()), ZERO)), valid, kind)
+    except pa.ArrowInvalid as error:
+        hint = "Whole numbers lie within ±2^63; give larger ones as doubles."
+        raise InputError(f"{name} holds a number beyond 64 bits: {error}", key=name, hint=hint) from None
+
+
+def _lists(column: pa.ChunkedArray) -> Value:
+    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if isinstance(array, pa.ChunkedArray):
+        array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
+    valid = None if array.null_count == 0 else numpy_of(array.is_valid())
+    lengths = numpy_of(_filled(pc.list_value_length(array).cast(pa.int64()), ZERO))
+    flat = numpy_of(_filled(pc.list_flatten(array).cast(pa.float64()), NAN))
+    matrix = np.full((len(array), int(lengths.max(initial=0))), np.nan)
+    matrix[np.arange(matrix.shape[1]) < lengths[:, None]] = flat
+    return Value(Lists(matrix, lengths, np.arange(len(array))), valid, "list")

@@ -1,0 +1,108 @@
+"""The values of history columns: per event the last values of its key, as a list (design §5)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from chainlake.cep.events.arrow import NAN, int64_array, numpy_of
+from chainlake.cep.events.dataset import ticks_of
+from chainlake.definitions.derived import History
+from chainlake.errors import InputError
+
+#: The type of a history column.
+LIST = pa.list_(pa.float64())
+
+
+def add_histories(events: pa.Table, by: Sequence[str], histories: Sequence[History]) -> pa.Table:
+    """``events`` with a column per history.
+
+    "Last" is in the order of (ts, type, seq, event_id), whatever the order of the rows; ``seq``, the position among
+    events of equal type, key and ts, may be missing. A value that is null or NaN is no value, and an event without a
+    key has no history.
+
+    Args:
+        events: columns ``event_id``, ``type``, ``ts`` (timestamp; or whole seconds), those of ``by``, and attributes.
+        by: columns that together say which events have a history in common: the key.
+        histories: the columns to add.
+
+    Raises:
+        InputError: a column is missing, or its values are no numbers.
+    """
+    for column in (*by, *(one.of for one in histories)):
+        if column not in events.column_names:
+            raise InputError(f"the events have no column {column}, of which a history is asked for", key=column)
+    per_tick = 1 if pa.types.is_timestamp(events.schema.field("ts").type) else 1_000_000
+    ts = ticks_of(events["ts"], "ts")
+    group, known = _groups(events, by)
+    order = _order(events, group, ts)
+    ts, group, known = ts[order], group[order], known[order]
+    back = np.empty_like(order)
+    back[order] = np.arange(len(order))
+    for one in histories:
+        values = _numbers(events, one.of)[order]
+        at, found = _ends(values, group, ts, known, one.count, one.max_gap_us // per_tick)
+        windows = found[at[at >= 0][:, None] + np.arange(1 - one.count, 1)] if len(found) else np.zeros((0, one.count))
+        place = (np.cumsum(at >= 0) - 1)[back]
+        has = (at >= 0)[back]
+        # One list after another in the order of the rows, so that the offsets ascend.
+        flat = windows[place[has]].ravel()
+        offsets = np.concatenate([[0], np.cumsum(has) * one.count]).astype(np.int32)
+        column = pa.ListArray.from_arrays(pa.array(offsets), pa.array(flat), type=LIST, mask=pa.array(~has))
+        events = events.append_column(pa.field(one.name, LIST), column)
+    return events
+
+
+def _ends(
+    values: np.ndarray, group: np.ndarray, ts: np.ndarray, known: np.ndarray, count: int, gap: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Where each event's history ends among the values that are there (-1 if it has none), and these values.
+
+    All arrays are sorted by (group, ts).
+    """
+    there = np.flatnonzero(~np.isnan(values) & known)
+    found, at = values[there], np.cumsum(~np.isnan(values) & known) - 1
+    if not len(there):
+        return np.full(len(values), -1), found
+    begins = np.ones(len(there), bool)
+    begins[1:] = (group[there[1:]] != group[there[:-1]]) | (ts[there[1:]] - ts[there[:-1]] > gap)
+    first = np.maximum.accumulate(np.where(begins, np.arange(len(there)), 0))
+    last = np.maximum(at, 0)
+    good = (at >= 0) & known & (group[there[last]] == group) & (ts - ts[there[last]] <= gap)
+    good &= last - count + 1 >= first[last]
+    return np.where(good, at, -1), found
+
+
+def _groups(events: pa.Table, by: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    """A number per row, equal for rows that are equal in ``by``, and which rows have no null there."""
+    group, known = np.zeros(len(events), np.int64), np.ones(len(events), bool)
+    for name in by:
+        encoded = events[name].combine_chunks()
+        if not pa.types.is_dictionary(encoded.type):
+            encoded = encoded.dictionary_encode()
+        if isinstance(encoded, pa.ChunkedArray):
+            encoded = encoded.combine_chunks()
+        known &= numpy_of(encoded.is_valid())
+        codes = numpy_of(pc.fill_null(encoded.indices.cast(pa.int64()), 0))
+        group = group * max(len(encoded.dictionary), 1) + codes
+    return group, known
+
+
+def _order(events: pa.Table, group: np.ndarray, ts: np.ndarray) -> np.ndarray:
+    """The rows by (group, ts, type, seq, event_id)."""
+    order = np.lexsort((ts, group))
+    if np.any((group[order][1:] == group[order][:-1]) & (ts[order][1:] == ts[order][:-1])):
+        keys = {"group": int64_array(group), "ts": int64_array(ts)}
+        keys |= {name: events[name] for name in ("type", "seq", "event_id") if name in events.column_names}
+        order = numpy_of(pc.sort_indices(pa.table(keys), [(name, "ascending") for name in keys])).astype(np.int64)
+    return order
+
+
+def _numbers(events: pa.Table, name: str) -> np.ndarray:
+    column = events[name]
+    if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type) or pa.types.is_null(column.type)):
+        raise InputError(f"{name} holds {column.type}, and a history is of numbers", key=name)
+    return numpy_of(pc.fill_null(column.cast(pa.float64()), NAN))

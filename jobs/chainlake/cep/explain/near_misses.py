@@ -1,0 +1,304 @@
+"""What nearly was a match: per step of the search, how many candidates each condition ended, with examples.
+
+The same search as ``chainlake.cep.search.levels`` in NumPy, which only looks at what it drops, condition by condition: of several
+that an event fails, the first in the order of testing is named. Unknown counts as failed (spec 1.7).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from chainlake.cep.conditions.blocks import Bindings, flat_blocks
+from chainlake.cep.conditions.evaluate import Candidates, View
+from chainlake.cep.events.dataset import Dataset
+from chainlake.cep.explain.report import conjunction
+from chainlake.cep.language.check import PSEUDO
+from chainlake.cep.language.normal_form import Branch
+from chainlake.cep.pattern import Pattern
+from chainlake.cep.plan.steps import Forbidden, Plan, Step
+from chainlake.cep.search.find import BLOCK_ROWS, candidates_of, dataset
+from chainlake.cep.search.kleene import SetLimit, iterate
+from chainlake.cep.search.levels import Statistics
+from chainlake.cep.search.negation import not_forbidden
+
+#: Examples kept of each reason.
+EXAMPLES = 3
+
+#: Name to the row of its event in the events table, or to the rows of its set.
+Example = dict[str, Any]
+
+
+@dataclass
+class Miss:
+    """A reason that ended candidates.
+
+    Args:
+        reason: the condition, in words.
+        count: how many it ended.
+        examples: the first ones.
+    """
+
+    reason: str
+    count: int = 0
+    examples: list[Example] = field(default_factory=list)
+
+
+@dataclass
+class Stage:
+    """A step of the search.
+
+    Args:
+        what: what it does, in words.
+        entered: candidates looked at.
+        left: those that passed.
+        misses: why the others did not, in the order of testing.
+    """
+
+    what: str
+    entered: int = 0
+    left: int = 0
+    misses: dict[str, Miss] = field(default_factory=dict)
+
+    def drop(self, reason: str, count: int) -> list[Example]:
+        """Count candidates that were ended; returns the examples of the reason so far, to be added to."""
+        miss = self.misses.setdefault(reason, Miss(reason))
+        miss.count += count
+        return miss.examples
+
+
+@dataclass
+class Report:
+    """The near misses of one branch.
+
+    Args:
+        plan: how it was searched.
+        stages: events of each name, then the steps in the order of binding.
+        matches: matches found.
+    """
+
+    plan: Plan
+    stages: list[Stage]
+    matches: int = 0
+
+
+def near_misses(
+    pattern: Pattern, events: pa.Table, plans: Sequence[Plan], own: tuple[int, int], block_rows: int = BLOCK_ROWS
+) -> list[Report]:
+    """The near misses of the matches decided in ``own``, per branch.
+
+    Steps before the last one do not know yet when a match would be decided, so they count all that the events hold.
+
+    Args:
+        pattern: the pattern.
+        events: as for ``chainlake.cep.find``, of ``pattern.read_range(own)``.
+        plans: of each branch.
+        own: decision times, half-open, in ticks.
+        block_rows: bounds the memory.
+
+    Raises:
+        LimitExceeded: a set has more usable members than the pattern allows.
+    """
+    data = dataset(pattern, events, own, by_id=True)
+    return [_Probe(pattern, data, plan, own, block_rows).report() for plan in plans]
+
+
+class _Probe:
+    def __init__(self, pattern: Pattern, data: Dataset, plan: Plan, own: tuple[int, int], block_rows: int) -> None:
+        self.pattern, self.data, self.plan, self.own, self.block_rows = pattern, data, plan, own, block_rows
+        self.branch: Branch = plan.branch
+        self.candidates: dict[str, Candidates] = {}
+        self.limit = SetLimit(pattern.limits["kleene_members"], pattern.open_right, own, pattern.window_us)
+
+    def report(self) -> Report:
+        names = [self._name(name) for name in (*self.plan.order, *self.branch.negated)]
+        self.candidates = candidates_of(self.pattern, self.branch, self.data, self.own)
+        steps = [Stage(f"{'iterate' if step.kleene else 'take'} {step.name}") for step in self.plan.steps]
+        report = Report(self.plan, [*names, *steps])
+        nothing = View(self.data, 1, {}, {})
+        if all(nothing.holds(clause, frozenset())[0] for clause in self.plan.constant):
+            for found in self._extend(Bindings.root(), 0, steps):
+                decided = found.start + self.pattern.window_us if self.pattern.open_right else found.end
+                report.matches += int(np.count_nonzero((decided >= self.own[0]) & (decided < self.own[1])))
+        return report
+
+    def _name(self, name: str) -> Stage:
+        """The events of the name's type, and which conditions on the name alone they fail."""
+        kind = self.branch.types[name]
+        stage = Stage(f"{kind} {name}{', forbidden' if name in self.branch.negated else ''}")
+        of = Candidates(self.data, self.data.of_type(kind))
+        stage.entered = len(of)
+        left = np.arange(len(of))
+        for clause in self.plan.routing[name]:
+            good = View(self.data, len(left), {name: (of, left)}, {}).holds(clause, frozenset())
+            dropped = left[~good]
+            examples = stage.drop(conjunction([clause]), len(dropped))
+            rows = self.data.rows[of.rows[dropped[: EXAMPLES - len(examples)]]].tolist()
+            examples += [{name: row} for row in rows]
+            left = left[good]
+        stage.left = len(left)
+        return stage
+
+    def _extend(self, bindings: Bindings, level: int, stages: list[Stage]) -> Iterator[Bindings]:
+        if level == len(self.plan.steps):
+            yield bindings
+            return
+        step, stage = self.plan.steps[level], stages[level]
+        for found in self._sets(step, bindings, level, stage) if step.kleene else self._events(step, bindings, stage):
+            for forbidden in step.forbidden:
+                kept = self._allowed(forbidden, found)
+                self._drop(stage, self._forbids(forbidden), found, np.setdiff1d(np.arange(found.n), kept))
+                found = found.at(kept)
+            stage.left += found.n
+            if found.n:
+                yield from self._extend(found, level + 1, stages)
+
+    def _allowed(self, forbidden: Forbidden, found: Bindings) -> np.ndarray:
+        return not_forbidden(
+            forbidden,
+            found,
+            self.data,
+            self.candidates,
+            self.branch.kleene,
+            self.pattern.window_us,
+            self.block_rows,
+            lambda tests: None,
+        )
+
+    def _forbids(self, forbidden: Forbidden) -> str:
+        where = f" where {conjunction(forbidden.clauses)}" if forbidden.clauses else ""
+        return f"a forbidden {forbidden.name}{where}"
+
+    def _events(self, step: Step, bindings: Bindings, stage: Stage) -> Iterator[Bindings]:
+        of = self.candidates[step.name]
+        lo, hi = bindings.scope(step.scope, self.pattern.window_us, self.candidates, of)
+        self._alone(step, bindings, np.flatnonzero(hi <= lo), stage)
+        base = bindings.view(self.data, self.candidates)
+        for rows, within in flat_blocks(hi - lo, self.block_rows):
+            positions = lo[rows] + within
+            stage.entered += len(rows)
+            apart = bindings.apart(step.scope, self.candidates, of, rows, positions)
+            every = _extended(bindings, step.name, of, rows, positions)
+            left = np.arange(len(rows))
+            if apart is not None:
+                self._drop(stage, "it is bound to another name", every, np.flatnonzero(~apart))
+                left = np.flatnonzero(apart)
+            for clause in step.clauses:
+                view = View(self.data, len(left), {step.name: (of, positions[left])}, {}, base, rows[left])
+                good = view.holds(clause, self.branch.kleene)
+                self._drop(stage, conjunction([clause]), every, left[~good])
+                left = left[good]
+            yield every.at(left)
+
+    def _sets(self, step: Step, bindings: Bindings, level: int, stage: Stage) -> Iterator[Bindings]:
+        of = self.candidates[step.name]
+        lo, hi = bindings.scope(step.scope, self.pattern.window_us, self.candidates, of)
+        self._alone(step, bindings, np.flatnonzero(hi <= lo), stage)
+        base = bindings.view(self.data, self.candidates)
+        for rows, within in flat_blocks(hi - lo, self.block_rows):
+            positions, left = lo[rows] + within, np.arange(len(rows))
+            every = _extended(bindings, step.name, of, rows, positions)
+            for clause in step.member_clauses:
+                view = View(self.data, len(left), {step.name: (of, positions[left])}, {}, base, rows[left])
+                good = view.holds(clause, self.branch.kleene)
+                self._drop(stage, f"members: {conjunction([clause])}", every, left[~good])
+                left = left[good]
+        first = all(not earlier.kleene for earlier in self.plan.steps[:level])
+        bare = replace(step, clauses=())
+        limit = self.limit.for_steps(self.plan.steps[level:]) if first else None
+        for found in iterate(
+            bare,
+            bindings,
+            self.data,
+            self.candidates,
+            self.branch.kleene,
+            self.pattern.window_us,
+            self.block_rows,
+            Statistics(),
+            limit,
+        ):
+            stage.entered += found.n
+            left = np.arange(found.n)
+            for clause in step.clauses:
+                view = found.at(left).view(self.data, self.candidates)
+                good = view.holds(clause, self.branch.kleene)
+                self._drop(stage, conjunction([clause]), found, left[~good])
+                left = left[good]
+            yield found.at(left)
+
+    def _alone(self, step: Step, bindings: Bindings, rows: np.ndarray, stage: Stage) -> None:
+        """Partial matches that find no event in their scope."""
+        if bindings.singles or bindings.groups:
+            self._drop(stage, f"no {step.name} in scope", bindings, rows)
+
+    def _drop(self, stage: Stage, reason: str, bindings: Bindings, rows: np.ndarray) -> None:
+        examples = stage.drop(reason, len(rows))
+        if len(examples) < EXAMPLES:
+            examples += self._examples(bindings.at(rows[: EXAMPLES - len(examples)]))
+
+    def _examples(self, bindings: Bindings) -> list[Example]:
+        found: list[Example] = [{} for _ in range(bindings.n)]
+        for name, positions in bindings.singles.items():
+            for one, row in zip(found, self._rows(name, positions), strict=True):
+                one[name] = row
+        for name, (offsets, flat) in bindings.groups.items():
+            rows = self._rows(name, flat)
+            for number, one in enumerate(found):
+                one[name] = rows[offsets[number] : offsets[number + 1]]
+        return found
+
+    def _rows(self, name: str, positions: np.ndarray) -> list[int]:
+        """Rows of the events table."""
+        return self.data.rows[self.candidates[name].rows[positions]].tolist()
+
+
+def _extended(bindings: Bindings, name: str, of: Candidates, rows: np.ndarray, positions: np.ndarray) -> Bindings:
+    """The bindings ``rows``, each with one more event."""
+    found = bindings.at(rows)
+    found.singles[name] = positions
+    found.start = np.minimum(found.start, of.ts[positions])
+    found.end = np.maximum(found.end, of.ts[positions])
+    return found
+
+
+def describe(
+    pattern: Pattern, events: pa.Table, reports: Sequence[Report], key: str | None = None
+) -> Iterator[str]:
+    """The reports in lines of text.
+
+    Args:
+        pattern: the pattern.
+        events: the table that the examples' rows are of.
+        reports: of each branch.
+        key: a column that tells the events apart for a reader.
+    """
+    wanted = dict.fromkeys([*([key] if key else []), *sorted(pattern.mentioned - PSEUDO)])
+    shown = [name for name in wanted if name in events.column_names]
+    for number, report in enumerate(reports, 1):
+        yield f"branch {number} of {len(reports)}, order {', '.join(report.plan.order)}"
+        for stage in report.stages:
+            yield f"  {stage.what}: {stage.entered:,} looked at, {stage.left:,} left"
+            for miss in stage.misses.values():
+                if miss.count:
+                    yield f"    {miss.count:,} ended by: {miss.reason}"
+                    yield from (f"      {_example(one, events, shown)}" for one in miss.examples)
+        yield f"  matches decided on these days: {report.matches:,}"
+
+
+def _example(one: Example, events: pa.Table, shown: Sequence[str]) -> str:
+    parts = []
+    for name, bound in one.items():
+        rows = bound if isinstance(bound, list) else [bound]
+        texts = [_event(events.slice(row, 1).to_pylist()[0], shown) for row in rows]
+        parts.append(f"{name} {texts[0]}" if not isinstance(bound, list) else f"{name} [{', '.join(texts)}]")
+    return "; ".join(parts)
+
+
+def _event(row: dict[str, Any], shown: Sequence[str]) -> str:
+    ts = row["ts"]
+    values = [f"{name}={row[name]}" for name in shown if row[name] is not None]
+    return " ".join([ts.isoformat().replace("+00:00", "Z") if hasattr(ts, "isoformat") else str(ts), *values])

@@ -1,0 +1,310 @@
+"""A compiled pattern in words and as a picture: normal form, chain automaton, what a run reads and when it decides."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass, fields, replace
+from fractions import Fraction
+from typing import Any
+
+import pyarrow as pa
+
+from chainlake.cep.automata.edges import State, Test, states_of
+from chainlake.cep.automata.simulate import ENGINES, NEGATIONS, Outcome, simulate, unfit_for
+from chainlake.cep.estimate.selectivity import measure
+from chainlake.cep.language import ast
+from chainlake.cep.language.formatter import format_node
+from chainlake.cep.language.normal_form import Branch, Clause
+from chainlake.cep.language.units import UNITS
+from chainlake.cep.pattern import Pattern
+from chainlake.cep.plan.order import given_order
+from chainlake.cep.plan.steps import Plan, make_plan
+from chainlake.cep.search.backend import Decision, decide
+from chainlake.cep.search.compiled.run import Compiled
+from chainlake.cep.search.find import candidates_of, check_kinds, dataset, order_of
+from chainlake.cep.search.levels import Statistics
+from chainlake.cep.search.reach import within_reach
+
+_HOW = {
+    "given": "as asked for",
+    "declared": "from the stated rates",
+    "estimated": "the cheapest by estimate on these events",
+    "measured": "rarest first on these events",
+    "written": "as written: a run estimates the cheapest one from its events",
+}
+
+#: Events of the first stretch that is run to forecast how long a run will take.
+_STRETCH = 100
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The order in which a branch binds its names.
+
+    Args:
+        plan: the plan of that order.
+        how: a key of ``_HOW``.
+        estimates: order to estimated evaluations, cheapest first; empty without events.
+        backend: what the search runs on, and why; None without events.
+    """
+
+    plan: Plan
+    how: str
+    estimates: Mapping[str, float]
+    backend: Decision | None = None
+
+
+def choose(pattern: Pattern, order: Sequence[str] | None = None, events: pa.Table | None = None) -> list[Choice]:
+    """The order of each branch, as a run would take it.
+
+    Args:
+        pattern: the pattern.
+        order: binding order to take instead.
+        events: what the run would read; without them only stated rates say anything.
+
+    Raises:
+        UsageError: the order does not fit.
+        DefinitionError, InputError: as ``chainlake.cep.find``.
+    """
+    if events is None:
+        wanted = order if order is not None else pattern.declared_order()
+        how = "given" if order is not None else "written" if wanted is None else "declared"
+        return [Choice(make_plan(b, given_order(b, wanted or b.positive)), how, {}) for b in pattern.branches]
+    check_kinds(pattern, events)
+    data = dataset(pattern, events)
+    found = []
+    for branch in pattern.branches:
+        candidates = within_reach(branch, candidates_of(pattern, branch, data), pattern.window_us)
+        statistics = Statistics()
+        chosen, _ = order_of(pattern, branch, data, candidates, order, None, "cost", statistics)
+        model = measure(branch, data, candidates, pattern.window_us)
+        plan = make_plan(branch, chosen)
+        members = pattern.limits["kleene_members"]
+        compiled = Compiled(data, plan, candidates, pattern.window_us, pattern.open_right, members)
+        decision = decide("auto", compiled, model)
+        found.append(Choice(plan, statistics.how, model.estimates([chosen]), decision))
+    return found
+
+
+def explain(pattern: Pattern, choices: Sequence[Choice]) -> Iterator[str]:
+    """The lines of the explanation: normal form, states and edges, read range, decision rule, orders."""
+    yield f"{pattern.name}: {pattern.description or 'no description'}"
+    if pattern.source:
+        yield f"source    {pattern.source}"
+    window = duration(pattern, pattern.window_us)
+    yield f"window    {window}: the first and the last event are at most so far apart"
+    if pattern.open_right:
+        yield f"decision  {window} after the first event: until then a forbidden event may still come"
+    else:
+        yield "decision  at the last event"
+    windows = -pattern.read_range(0, 0)[0] // pattern.window_us if pattern.window_us else 0
+    back = duration(pattern, windows * pattern.window_us)
+    yield f"reads     for matches decided in [s, e): events with ts in [s - {back}, e)"
+    for one in pattern.histories:
+        reach = _in_units(Fraction(one.reach_us, 1_000_000))
+        yield f"          and for {one.name} the values of {one.of} up to {reach} before them"
+    key = pattern.partition_key
+    yield f"parallel  {f'by {key}: equality links all names' if key else 'by time only: no column links all names'}"
+    for number, (branch, choice) in enumerate(zip(pattern.branches, choices, strict=True), 1):
+        yield ""
+        yield f"branch {number} of {len(pattern.branches)}"
+        yield from _normal_form(branch, choice.plan)
+        yield f"  order     {', '.join(choice.plan.order)} ({_HOW[choice.how]})"
+        for order, cost in choice.estimates.items():
+            yield f"              {order}: about {cost:,.0f} evaluations"
+        if choice.backend is not None:
+            yield f"  backend   {choice.backend.backend}: {choice.backend.why}"
+        for state in states_of(choice.plan):
+            yield from _state(state, len(choice.plan.steps))
+
+
+def _normal_form(branch: Branch, plan: Plan) -> Iterator[str]:
+    names = [f"{n} {branch.types[n]}{'*' if n in branch.kleene else ''}" for n in branch.positive]
+    yield f"  names     {', '.join(names)}"
+    if branch.negated:
+        yield f"  forbidden {', '.join(f'{n} {branch.types[n]}' for n in branch.negated)}"
+    yield f"  sequence  {', '.join(_pairs(branch)) or 'none: any order'}"
+    for name, clauses in plan.routing.items():
+        if clauses:
+            yield f"  accepts   {name}: {conjunction(clauses)}"
+    if plan.constant:
+        yield f"  constant  {conjunction(plan.constant)}"
+
+
+def _pairs(branch: Branch) -> Iterator[str]:
+    """≺ without what follows from the rest."""
+    for later in branch.types:
+        for earlier in branch.types:
+            if earlier in branch.before[later] and not branch.after[earlier] & branch.before[later]:
+                yield f"{earlier} < {later}"
+
+
+def _state(state: State, states: int) -> Iterator[str]:
+    target = "F" if state.number == states else f"q{state.number + 1}"
+    verb = "iterate" if state.kleene else "take"
+    places = "buffer and stream" if state.from_stream else "buffer"
+    yield f"  q{state.number}  {verb} {state.name} -> {target}, from {places}, scope {_scope(state)}"
+    if state.member_clauses:
+        yield f"        each where {conjunction(state.member_clauses)}"
+    if state.clauses:
+        yield f"        where {conjunction(state.clauses)}"
+    for test in state.tests:
+        yield f"        forbids {test.name} in {_interval(test)}{_where(test.clauses)} -> R"
+        if test.waits:
+            yield "          and waits until the interval has passed"
+    yield f"      store {', '.join(state.store) or 'nothing'}; ignore {', '.join(state.ignore)}"
+
+
+def _scope(state: State) -> str:
+    return f"({_among('max', state.after) or 'start'}, {_among('min', state.before) or 'finish'})"
+
+
+def _interval(test: Test) -> str:
+    low = f"({_among('max', test.after)}" if test.after else "[last event - window"
+    high = f"{_among('min', test.before)})" if test.before else "first event + window]"
+    return f"{low}, {high}"
+
+
+def _where(clauses: Sequence[Clause]) -> str:
+    return f" where {conjunction(clauses)}" if clauses else ""
+
+
+def _among(which: str, names: tuple[str, ...]) -> str:
+    return names[0] if len(names) == 1 else f"{which} of {', '.join(names)}" if names else ""
+
+
+def conjunction(clauses: Iterable[Clause]) -> str:
+    """Clauses as one condition, in the words of the language."""
+    parts = [" OR ".join(format_node(_readable(literal)) for literal in clause.literals) for clause in clauses]
+    return " AND ".join(f"({part})" if " OR " in part and len(parts) > 1 else part for part in parts)
+
+
+def _readable(node: ast.Node) -> ast.Node:
+    """The same node with each duration as a word: its largest exact unit."""
+    if isinstance(node, ast.Duration):
+        return ast.Word(_in_units(node.seconds))
+    changed: dict[str, Any] = {}
+    for each in fields(node):
+        value = getattr(node, each.name)
+        if isinstance(value, ast.Node):
+            changed[each.name] = _readable(value)
+        elif isinstance(value, tuple) and value and all(isinstance(part, ast.Node) for part in value):
+            changed[each.name] = tuple(map(_readable, value))
+    return replace(node, **changed)
+
+
+def _in_units(seconds: Fraction) -> str:
+    for unit in ("d", "h", "min", "s"):
+        count = seconds / UNITS[unit]
+        if count.denominator == 1 and (count or unit == "s"):
+            return f"{count} {unit}"
+    milliseconds = seconds * 1000
+    return f"{milliseconds if milliseconds.denominator == 1 else float(milliseconds)} ms"
+
+
+def duration(pattern: Pattern, ticks: int) -> str:
+    """A length of time of the pattern, in its largest exact unit."""
+    return _in_units(Fraction(ticks, 1_000_000)) if pattern.strict else str(ticks)
+
+
+def mermaid(choices: Sequence[Choice]) -> Iterator[str]:
+    """The lines of a Mermaid flowchart of the chains; all branches begin in one state and end in F or R (spec 5.6)."""
+    yield "flowchart LR"
+    for number, choice in enumerate(choices, 1):
+        branch = f"b{number}" if len(choices) > 1 else ""
+        states = states_of(choice.plan)
+        for state in states:
+            here = _node(branch, state.number)
+            there = "F(((F)))" if state.number == len(states) else _node(branch, state.number + 1)
+            verb = "iterate" if state.kleene else "take"
+            taken = f"{verb} {state.name}{_where((*state.member_clauses, *state.clauses))}"
+            if state.store:
+                yield f"  {here} -- {_quoted('store ' + ', '.join(state.store))} --> {here}"
+            yield f"  {here} -- {_quoted('ignore ' + ', '.join(state.ignore))} --> {here}"
+            last = state.number == len(states)
+            if last and state.tests:
+                # F accepts at once, so what is tested with the last name needs a state before it (E23).
+                there = f"{branch}r((r))"
+            yield f"  {here} -- {_quoted(taken)} --> {there}"
+            if last and state.tests:
+                yield f"  {there} -- {_quoted('no ' + ', no '.join(t.name for t in state.tests))} --> F(((F)))"
+            for test in state.tests:
+                yield f"  {there} -- {_quoted(f'{test.name} in {_interval(test)}{_where(test.clauses)}')} --> R(((R)))"
+
+
+def _node(branch: str, number: int) -> str:
+    return "q1((q1))" if number == 1 else f"{branch}q{number}((q{number}))"
+
+
+def _quoted(text: str) -> str:
+    """A Mermaid label: entity codes for what its grammar or HTML would take for its own."""
+    return '"' + re.sub(r"[\"<>&#|;]", lambda found: f"#{ord(found[0])};", text) + '"'
+
+
+def beginning(events: pa.Table, first: int) -> pa.Table:
+    """The ``first`` events in the order of (ts, id)."""
+    return events.sort_by([("ts", "ascending"), ("event_id", "ascending")]).slice(0, first)
+
+
+def _runs(pattern: Pattern) -> Iterator[tuple[str, str]]:
+    """Engine and way of negation of each run that is defined for a pattern."""
+    negated = any(branch.negated for branch in pattern.branches)
+    for engine in ENGINES:
+        if unfit_for(engine, pattern) is None:
+            yield from ((engine, negation) for negation in (NEGATIONS if negated else NEGATIONS[:1]))
+
+
+def _run(pattern: Pattern, events: pa.Table, engine: str, order: Sequence[str] | None, negation: str) -> Outcome:
+    return simulate(pattern, events, engine=engine, order=order if engine == "chain" else None, negation=negation)
+
+
+def forecast(pattern: Pattern, events: pa.Table, order: Sequence[str] | None = None, enough: float = 0.2) -> float:
+    """About how many seconds ``costs`` will take, from runs over stretches in the middle of the events.
+
+    Args:
+        pattern, events, order: as of ``costs``.
+        enough: seconds from which a run over a stretch says how long one over all events takes.
+
+    Raises:
+        as ``simulate``.
+    """
+    ordered = events.sort_by([("ts", "ascending"), ("event_id", "ascending")])
+    total = 0.0
+    for engine, negation in _runs(pattern):
+        size, took = _STRETCH, 0.0
+        while took < enough and size < len(ordered):
+            began = time.perf_counter()
+            _run(pattern, ordered.slice((len(ordered) - size) // 2, size), engine, order, negation)
+            took, size = time.perf_counter() - began, 2 * size
+        total += took * len(ordered) / (size / 2)
+    return total
+
+
+def costs(pattern: Pattern, events: pa.Table, order: Sequence[str] | None = None) -> Iterator[str]:
+    """The lines of a table: what each engine costs on these events (spec 6.1).
+
+    Args:
+        pattern: the pattern.
+        events: what the run reads.
+        order: binding order of the chain, if it shall not choose.
+
+    Raises:
+        as ``simulate``.
+    """
+    head = ("engine", "E", "E_neg", "E_pre", "I_rest", "I_dfs", "B_in", "B_all", "states", "matches")
+    rows: list[tuple[str, ...]] = [head]
+    negated = any(branch.negated for branch in pattern.branches)
+    for engine, negation in _runs(pattern):
+        found = _run(pattern, events, engine, order, negation)
+        numbers = (*astuple(found.costs), len(found.bindings))
+        rows.append((f"{engine}, {negation}" if negated else engine, *(f"{n:,}" for n in numbers)))
+    widths = [max(len(row[i]) for row in rows) for i in range(len(head))]
+    for row in rows:
+        cells = [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
+        yield "  ".join([row[0].ljust(widths[0]), *cells])
+    for engine in ENGINES:
+        reason = unfit_for(engine, pattern)
+        if reason is not None:
+            yield f"{engine} is not defined for this pattern: {reason}"

@@ -1,0 +1,181 @@
+"""Kinds of values against the columns of the events: what cannot be compared is an error, not FALSE (spec 1.7)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from chainlake.cep.language import ast, functions
+from chainlake.cep.language.source_text import SourceText, nearest
+
+#: Columns of an events table that are no attributes (tables.md); patterns refer to ``ts``, ``id`` and ``type``.
+FIXED_COLUMNS = frozenset({"event_id", "event_date", "file_id", "line", "ingested_at"})
+PSEUDO = frozenset({"ts", "id", "type"})
+_ORDERED = frozenset({"number", "string", "time", "duration"})
+#: Kinds of which nothing can be said before events are seen.
+OPEN = frozenset({"any", "null"})
+
+
+class Checker:
+    """Finds the kind of every value: number, string, bool, time, duration, list, null, or any while unknown.
+
+    Args:
+        source: for errors.
+        columns: column name to kind, or None if the columns are not known yet.
+        strict: whether ``ts`` is a time (durations carry units) or a plain number.
+    """
+
+    def __init__(self, source: SourceText, columns: Mapping[str, str] | None, strict: bool) -> None:
+        self.source = source
+        self.columns = columns
+        self.strict = strict
+
+    def condition(self, node: ast.Node) -> None:
+        """Check one condition.
+
+        Raises:
+            DefinitionError: an unknown attribute, or kinds that do not go together.
+        """
+        if isinstance(node, ast.Compare):
+            self.compare(node)
+        elif isinstance(node, ast.Member):
+            self.member(node)
+        elif isinstance(node, ast.IsNull):
+            self.kind(node.value)
+        else:
+            for part in node.parts():
+                self.condition(part)
+
+    def compare(self, node: ast.Compare) -> None:
+        left, right = self.kind(node.left), self.kind(node.right)
+        if "list" in (left, right):
+            raise self.source.error("lists cannot be compared", node.at, hint="Use Corr(a.x, b.x).")
+        if left in OPEN or right in OPEN:
+            self.open_compare(node, left, right)
+            return
+        if left == right and (left in _ORDERED or node.op in ("=", "!=")):
+            return
+        pair = {left, right}
+        if pair & {"time", "duration"} and "string" not in pair and "bool" not in pair:
+            self.units(node, left, right)
+        if node.op not in ("=", "!="):
+            what = f"a {left} and a {right}" if left != right else f"two {left} values"
+            raise self.source.error(f"{what} have no order", node.at)
+
+    def open_compare(self, node: ast.Compare, left: str, right: str) -> None:
+        if node.op not in ("=", "!=") and "bool" in (left, right):
+            raise self.source.error("two bool values have no order", node.at)
+
+    def units(self, node: ast.Node, left: str, right: str) -> None:
+        pair = {left, right}
+        if "number" in pair and "duration" in pair:
+            raise self.source.error(
+                "a time difference is compared with a duration, not a bare number",
+                node.at,  # type: ignore[attr-defined]
+                hint="Write the unit: b.ts - a.ts <= 2 s.",
+            )
+        raise self.source.error(
+            f"a {left} cannot be compared with a {right}",
+            node.at,  # type: ignore[attr-defined]
+            hint="Compare times with times, and time differences with durations such as 2 s.",
+        )
+
+    def member(self, node: ast.Member) -> None:
+        kind = self.kind(node.value)
+        if kind in ("list", "duration", "time"):
+            raise self.source.error(f"a {kind} cannot be looked up in a set", node.at)
+
+    def kind(self, node: ast.Node) -> str:
+        """The kind of a value."""
+        match node:
+            case ast.Literal(value):
+                return "bool" if isinstance(value, bool) else "string" if isinstance(value, str) else "number"
+            case ast.Duration():
+                return "duration"
+            case ast.Ref(name, attr):
+                return self.attribute(node, name, attr)
+            case ast.Aggregate():
+                return self.aggregate(node)
+            case ast.Negative(of):
+                kind = self.kind(of)
+                if kind not in OPEN | {"number", "duration"}:
+                    raise self.source.error(f"a {kind} has no negative", node.at)
+                return kind
+            case ast.Arithmetic():
+                return self.arithmetic(node)
+            case ast.Call():
+                return self.call(node)
+        raise TypeError(f"not a value: {node!r}")
+
+    def attribute(self, node: ast.Ref | ast.Aggregate, name: str, attr: str) -> str:
+        if attr == "ts":
+            return "time" if self.strict else "number"
+        if attr in PSEUDO:
+            return "string"
+        if self.columns is None:
+            return "any"
+        if attr in FIXED_COLUMNS:
+            raise self.source.error(
+                f"{attr} is a fixed column, not an attribute",
+                node.at,
+                hint=f"Patterns may use {name}.id and {name}.ts.",
+            )
+        if attr not in self.columns:
+            known = {*self.columns, *PSEUDO} - FIXED_COLUMNS
+            raise self.source.error(f"the events have no attribute {attr}", node.at, hint=nearest(attr, known))
+        return self.columns[attr]
+
+    def aggregate(self, node: ast.Aggregate) -> str:
+        if node.attr is None:
+            return "number"
+        kind = self.attribute(node, node.name, node.attr)
+        if node.function == "COUNT":
+            return "number"
+        allowed = {"number", "duration"} | ({"time"} if node.function in ("MIN", "MAX") else set())
+        if kind not in allowed | OPEN:
+            raise self.source.error(f"{node.function} of a {kind} is not defined", node.at)
+        return kind
+
+    def arithmetic(self, node: ast.Arithmetic) -> str:
+        left, right = self.kind(node.left), self.kind(node.right)
+        for kind in (left, right):
+            if kind in ("string", "bool", "list"):
+                raise self.source.error(f"'{node.op}' takes numbers, not a {kind}", node.at)
+        if left in OPEN or right in OPEN:
+            return self.open_arithmetic(node.op, left, right)
+        result = _RESULT.get((node.op, left, right))
+        if result is None:
+            raise self.source.error(
+                f"'{node.op}' is not defined for a {left} and a {right}",
+                node.at,
+                hint="Durations carry a unit: a.ts + 2 s." if "number" in (left, right) else None,
+            )
+        return result
+
+    def open_arithmetic(self, op: str, left: str, right: str) -> str:
+        if "time" in (left, right) or "duration" in (left, right):
+            return "any"
+        return "any" if "any" in (left, right) else "null"
+
+    def call(self, node: ast.Call) -> str:
+        function = functions.lookup(node.function)
+        assert function is not None, "resolve.py lets only known functions through"
+        kinds = tuple(self.kind(arg) for arg in node.args)
+        result = function.result(kinds)
+        if result is None:
+            raise self.source.error(f"{node.function} does not take {', '.join(f'a {k}' for k in kinds)}", node.at)
+        return result
+
+
+_RESULT: dict[tuple[str, str, str], str] = {
+    ("+", "time", "duration"): "time",
+    ("+", "duration", "time"): "time",
+    ("-", "time", "duration"): "time",
+    ("-", "time", "time"): "duration",
+    ("+", "duration", "duration"): "duration",
+    ("-", "duration", "duration"): "duration",
+    ("*", "duration", "number"): "duration",
+    ("*", "number", "duration"): "duration",
+    ("/", "duration", "number"): "duration",
+    ("/", "duration", "duration"): "number",
+    **{(op, "number", "number"): "number" for op in "+-*/"},
+}

@@ -1,0 +1,200 @@
+"""The YAML front matter of a pattern file: what it reads, its parameters, output and limits (docs/language.md)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from chainlake.cep.language.source_text import At, SourceText, nearest
+from chainlake.definitions.yaml_lines import Document, YamlProblem, read_yaml
+
+Scalar = int | float | str | bool
+
+#: Limits and their defaults. They count facts that depend neither on slicing nor on the join order.
+LIMITS = {"kleene_members": 20, "matches_per_day": 10_000_000}
+
+
+@dataclass(frozen=True)
+class FrontMatter:
+    """The front matter of one pattern.
+
+    Args:
+        source: the source whose events it reads, or None.
+        description: what it means to a person.
+        params: parameter name to number, string, boolean or list of these.
+        rates: declared events per unit of time and name, in any common unit; only their order counts.
+        output: attributes to carry into the match: ``attr`` (for every name) or ``name.attr``.
+        limits: as ``LIMITS``.
+    """
+
+    source: str | None = None
+    description: str = ""
+    params: dict[str, Any] = field(default_factory=dict)
+    rates: dict[str, float] = field(default_factory=dict)
+    output: tuple[str, ...] = ()
+    limits: dict[str, int] = field(default_factory=lambda: dict(LIMITS))
+    places: dict[str, At] = field(default_factory=dict)
+
+
+def read_front_matter(source: SourceText) -> tuple[FrontMatter, int]:
+    """The front matter of ``source`` and the character at which the query begins.
+
+    A text whose first line that is neither blank nor a ``#`` comment is not ``---`` has none.
+
+    Raises:
+        DefinitionError: broken YAML, an unknown key, a value of the wrong form.
+    """
+    lines = source.text.splitlines(keepends=True)
+    first = 0
+    while first < len(lines) and (not lines[first].strip() or lines[first].lstrip().startswith("#")):
+        first += 1
+    if first == len(lines) or lines[first].rstrip() != "---":
+        return FrontMatter(), 0
+    last = first + 1
+    while last < len(lines) and lines[last].rstrip() != "---":
+        last += 1
+    if last == len(lines):
+        raise source.error("the front matter has no end", (first + 1, 1), hint="Close it with a line '---'.")
+    document = _yaml(source, "".join(lines[first + 1 : last]), first + 1)
+    return _Reader(source, document).read(), sum(map(len, lines[: last + 1]))
+
+
+def _yaml(source: SourceText, text: str, offset: int) -> Document:
+    """What the lines after line ``offset`` of a pattern say, with their spots in the whole text."""
+    try:
+        data, found = read_yaml(text)
+    except YamlProblem as error:
+        what = error.what.replace("not valid YAML", "the front matter is not YAML")
+        raise source.error(what, (error.line + offset, error.column), key=error.key, hint=error.hint) from None
+    if data is None:
+        data = {}
+    if not isinstance(data, dict):
+        raise source.error("the front matter is a list of 'key: value' lines", (offset + 1, 1))
+    return Document(data, {place: spot._replace(line=spot.line + offset) for place, spot in found.items()})
+
+
+class _Reader:
+    def __init__(self, source: SourceText, document: Document) -> None:
+        self.source = source
+        self.values = document.data
+        self.spots = document.spots
+        self.places = {key: (spot.line, spot.column) for key in self.values for spot in [document.spots[(key,)]]}
+
+    def read(self) -> FrontMatter:
+        readers: dict[str, Callable[[str, Any], Any]] = {
+            "source": self.text,
+            "description": self.text,
+            "params": self.params,
+            "sets": self.sets,
+            "rates": self.rates,
+            "output": self.output,
+            "limits": self.limits,
+        }
+        for key in self.values:
+            if key not in readers:
+                raise self.error(key, f"the front matter has no key {key}", nearest(key, readers))
+        found = {key: readers[key](key, value) for key, value in self.values.items()}
+        sets = found.pop("sets", {})
+        params = found.pop("params", {})
+        for name in sets:
+            if name in params:
+                raise self.error("sets", f"{name} is a parameter and a set")
+        return FrontMatter(params={**params, **sets}, places=self.places, **found)
+
+    def error(self, key: str, what: str, hint: str | None = None) -> Exception:
+        return self.source.error(what, self.places.get(key, (1, 1)), key=key, hint=hint)
+
+    def text(self, key: str, value: Any) -> str:
+        typed = self.spots[(key,)].text
+        if value is None or typed is None or not typed.strip():
+            raise self.error(key, f"{key} is a text")
+        return typed.strip()
+
+    def mapping(self, key: str, value: Any) -> dict[str, Any]:
+        if not isinstance(value, dict) or not all(isinstance(name, str) for name in value):
+            raise self.error(key, f"{key} is a map of names", "Write one 'name: value' per line, indented.")
+        return value
+
+    def params(self, key: str, value: Any) -> dict[str, Any]:
+        return {name: self.param(key, name, v) for name, v in self.mapping(key, value).items()}
+
+    def param(self, key: str, name: str, value: Any) -> Any:
+        problem = param_problem(value)
+        if problem:
+            raise self.error(key, f"{name} {problem}", "A text that is null or ~ stands in quotes.")
+        if isinstance(value, list):
+            return self.listed(key, name, value)
+        like = self.spots[(key, name)].looks_like
+        if like is not None:
+            raise self.unclear(key, name, value, like)
+        return value
+
+    def listed(self, key: str, name: str, items: list[Any]) -> tuple[Any, ...]:
+        """A list's values: all of one kind, and the numbers written as they are printed, since a code may look so."""
+        for at, item in enumerate(items):
+            spot = self.spots[(key, name, at)]
+            if spot.looks_like in ("a number", "no finite number"):
+                raise self.unclear(key, name, spot.text, spot.looks_like)
+            if _is_number(item) and str(item) != spot.text:
+                raise self.unclear(key, name, spot.text, "a number")
+            if _kind(item) != _kind(items[0]):
+                raise self.error(
+                    key,
+                    f"{name} holds {_kind(items[0])} and {_kind(item)}: {self.spots[(key, name, 0)].text}, {spot.text}",
+                    "The values of one attribute are of one kind; quote those that are texts.",
+                )
+        return tuple(items)
+
+    def unclear(self, key: str, name: str, word: Any, like: str) -> Exception:
+        if like == "no finite number":
+            return self.error(key, f"{name} is not a finite number", f"Write '{word}' in quotes if it is a text.")
+        hint = f"Write '{word}' in quotes if it is a text, "
+        hint += "else true or false." if like != "a number" else "else a number such as 7, 0.5 or -20."
+        return self.error(key, f"{name}: {word} can be read as {like} and as a text", hint)
+
+    def sets(self, key: str, value: Any) -> dict[str, Any]:
+        for name, items in self.mapping(key, value).items():
+            if not isinstance(items, list):
+                raise self.error(key, f"{name} is a list of strings or numbers")
+        return self.params(key, value)
+
+    def rates(self, key: str, value: Any) -> dict[str, float]:
+        for name, rate in self.mapping(key, value).items():
+            if isinstance(rate, bool) or not isinstance(rate, int | float) or not rate >= 0 or math.isinf(rate):
+                raise self.error(key, f"the rate of {name} is a number that is not negative")
+        return {name: float(rate) for name, rate in value.items()}
+
+    def output(self, key: str, value: Any) -> tuple[str, ...]:
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            raise self.error(key, "output is a list of attributes", "Write [price, a.volume].")
+        return tuple(dict.fromkeys(value))
+
+    def limits(self, key: str, value: Any) -> dict[str, int]:
+        for name, limit in self.mapping(key, value).items():
+            if name not in LIMITS:
+                raise self.error(key, f"there is no limit {name}", nearest(name, LIMITS))
+            if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
+                raise self.error(key, f"{name} is a whole number from 1 on")
+        if value.get("kleene_members", 1) > 40:
+            raise self.error(key, "kleene_members is at most 40", "40 members make 10^12 subsets.")
+        return {**LIMITS, **value}
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _kind(value: Any) -> str:
+    return "numbers" if _is_number(value) else "true or false" if isinstance(value, bool) else "texts"
+
+
+def param_problem(value: Any) -> str | None:
+    """Why ``value`` cannot be a parameter, or None: numbers, strings, booleans and lists of them can."""
+    for item in value if isinstance(value, list | tuple) else (value,):
+        if not isinstance(item, int | float | str | bool):
+            return "is neither a number nor a string, nor a list of these"
+        if isinstance(item, float) and not math.isfinite(item):
+            return "is not a finite number"
+    return None

@@ -1,0 +1,150 @@
+"""Pattern text to tokens, each with its line and column (spec 1.2)."""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from chainlake.cep.language.source_text import At, SourceText
+from chainlake.errors import DefinitionError
+
+#: Reserved words; case-insensitive.
+KEYWORDS = frozenset({"PATTERN", "WHERE", "WITHIN", "SEQ", "AND", "OR", "NOT", "IN", "TRUE", "FALSE"})
+
+_TOKEN = re.compile(
+    r"""
+    (?P<space>[ \t\r\n\f]+|\#[^\n]*)
+  | (?P<number>(?:\d+(?:\.\d+)?|\.\d+)(?:[eE][+-]?\d+)?)
+  | (?P<word>[A-Za-z_][A-Za-z0-9_]*)
+  | (?P<string>'(?:[^'\n]|'')*')
+  | (?P<symbol><=|>=|==|!=|<>|[-+*/<>=(){},.∈])
+    """,
+    re.VERBOSE,
+)
+_SAME = {"==": "=", "<>": "!=", "∈": "IN"}
+_HINTS = {
+    **dict.fromkeys("\"`\u2018\u2019\u201c\u201d\u00b4", "Strings take single quotes: 'text'."),
+    **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2212", "Minus is written -."),
+    **dict.fromkeys("\u00a0\u2007\u202f\u3000\u2003\u200b", "Put an ordinary blank here, or nothing."),
+    "\u2264": "Write <=.",
+    "\u2265": "Write >=.",
+    "\u2260": "Write !=.",
+    "\u00d7": "Write *.",
+    "\u00f7": "Write /.",
+    ";": "Nothing ends a query but its window.",
+    "\ufeff": "Save the file as UTF-8 without a byte order mark.",
+}
+
+
+@dataclass(frozen=True)
+class Token:
+    """One token.
+
+    Args:
+        kind: ``keyword``, ``word``, ``number``, ``string``, ``symbol`` or ``end``.
+        text: keywords in upper case, symbols in their first spelling, strings without quotes.
+        at: 1-based (line, column).
+    """
+
+    kind: str
+    text: str
+    at: At
+
+    @property
+    def shown(self) -> str:
+        """The token as an error message names it."""
+        if self.kind == "end":
+            return "the end of the pattern"
+        return f"'{self.text}'"
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A stretch of pattern text as it is written.
+
+    Args:
+        kind: as of a token, or ``space``, ``comment``, or ``bad`` for a character that begins no token.
+        text: the characters.
+        begin: number of the first one in the whole text.
+        end: number after the last one.
+    """
+
+    kind: str
+    text: str
+    begin: int
+    end: int
+
+
+def pieces(text: str, start: int = 0) -> Iterator[Piece]:
+    """All of ``text`` from character ``start`` on, comments and blanks included; never raises."""
+    position = start
+    while position < len(text):
+        match = _TOKEN.match(text, position)
+        word = match.group() if match else text[position]
+        kind = str(match.lastgroup) if match else "bad"
+        if kind == "space" and word.startswith("#"):
+            kind = "comment"
+        elif word == "∈" or kind == "word" and word.upper() in KEYWORDS:
+            kind = "keyword"
+        yield Piece(kind, word, position, position + len(word))
+        position += len(word)
+
+
+def tokens(source: SourceText, start: int = 0) -> list[Token]:
+    """The tokens of ``source.text`` from character ``start`` on, ended by one of kind ``end``.
+
+    ``#`` begins a comment that ends with its line.
+
+    Raises:
+        DefinitionError: a character that begins no token, or a string without its closing quote.
+    """
+    text = source.text
+    line = text.count("\n", 0, start) + 1
+    line_start = text.rfind("\n", 0, start) + 1
+    found: list[Token] = []
+    position = start
+    while position < len(text):
+        at = (line, position - line_start + 1)
+        match = _TOKEN.match(text, position)
+        if match is None:
+            if text[position] == "'":
+                raise source.error("this string has no closing quote", at, hint="Strings are written 'like this'.")
+            raise _stray(source, position, at)
+        kind, word = str(match.lastgroup), match.group()
+        if kind == "word" and word.upper() in KEYWORDS:
+            found.append(Token("keyword", word.upper(), at))
+        elif kind == "string":
+            found.append(Token(kind, word[1:-1].replace("''", "'"), at))
+        elif kind == "symbol":
+            word = _SAME.get(word, word)
+            found.append(Token("keyword" if word == "IN" else kind, word, at))
+        elif kind == "number" and math.isinf(float(word)):
+            raise source.error("this number is too large", at)
+        elif kind != "space":
+            found.append(Token(kind, word, at))
+        if "\n" in word:
+            line += word.count("\n")
+            line_start = position + word.rfind("\n") + 1
+        position = match.end()
+    last = found[-1].at if found else (line, 1)
+    end = (line, position - line_start + 1) if found and last[0] == line else last
+    found.append(Token("end", "", end))
+    return found
+
+
+def _stray(source: SourceText, position: int, at: At) -> DefinitionError:
+    """What is wrong with a character that begins no token."""
+    character = source.text[position]
+    code = f"U+{ord(character):04X}"
+    shown = f"'{character}' ({code})" if character.isprintable() and not character.isascii() else repr(character)
+    if character.isalnum() or unicodedata.category(character).startswith("M"):
+        return source.error(
+            f"the character {shown} cannot be part of a name",
+            at,
+            hint="Names are of the letters A to Z and a to z, digits and _; other texts stand in single quotes.",
+        )
+    what = f"the character {shown} has no meaning here"
+    return source.error(what, at, hint=_HINTS.get(character))

@@ -1,0 +1,192 @@
+"""Names, parameters and words of a parsed query get their meaning (spec 1.2 resolution order, errors of 1.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from chainlake.cep.language import ast, functions
+from chainlake.cep.language.source_text import At, SourceText, nearest
+from chainlake.cep.language.units import parse_duration, seconds
+
+TICKS_PER_SECOND = 1_000_000
+#: What is compared as a computed value: a parameter on the other side that is a duration is one.
+_COMPUTED = (ast.Arithmetic, ast.Negative, ast.Call, ast.Aggregate, ast.Duration)
+
+
+@dataclass(frozen=True)
+class Resolver:
+    """Gives identifiers their meaning.
+
+    Args:
+        source: for errors.
+        params: parameter name to number, string, boolean or tuple of these.
+        strict: durations carry units and are microseconds; else a bare number is one native unit (1 s).
+    """
+
+    source: SourceText
+    params: Mapping[str, Any]
+    strict: bool
+
+    def query(self, query: ast.Query) -> ast.Query:
+        """``query`` with every word and parameter replaced by what it stands for.
+
+        Raises:
+            DefinitionError: unknown names, functions, sets, parameters; a word where none may stand.
+        """
+        own = [frozenset(e.name for e in ast.events_of(b.structure)) for b in query.branches]
+        branches = tuple(
+            replace(b, where=None if b.where is None else self.node(b.where, names))
+            for b, names in zip(query.branches, own, strict=True)
+        )
+        every = frozenset().union(*own)
+        return ast.Query(branches, None if query.where is None else self.node(query.where, every), query.within)
+
+    def window(self, within: ast.Within) -> int:
+        """The window in ticks (microseconds if strict, else native units), rounded down."""
+        value: Any = within.value
+        if isinstance(value, str):
+            if value not in self.params:
+                raise self.source.error(f"there is no parameter {value}", within.at, hint=nearest(value, self.params))
+            value = self.params[value]
+            length = parse_duration(value) if isinstance(value, str) and within.unit is None else None
+            if length is not None and length < 0:
+                raise self.source.error(
+                    f"{within.value} is {value}, and a window is not negative",
+                    within.at,
+                    hint="It is the longest time between the first and the last event.",
+                )
+            if length is not None:
+                return self.ticks(length, within.at)
+            if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
+                raise self.source.error(f"{within.value} is not a duration", within.at)
+        if within.unit is not None:
+            return self.ticks(seconds(value, within.unit), within.at)
+        if self.strict:
+            raise self.source.error("the window needs a unit", within.at, hint=f"Write WITHIN {within.value} s.")
+        return self.ticks(Fraction(repr(value)), within.at)
+
+    def ticks(self, size: Fraction, at: At) -> int:
+        ticks = int(size * (TICKS_PER_SECOND if self.strict else 1))
+        if ticks > 2**61:
+            raise self.source.error("the window is too long", at)
+        return ticks
+
+    def node(self, node: ast.Node, names: frozenset[str]) -> ast.Node:
+        """One condition or value, resolved; ``names`` are the event names in reach."""
+        match node:
+            case ast.Ref(name, _, at):
+                self.known(name, names, at)
+                return node
+            case ast.Aggregate(_, name, _, at):
+                self.known(name, names, at)
+                return node
+            case ast.Word(name, at):
+                if name not in self.params:
+                    self.stray_word(name, names, at)
+                return self.scalar(name, at)
+            case ast.Duration():
+                return self.duration(node)
+            case ast.Call(function, args, at):
+                self.call(function, len(args), at)
+                return replace(node, args=tuple(self.computed(arg, names) for arg in args))
+            case ast.IsNull(value):
+                return replace(node, value=self.node(value, names))
+            case ast.Negative(of):
+                return replace(node, of=self.computed(of, names))
+            case ast.Not(of):
+                return replace(node, of=self.node(of, names))
+            case ast.All(parts) | ast.Any(parts):
+                return replace(node, of=tuple(self.node(part, names) for part in parts))
+            case ast.Arithmetic(_, left, right):
+                return replace(node, left=self.computed(left, names), right=self.computed(right, names))
+            case ast.Compare(op, left, right):
+                if isinstance(left, _COMPUTED) or isinstance(right, _COMPUTED):
+                    left, right = self.length(left), self.length(right)
+                words = op in ("=", "!=")
+                return replace(node, left=self.operand(left, names, words), right=self.operand(right, names, words))
+            case ast.Member(value, _, items, at):
+                return replace(node, value=self.operand(value, names, True), items=self.items(items, names, at))
+        return node
+
+    def computed(self, node: ast.Node, names: frozenset[str]) -> ast.Node:
+        """A value that is computed with, resolved."""
+        return self.node(self.length(node), names)
+
+    def length(self, node: ast.Node) -> ast.Node:
+        """The duration that a parameter such as ``30 min`` is where it is computed with, else the node."""
+        value = self.params.get(node.name) if isinstance(node, ast.Word) else None
+        size = parse_duration(value) if isinstance(value, str) else None
+        return node if size is None else ast.Duration(size, None, node.at)  # type: ignore[attr-defined]
+
+    def operand(self, node: ast.Node, names: frozenset[str], words: bool) -> ast.Node:
+        if isinstance(node, ast.Word) and node.name not in self.params and words:
+            return self.word(node, names)
+        return self.node(node, names)
+
+    def word(self, node: ast.Word, names: frozenset[str]) -> ast.Node:
+        if node.name in names:
+            raise self.source.error(
+                f"'{node.name}' is an event name, not a value",
+                node.at,
+                hint=f"Write {node.name}.attribute, or '{node.name}' in quotes for the string.",
+            )
+        return ast.Literal(node.name, node.at)
+
+    def stray_word(self, name: str, names: frozenset[str], at: At) -> None:
+        self.word(ast.Word(name, at), names)
+        raise self.source.error(
+            f"there is no parameter {name}, and a bare word may only be compared with = or !=",
+            at,
+            hint=nearest(name, self.params) or "Declare it under params: in the front matter.",
+        )
+
+    def known(self, name: str, names: frozenset[str], at: At) -> None:
+        if name not in names:
+            raise self.source.error(f"there is no event named {name} here", at, hint=nearest(name, names))
+
+    def scalar(self, name: str, at: At) -> ast.Literal:
+        value = self.params[name]
+        if isinstance(value, tuple):
+            raise self.source.error(f"{name} is a set, not a value", at, hint=f"Write IN {name}.")
+        return ast.Literal(value, at)
+
+    def duration(self, node: ast.Duration) -> ast.Node:
+        size = node.seconds
+        if node.name is not None:
+            if node.name not in self.params:
+                raise self.source.error(
+                    f"there is no parameter {node.name}", node.at, hint=nearest(node.name, self.params)
+                )
+            value = self.scalar(node.name, node.at).value
+            if isinstance(value, bool | str):
+                raise self.source.error(f"{node.name} is not a number", node.at)
+            size = Fraction(repr(value)) * size
+        if self.strict:
+            return ast.Duration(size, None, node.at)
+        return ast.Literal(size.numerator if size.denominator == 1 else float(size), node.at)
+
+    def call(self, function: str, arity: int, at: At) -> None:
+        found = functions.lookup(function)
+        if found is None:
+            raise self.source.error(
+                f"there is no function {function}",
+                at,
+                hint=nearest(function, [*functions.known(), "avg", "sum", "min", "max", "count"]),
+            )
+        if found.arity != arity:
+            raise self.source.error(f"{function} takes {found.arity} values, not {arity}", at)
+
+    def items(self, items: tuple[ast.Node, ...] | str, names: frozenset[str], at: At) -> tuple[ast.Node, ...]:
+        if isinstance(items, str):
+            if items not in self.params:
+                raise self.source.error(f"there is no set {items}", at, hint=nearest(items, self.params))
+            values = self.params[items]
+            if not isinstance(values, tuple):
+                raise self.source.error(f"{items} is one value, not a set", at, hint="Declare it as a list.")
+            return tuple(ast.Literal(value, at) for value in values)
+        return tuple(
+            self.operand(item, names, True) if isinstance(item, ast.Word) else item for item in items
+        )

@@ -1,0 +1,50 @@
+"""The text a pattern is written in, and errors that point into it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from chainlake.errors import DefinitionError
+
+#: A place in a text: 1-based (line, column).
+At = tuple[int, int]
+
+NOWHERE: At = (0, 0)
+
+
+@dataclass(frozen=True)
+class SourceText:
+    """A pattern's text and the file it came from.
+
+    Args:
+        text: the whole text, front matter included.
+        file: its file, or None.
+    """
+
+    text: str
+    file: str | None = None
+
+    def error(self, what: str, at: At = NOWHERE, *, hint: str | None = None, key: str | None = None) -> DefinitionError:
+        """A DefinitionError at ``at``, with the line it points to."""
+        line, column = at
+        if line < 1:
+            return DefinitionError(what, file=self.file, hint=hint, key=key)
+        lines = self.text.split("\n")
+        excerpt = _shown(lines[line - 1]) if line <= len(lines) else None
+        return DefinitionError(what, file=self.file, line=line, column=column, hint=hint, key=key, excerpt=excerpt)
+
+
+def _shown(line: str) -> str:
+    """A line as a message shows it, each character in its place."""
+    return "".join(letter if letter.isprintable() else " " if letter.isspace() else "?" for letter in line.rstrip("\r"))
+
+
+def nearest(word: str, known: object) -> str | None:
+    """A hint naming the known word most like ``word``, or listing them if none is."""
+    import difflib
+
+    names = sorted(str(name) for name in known)  # type: ignore[attr-defined]
+    close = difflib.get_close_matches(word, names, n=1)
+    if close:
+        return f"Did you mean {close[0]}?"
+    return f"Known here: {', '.join(names)}." if names else None

@@ -1,0 +1,290 @@
+"""``match``: the engine as a function on dicts or an Arrow table (spec 1.8)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date, datetime
+from numbers import Integral, Real
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from chainlake.cep.events.history import add_histories
+from chainlake.cep.pattern import Pattern, compile_pattern
+from chainlake.cep.search.find import MatchBatch, find
+from chainlake.cep.search.levels import Statistics
+from chainlake.definitions.derived import parse_history
+from chainlake.errors import InputError, UsageError
+
+_FORM = "An event is {'id': 1, 'type': 'A', 'ts': 0, 'attrs': {'price': 2.5}}; attrs may be left out."
+#: Whole numbers up to this size are kept exactly as doubles.
+_EXACT = 2**53
+_CONFLICT = "An id may stand for one event only, in all files together."
+
+#: One match: name -> event id, or name -> list of ids (by ts, then id) for a repeated name.
+Match = dict[str, Any]
+
+
+def match(
+    pattern_text: str,
+    events: Iterable[Mapping[str, Any]] | pa.Table,
+    params: Mapping[str, Any] | None = None,
+    order: Sequence[str] | None = None,
+    *,
+    backend: str = "auto",
+    statistics: Statistics | None = None,
+    key: str | None = None,
+    derived: Mapping[str, str] | None = None,
+) -> Iterator[Match]:
+    """All matches of a pattern, each once (spec 1.5, 1.8).
+
+    Times are times (and durations need units) if the events' ``ts`` are datetimes or timestamps. If they are whole
+    numbers, they count seconds, and a duration without unit does too.
+
+    Args:
+        pattern_text: a query, with or without front matter.
+        events: dicts ``{id, type, ts, attrs}``, or a table with ``event_id`` (or ``id``), ``type``, ``ts`` and
+            attributes.
+        params: values for parameters and named sets.
+        order: binding order of the positive names; it never changes the result.
+        backend: ``auto``, ``numpy`` or ``compiled`` (see ``find``); it never changes the result.
+        statistics: filled while matches are drawn.
+        key: the attribute that says whose histories are meant, if there are any.
+        derived: history columns to add to the events: name to ``history(ATTRIBUTE, COUNT, LONGEST GAP)``, as in a
+            source file (design §5).
+
+    Raises:
+        DefinitionError: the pattern is wrong.
+        InputError: the events are (no dicts of the form, two different events with one id, no ts, mixed values in one
+            attribute, text that is no Unicode).
+        LimitExceeded: a limit of the front matter was exceeded.
+        UsageError: the order does not fit or is no sequence of names, or the parameters are no mapping of names.
+    """
+    if not isinstance(pattern_text, str):
+        raise UsageError(f"the pattern is a text, not {type(pattern_text).__name__}")
+    if params is not None and not (isinstance(params, Mapping) and all(isinstance(name, str) for name in params)):
+        raise UsageError(
+            f"parameters are a mapping of names to values, not {type(params).__name__}",
+            key="params",
+            hint="E.g. {'limit': 5}.",
+        )
+    if order is not None and not (isinstance(order, Sequence) and all(isinstance(name, str) for name in order)):
+        raise UsageError("an order is a sequence of names", key="order", hint="List every positive name once, as text.")
+    if isinstance(events, pa.Table):
+        table, ids = from_table(events)
+        columns = {field.name: field.type for field in table.schema if field.name != "event_id"}
+    else:
+        table, ids = from_dicts(events)
+        columns = None
+    if derived:
+        table = _with_histories(table, key, derived)
+        if columns is not None:
+            columns |= {name: table.schema.field(name).type for name in derived}
+    strict = not pa.types.is_integer(table.schema.field("ts").type)
+    pattern = compile_pattern(pattern_text, columns=columns, params=params, strict_units=strict)
+    return _matches(pattern, table, ids, order, backend, statistics)
+
+
+def _with_histories(table: pa.Table, key: str | None, derived: Mapping[str, str]) -> pa.Table:
+    if key is None:
+        raise UsageError("histories need a key", key="key", hint="Name the attribute that says whose values they are.")
+    histories = [parse_history(name, text) for name, text in derived.items()]
+    for name, one in zip(derived, histories, strict=True):
+        if one is None or name in table.column_names:
+            hint = "E.g. {'last5': 'history(price, 5, 10 min)'}, under a name that the events do not have."
+            raise UsageError(f"the derived column {name} is not understood", key="derived", hint=hint)
+    return add_histories(table, [key], [one for one in histories if one is not None])
+
+
+def _matches(
+    pattern: Pattern,
+    table: pa.Table,
+    ids: list[Any],
+    order: Sequence[str] | None,
+    backend: str,
+    statistics: Statistics | None,
+) -> Iterator[Match]:
+    for batch in find(pattern, table, order=order, backend=backend, statistics=statistics):
+        yield from as_dicts(pattern, batch, ids)
+
+
+def as_dicts(pattern: Pattern, batch: MatchBatch, ids: Sequence[Any]) -> Iterator[Match]:
+    """The matches of a batch in the form of spec 1.8.
+
+    Args:
+        pattern: the pattern.
+        batch: its matches.
+        ids: event id of every row of the events table.
+    """
+    repeated = {name.name for name in pattern.names if name.kleene}
+    names = [name.name for name in pattern.names if name.name in batch.single or name.name in batch.kleene]
+    single = {name: rows.tolist() for name, rows in batch.single.items()}
+    sets = {name: (offsets.tolist(), rows.tolist()) for name, (offsets, rows) in batch.kleene.items()}
+    for i in range(batch.n):
+        found: Match = {}
+        for name in names:
+            if name in sets:
+                offsets, rows = sets[name]
+                found[name] = [ids[row] for row in rows[offsets[i] : offsets[i + 1]]]
+            else:
+                one = ids[single[name][i]]
+                found[name] = [one] if name in repeated else one
+        yield found
+
+
+def from_dicts(events: Iterable[Mapping[str, Any]]) -> tuple[pa.Table, list[Any]]:
+    """Dicts ``{id, type, ts, attrs}`` as a table with one row per id, and the ids as they were given.
+
+    Raises:
+        InputError: events that are no dicts of this form, two different ones with one id, missing fields, values of
+            different kinds in one attribute, text that is no Unicode.
+    """
+    if isinstance(events, str | bytes | Mapping) or not isinstance(events, Iterable):
+        raise InputError(f"events are dicts or an Arrow table, not {type(events).__name__}", hint=_FORM)
+    kept: dict[str, Mapping[str, Any]] = {}
+    for number, event in enumerate(events, 1):
+        _check_form(number, event)
+        key = str(event["id"])
+        other = kept.setdefault(key, event)
+        if other is not event and _plain(other) != _plain(event):
+            raise InputError(f"two different events have the id {key}", key="id")
+    rows = list(kept.values())
+    names = dict.fromkeys(name for event in rows for name in event.get("attrs") or {})
+    for name in names:
+        if not isinstance(name, str) or not _is_unicode(name):
+            raise InputError(f"an attribute is called {ascii(name)}, which is no name", key="attrs")
+    clash = {"id", "type", "ts", "event_id"} & names.keys()
+    if clash:
+        raise InputError(f"an attribute cannot be called {sorted(clash)[0]}", key=sorted(clash)[0])
+    columns: dict[str, pa.Array] = {
+        "event_id": _texts("id", list(kept)),
+        "type": _texts("type", [str(event["type"]) for event in rows]),
+        "ts": _times([event["ts"] for event in rows]),
+    }
+    for name in names:
+        columns[name] = _attribute(name, [(event.get("attrs") or {}).get(name) for event in rows])
+    return pa.table(columns), [event["id"] for event in rows]
+
+
+def _check_form(number: int, event: Any) -> None:
+    if not isinstance(event, Mapping):
+        raise InputError(f"event {number} is no dict, but {type(event).__name__}", hint=_FORM)
+    for field in ("id", "type", "ts"):
+        if event.get(field) is None:
+            raise InputError(f"an event has no {field}: {dict(event)}", key=field)
+    attrs = event.get("attrs")
+    if attrs is not None and not isinstance(attrs, Mapping):
+        what = f"the attrs of event {number} are no dict, but {type(attrs).__name__}"
+        raise InputError(what, key="attrs", hint=_FORM)
+
+
+def _is_unicode(text: str) -> bool:
+    """Whether a text holds no lone surrogates, which no UTF-8 can spell."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _texts(name: str, texts: list[str]) -> pa.Array:
+    try:
+        return pa.array(texts, pa.string())
+    except UnicodeEncodeError:
+        raise _no_unicode(name, texts) from None
+
+
+def _no_unicode(name: str, values: Iterable[Any]) -> InputError:
+    wrong = next((value for value in values if isinstance(value, str) and not _is_unicode(value)), None)
+    what = f"{name} holds a text that is no Unicode" + ("" if wrong is None else f": {ascii(wrong)}")
+    return InputError(what, key=name, hint="Half of a surrogate pair is no character; decode the text it came from.")
+
+
+def _plain(value: Any) -> Any:
+    """What two events are compared by: NaN is null, a null attribute is as good as none, and True is not 1."""
+    if isinstance(value, Mapping):
+        items = {name: _plain(item) for name, item in value.items()}
+        return {name: item for name, item in items.items() if item is not None and item != {}}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, bool):
+        return "bool", value
+    return None if isinstance(value, float) and value != value else value
+
+
+def _times(values: list[Any]) -> pa.Array:
+    kinds = {type(value) for value in values}
+    if kinds <= {int}:
+        try:
+            return pa.array(values, pa.int64())
+        except OverflowError as error:
+            raise InputError(f"a ts lies beyond 64 bits: {error}", key="ts") from None
+    if all(issubclass(kind, datetime) for kind in kinds):
+        return pa.array(values, pa.timestamp("us", tz="UTC"))
+    raise InputError("ts must be whole numbers, or datetimes, in all events", key="ts")
+
+
+def _kind(of: type) -> str:
+    """What may stand beside what in an attribute: ``whole`` beside ``double`` or ``Decimal``."""
+    if issubclass(of, Integral) and of is not bool:
+        return "whole"
+    if issubclass(of, Real) and of is not bool:
+        return "double"
+    return next((kind.__name__ for kind in (datetime, date, str, bytes) if issubclass(of, kind)), of.__name__)
+
+
+def _as_double(name: str, value: Any) -> float:
+    """A number beside doubles; no whole one may change by that."""
+    if isinstance(value, Integral) and abs(int(value)) > _EXACT:
+        raise InputError(
+            f"{name} holds {value}, which cannot be kept exactly beside doubles",
+            key=name,
+            hint="Give all of them as whole numbers, or this one as a double.",
+        )
+    return float(value)
+
+
+def _attribute(name: str, values: list[Any]) -> pa.Array:
+    kinds = {_kind(of) for of in {type(value) for value in values} - {type(None)}}
+    if len(kinds) > 1 and kinds not in ({"whole", "double"}, {"whole", "Decimal"}):
+        raise InputError(f"the attribute {name} holds values of different kinds", key=name)
+    try:
+        if kinds == {"whole", "double"}:
+            values = [None if value is None else _as_double(name, value) for value in values]
+        return pa.array(values, from_pandas=False)
+    except UnicodeEncodeError:
+        raise _no_unicode(name, values) from None
+    except OverflowError:
+        raise InputError(f"{name} holds a number beyond 64 bits", key=name, hint="Give it as a double.") from None
+    except (pa.ArrowException, TypeError):
+        raise InputError(f"the attribute {name} holds values of different kinds", key=name) from None
+
+
+def from_table(events: pa.Table) -> tuple[pa.Table, list[Any]]:
+    """A table with ``event_id`` (or ``id``), ``type``, ``ts`` as one with one row per id, and the ids as given.
+
+    Raises:
+        InputError: two different rows with one id, missing columns, nulls in them.
+    """
+    if "event_id" not in events.column_names:
+        if "id" not in events.column_names:
+            raise InputError("the table has no column event_id", key="event_id")
+        events = events.rename_columns(["event_id" if name == "id" else name for name in events.column_names])
+    for column in ("event_id", "type", "ts"):
+        if column not in events.column_names:
+            raise InputError(f"the table has no column {column}", key=column)
+        if events[column].null_count:
+            raise InputError(f"{events[column].null_count} events have no {column}", key=column)
+    ids = events["event_id"].to_pylist()
+    if len(set(ids)) < len(ids):
+        first: dict[Any, int] = {}
+        keep = [row for row, key in enumerate(ids) if first.setdefault(key, row) == row]
+        others = [row for row, key in enumerate(ids) if first[key] != row]
+        for row, same in zip(others, (first[ids[row]] for row in others), strict=True):
+            if _plain(events.slice(row, 1).to_pylist()) != _plain(events.slice(same, 1).to_pylist()):
+                raise InputError(f"two different events have the id {ids[row]}", key="id", hint=_CONFLICT)
+        events = events.take(pa.array(keep))
+        ids = [ids[row] for row in keep]
+    index = events.column_names.index("event_id")
+    return events.set_column(index, "event_id", pc.cast(events["event_id"], pa.string())), ids

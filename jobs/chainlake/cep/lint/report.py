@@ -1,0 +1,366 @@
+"""All errors of a pattern file, not only the first, and warnings about what is legal but hardly meant.
+
+The compiler stops at the first error. Lint goes on: what is wrong is set aside (a key of the front matter, a condition)
+and the rest is looked at, each condition by itself. Only an error in the structure that PATTERN gives can hide others.
+The compiler has the last word: lint finds errors if and only if the compiler does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from chainlake.cep.language import ast
+from chainlake.cep.language.check import Checker
+from chainlake.cep.language.front_matter import FrontMatter, read_front_matter
+from chainlake.cep.language.layout import format_text
+from chainlake.cep.language.lexer import pieces
+from chainlake.cep.language.normal_form import Branch, normal_form
+from chainlake.cep.language.parser import parse
+from chainlake.cep.language.resolve import Resolver
+from chainlake.cep.language.source_text import SourceText
+from chainlake.cep.lint.warnings import warnings_of
+from chainlake.cep.pattern import (
+    Pattern,
+    check_event_names,
+    check_rates,
+    compile_pattern,
+    kinds_of,
+    positive_names,
+)
+from chainlake.definitions.derived import History
+from chainlake.errors import DefinitionError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+#: Errors looked for in one file.
+MOST = 100
+
+
+@dataclass(frozen=True)
+class Schema:
+    """What a source says of its events.
+
+    Args:
+        columns: what patterns may refer to, with Arrow types.
+        types: the types that its events can have, or None if any.
+        histories: those of the columns that are derived.
+    """
+
+    columns: Mapping[str, pa.DataType]
+    types: tuple[str, ...] | None
+    histories: tuple[History, ...] = ()
+
+
+@dataclass(frozen=True)
+class Report:
+    """What lint found in one file.
+
+    Args:
+        errors: in the order of their places.
+        warnings: the same; looked for only if there is no error.
+        pattern: the compiled pattern, None if there are errors.
+    """
+
+    errors: tuple[DefinitionError, ...]
+    warnings: tuple[DefinitionError, ...]
+    pattern: Pattern | None
+
+
+def lint(
+    text: str, *, name: str = "pattern", file: str | None = None, schema: Callable[[str], Schema] | None = None
+) -> Report:
+    """Look a pattern file through.
+
+    Args:
+        text: the file's text.
+        name: the pattern's name.
+        file: shown in findings.
+        schema: gives the schema of a source by its name, or raises DefinitionError; None looks at no schema.
+    """
+    return _Lint(SourceText(text, file), name, schema).report()
+
+
+class _Lint:
+    def __init__(self, source: SourceText, name: str, schema: Callable[[str], Schema] | None) -> None:
+        self.source = source
+        self.name = name
+        self.lookup = schema
+        self.errors: list[DefinitionError] = []
+        #: whether the front matter's parameters are not all known, so that one that is missing is no news
+        self.params_lost = False
+
+    def report(self) -> Report:
+        front, start = self.front_matter()
+        schema = self.schema(front)
+        query = self.query(start)
+        checker = Checker(self.source, None if schema is None else kinds_of(schema.columns), True)
+        if query is not None:
+            self.meaning(query, front, schema, checker)
+        pattern = self.compiled(schema)
+        found = sorted(self.errors, key=lambda error: (error.line or 0, error.column or 0))
+        if found or pattern is None:
+            return Report(tuple(found), (), None)
+        types = schema.types if schema else None
+        return Report((), tuple(warnings_of(pattern, self.source, start, types, checker)), pattern)
+
+    def add(self, error: DefinitionError) -> None:
+        """Keep an error once, with the line as it stands in the file."""
+        if self.params_lost and error.what.startswith(("there is no parameter", "there is no set")):
+            return
+        if error.line is not None and error.file == self.source.file:
+            at = (error.line, error.column or 1)
+            error = self.source.error(error.what, at, hint=error.hint, key=error.key)
+        known = [(e.what, e.line, e.column) for e in self.errors]
+        if (error.what, error.line, error.column) not in known and len(known) < MOST:
+            self.errors.append(error)
+
+    def tried(self, work: Callable[..., Any], *args: Any) -> Any:
+        """What ``work`` returns, or None if it finds an error, which is kept."""
+        try:
+            return work(*args)
+        except DefinitionError as error:
+            self.add(error)
+            return None
+
+    # ---- front matter and source
+
+    def front_matter(self) -> tuple[FrontMatter, int]:
+        """The front matter without the keys that are wrong, and the start of the query."""
+        lines = self.source.text.splitlines(keepends=True)
+        while True:
+            try:
+                return read_front_matter(SourceText("".join(lines), self.source.file))
+            except DefinitionError as error:
+                self.add(error)
+                end = next((i for i, line in enumerate(lines) if i >= (error.line or 1) and _fence(line)), None)
+                if end is None:
+                    return FrontMatter(), _query_start(self.source.text)
+                first, last = (error.line or 1) - 1, end
+                if error.key is None:
+                    first = next(i for i, line in enumerate(lines) if _fence(line)) + 1
+                else:
+                    last = next((i for i in range(first + 1, end) if lines[i][:1] not in (" ", "\t", "#", "\n")), end)
+                self.params_lost |= error.key in (None, "params", "sets")
+                if first >= last:
+                    return FrontMatter(), _query_start(self.source.text)
+                # Blanks keep every other place of the text where it was.
+                lines[first:last] = [" " * (len(line) - 1) + "\n" for line in lines[first:last]]
+
+    def schema(self, front: FrontMatter) -> Schema | None:
+        if front.source is None or self.lookup is None:
+            return None
+        try:
+            return self.lookup(front.source)
+        except DefinitionError as error:
+            if error.what.startswith("there is no source"):
+                at = front.places["source"]
+                error = self.source.error(f"there is no source '{front.source}'", at, key="source", hint=error.hint)
+            self.add(error)
+            return None
+
+    # ---- syntax
+
+    def query(self, start: int) -> ast.Query | None:
+        """The query, with TRUE for conditions that cannot be read; None if its structure cannot."""
+        text = self.source.text
+        for _ in range(MOST):
+            try:
+                return parse(SourceText(text, self.source.file), start)
+            except DefinitionError as error:
+                self.add(error)
+                masked = _without(text, start, error)
+                if masked is None:
+                    return None
+                text = masked
+        return None
+
+    # ---- meaning
+
+    def meaning(self, query: ast.Query, front: FrontMatter, schema: Schema | None, checker: Checker) -> None:
+        resolver = Resolver(self.source, front.params, True)
+        self.tried(resolver.window, query.within)
+        own = [frozenset(e.name for e in ast.events_of(b.structure)) for b in query.branches]
+        bare = [replace(branch, where=None) for branch in query.branches]
+        structures = [self.tried(normal_form, self.source, ast.Query((b,), None, query.within)) for b in bare]
+        self.names(query)
+        every = frozenset().union(*own)
+        for number, names in enumerate(own):
+            for part in _parts(query.branches[number].where):
+                resolved = self.condition(part, names, resolver, checker)
+                if resolved is not None and structures[number] is not None:
+                    lone = ast.Query((replace(bare[number], where=resolved),), None, query.within)
+                    self.tried(normal_form, self.source, lone)
+        for part in _parts(query.where):
+            resolved = self.condition(part, every, resolver, checker)
+            if resolved is not None and None not in structures:
+                lone = ast.Query(tuple(bare), resolved, query.within)
+                self.tried(normal_form, self.source, lone)
+        if None not in structures:
+            derived = frozenset() if schema is None else frozenset(one.name for one in schema.histories)
+            self.front(front, tuple(branch for those in structures for branch in those), checker.columns, derived)
+
+    def condition(
+        self, node: ast.Node, names: frozenset[str], resolver: Resolver, checker: Checker
+    ) -> ast.Node | None:
+        """The condition with its words replaced; None if something in it is wrong."""
+        good = True
+        for leaf in _leaves(node):
+            resolved = self.tried(resolver.node, leaf, names)
+            good &= resolved is not None
+            if resolved is not None:
+                before = len(self.errors)
+                self.tried(checker.condition, resolved)
+                good &= len(self.errors) == before
+        return resolver.node(node, names) if good else None
+
+    def names(self, query: ast.Query) -> None:
+        self.tried(check_event_names, self.source, self.name, ast.Query((), None, query.within))
+        seen: list[ast.Event] = []
+        for event in (e for b in query.branches for e in ast.events_of(b.structure)):
+            group = ast.Branch(ast.Group("AND", (*seen, event)), None)
+            before = len(self.errors)
+            check = ast.Query((group,), None, query.within)
+            self.tried(check_event_names, self.source, "pattern", check)
+            if len(self.errors) == before:
+                seen.append(event)
+
+    def front(
+        self,
+        front: FrontMatter,
+        branches: tuple[Branch, ...],
+        kinds: Mapping[str, str] | None,
+        derived: frozenset[str],
+    ) -> None:
+        plain = replace(front, output=(), rates={})
+        found = positive_names(self.source, branches, plain, kinds)
+        for item in front.output:
+            one = replace(plain, output=(item,))
+            self.tried(positive_names, self.source, branches, one, kinds, derived)
+        for name, rate in front.rates.items():
+            one = replace(plain, rates={name: rate})
+            self.tried(check_rates, self.source, one, found)
+
+    def compiled(self, schema: Schema | None) -> Pattern | None:
+        columns = None if schema is None else schema.columns
+        before = self.params_lost
+        self.params_lost = False
+        try:
+            return compile_pattern(
+                self.source.text,
+                name=self.name,
+                file=self.source.file,
+                columns=columns,
+                histories=() if schema is None else schema.histories,
+            )
+        except DefinitionError as error:
+            # It is one of those found, unless it needs more than one condition or name to show.
+            self.add(error)
+            return None
+        finally:
+            self.params_lost = before
+
+
+def _fence(line: str) -> bool:
+    return line.rstrip() == "---"
+
+
+def _query_start(text: str) -> int:
+    """Where the query begins if the front matter cannot be read."""
+    lines = text.splitlines(keepends=True)
+    fences = [i for i, line in enumerate(lines) if _fence(line)]
+    if len(fences) > 1:
+        return sum(map(len, lines[: fences[1] + 1]))
+    starts = (i for i, line in enumerate(lines) if line.lstrip().upper().startswith("PATTERN"))
+    return sum(map(len, lines[: next(starts, len(lines))]))
+
+
+def _parts(where: ast.Node | None) -> tuple[ast.Node, ...]:
+    """The conditions that are joined by AND."""
+    if where is None:
+        return ()
+    return where.of if isinstance(where, ast.All) else (where,)
+
+
+def _leaves(node: ast.Node) -> Iterator[ast.Node]:
+    """The comparisons, memberships and constants of a condition."""
+    if isinstance(node, ast.All | ast.Any | ast.Not):
+        for part in node.parts():
+            yield from _leaves(part)
+    else:
+        yield node
+
+
+def _without(text: str, start: int, error: DefinitionError) -> str | None:
+    """``text`` with the condition or window that ``error`` lies in replaced by one that can be read, or None."""
+    lines = text.splitlines(keepends=True)
+    offset = sum(map(len, lines[: (error.line or 1) - 1])) + (error.column or 1) - 1
+    found = [p for p in pieces(text, start) if p.kind not in ("space", "comment")]
+    within = next((p for p in found if p.kind == "keyword" and p.text.upper() == "WITHIN"), None)
+    if within is None and error.what == "WITHIN is expected, not the end of the pattern":
+        return text.rstrip() + "\nWITHIN 1 s"
+    if within is not None and offset > within.begin:
+        changed = text[: within.begin] + "WITHIN 1 s"
+        return changed if changed != text else None
+    if error.what == "NOT takes no repeated event":
+        return text[:offset] + " " + text[offset + 1 :]
+    spans = [span for span in _conditions(text, start) if span[0] <= offset]
+    if not spans:
+        return None
+    begin, end = spans[-1]
+    old = text[begin:end]
+    if len(old) < 4 or "\n" in old[:4] or old == "TRUE":
+        return None
+    blank = "".join("\n" if letter == "\n" else " " for letter in old)
+    return text[:begin] + "TRUE" + blank[4:] + text[end:]
+
+
+def _conditions(text: str, start: int) -> list[tuple[int, int]]:
+    """Begin and end of every condition joined by AND or OR at the top of a WHERE."""
+    found: list[tuple[int, int]] = []
+    depth, where, begin, end = 0, -1, -1, -1
+
+    def close() -> None:
+        nonlocal begin
+        if begin >= 0:
+            found.append((begin, end))
+        begin = -1
+
+    for piece in pieces(text, start):
+        if piece.kind in ("space", "comment"):
+            continue
+        word = piece.text.upper() if piece.kind == "keyword" else piece.text
+        if where >= 0 and (word == "WITHIN" or depth == where > 0 and word in (",", ")")):
+            close()
+            where = -1
+        elif where >= 0 and depth == where and word in ("AND", "OR"):
+            close()
+        elif where >= 0:
+            begin = piece.begin if begin < 0 else begin
+            end = piece.end
+        if word == "WHERE":
+            close()
+            where = depth
+        depth += (word in ("(", "{")) - (word in (")", "}"))
+    close()
+    return found
+
+
+def laid_out(text: str) -> str:
+    """The text of a pattern file in the house's layout, with the same meaning.
+
+    Raises:
+        DefinitionError: the text does not compile.
+        AssertionError: the layout would change the meaning or the comments.
+    """
+    before = compile_pattern(text)
+    _, start = read_front_matter(SourceText(text))
+    changed = format_text(text, start)
+    after = compile_pattern(changed)
+    kept = [[p.text.rstrip() for p in pieces(t, read_front_matter(SourceText(t))[1]) if p.kind == "comment"]
+            for t in (text, changed)]  # fmt: skip
+    if before.definition_hash != after.definition_hash or kept[0] != kept[1]:
+        raise AssertionError(f"the layout changes the pattern:\n{changed}")
+    return changed

@@ -1,0 +1,287 @@
+"""Warnings: what a pattern may say, but its author hardly means."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from itertools import combinations
+
+from chainlake.cep.language import ast
+from chainlake.cep.language.check import OPEN, Checker
+from chainlake.cep.language.layout import format_text
+from chainlake.cep.language.normal_form import Branch, Clause
+from chainlake.cep.language.parser import parse
+from chainlake.cep.language.source_text import NOWHERE, At, SourceText, nearest
+from chainlake.cep.pattern import Pattern
+from chainlake.errors import DefinitionError
+
+DAY_US = 86_400_000_000
+_NUMBER = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*")
+_FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+
+def warnings_of(
+    pattern: Pattern, source: SourceText, start: int, types: tuple[str, ...] | None, checker: Checker
+) -> list[DefinitionError]:
+    """The warnings of a pattern that compiles, in the order of their places, each once.
+
+    Args:
+        pattern: the pattern.
+        source: its text.
+        start: the character at which its query begins.
+        types: the event types that its source knows, or None.
+        checker: knows the kinds of the source's columns, if there is a source.
+    """
+    query = parse(source, start)
+    found: list[DefinitionError] = []
+    found += _front(pattern, source, query)
+    found += _types(query, source, types)
+    for written, branch in zip(query.branches, pattern.branches, strict=True):
+        found += _unconnected(written, branch, source)
+        found += _conditions(branch, pattern.window_us, source)
+        found += unlike_kinds(branch, checker, source)
+        found += _texts_in_order(branch, source)
+    found += _two_kinds(pattern, checker, source)
+    found += _branches(query, source)
+    found += _window(pattern, query, source)
+    if format_text(source.text, start) != source.text:
+        found.append(source.error("the layout is not the house's", hint="lint --fix FILE writes it, comments kept."))
+    once = {(w.what, w.line, w.column): w for w in found}
+    return sorted(once.values(), key=lambda warning: (warning.line or 0, warning.column or 0))
+
+
+def _front(pattern: Pattern, source: SourceText, query: ast.Query) -> Iterator[DefinitionError]:
+    front = pattern.front
+    if front.source is None:
+        yield source.error(
+            "the front matter names no source, so attributes are not checked and detect cannot run this",
+            hint="Add a line 'source: NAME' between the two --- lines.",
+        )
+    elif not front.description:
+        yield source.error(
+            "the front matter has no description", front.places["source"],
+            hint="Add 'description: TEXT': readers of the match table see it.",
+        )  # fmt: skip
+    used = set(_words(query))
+    for name in front.params:
+        if name not in used:
+            key = "sets" if isinstance(front.params[name], tuple) and "sets" in front.places else "params"
+            yield source.error(f"{name} is never used", front.places.get(key, NOWHERE), key=key)
+    left_out = [name.name for name in pattern.names if name.name not in front.rates]
+    if front.rates and left_out:
+        yield source.error(
+            f"rates say nothing of {', '.join(left_out)}, so the order of search is estimated instead",
+            front.places["rates"], key="rates", hint="State a rate for every positive name, or none.",
+        )  # fmt: skip
+
+
+def _words(query: ast.Query) -> Iterator[str]:
+    """All identifiers that could be parameters."""
+    if isinstance(query.within.value, str):
+        yield query.within.value
+    for where in (query.where, *(branch.where for branch in query.branches)):
+        for node in () if where is None else where.walk():
+            if isinstance(node, ast.Member):
+                items = (ast.Word(node.items),) if isinstance(node.items, str) else node.items
+                yield from (item.name for item in items if isinstance(item, ast.Word))
+            elif isinstance(node, ast.Word):
+                yield node.name
+            elif isinstance(node, ast.Duration) and node.name is not None:
+                yield node.name
+
+
+def _types(query: ast.Query, source: SourceText, types: tuple[str, ...] | None) -> Iterator[DefinitionError]:
+    for event in (e for b in query.branches for e in ast.events_of(b.structure)):
+        if types is not None and event.type not in types:
+            what = f"the source has no events of type {event.type}"
+            yield source.error(what, event.at, hint=nearest(event.type, types))
+
+
+def _unconnected(written: ast.Branch, branch: Branch, source: SourceText) -> Iterator[DefinitionError]:
+    """Names that no condition ties to the rest: every event of one goes with every event of the others."""
+    places = {event.name: event.at for event in ast.events_of(written.structure)}
+    links = [clause.names for clause in branch.clauses if len(clause.names) > 1]
+    left, parts = list(places), []
+    while left:
+        near = {left[0]}
+        while more := {n for names in links if names & near for n in names} - near:
+            near |= more
+        parts.append([name for name in left if name in near])
+        left = [name for name in left if name not in near]
+    largest = max(parts, key=len)
+    for part in parts:
+        if part is largest:
+            continue
+        names = " and ".join(part)
+        verb = "shares" if len(part) == 1 else "share"
+        if part[0] in branch.negated:
+            what = f"{names} shares no condition with the other events, so any of its events rejects"
+        else:
+            what = f"{names} {verb} no condition with the other events, so every combination in the window fits"
+        yield source.error(what, places[part[0]], hint="Compare an attribute of both, such as the source's key.")
+
+
+def _conditions(branch: Branch, window: int, source: SourceText) -> Iterator[DefinitionError]:
+    for clause in branch.clauses:
+        at = clause.literals[0].at  # type: ignore[attr-defined]
+        if all(isinstance(literal, ast.Const) for literal in clause.literals):
+            if not any(literal.value for literal in clause.literals):  # type: ignore[attr-defined]
+                yield source.error("this condition is never true, so nothing matches", at)
+        elif not clause.names:
+            yield source.error("this condition mentions no event", at, hint="Write name.attribute.")
+        yield from _time(branch, clause, window, source)
+        for node in (n for literal in clause.literals for n in literal.walk()):
+            for value in (node, *(node.items if isinstance(node, ast.Member) else ())):
+                if isinstance(value, ast.Literal) and str(value.value).upper() in ("NULL", "NONE", "NIL"):
+                    yield source.error(
+                        f"'{value.value}' is a text like any other; a missing value equals nothing", value.at,
+                        hint="IS NULL asks for a missing value.",
+                    )  # fmt: skip
+    seen: set[tuple[ast.Node, ...]] = set()
+    for clause in branch.clauses:
+        if clause.literals in seen:
+            yield source.error("this condition stands twice", clause.literals[0].at)  # type: ignore[attr-defined]
+        seen.add(clause.literals)
+    tightest: dict[tuple[tuple[str, str], bool], list[_Bound]] = {}
+    for clause in branch.clauses:
+        bound = _bound(clause)
+        if bound is None or not clause.names <= set(branch.positive):
+            continue
+        earlier = tightest.setdefault((bound[0], isinstance(bound[2], str)), [])
+        if any(_contradict(one, bound) for one in earlier):
+            yield source.error(
+                "this condition and an earlier one are never true together, so nothing matches",
+                clause.literals[0].at,  # type: ignore[attr-defined]
+            )
+        earlier[:] = _tightest([*earlier, bound])
+
+
+def unlike_kinds(branch: Branch, checker: Checker, source: SourceText) -> Iterator[DefinitionError]:
+    """Comparisons of values of unlike kinds: legal, since such values differ, but decided before any event is seen."""
+    for literal in (literal for clause in branch.clauses for literal in clause.literals):
+        if isinstance(literal, ast.Compare):
+            left, right = checker.kind(literal.left), checker.kind(literal.right)
+            if left != right and not {left, right} & OPEN:
+                what = "so this is never true" if literal.op == "=" else "so this is true of all values there are"
+                yield source.error(f"a {left} and a {right} are never equal, {what}", literal.at)
+        elif isinstance(literal, ast.Member):
+            kind = checker.kind(literal.value)
+            others = {checker.kind(item) for item in literal.items if isinstance(item, ast.Literal)}
+            if kind not in OPEN and others and kind not in others:
+                yield source.error(f"the set holds no {kind}, which is looked up in it", literal.at)
+
+
+def _texts_in_order(branch: Branch, source: SourceText) -> Iterator[DefinitionError]:
+    """Numbers in quotes: texts are put in order letter by letter."""
+    for literal in (literal for clause in branch.clauses for literal in clause.literals):
+        if isinstance(literal, ast.Compare) and literal.op in _FLIPPED:
+            for side in (literal.left, literal.right):
+                if isinstance(side, ast.Literal) and isinstance(side.value, str) and _NUMBER.fullmatch(side.value):
+                    what = f"'{side.value}' is a text, and texts are put in order letter by letter: '10' before '9'"
+                    yield source.error(what, side.at, hint=f"Write {side.value} for the number.")
+
+
+def _two_kinds(pattern: Pattern, checker: Checker, source: SourceText) -> Iterator[DefinitionError]:
+    """Attributes of unknown kind that are compared with a number in one place and with a text in another."""
+    first: dict[str, str] = {}
+    literals = [literal for branch in pattern.branches for clause in branch.clauses for literal in clause.literals]
+    for ref, value in (pair for literal in literals for pair in _constants(literal)):
+        if checker.kind(ref) in OPEN and first.setdefault(ref.attr, checker.kind(value)) != checker.kind(value):
+            what = f"{ref.attr} is compared with a {checker.kind(value)} here and with a {first[ref.attr]} elsewhere"
+            yield source.error(f"{what}, and no value is both", ref.at)
+
+
+def _constants(literal: ast.Node) -> Iterator[tuple[ast.Ref, ast.Literal]]:
+    """Attributes and the constants that a literal of a clause compares them with."""
+    match literal:
+        case ast.Compare(_, ast.Ref() as ref, ast.Literal() as value) | ast.Compare(
+            _, ast.Literal() as value, ast.Ref() as ref
+        ):
+            yield ref, value
+        case ast.Member(ast.Ref() as ref, _, items):
+            yield from ((ref, item) for item in items if isinstance(item, ast.Literal))
+
+
+def _time(branch: Branch, clause: Clause, window: int, source: SourceText) -> Iterator[DefinitionError]:
+    """Conditions on times that the window or ≺ decides already."""
+    if len(clause.literals) != 1 or not isinstance(clause.literals[0], ast.Compare):
+        return
+    node = clause.literals[0]
+    positive = set(branch.positive)
+    match (node.left, node.right):
+        case (ast.Arithmetic("-", ast.Ref(_, "ts"), ast.Ref(_, "ts")), ast.Duration(size)):
+            op, ticks = node.op, size * 1_000_000
+        case (ast.Duration(size), ast.Arithmetic("-", ast.Ref(_, "ts"), ast.Ref(_, "ts"))):
+            op, ticks = _FLIPPED.get(node.op, node.op), size * 1_000_000
+        case (ast.Ref(one, "ts"), ast.Ref(other, "ts")) if node.op in _FLIPPED and branch.ordered(one, other):
+            right_way = (one in branch.before[other]) == (node.op in ("<", "<="))
+            what = "always true" if right_way else "never true"
+            yield source.error(f"SEQ makes this condition {what}", node.at)
+            return
+        case _:
+            return
+    if clause.names <= positive:
+        if op in (">", ">=", "=") and (ticks > window or op == ">" and ticks == window):
+            yield source.error("this time is longer than the window, so the condition is never true", node.at)
+        elif op in ("<", "<=") and (ticks > window or op == "<=" and ticks == window):
+            yield source.error("the window is not longer than this time, so the condition is always true", node.at)
+
+
+#: ``(name, attribute) op value``.
+_Bound = tuple[tuple[str, str], str, float | str]
+
+
+def _contradict(first: _Bound, second: _Bound) -> bool:
+    """Whether two conditions on one attribute, with values of one kind, exclude each other."""
+    if first[1] == second[1] == "=":
+        return first[2] != second[2]
+    if first[1] in ("<", "<=") or second[1] in (">", ">="):
+        first, second = second, first
+    (_, above, low), (_, below, high) = first, second
+    if isinstance(low, str) or isinstance(high, str) or above not in (">", ">=", "=") or below not in ("<", "<=", "="):
+        return False
+    return low > high or low == high and bool({above, below} & {"<", ">"})
+
+
+def _tightest(bounds: list[_Bound]) -> list[_Bound]:
+    """Of conditions on one attribute, the few that exclude whatever one of them does.
+
+    So lists of thousands of conditions are not compared pair by pair.
+    """
+    equal = list({bound[2]: bound for bound in bounds if bound[1] == "="}.values())[:2]
+    if bounds and isinstance(bounds[0][2], str):
+        return equal
+    low = [bound for bound in bounds if bound[1] in (">", ">=")]
+    high = [bound for bound in bounds if bound[1] in ("<", "<=")]
+    return [
+        *equal,
+        *sorted(low, key=lambda bound: (bound[2], bound[1] == ">"))[-1:],
+        *sorted(high, key=lambda bound: (bound[2], bound[1] == "<="))[:1],
+    ]
+
+
+def _bound(clause: Clause) -> _Bound | None:
+    match clause.literals:
+        case (ast.Compare(op, ast.Ref(name, attr), ast.Literal(value)),) if not isinstance(value, bool):
+            return (name, attr), op, value
+        case (ast.Compare(op, ast.Literal(value), ast.Ref(name, attr)),) if not isinstance(value, bool):
+            return (name, attr), _FLIPPED.get(op, op), value
+    return None
+
+
+def _branches(query: ast.Query, source: SourceText) -> Iterable[DefinitionError]:
+    for one, other in combinations(query.branches, 2):
+        if (one.structure, one.where) == (other.structure, other.where):
+            yield source.error("this branch stands twice", other.at)
+
+
+def _window(pattern: Pattern, query: ast.Query, source: SourceText) -> Iterator[DefinitionError]:
+    at: At = query.within.at
+    if pattern.window_us > DAY_US:
+        yield source.error(
+            "the window is larger than a day, so each day reads more than one other day", at,
+            hint="Partial matches grow with the window to the power of the names.",
+        )  # fmt: skip
+    ordered = (b.ordered(x, y) for b in pattern.branches for x, y in combinations(b.positive, 2))
+    if pattern.window_us == 0 and any(ordered):
+        yield source.error("a sequence never fits into a window of 0, so nothing matches", at)

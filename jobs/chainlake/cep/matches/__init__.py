@@ -1,0 +1,1 @@
+"""Matches as rows: their columns, ids, and the limit per day."""

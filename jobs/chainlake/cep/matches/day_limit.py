@@ -1,0 +1,48 @@
+"""The limit on matches per day: a fact of the pattern and the day, wherever and in how many pieces they are found."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from chainlake.cep.pattern import Pattern
+from chainlake.errors import LimitExceeded
+
+
+class DayLimit:
+    """Counts the matches of a pattern per UTC day of their decision.
+
+    Args:
+        pattern: names the limit ``matches_per_day``.
+    """
+
+    def __init__(self, pattern: Pattern) -> None:
+        self._pattern = pattern
+        self._counts: dict[int, int] = {}
+
+    def add(self, decision: np.ndarray) -> None:
+        """Count matches by their decision times, in ticks.
+
+        Raises:
+            LimitExceeded: a day has more than the limit.
+        """
+        ticks_per_day = 86_400 * (1_000_000 if self._pattern.strict else 1)
+        days, counts = np.unique(decision // ticks_per_day, return_counts=True)
+        for day, count in zip(days.tolist(), counts.tolist(), strict=True):
+            self._counts[day] = self._counts.get(day, 0) + count
+            check_day(self._pattern, np.datetime64(day, "D"), self._counts[day])
+
+
+def check_day(pattern: Pattern, day: object, matches: int) -> None:
+    """Compare the matches of a day with the limit.
+
+    Raises:
+        LimitExceeded: there are more.
+    """
+    limit = pattern.limits["matches_per_day"]
+    if matches > limit:
+        raise LimitExceeded(
+            f"the pattern {pattern.name} has more than {limit} matches on day {day}",
+            file=pattern.file,
+            key="matches_per_day",
+            hint="Add conditions or shorten the window, or raise matches_per_day under limits:.",
+        )

@@ -1,0 +1,95 @@
+"""Matches as rows of the pattern's match table (tables.md, Data)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from chainlake.cep.events.dataset import ticks_of
+from chainlake.cep.events.event_ids import texts
+from chainlake.cep.matches.ids import Group, Single, match_ids
+from chainlake.cep.pattern import Pattern
+from chainlake.cep.search.find import MatchBatch
+from chainlake.schemas.matches import MatchName, MatchShape, matches_table
+from chainlake.schemas.table import TIMESTAMP
+
+
+def match_shape(pattern: Pattern, version: int, key: str | None, types: Mapping[str, Any]) -> MatchShape:
+    """The shape of the pattern's match table.
+
+    Args:
+        pattern: the pattern.
+        version: table version.
+        key: the source's key column, carried by every name; None for tables without one.
+        types: Arrow type of every column; those not named are strings.
+    """
+    names = []
+    for name in pattern.names:
+        fields = [("event_id", pa.string()), ("ts", TIMESTAMP), ("type", pa.string())]
+        if key is not None:
+            fields.append((key, types.get(key, pa.string())))
+        fields += [(a, types.get(a, pa.string())) for a in name.attributes if a != key]
+        names.append(MatchName(name.name, name.kleene, tuple(fields)))
+    return MatchShape(pattern.name, version, pattern.source or "", tuple(names))
+
+
+def match_rows(pattern: Pattern, events: pa.Table, batch: MatchBatch, schema: pa.Schema | None = None) -> pa.Table:
+    """A batch of matches as rows of the match table.
+
+    Args:
+        pattern: the pattern that found them.
+        events: the table they were found in; a field that it lacks is null.
+        batch: the matches.
+        schema: of the match table; default: the pattern's shape with the columns of ``events`` (and no key).
+
+    Returns:
+        Columns ``match_id``, ``decision_ts``, ``start_ts``, ``end_ts``, one struct or list of structs per name.
+    """
+    if schema is None:
+        shape = match_shape(pattern, 1, None, {field.name: field.type for field in events.schema})
+        schema = matches_table(shape).arrow()
+    names: list[Single | Group] = [*batch.single.items()]
+    names += [(name, offsets, rows) for name, (offsets, rows) in batch.kleene.items()]
+    columns: list[pa.Array] = [match_ids(pattern.name, events["event_id"], names)]
+    columns += [pa.array(ticks, TIMESTAMP) for ticks in (batch.decision_us, batch.start_us, batch.end_us)]
+    columns += [_bound(events, batch, field) for field in list(schema)[len(columns) :]]
+    return pa.table(columns, schema)
+
+
+def _bound(events: pa.Table, batch: MatchBatch, field: pa.Field) -> pa.Array:
+    repeated = pa.types.is_list(field.type)
+    if field.name in batch.single:
+        rows = batch.single[field.name]
+        offsets = np.arange(batch.n + 1)
+    elif field.name in batch.kleene:
+        offsets, rows = batch.kleene[field.name]
+    else:
+        return pa.nulls(batch.n, field.type)
+    structs = _structs(events, rows, field.type.value_type if repeated else field.type)
+    if not repeated:
+        return structs
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), structs, type=field.type)
+
+
+def _structs(events: pa.Table, rows: np.ndarray, kind: pa.StructType) -> pa.StructArray:
+    index = pa.array(rows)
+    fields = [kind.field(i) for i in range(kind.num_fields)]
+    columns = []
+    for field in fields:
+        if field.name == "ts":
+            columns.append(pa.array(ticks_of(events["ts"].take(index), "ts"), TIMESTAMP))
+        elif field.name == "event_id":
+            columns.append(texts(_flat(events["event_id"].take(index))).cast(field.type))
+        elif field.name in events.column_names:
+            columns.append(_flat(events[field.name].take(index).cast(field.type)))
+        else:
+            columns.append(pa.nulls(len(rows), field.type))
+    return pa.StructArray.from_arrays(columns, fields=fields)
+
+
+def _flat(column: pa.ChunkedArray) -> pa.Array:
+    combined = column.combine_chunks()
+    return pa.concat_arrays(combined.chunks) if isinstance(combined, pa.ChunkedArray) else combined

@@ -1,0 +1,1 @@
+"""Events from files on the command line, without a source definition."""

@@ -1,0 +1,90 @@
+"""What a pattern asks of columns that hold something else than it looks like: notes for who reads the matches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import pyarrow as pa
+
+from chainlake.cep.language import ast
+from chainlake.cep.language.check import Checker
+from chainlake.cep.lint.warnings import unlike_kinds
+from chainlake.cep.pattern import Pattern, kinds_of
+from chainlake.cep.plain_files.cells import spelled_alike
+from chainlake.cep.plain_files.places import shown
+from chainlake.cep.plain_files.read import Events
+from chainlake.errors import DefinitionError
+
+
+def notes_of(pattern: Pattern, columns: Mapping[str, pa.DataType], events: Events) -> Iterator[str]:
+    """The notes on a pattern and the columns of its events, each column once.
+
+    Args:
+        pattern: compiled without columns.
+        columns: name to type.
+        events: what was read, and which cells decided the types.
+    """
+    kinds = kinds_of(columns)
+    literals = [literal for b in pattern.branches for c in b.clauses for literal in c.literals]
+    for name in sorted(events.texts):
+        if any(name in _as_numbers(literal, kinds) for literal in literals):
+            error = events.texts[name].error(
+                name,
+                hint=f"{name} holds texts, which are put in order letter by letter ('10' before '9'); "
+                f"--type-of {name}=text says that this is meant, --type-of {name}=number that it is not.",
+            )
+            yield str(error)
+    for name, cells in sorted(events.cells.items()):
+        if any(name in _equal(literal) for literal in literals) and (two := spelled_alike(cells)):
+            one, other = (f"'{shown(text)}'" for text in two)
+            if name in events.texts:
+                hint = f"{name} holds texts, so {one} and {other} differ; --type-of {name}=text says that it is meant."
+                yield str(events.texts[name].error(name, hint=hint))
+            else:
+                hint = f"--type-of {name}=text keeps them apart."
+                yield f"{name} holds numbers, so {one} and {other} are equal\nhint: {hint}"
+    checker = Checker(pattern.text, kinds, pattern.strict)
+    for branch in pattern.branches:
+        try:
+            found = list(unlike_kinds(branch, checker, pattern.text))
+        except DefinitionError:
+            return  # The pattern does not fit the columns, which is said when it is compiled with them.
+        for warning in found:
+            yield str(warning)
+
+
+def _as_numbers(literal: ast.Node, kinds: Mapping[str, str]) -> set[str]:
+    """Attributes that a literal of a clause computes with, puts in order, or compares with numbers."""
+    found: set[str] = set()
+    for node in literal.walk():
+        match node:
+            case ast.Compare(op, left, right):
+                for side, other in ((left, right), (right, left)):
+                    if isinstance(side, ast.Ref) and (op not in ("=", "!=") or _is_number(other, kinds)):
+                        found.add(side.attr)
+            case ast.Member(ast.Ref(_, attr), _, items) if any(_is_number(item, kinds) for item in items):  # type: ignore[arg-type]
+                found.add(attr)
+            case ast.Arithmetic() | ast.Negative() | ast.Call():
+                found |= {part.attr for part in node.parts() if isinstance(part, ast.Ref)}
+            case ast.Aggregate(function, _, str(attr)) if function != "COUNT":
+                found.add(attr)
+    return found
+
+
+def _is_number(node: ast.Node, kinds: Mapping[str, str]) -> bool:
+    match node:
+        case ast.Literal(value):
+            return isinstance(value, int | float) and not isinstance(value, bool)
+        case ast.Ref(_, attr):
+            return kinds.get(attr) == "number"
+    return isinstance(node, ast.Arithmetic | ast.Negative | ast.Aggregate | ast.Call)
+
+
+def _equal(literal: ast.Node) -> set[str]:
+    """Attributes that a literal of a clause looks for equal values of."""
+    match literal:
+        case ast.Compare("=" | "!=", left, right):
+            return {side.attr for side in (left, right) if isinstance(side, ast.Ref)}
+        case ast.Member(ast.Ref(_, attr)):
+            return {attr}
+    return set()

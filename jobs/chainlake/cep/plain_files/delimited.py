@@ -1,0 +1,75 @@
+"""Delimited text as a table of texts: each cell as it is written, each row on a line of its own."""
+
+from __future__ import annotations
+
+import io
+import re
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from chainlake.cep.events.arrow import NO_TEXT
+from chainlake.cep.plain_files.places import csv_error, delimiter_of, rows, text_of
+from chainlake.errors import InputError
+
+#: A line's longest length: Arrow reads a file in blocks of this size, and a row lies within one.
+_BLOCK = 1 << 24
+
+
+def read_delimited(file: Path) -> pa.Table:
+    """The rows of a delimited file, a header before them; a cell of blanks alone is null.
+
+    Raises:
+        InputError: with the line: no UTF-8 text, a NUL, a carriage return inside a line, a cell whose quotes do not
+            fit, a row with another number of cells than the header.
+    """
+    import pyarrow.csv
+
+    data = text_of(file)
+    _check_lines(file, data)
+    header = next(rows(file), (1, []))[1]
+    twice = [name for name in dict.fromkeys(header) if header.count(name) > 1]
+    if twice:
+        raise InputError(f"the column {twice[0]} stands twice", file=file, line=1, key=twice[0])
+    form = pyarrow.csv.ParseOptions(delimiter=delimiter_of(file))
+    kinds = pyarrow.csv.ConvertOptions(column_types=dict.fromkeys(header, pa.string()), strings_can_be_null=False)
+    blocks = pyarrow.csv.ReadOptions(block_size=_BLOCK)
+    try:
+        table = pyarrow.csv.read_csv(io.BytesIO(data), blocks, form, kinds)
+    except pa.ArrowInvalid:
+        raise csv_error(file) from None
+    for index, name in enumerate(table.column_names):
+        column = table.column(index)
+        table = table.set_column(index, name, pc.if_else(pc.match_substring_regex(column, r"\S"), column, NO_TEXT))
+    return table
+
+
+def _check_lines(file: Path, data: bytes) -> None:
+    """Refuse lines that readers split into rows and cells in different ways."""
+    ending = b"\n"
+    if data.count(b"\r") > data.count(b"\r\n"):
+        if b"\n" in data:
+            at = re.search(rb"\r(?!\n)", data)
+            assert at is not None, "there are more carriage returns than those before a line feed"
+            raise InputError(
+                "there is a carriage return inside this line",
+                file=file,
+                line=data.count(b"\n", 0, at.start()) + 1,
+                hint="Lines end with a line feed, with or without a carriage return before it.",
+            )
+        ending = b"\r"
+    if b'"' not in data:
+        return
+    other = b'[^"' + delimiter_of(file).encode() + rb"\r\n]"
+    cell = rb'(?:"(?:[^"]|"")*"|' + other + other.replace(b'"', b"") + rb"*|)"
+    fits = re.compile(cell + rb"(?:" + delimiter_of(file).encode() + cell + rb")*\r?\Z")
+    for number, line in enumerate(data.split(ending), 1):
+        if b'"' in line and not fits.match(line):
+            raise InputError(
+                "a cell of this line begins with a quote and does not end with one",
+                file=file,
+                line=number,
+                hint="A quote inside a quoted cell is written twice; a cell cannot go on in the next line.",
+            )
+

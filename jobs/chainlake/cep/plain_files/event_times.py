@@ -1,0 +1,174 @@
+"""The time of each event of a file: texts in ISO 8601, dates of a stated form, timestamps, or counts since 1970."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from chainlake.cep.events.arrow import FALSE, NO_TEXT, TRUE, int64_array
+from chainlake.cep.plain_files.places import row_place, shown
+from chainlake.errors import InputError, UsageError
+
+UTC_US = pa.timestamp("us", tz="UTC")
+UNITS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+#: Seconds at the beginning of 1900 and of 2200: what is not between them counts something else.
+_FIRST_S, _END_S = -2_208_988_800, 7_258_118_400
+#: Digits of a second beyond the sixth; they are cut off, as everywhere (docs/sources.md).
+_FINER = r"(\.\d{6})\d+"
+_ZONED = r":.*([Zz]|[+-]\d\d(:?\d\d)?)$"
+#: Digits that a calendar date is written with, from its year to its day, hour, minute, second or millisecond.
+_CALENDAR = (
+    r"^(?:19|20|21)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])"
+    r"(?:(?:[01]\d|2[0-3])(?:[0-5]\d(?:[0-5]\d(?:\d{3})?)?)?)?$"
+)
+_FORMS = {8: "%Y%m%d", 10: "%Y%m%d%H", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S", 17: "%Y%m%d%H%M%S%f"}
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def counted(file: Path, numbers: pa.ChunkedArray, name: str, unit: str | None) -> pa.ChunkedArray:
+    """Numbers that count ``unit`` since 1970 UTC as timestamps, or as they are, seconds, if no unit is named.
+
+    A number that reads as a calendar date (20240301) is no count: it is refused where no unit is named, and where all
+    numbers do and another unit than seconds is.
+
+    Args:
+        file: for errors.
+        numbers: whole ones; or doubles, if a unit is named.
+        name: of the column.
+        unit: a key of ``UNITS``, or None.
+
+    Raises:
+        InputError: with file, line and column: a calendar date, or a time outside the years 1900 to 2199.
+    """
+    if pa.types.is_integer(numbers.type) and unit != "s":
+        calendar = pc.match_substring_regex(numbers.cast(pa.string()), _CALENDAR)
+        if pc.all(calendar).as_py() if unit is not None else pc.any(calendar).as_py():
+            row = pc.index(calendar, TRUE).as_py()
+            value = numbers[row].as_py()
+            ways = [f"--type-of {name}=date:{_FORMS[len(str(value))]} reads such dates"]
+            ways += ["--ts-unit s says that the numbers count seconds"] if unit is None and value < _END_S else []
+            raise InputError(
+                f"{name} is {value} here, which reads as a calendar date and not as a count of {unit or 'seconds'}",
+                **row_place(file, row + 1),
+                key=name,
+                hint=f"{'; '.join(ways)}.",
+            )
+    scale = UNITS[unit or "s"]
+    low, high = (value.as_py() for value in pc.min_max(numbers).values())
+    if not _FIRST_S * scale <= low <= high < _END_S * scale:
+        wrong = pc.or_(pc.less(numbers, _FIRST_S * scale), pc.greater_equal(numbers, _END_S * scale))
+        row = pc.index(wrong, TRUE).as_py()
+        value = numbers[row].as_py()
+        fits = [word for word, of in UNITS.items() if 10**8 * of <= value < _END_S * of]
+        raise InputError(
+            f"{name} is {value} here, which is outside the years 1900 to 2199 if it counts {unit or 's'}",
+            **row_place(file, row + 1),
+            key=name,
+            hint=f"Name what it counts: --ts-unit {' or '.join(fits)}." if fits else None,
+        )
+    if unit is None:
+        return numbers.cast(pa.int64())
+    if pa.types.is_floating(numbers.type):
+        return pc.round(pc.multiply(numbers, 1_000_000 / scale)).cast(pa.int64()).cast(pa.timestamp("us")).cast(UTC_US)
+    return numbers.cast(pa.int64()).cast(pa.timestamp(unit)).cast(pa.timestamp("us"), safe=False).cast(UTC_US)
+
+
+def iso(texts: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Texts in ISO 8601 as timestamps; UTC if they name no zone.
+
+    Raises:
+        pa.ArrowInvalid: one of them is none; ``iso_error`` says which.
+    """
+    texts = pc.replace_substring_regex(texts, _FINER, r"\1")
+    # Arrow takes texts with an offset or texts without one, but not both in a column.
+    zoned = pc.match_substring_regex(texts, _ZONED)
+    local = pc.cast(pc.if_else(zoned, NO_TEXT, texts), pa.timestamp("us")).cast(UTC_US)
+    return pc.coalesce(pc.cast(pc.if_else(zoned, texts, NO_TEXT), UTC_US), local)
+
+
+def iso_error(file: Path, texts: pa.ChunkedArray, name: str) -> InputError:
+    """An error at the first text that ``iso`` does not take."""
+    low, high = 0, len(texts)
+    # The first half that fails holds the first text that fails.
+    while high - low > 1:
+        middle = (low + high) // 2
+        try:
+            iso(texts.slice(low, middle - low))
+            low = middle
+        except pa.ArrowInvalid:
+            high = middle
+    text = texts[low].as_py()
+    number = re.match(r"\s*[+-]?[\d.]+\s*\Z", text)
+    others = pc.any(pc.match_substring_regex(texts, r"^\s*\d{4}-")).as_py()
+    if number and others:
+        what = f"'{shown(text)}' is a number here, and other times of the column are texts in ISO 8601"
+        hint = "Write all times of a column in one form."
+    else:
+        what = f"'{shown(text)}' cannot be read as a time"
+        hint = (
+            "Times are ISO 8601 texts, such as 2025-01-01T09:30:00+01:00, or whole seconds; "
+            f"--type-of {name}=date:FORM reads others, such as date:%d.%m.%Y."
+        )
+    return InputError(what, **row_place(file, low + 1), key=name, hint=hint)
+
+
+def first_without_zone(texts: pa.ChunkedArray) -> int | None:
+    """The row of the first ISO text without a zone where others name one, else None."""
+    zoned = pc.match_substring_regex(texts, _ZONED)
+    if not pc.any(zoned).as_py() or pc.all(zoned).as_py():
+        return None
+    row: int = pc.index(zoned, FALSE).as_py()
+    return row
+
+
+def check_form(form: str) -> None:
+    """Refuse a form of dates that none can be read with.
+
+    Raises:
+        UsageError: it names no year, or ``strptime`` does not know it.
+    """
+    hint = "Forms are those of Python's strptime: date:%Y%m%d, date:%d.%m.%Y, date:%m/%d/%Y %H:%M."
+    if "%Y" not in form and "%y" not in form:
+        raise UsageError(f"the form of dates '{form}' names no year", key="--type-of", hint=hint)
+    try:
+        datetime.strptime(datetime(2024, 3, 1, tzinfo=UTC).strftime(form), form)
+    except (ValueError, re.error):
+        raise UsageError(f"'{form}' is no form of dates", key="--type-of", hint=hint) from None
+
+
+def dates(file: Path, texts: pa.ChunkedArray, name: str, form: str) -> pa.ChunkedArray:
+    """Texts of a stated form as timestamps; UTC if the form names no zone.
+
+    Raises:
+        InputError: with the place of the first that has another form.
+    """
+    known: dict[str | None, int] = {None: 0}
+    ticks = np.zeros(len(texts), np.int64)
+    for row, text in enumerate(texts.to_pylist()):
+        if text not in known:
+            found = _date(text.strip(), form)
+            if found is None:
+                what = f"'{shown(text)}' is no date of the form {form}"
+                raise InputError(what, **row_place(file, row + 1), key=name)
+            known[text] = (found.replace(tzinfo=found.tzinfo or UTC) - _EPOCH) // timedelta(microseconds=1)
+        ticks[row] = known[text]
+    values = pa.chunked_array([int64_array(ticks).cast(pa.timestamp("us")).cast(UTC_US)])
+    return pc.if_else(pc.is_valid(texts), values, pa.nulls(1, UTC_US)[0])
+
+
+def _date(text: str, form: str) -> datetime | None:
+    try:
+        found = datetime.strptime(text, form)
+    except ValueError:
+        return None
+    # With nothing between its parts, 2024111 would be the eleventh of January or the first of November.
+    if re.search(r"%[a-zA-Z]%[a-zA-Z]", form) and "%z" not in form:
+        written = found.strftime(form)
+        same = written.rstrip("0") == text.rstrip("0") if form.endswith("%f") else written == text
+        return found if same else None
+    return found

@@ -1,0 +1,200 @@
+"""JSON lines as a table: numbers as they are written, texts as texts, one kind of value for each attribute."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from chainlake.cep.events.arrow import text_array
+from chainlake.cep.plain_files.places import no_text, opened, shown
+from chainlake.errors import InputError
+
+_KINDS = {bool: "true or false", str: "a text", dict: "an object", list: "a list"}
+_LINES = 'Each line is one object, such as {"id": 1, "type": "A", "ts": 0}.'
+#: Lines that are put into arrays together.
+_BLOCK = 1 << 16
+
+
+class _Number(str):
+    """A number as it is written."""
+
+    __slots__ = ()
+
+
+@dataclass
+class _Attribute:
+    """The values of one attribute so far: those of whole blocks as arrays, the others as they were read."""
+
+    kind: str
+    blocks: list[pa.Array] = field(default_factory=list)
+    values: list[Any] = field(default_factory=list)
+
+
+def read_json_lines(file: Path) -> tuple[pa.Table, frozenset[str]]:
+    """The objects of a file, one a line, ``attrs`` among the others; and the columns that are numbers, as texts.
+
+    A null is a missing value, and so is NaN. A list of numbers is one; other lists, and objects, are columns without
+    values, which no pattern can use.
+
+    Raises:
+        InputError: with the line: no UTF-8 text, no object, a key that occurs twice, an attribute of two kinds.
+    """
+    found: dict[str, _Attribute] = {}
+    lines: list[int] = []
+    total = 0
+    for line, value in _objects(file):
+        for name, item in value.items():
+            attribute = found.setdefault(name, _Attribute("nothing"))
+            if item is None:
+                continue
+            kind = _kind(item)
+            if attribute.kind == "nothing":
+                attribute.kind, attribute.blocks = kind, [pa.nulls(total, _TYPES[kind])]
+            elif attribute.kind != kind:
+                what = f"{name} is {kind} here, and {attribute.kind} before"
+                raise InputError(what, file=file, line=line, key=name)
+            attribute.values += [None] * (len(lines) - len(attribute.values))
+            attribute.values.append(item)
+        lines.append(line)
+        if len(lines) == _BLOCK:
+            _close(file, found, lines)
+            total += len(lines)
+            lines = []
+    _close(file, found, lines)
+    rows = total + len(lines)
+    columns = {
+        name: pa.nulls(rows) if one.kind == "nothing" else pa.chunked_array(one.blocks, _TYPES[one.kind])
+        for name, one in found.items()
+    }
+    numbers = frozenset(name for name, one in found.items() if one.kind == "a number")
+    return pa.table(columns), numbers
+
+
+_TYPES = {
+    "nothing": pa.null(),
+    "a number": pa.string(),
+    "a text": pa.string(),
+    "true or false": pa.bool_(),
+    "a list": pa.list_(pa.float64()),
+    "an object": pa.struct([]),
+    "a list of other things than numbers": pa.struct([]),
+}
+
+
+def _kind(item: Any) -> str:
+    if isinstance(item, _Number):
+        return "a number"
+    if isinstance(item, list) and not all(isinstance(one, _Number) or one is None for one in item):
+        return "a list of other things than numbers"
+    return _KINDS[type(item)]
+
+
+def _close(file: Path, found: dict[str, _Attribute], lines: list[int]) -> None:
+    """Put the values of the lines since the last call into arrays."""
+    for name, attribute in found.items():
+        values = attribute.values + [None] * (len(lines) - len(attribute.values))
+        attribute.values = []
+        try:
+            attribute.blocks.append(_array(attribute.kind, values))
+        except UnicodeEncodeError:
+            wrong = next(row for row, one in enumerate(values) if one is not None and not _is_unicode(one))
+            raise _half(file, lines[wrong], name) from None
+
+
+def _array(kind: str, values: list[Any]) -> pa.Array:
+    if kind in ("a number", "a text"):
+        return text_array(values)
+    known = pa.py_buffer(np.packbits([one is not None for one in values], bitorder="little"))
+    if kind == "true or false":
+        bits = pa.py_buffer(np.packbits([one is True for one in values], bitorder="little"))
+        return pa.Array.from_buffers(pa.bool_(), len(values), [known, bits])
+    if kind != "a list":
+        return pa.nulls(len(values), _TYPES[kind])
+    flat = np.array([np.nan if x is None else float(x) for one in values for x in one or ()], np.float64)
+    offsets = np.zeros(len(values) + 1, np.int32)
+    offsets[1:] = np.cumsum([len(one or ()) for one in values])
+    inner = pa.Array.from_buffers(pa.float64(), len(flat), [None, pa.py_buffer(flat)])
+    return pa.Array.from_buffers(
+        pa.list_(pa.float64()), len(values), [known, pa.py_buffer(offsets)], children=[inner]
+    )
+
+
+def _objects(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Line and object of each line that is not blank, with the entries of ``attrs`` beside the others."""
+    with opened(file) as stream:
+        for line, raw in enumerate(stream, 1):
+            try:
+                text = raw.decode("utf-8-sig" if line == 1 else "utf-8")
+            except UnicodeDecodeError:
+                raise no_text(file, line) from None
+            if not text.strip():
+                continue
+            try:
+                value = _DECODER.decode(text)
+            except _Twice as error:
+                what = f"{shown(error.name)} occurs twice in this object"
+                raise InputError(what, file=file, line=line, key=error.name) from None
+            except RecursionError:
+                raise InputError("this line is nested too deep", file=file, line=line) from None
+            except ValueError as error:
+                what = f"this line is no JSON: {str(error).split(':')[0]}"
+                raise InputError(what, file=file, line=line, hint=_LINES) from None
+            if not isinstance(value, dict):
+                kind = "nothing" if value is None else _kind(value)
+                raise InputError(f"this line holds {kind}, no object", file=file, line=line, hint=_LINES)
+            attrs = value.get("attrs")
+            if isinstance(attrs, dict):
+                del value["attrs"]
+                twice = next((name for name in attrs if name in value), None)
+                if twice is not None:
+                    what = f"{shown(twice)} occurs in attrs and beside it"
+                    raise InputError(what, file=file, line=line, key=twice)
+                value |= attrs
+            if not all(map(_is_unicode, value)):
+                raise _half(file, line, None)
+            yield line, value
+
+
+class _Twice(Exception):
+    """A key of an object that occurs twice."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise _Twice(next(name for name in found if names.count(name) > 1))
+    return found
+
+
+def _constant(name: str) -> None:
+    """NaN is a missing value, as everywhere; an infinity is no value of JSON."""
+    if name != "NaN":
+        raise ValueError(f"{name} is no number")
+
+
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_object, parse_int=_Number, parse_float=_Number, parse_constant=_constant
+)
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _half(file: Path, line: int, key: str | None) -> InputError:
+    what = "this line holds half of a surrogate pair, which is no character"
+    return InputError(what, file=file, line=line, key=key, hint="Decode the text it came from.")

@@ -1,0 +1,109 @@
+"""Where in a file of events something stands: read again row by row, once it is known that something is wrong."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import gzip
+import io
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+from chainlake.errors import InputError
+
+JSON = (".jsonl", ".ndjson", ".json")
+TEXT = (".csv", ".tsv", ".txt")
+
+_SHOWN = 40
+
+
+def suffix_of(file: Path) -> str:
+    """What the name says that the file holds, ``.gz`` left aside."""
+    return Path(file.stem).suffix if file.suffix == ".gz" else file.suffix
+
+
+def delimiter_of(file: Path) -> str:
+    """Tab for ``.tsv``, else a comma."""
+    return "\t" if suffix_of(file) == ".tsv" else ","
+
+
+def shown(text: str) -> str:
+    """A text from a file, which may be anything, fit for a message."""
+    cut = text[:_SHOWN] + ("…" if len(text) > _SHOWN else "")
+    return "".join(letter if letter.isprintable() else "?" for letter in cut)
+
+
+def rows(file: Path) -> Iterator[tuple[int, list[str]]]:
+    """The line (1-based) and cells of each row of a delimited file, the header first; blank lines are passed over."""
+    with opened(file) as stream:
+        text = io.TextIOWrapper(stream, "utf-8-sig", errors="replace", newline="")
+        reader = csv.reader(text, delimiter=delimiter_of(file))
+        line = 1
+        for cells in reader:
+            if cells:
+                yield line, cells
+            line = reader.line_num + 1
+
+
+def row_place(file: Path, row: int) -> dict[str, Any]:
+    """Keyword arguments that name the 1-based event ``row`` of a file: its line, or the row if it has none."""
+    suffix = suffix_of(file)
+    if suffix in TEXT:
+        try:
+            return {"file": file, "line": next((line for at, (line, _) in enumerate(rows(file)) if at == row), None)}
+        except csv.Error:  # a cell that is larger than this reader takes
+            return {"file": f"{file}, row {row}"}
+    if suffix not in JSON:
+        return {"file": f"{file}, row {row}"}
+    with opened(file) as stream:
+        filled = (line for line, text in enumerate(stream, 1) if text.strip())
+        return {"file": file, "line": next(islice(filled, row - 1, None), None)}
+
+
+def text_of(file: Path) -> bytes:
+    """The bytes of a file of text, a byte order mark left out.
+
+    Raises:
+        InputError: with the line, if it is no UTF-8 text or holds a NUL.
+    """
+    with opened(file) as stream:
+        data = stream.read().removeprefix(codecs.BOM_UTF8)
+    at = data.find(b"\0")
+    try:
+        str(data, "utf-8")
+    except UnicodeDecodeError as error:
+        at = error.start if at < 0 else min(at, error.start)
+    if at >= 0:
+        raise no_text(file, data.count(b"\n", 0, at) + 1)
+    return data
+
+
+def csv_error(file: Path) -> InputError:
+    """Why a delimited file of UTF-8 text could not be read: its first line that is no row."""
+    try:
+        table = rows(file)
+        header = next(table, (1, []))[1]
+        for line, cells in table:
+            if len(cells) != len(header):
+                return InputError(
+                    f"this row has another number of cells ({len(cells)}) than the header ({len(header)})",
+                    file=file,
+                    line=line,
+                    hint=f"Cells are separated by {'tabs' if delimiter_of(file) == chr(9) else 'commas'}.",
+                )
+    except csv.Error as error:
+        return InputError(f"the file is not delimited text: {error}", file=file)
+    return InputError("the file is not delimited text", file=file)
+
+
+def opened(file: Path) -> BinaryIO:
+    """A file, or what is packed in it, for reading."""
+    return cast(BinaryIO, gzip.open(file)) if file.suffix == ".gz" else file.open("rb")
+
+
+def no_text(file: Path, line: int) -> InputError:
+    """An error for a line that is no UTF-8 text."""
+    hint = "Save the file as UTF-8; with --source NAME the source says the encoding."
+    return InputError("this line is not UTF-8 text", file=file, line=line, hint=hint)

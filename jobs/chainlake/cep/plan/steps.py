@@ -1,0 +1,163 @@
+"""From a branch and an order to steps: scopes, clauses of each step, negation tests (spec 3.2, 3.3, 5.3, 5.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from dataclasses import dataclass
+
+from chainlake.cep.language.normal_form import Branch, Clause
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Where the events of a name may lie, given the bound names (spec 3.3).
+
+    Args:
+        after: bound names that precede it; it lies strictly after the latest of their events.
+        before: bound names that follow it.
+        apart_from: bound names of the same type that ≺ does not order; it must be another event.
+    """
+
+    after: tuple[str, ...]
+    before: tuple[str, ...]
+    apart_from: tuple[str, ...]
+
+    def among(self, bound: Container[str]) -> Scope:
+        """The same scope while only ``bound`` are bound."""
+        return Scope(
+            tuple(n for n in self.after if n in bound),
+            tuple(n for n in self.before if n in bound),
+            tuple(n for n in self.apart_from if n in bound),
+        )
+
+
+@dataclass(frozen=True)
+class Forbidden:
+    """The test of one negated name.
+
+    Args:
+        name: the negated name.
+        scope: as for a positive name, with all positive names bound.
+        clauses: its clauses with other names.
+    """
+
+    name: str
+    scope: Scope
+    clauses: tuple[Clause, ...]
+
+
+@dataclass(frozen=True)
+class Step:
+    """Bind one name.
+
+    Args:
+        name: the name.
+        kleene: whether it is bound to a set.
+        scope: where its events lie.
+        member_clauses: of a set: clauses that each member passes on its own, whatever the rest of the set.
+        clauses: clauses tested on the extended binding.
+        forbidden: negated names that can be tested exactly from here on.
+    """
+
+    name: str
+    kleene: bool
+    scope: Scope
+    member_clauses: tuple[Clause, ...]
+    clauses: tuple[Clause, ...]
+    forbidden: tuple[Forbidden, ...]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How one branch is searched.
+
+    Args:
+        branch: the branch.
+        steps: one per positive name, sets last.
+        routing: name (positive or negated) to the clauses on that name alone.
+        constant: clauses without names.
+    """
+
+    branch: Branch
+    steps: tuple[Step, ...]
+    routing: dict[str, tuple[Clause, ...]]
+    constant: tuple[Clause, ...]
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        """The binding order."""
+        return tuple(step.name for step in self.steps)
+
+
+def routing(branch: Branch) -> dict[str, tuple[Clause, ...]]:
+    """Per name the clauses that mention it alone and no aggregate: they decide which events are its candidates."""
+    return {
+        name: tuple(c for c in branch.clauses if c.names == {name} and not c.aggregated) for name in branch.types
+    }
+
+
+def make_plan(branch: Branch, order: tuple[str, ...]) -> Plan:
+    """The plan of ``branch`` for ``order`` (all positive names, repeated ones last)."""
+    routed = routing(branch)
+    done = {clause for clauses in routed.values() for clause in clauses}
+    open_clauses = [c for c in branch.clauses if c.names and c not in done]
+    negations = {f: _depends_on(branch, f) for f in branch.negated}
+    steps: list[Step] = []
+    bound: list[str] = []
+    for name in order:
+        scope = scope_of(branch, name, bound)
+        bound.append(name)
+        ready = [c for c in open_clauses if c.names <= set(bound)]
+        open_clauses = [c for c in open_clauses if c not in ready]
+        kleene = name in branch.kleene
+        single = [c for c in ready if kleene and name not in c.aggregated]
+        testable = [f for f, names in negations.items() if names <= set(bound)]
+        steps.append(
+            Step(
+                name=name,
+                kleene=kleene,
+                scope=scope,
+                member_clauses=tuple(single),
+                clauses=tuple(c for c in ready if c not in single),
+                forbidden=tuple(_forbidden(branch, f, routed[f]) for f in testable),
+            )
+        )
+        negations = {f: names for f, names in negations.items() if f not in testable}
+    return Plan(branch, tuple(steps), routed, tuple(c for c in branch.clauses if not c.names))
+
+
+def scope_of(branch: Branch, name: str, bound: list[str] | tuple[str, ...]) -> Scope:
+    """The scope of ``name`` when ``bound`` are bound. All bound neighbours count: the tightest wins at run time."""
+    return Scope(
+        after=tuple(n for n in bound if n in branch.before[name]),
+        before=tuple(n for n in bound if n in branch.after[name]),
+        apart_from=tuple(
+            n for n in bound if branch.types[n] == branch.types[name] and not branch.ordered(n, name)
+        ),
+    )
+
+
+def _forbidden(branch: Branch, name: str, routed: tuple[Clause, ...]) -> Forbidden:
+    return Forbidden(
+        name, scope_of(branch, name, branch.positive), tuple(c for c in branch.clauses_of(name) if c not in routed)
+    )
+
+
+def _depends_on(branch: Branch, negated: str) -> frozenset[str]:
+    """The positive names that must be bound before the negated name can be tested exactly (spec 5.3b).
+
+    Besides the printed set: names of the same type that ≺ does not order against it, since an event bound to one of
+    them later would not count as forbidden.
+    """
+    positive = set(branch.positive)
+    earlier, later = branch.before[negated] & positive, branch.after[negated] & positive
+    names = {n for n in earlier if not branch.after[n] & earlier}
+    names |= {n for n in later if not branch.before[n] & later}
+    if not earlier:
+        names |= {n for n in positive if not branch.after[n] & positive}
+    if not later:
+        names |= {n for n in positive if not branch.before[n] & positive}
+    for clause in branch.clauses_of(negated):
+        names |= clause.names & positive
+    names |= {n for n in positive if branch.types[n] == branch.types[negated] and not branch.ordered(n, negated)}
+    return frozenset(names)

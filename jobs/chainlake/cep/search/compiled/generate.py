@@ -1,0 +1,327 @@
+"""From a plan to the source of its kernel: one loop per name, innermost the test of negated names and the output.
+
+The kernel stops when its output is full and goes on from there when it is called again: every loop keeps its place in
+the state, and on the way back down (``resume``) nothing is tested or counted twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from chainlake.cep.conditions.evaluate import Candidates
+from chainlake.cep.events.dataset import Dataset
+from chainlake.cep.language import ast
+from chainlake.cep.language.normal_form import Clause
+from chainlake.cep.plan.steps import Forbidden, Plan, Scope, Step
+from chainlake.cep.search.compiled import slots as state
+from chainlake.cep.search.compiled.expressions import Expressions, Writer
+from chainlake.cep.search.compiled.listed import Listed
+from chainlake.cep.search.compiled.scopes import Scopes
+from chainlake.cep.search.compiled.sets import Sets
+from chainlake.cep.search.compiled.skip import Skip
+from chainlake.cep.search.compiled.slots import Slots
+
+
+@dataclass(frozen=True)
+class Output:
+    """Where a kernel puts matches: names of the slots.
+
+    Args:
+        start: smallest ts of each match.
+        end: largest ts.
+        rows: name to the row of its event, or to the rows of all members of its sets.
+        offsets: repeated name to where each set begins in ``rows``.
+        sizes: repeated name to the place in the state that holds how many members were written.
+        maps: name to the table from candidates to rows.
+    """
+
+    start: str
+    end: str
+    rows: Mapping[str, str]
+    offsets: Mapping[str, str]
+    sizes: Mapping[str, str]
+    maps: Mapping[str, str]
+
+
+class Generator:
+    """Makes the kernel of one branch.
+
+    Args:
+        plan: its plan.
+        data: the events.
+        candidates: of every name.
+        window: in ticks.
+        by_start: whether matches decide at start + window.
+        skips: step number to the value test that its loop skips by.
+        lists: step number, of all later steps with conditions, to that of an earlier one: the candidates that pass are
+            listed once per event of that one.
+        members: largest number of members of a set.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        data: Dataset,
+        candidates: dict[str, Candidates],
+        window: int,
+        by_start: bool,
+        skips: Mapping[int, Skip],
+        lists: Mapping[int, int],
+        members: int,
+    ) -> None:
+        self.plan, self.candidates, self.by_start = plan, candidates, by_start
+        self.skips, self.lists = skips, lists
+        self.slots = Slots()
+        self.make = Expressions(self.slots, data, candidates)
+        self.scopes = Scopes(plan.branch, window, self.make)
+        self.out = Writer()
+        self.places: list[tuple[str, str]] = []
+        self.kept: list[str] = []
+        #: steps whose lists are made before the step before them binds anything
+        self.ahead: set[int] = set()
+        self.window = self.slots.number(window, "window")
+        self.capacity = self.slots.number(0, "capacity")
+        self.flat_capacity = self.slots.number(0, "flat")
+        self.members = self.slots.number(members, "members")
+        self.own = self.slots.number(0, "own from"), self.slots.number(0, "own to")
+        self.clock = None if data.clock is None else (
+            self.slots.number(data.clock.base, "base"), self.slots.number(data.clock.period, "period")
+        )
+        self.output = self._output()
+
+    def source(self) -> str:
+        """The source of the function ``kernel(F, I, B, J, kf, ki, st)``; see ``slots`` for its arguments."""
+        self._level(0)
+        body = self.out.lines
+        head = Writer()
+        head.put(*self.slots.header)
+        head.put("n = 0", "E = 0", "EN = 0", "EP = 0", "T = 0", f"resume = st[{state.STATUS}]")
+        head.put(*(f"{self._written(name)} = 0" for name in self.output.offsets), *self.kept)
+        tail = Writer()
+        self._return(tail, state.DONE)
+        return "\n".join(["def kernel(F, I, B, J, kf, ki, st):", *head.lines, *body, *tail.lines]) + "\n"
+
+    def _output(self) -> Output:
+        slots, kleene = self.slots, self.plan.branch.kleene
+        names = self.plan.order
+        return Output(
+            slots.array(np.zeros(1, np.int64), "start"),
+            slots.array(np.zeros(1, np.int64), "end"),
+            {name: slots.array(np.zeros(1, np.int32), ("rows", name)) for name in names},
+            {name: slots.array(np.zeros(1, np.int64), ("offsets", name)) for name in names if name in kleene},
+            {name: slots.state() for name in names if name in kleene},
+            {name: slots.array(np.zeros(1, np.int32), ("map", name)) for name in names},
+        )
+
+    # ---- steps
+
+    def _level(self, number: int) -> None:
+        step = self.plan.steps[number]
+        if step.kleene:
+            Sets(self, step, number).write()
+        else:
+            self._events(step, number)
+
+    def enter(self, step: Step, number: int) -> None:
+        """What follows once the event or set of a step has passed its clauses."""
+        out = self.out
+        last = number == len(self.plan.steps) - 1
+        if last:
+            self._room()
+        if step.forbidden:
+            if not last:
+                out.open("if resume == 0:")
+            for forbidden in step.forbidden:
+                self._forbidden(forbidden)
+            out.close(0 if last else 1)
+        if last:
+            self._emit()
+        else:
+            self._level(number + 1)
+
+    def _events(self, step: Step, number: int) -> None:
+        out, make, name = self.out, self.make, step.name
+        listed = Listed(self, step, number) if number in self.lists else None
+        assert listed or not step.clauses, f"the conditions of {name} would not be tested"
+        p, q, lo, hi = (f"{letter}{number}" for letter in ("p", "q", "lo", "hi"))
+        if number:
+            self.scopes.code(name, step.scope, lo, hi, out)
+            out.put(f"if {hi} <= {lo}:", "    continue")
+        else:
+            out.put(f"{lo} = 0", f"{hi} = {self.size(name)}")
+        apart = self.apart_from(step.scope, name)
+        place = self.slots.state()
+        self.places.append((place, f"g{number}" if listed else q))
+        out.put("if resume != 0:", f"    {p} = {place}")
+        out.open("else:")
+        out.put(f"E += {hi} - {lo}")
+        for x in apart:
+            out.put(f"if {x} >= {lo} and {x} < {hi}:", "    E -= 1")
+        if listed:
+            listed.write()
+            out.put(f"{p} = 0")
+        else:
+            out.put(f"{p} = {lo}", f"T += {hi} - {lo}")
+        out.close()
+        closed = out.depth
+        if listed:
+            listed.open_loop(lo, hi)
+        else:
+            out.open(f"while {p} < {hi}:")
+            out.put(f"{q} = {p}", f"{p} += 1")
+        make.singles[name] = q
+        self.scopes.bind(name, q, q)
+        for x in apart:
+            out.put(f"if {q} == {x}:", "    continue")
+        if number < len(self.plan.steps) - 1:
+            # Looked up once for all that is found below; the writes of matches would make the compiler read it again.
+            out.put(f"r{number} = {self.output.maps[name]}[{q}]", f"x{number} = {self.scopes.ticks(name)}[{q}]")
+            self.scopes.moments[name] = f"x{number}"
+        for other, key in self.lists.items():
+            if key == number and key < other - 1:
+                out.put("if resume == 0:", f"    v{other} = 0")
+        self.enter(step, number)
+        out.depth = closed
+
+    def size(self, name: str) -> str:
+        """How many candidates a name has."""
+        return self.slots.number(len(self.candidates[name]), ("size", name))
+
+    def apart_from(self, scope: Scope, name: str) -> list[str]:
+        """Locals with the positions, among the candidates of ``name``, of single events that it must differ from."""
+        found = []
+        for other in scope.apart_from:
+            if other in self.make.singles:
+                found.append(self.make.fresh())
+                self.out.put(f"{found[-1]} = {self.scopes.same(other, name)}[{self.make.singles[other]}]")
+        return found
+
+    def not_in_sets(self, scope: Scope, name: str, position: str) -> None:
+        """Go on with the next event if this one is a member of a set that it must differ from."""
+        for other in scope.apart_from:
+            if other in self.make.groups and other not in self.make.singles:
+                group, hit, number = self.make.groups[other], self.make.fresh(), self.make.fresh()
+                self.out.put(f"{hit} = False", f"{number} = 0")
+                self.out.open(f"while {number} <= {group.depth}:")
+                self.out.put(
+                    f"if {self.scopes.same(other, name)}[{group.position(number)}] == {position}:",
+                    f"    {hit} = True",
+                    f"{number} += 1",
+                )
+                self.out.close()
+                self.out.put(f"if {hit}:", "    continue")
+
+    # ---- negated names
+
+    def _forbidden(self, forbidden: Forbidden) -> None:
+        out, make, name = self.out, self.make, forbidden.name
+        scope = forbidden.scope.among(self.scopes.first)
+        lo, hi, p, q, rejected = (make.fresh() for _ in range(5))
+        self.scopes.code(name, scope, lo, hi, out)
+        if not forbidden.clauses and not scope.apart_from:
+            out.put(f"if {hi} > {lo}:", "    EN += 1", "    continue")
+            return
+        apart = self.apart_from(scope, name)
+        prelude, body = Writer(), Writer()
+        prelude.depth, body.depth = out.depth, out.depth + 1
+        make.singles[name] = q
+        if not make.groups:
+            make.loop_over(name, prelude)
+        for clause in forbidden.clauses:
+            self._test(clause, body)
+        make.loop_over(None, Writer())
+        del make.singles[name]
+        out.lines += prelude.lines
+        out.put(f"{rejected} = False", f"{p} = {lo}")
+        out.open(f"while {p} < {hi}:")
+        out.put(f"{q} = {p}", f"{p} += 1")
+        for x in apart:
+            out.put(f"if {q} == {x}:", "    continue")
+        self.not_in_sets(scope, name, q)
+        out.put("EN += 1")
+        out.lines += body.lines
+        out.put(f"{rejected} = True", "break")
+        out.close()
+        out.put(f"if {rejected}:", "    continue")
+
+    def _test(self, clause: Clause, body: Writer) -> None:
+        test = self.make.clause(clause, body)
+        body.put(f"if not {test}:", "    continue")
+
+    # ---- output
+
+    def _written(self, name: str) -> str:
+        return f"w{self.plan.order.index(name)}"
+
+    def _room(self) -> None:
+        out = self.out
+        full = [f"n >= {self.capacity}"]
+        full += [
+            f"{self._written(name)} + {self.make.groups[name].depth} >= {self.flat_capacity}"
+            for name in self.output.offsets
+        ]
+        out.open(f"if {' or '.join(full)}:")
+        out.put(*(f"{place} = {value}" for place, value in self.places))
+        self._return(out, state.FULL)
+        out.close()
+        out.put("resume = 0")
+
+    def _return(self, out: Writer, status: int) -> None:
+        out.put(
+            f"st[{state.STATUS}] = {int(status == state.FULL)}",
+            f"st[{state.FOUND}] = n",
+            f"st[{state.EVALUATIONS}] += E",
+            f"st[{state.EVALUATIONS_NEG}] += EN",
+            f"st[{state.EVALUATIONS_PRE}] += EP",
+            f"st[{state.TESTS}] += T",
+            *(f"{place} = {self._written(name)}" for name, place in self.output.sizes.items()),
+            f"return {status}",
+        )
+
+    def too_many(self, size: str) -> None:
+        """Stop: a set has more usable events than the limit allows."""
+        self.out.put(f"st[{state.TOO_MANY}] = {size}")
+        self._return(self.out, state.LIMIT)
+
+    def unless_owned(self, start: str, end: str, *otherwise: str) -> None:
+        """Statements for what is decided outside the stretch that is asked for."""
+        decision = f"{start} + {self.window}" if self.by_start else end
+        if self.clock is not None:
+            base, period = self.clock
+            decision = f"{base} + ({decision}) % {period}"
+        test = self.make.fresh()
+        self.out.put(f"{test} = {decision}", f"if {test} < {self.own[0]} or {test} >= {self.own[1]}:")
+        self.out.put(*(f"    {line}" for line in otherwise))
+
+    def _emit(self) -> None:
+        out, kleene = self.out, self.output.offsets
+        self.scopes.time("first", "start", out)
+        self.scopes.time("last", "end", out)
+        self.unless_owned("start", "end", "continue")
+        for name in self.plan.order:
+            rows, table = self.output.rows[name], self.output.maps[name]
+            if name not in kleene:
+                early = name in self.scopes.moments
+                found = f"r{self.plan.order.index(name)}" if early else f"{table}[{self.make.singles[name]}]"
+                out.put(f"{rows}[n] = {found}")
+                continue
+            group, written, number = self.make.groups[name], self._written(name), self.make.fresh()
+            out.put(f"{number} = 0")
+            out.open(f"while {number} <= {group.depth}:")
+            out.put(f"{rows}[{written}] = {table}[{group.position(number)}]", f"{written} += 1", f"{number} += 1")
+            out.close()
+            out.put(f"{kleene[name]}[n + 1] = {written}")
+        out.put(f"{self.output.start}[n] = start", f"{self.output.end}[n] = end", "n += 1")
+
+
+def aggregates_of(plan: Plan, name: str) -> list[ast.Aggregate]:
+    """The aggregates over a repeated name in any clause of the branch, each once."""
+    found: dict[tuple[str, str | None], ast.Aggregate] = {}
+    for clause in plan.branch.clauses:
+        for node in (node for literal in clause.literals for node in literal.walk()):
+            if isinstance(node, ast.Aggregate) and node.name == name:
+                found.setdefault((node.function, node.attr), node)
+    return list(found.values())

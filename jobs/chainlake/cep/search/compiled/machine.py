@@ -1,0 +1,208 @@
+"""Source to machine code: compiled once per shape, kept on disk, shared by all processes of the machine.
+
+A kernel's file is named by the hash of its source, so equal plans of any pattern, day or partition share it. Two
+processes that meet a new shape at the same time both write the same bytes, each by an atomic rename; Numba does the
+same with the machine code beside it. The file's time is fixed: Numba takes code for stale whose source is younger.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import hashlib
+import importlib.util
+import os
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from chainlake.env.private import private_folder
+from chainlake.paths import Home
+
+#: Raised by hand when kernels of equal source must not be shared with older ones.
+CODE_VERSION = 1
+
+Kernel = Callable[..., int]
+
+
+def folder() -> Path:
+    """Where kernels are kept; one folder for each version of Numba, NumPy does not matter to it."""
+    from importlib.metadata import version
+
+    return Home.from_env().cache / "kernels" / f"{CODE_VERSION}-numba{version('numba')}"
+
+
+def known(source: str) -> bool:
+    """Whether the machine code of ``source`` is loaded or on disk."""
+    name = _name(source)
+    return name in _loaded or any((folder() / "__pycache__").glob(f"{name}.kernel-*.nbc"))
+
+
+def loaded() -> bool:
+    """Whether Numba is imported already, which takes about half a second."""
+    return "numba" in sys.modules
+
+
+_DAY_S = 86_400
+
+_loaded: dict[str, Kernel] = {}
+#: Kernels that a process keeps; a pattern has one or two, so that only a process that runs for ever meets more.
+_MOST_LOADED = 1_000
+
+#: What glibc calls these settings, and up to how much freed memory a process may keep for its next arrays.
+_TRIM_THRESHOLD, _MMAP_THRESHOLD, _KEPT, _MMAPPED = -1, -3, 128 << 20, 32 << 20
+
+
+def _keep_freed_memory() -> None:
+    """Let the C library keep what is freed.
+
+    It gives large arrays back at once otherwise, and the first writes to those of the next piece of events cost a page
+    fault per 4 KB again: as much time as a light search.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        mallopt(_TRIM_THRESHOLD, _KEPT)
+        mallopt(_MMAP_THRESHOLD, _MMAPPED)
+
+
+def load(source: str) -> Kernel:
+    """The compiled function ``kernel`` of ``source``.
+
+    Where the cache folder cannot be used it is compiled for this process alone, and a warning says so once.
+    """
+    name = _name(source)
+    if name not in _loaded:
+        if not _loaded:
+            _keep_freed_memory()
+        try:
+            _loaded[name] = _cached(name, source)
+        except (OSError, RuntimeError) as error:
+            # Numba raises RuntimeError where it finds no place for its cache, and so it would for another cause again.
+            _warn_once(folder(), error)
+            space: dict[str, Any] = {}
+            exec(compile(source, name, "exec"), space)
+            _loaded[name] = _compiled(space["kernel"], cache=False)
+        if len(_loaded) > _MOST_LOADED:
+            oldest = next(iter(_loaded))
+            del _loaded[oldest]
+            sys.modules.pop(oldest, None)
+    return _loaded[name]
+
+
+def _cached(name: str, source: str) -> Kernel:
+    """The function, from the machine code on disk if there is some; what is on disk and cannot be read is made anew."""
+    path = _written(name, source)
+    _require_own(path.parent)
+    try:
+        found = _compiled(_module(name, path).kernel, cache=True)
+        _note_use(name, path.parent)
+        return found
+    except Exception:  # a file that was cut short can end in any; if it was not that, the same comes again
+        for spoilt in (path.parent / "__pycache__").glob(f"{name}.*"):
+            spoilt.unlink(missing_ok=True)
+        return _compiled(_module(name, _written(name, source)).kernel, cache=True)
+
+
+def _require_own(place: Path) -> None:
+    """See that nobody else can have put machine code there, which would be run as ours.
+
+    Raises:
+        OSError: the folder is another user's, or others may write to it.
+    """
+    for part in (place, place / "__pycache__"):
+        if part.exists():
+            state = part.stat()
+            if state.st_uid not in (0, os.geteuid()) or state.st_mode & 0o002:
+                raise OSError(f"other users can write to {part}")
+
+
+def _note_use(name: str, place: Path) -> None:
+    """The time of the machine code tells maintenance the day it was used last; a cache may be read-only."""
+    with contextlib.suppress(OSError):
+        for path in (place / "__pycache__").glob(f"{name}.*.nbi"):
+            if time.time() - path.stat().st_mtime > _DAY_S:
+                os.utime(path)
+
+
+_warned: set[Path] = set()
+
+
+def _warn_once(place: Path, error: Exception) -> None:
+    if place not in _warned:
+        _warned.add(place)
+        warnings.warn(
+            f"compiled kernels cannot be kept in {place}, so every process compiles its own: {error}. "
+            "Set CHAINLAKE_CACHE to a folder that can be written.",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+
+
+def _compiled(function: Any, *, cache: bool) -> Kernel:
+    from numba import cfunc, types
+
+    pointer = types.CPointer
+    kinds = [types.float64, types.int64, types.uint8, types.int32]
+    signature = types.int64(
+        *(pointer(pointer(kind)) for kind in kinds), pointer(types.float64), pointer(types.int64),
+        pointer(types.int64),
+    )  # fmt: skip
+    compiled: Any = cfunc(signature, cache=cache)(function)
+    prototype = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 7)
+    return _caller(prototype(compiled.address), compiled)
+
+
+def _caller(function: Any, compiled: Any) -> Kernel:
+    """Call by arrays; ``compiled`` is kept alive with the function."""
+
+    def call(
+        floats: Sequence[np.ndarray],
+        ints: Sequence[np.ndarray],
+        bools: Sequence[np.ndarray],
+        shorts: Sequence[np.ndarray],
+        float_constants: np.ndarray,
+        int_constants: np.ndarray,
+        state: np.ndarray,
+    ) -> int:
+        tables = [_pointers(arrays) for arrays in (floats, ints, bools, shorts)]
+        arrays = (float_constants, int_constants, state)
+        return int(function(*tables, *(array.ctypes.data for array in arrays)))
+
+    call.compiled = compiled  # type: ignore[attr-defined]
+    return call
+
+
+def _pointers(arrays: Sequence[np.ndarray]) -> Any:
+    return (ctypes.c_void_p * max(1, len(arrays)))(*(array.ctypes.data for array in arrays))
+
+
+def _name(source: str) -> str:
+    return "chainlake_kernel_" + hashlib.blake2b(source.encode(), digest_size=16).hexdigest()
+
+
+def _written(name: str, source: str) -> Path:
+    path = folder() / f"{name}.py"
+    if not path.exists() or path.read_bytes() != source.encode():
+        private_folder(path.parent)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(source)
+        os.utime(temporary, (0, 0))
+        os.replace(temporary, path)
+    return path
+
+
+def _module(name: str, path: Path) -> Any:
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    # Numba writes the module's name beside the machine code, and looks it up when that is read.
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module

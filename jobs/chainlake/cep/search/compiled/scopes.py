@@ -1,0 +1,110 @@
+"""Where the events of a name lie for given bound events (spec 3.3), as tables that are made before the search.
+
+For a bound event each limit of the scope is a position among the other name's candidates. Both sides are sorted by
+time, so one pass over both gives a whole table, and the search only looks positions up: no binary search in any loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from chainlake.cep.language.normal_form import Branch
+from chainlake.cep.plan.steps import Scope
+from chainlake.cep.search.compiled.expressions import Expressions, Writer
+from chainlake.cep.search.compiled.merge import first_positions
+
+
+class Scopes:
+    """Makes the code of scopes.
+
+    Args:
+        branch: the branch.
+        window: in ticks.
+        make: gets columns, positions and local names.
+    """
+
+    def __init__(self, branch: Branch, window: int, make: Expressions) -> None:
+        self.branch, self.window, self.make = branch, window, make
+        #: bound name to the code of the position of its first and last event
+        self.first: dict[str, str] = {}
+        self.last: dict[str, str] = {}
+        #: bound name to the local that holds the time of its single event, where there is one
+        self.moments: dict[str, str] = {}
+
+    def bind(self, name: str, first: str, last: str) -> None:
+        """From now on ``name`` is bound."""
+        self.first[name], self.last[name] = first, last
+
+    def among(self, names: frozenset[str]) -> Scopes:
+        """The same while only ``names`` are bound."""
+        found = Scopes(self.branch, self.window, self.make)
+        for name in self.first:
+            if name in names:
+                found.bind(name, self.first[name], self.last[name])
+        return found
+
+    def code(self, name: str, scope: Scope, lo: str, hi: str, out: Writer) -> None:
+        """Statements that set ``lo`` and ``hi`` to the bounds of ``name``'s candidates in scope and in window."""
+        below = last_of(self.branch, scope.after)
+        low = [self._entry(x, name, 1, self.last[x]) for x in below]
+        latest = last_of(self.branch, self.last)
+        low += [self._entry(x, name, -self.window, self.last[x]) for x in latest if x not in below]
+        above = first_of(self.branch, scope.before)
+        high = [self._entry(x, name, 0, self.first[x]) for x in above]
+        high += [
+            self._entry(x, name, self.window + 1, self.first[x])
+            for x in first_of(self.branch, self.first)
+            if x not in above
+        ]
+        self._extreme(lo, low, ">", out)
+        self._extreme(hi, high, "<", out)
+
+    def time(self, which: str, result: str, out: Writer) -> None:
+        """Statements that set ``result`` to the smallest (``first``) or largest (``last``) bound time."""
+        names = first_of(self.branch, self.first) if which == "first" else last_of(self.branch, self.last)
+        places = self.first if which == "first" else self.last
+        times = [self.moments.get(name) or f"{self.ticks(name)}[{places[name]}]" for name in names]
+        self._extreme(result, times, "<" if which == "first" else ">", out)
+
+    def ticks(self, name: str) -> str:
+        """The array of times of a name's candidates."""
+        return self.make.slots.array(self.make.candidates[name].ts, ("ts", name))
+
+    def same(self, bound: str, name: str) -> str:
+        """The table from a position among ``bound``'s candidates to that of the same event among ``name``'s, or -1."""
+        one, other = self.make.candidates[bound], self.make.candidates[name]
+
+        def make() -> np.ndarray:
+            places = np.full(len(one.data.ts), -1, np.int32)
+            places[other.rows] = np.arange(len(other), dtype=np.int32)
+            return places[one.rows]
+
+        return self.make.slots.later("j", make, ("same", bound, name))
+
+    def table(self, bound: str, name: str, shift: int) -> str:
+        """The table from ``bound``'s candidates to how many candidates of ``name`` lie before ts + ``shift``."""
+        one, other = self.make.candidates[bound].ts, self.make.candidates[name].ts
+        return self.make.slots.later("j", lambda: first_positions(one, shift, other), ("bounds", bound, name, shift))
+
+    def _entry(self, bound: str, name: str, shift: int, position: str) -> str:
+        return f"{self.table(bound, name, shift)}[{position}]"
+
+    def _extreme(self, result: str, values: list[str], sign: str, out: Writer) -> None:
+        out.put(f"{result} = {values[0]}")
+        for value in values[1:]:
+            other = self.make.fresh()
+            out.put(f"{other} = {value}", f"if {other} {sign} {result}:", f"    {result} = {other}")
+
+
+def last_of(branch: Branch, names: Iterable[str]) -> list[str]:
+    """Of these names, those that ≺ lets no other of them follow: one of them has the latest event."""
+    names = list(names)
+    return [n for n in names if not any(n in branch.before[m] for m in names)]
+
+
+def first_of(branch: Branch, names: Iterable[str]) -> list[str]:
+    """Of these names, those that ≺ lets no other of them precede."""
+    names = list(names)
+    return [n for n in names if not any(m in branch.before[n] for m in names)]

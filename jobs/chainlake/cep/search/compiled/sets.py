@@ -1,0 +1,213 @@
+"""Kleene closure in the kernel: the usable events of a name, then every non-empty set of them, one step per set.
+
+Sets come in the order of a depth-first walk, in which each differs from one before it by its last member, so sums,
+counts, minima and maxima are kept per depth and cost one operation a set.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from chainlake.cep.language import ast
+from chainlake.cep.plan.steps import Step
+from chainlake.cep.search.compiled.expressions import NULL, Code, Group, Writer
+
+if TYPE_CHECKING:
+    from chainlake.cep.search.compiled.generate import Generator
+
+
+class Sets:
+    """Writes the loops of a step that binds sets.
+
+    Args:
+        to: the kernel's generator.
+        step: the step.
+        number: its number.
+    """
+
+    def __init__(self, to: Generator, step: Step, number: int) -> None:
+        self.to, self.step, self.number = to, step, number
+        self.name = step.name
+        self.of = to.candidates[self.name]
+        slots = to.slots
+        size = len(self.of) + 1
+        self.group = Group(
+            slots.array(np.zeros(size, np.int32), ("members", self.name)),
+            slots.array(np.zeros(size, np.int32), ("picked", self.name)),
+            f"d{number}",
+        )
+        self.updates: list[tuple[str, str, str]] = []
+
+    def write(self) -> None:
+        """All of the step, and what follows it."""
+        to, k = self.to, self.number
+        out, make, slots = to.out, to.make, to.slots
+        group = self.group
+        count, anchor, stop, depth = f"m{k}", f"a{k}", f"s{k}", f"d{k}"
+        lo, hi = f"lo{k}", f"hi{k}"
+        if to.scopes.first:
+            to.scopes.code(self.name, self.step.scope, lo, hi, out)
+            out.put(f"if {hi} <= {lo}:", "    continue")
+        else:
+            out.put(f"{lo} = 0", f"{hi} = {slots.number(len(self.of), ('size', self.name))}")
+        kept = [(slots.state(), value) for value in (count, anchor, depth)]
+        to.places += kept
+        out.open("if resume == 0:")
+        self._usable(lo, hi, count)
+        out.put(f"{anchor} = 0", f"{depth} = 0")
+        out.close()
+        out.open("else:")
+        out.put(*(f"{value} = {place}" for place, value in kept))
+        out.close()
+        out.put(f"{stop} = 0", f"{anchor} -= 1")
+        out.open(f"while {anchor} + 1 < {count}:")
+        out.put(f"{anchor} += 1")
+        self._stop(count, anchor, stop)
+        out.put(f"go{k} = 1 - resume")
+        out.open("while True:")
+        self._next(anchor, stop, depth)
+        make.groups[self.name] = group
+        to.scopes.bind(self.name, f"{group.members}[{anchor}]", group.position(depth))
+        if self.step.clauses:
+            out.open("if resume == 0:")
+            for clause in self.step.clauses:
+                test = make.clause(clause, out)
+                out.put(f"if not {test}:", "    continue")
+            out.close()
+        to.enter(self.step, k)
+        out.close(2)
+
+    def _usable(self, lo: str, hi: str, count: str) -> None:
+        """Collect the events that may be members."""
+        to, step, name = self.to, self.step, self.name
+        out, make = to.out, to.make
+        p, q = make.fresh(), make.fresh()
+        apart = to.apart_from(step.scope, name)
+        prelude, body = Writer(), Writer()
+        prelude.depth, body.depth = out.depth, out.depth + 1
+        make.singles[name] = q
+        if not make.groups:
+            make.loop_over(name, prelude)
+        for clause in step.member_clauses:
+            test = make.clause(clause, body)
+            body.put(f"if not {test}:", "    continue")
+        make.loop_over(None, Writer())
+        del make.singles[name]
+        out.lines += prelude.lines
+        out.put(f"{count} = 0", f"{p} = {lo}")
+        out.open(f"while {p} < {hi}:")
+        out.put(f"{q} = {p}", f"{p} += 1")
+        for x in apart:
+            out.put(f"if {q} == {x}:", "    continue")
+        to.not_in_sets(step.scope, name, q)
+        if step.member_clauses:
+            out.put("EP += 1", "T += 1")
+        out.lines += body.lines
+        out.put(f"{self.group.members}[{count}] = {q}", f"{count} += 1")
+        out.close()
+
+    def _stop(self, count: str, anchor: str, stop: str) -> None:
+        """Find where the window of the first member ends, and hold the set that reaches there against the limit."""
+        to, members = self.to, self.group.members
+        out, make = to.out, to.make
+        table = to.scopes.table(self.name, self.name, to.scopes.window + 1)
+        end = make.fresh()
+        out.put(f"if {stop} < {anchor}:", f"    {stop} = {anchor}")
+        out.put(f"{end} = {table}[{members}[{anchor}]]")
+        out.open(f"while {stop} < {count} and {members}[{stop}] < {end}:")
+        out.put(f"{stop} += 1")
+        out.close()
+        if len(self.to.plan.branch.kleene) > 1:
+            return  # run.py lets no set of such a branch reach the limit
+        ticks = to.scopes.ticks(self.name)
+        start, last, bound = make.fresh(), make.fresh(), make.fresh()
+        out.put(f"{start} = {ticks}[{members}[{anchor}]]", f"{last} = {ticks}[{members}[{stop} - 1]]")
+        if to.scopes.first:
+            to.scopes.time("first", bound, out)
+            out.put(f"if {bound} < {start}:", f"    {start} = {bound}")
+            to.scopes.time("last", bound, out)
+            out.put(f"if {bound} > {last}:", f"    {last} = {bound}")
+        to.unless_owned(start, last, "continue")
+        out.open(f"if {stop} - {anchor} > {to.members}:")
+        to.too_many(f"{stop} - {anchor}")
+        out.close()
+
+    def _next(self, anchor: str, stop: str, depth: str) -> None:
+        """Go to the next set with this first member, and bring its aggregates up to date."""
+        out, k = self.to.out, self.number
+        picked, x = self.group.picked, f"x{k}"
+        out.open("if resume == 0:")
+        out.open(f"if go{k} == 1:")
+        out.put(f"{depth} = 0", f"{x} = {anchor}")
+        out.close()
+        out.open("else:")
+        out.put(f"{x} = {picked}[{depth}] + 1")
+        out.open(f"if {x} < {stop}:")
+        out.put(f"{depth} += 1")
+        out.close()
+        out.open("else:")
+        out.put(f"{depth} -= 1", f"if {depth} < 1:", "    break", f"{x} = {picked}[{depth}] + 1")
+        out.close(2)
+        out.put(f"go{k} = 0", f"{picked}[{depth}] = {x}", "E += 1", "T += 1")
+        self._aggregates(x, depth)
+        out.close()
+        out.open("else:")
+        out.put(f"go{k} = 0")
+        out.close()
+
+    def _aggregates(self, x: str, depth: str) -> None:
+        from chainlake.cep.search.compiled.generate import aggregates_of
+
+        to = self.to
+        position = to.make.fresh()
+        to.out.put(f"{position} = {self.group.members}[{x}]")
+        for node in aggregates_of(to.plan, self.name):
+            self.group.aggregates[(node.function, node.attr)] = self._aggregate(node, position, depth)
+
+    def _aggregate(self, node: ast.Aggregate, position: str, depth: str) -> Code:
+        """Statements that add one member; gives the code of the aggregate over all members (``values.aggregate``)."""
+        to, name = self.to, self.name
+        slots, out = to.slots, to.out
+        if node.attr is None:
+            return Code(f"({depth} + 1)", "i", "number", None, len(self.of))
+        to.make.singles[name] = position
+        value = to.make.column(name, ast.Ref(name, node.attr))
+        del to.make.singles[name]
+        if value.dtype == "0":
+            return Code(slots.number(0, "no count"), "i", "number", None, 0) if node.function == "COUNT" else NULL
+        good = value.valid or (f"{value.text} == {value.text}" if value.dtype == "f" else "True")
+        count = self._stack("COUNT", node.attr, np.int64)
+        if slots.first_time(("counted", name, node.attr)):
+            self._add(count, depth, f"1 if {good} else 0")
+        if node.function == "COUNT":
+            return Code(f"{count}[{depth}]", "i", "number", None, len(self.of))
+        if node.function in ("SUM", "AVG"):
+            total = self._stack("SUM", node.attr, np.float64)
+            if slots.first_time(("summed", name, node.attr)):
+                self._add(total, depth, f"float({value.text}) if {good} else 0.0")
+            text = f"{total}[{depth}] / {count}[{depth}]" if node.function == "AVG" else f"{total}[{depth}]"
+            return Code(f"({text} if {count}[{depth}] != 0 else {slots.nan})", "f", value.kind)
+        best = self._stack(node.function, node.attr, np.float64 if value.dtype == "f" else np.int64)
+        sign, old, new = "<" if node.function == "MIN" else ">", to.make.fresh(), to.make.fresh()
+        out.put(f"{new} = {value.text}")
+        out.open(f"if {depth} > 0 and {count}[{depth} - 1] != 0:")
+        out.put(f"{old} = {best}[{depth} - 1]", f"if not ({good}) or not {new} {sign} {old}:", f"    {new} = {old}")
+        out.close()
+        out.put(f"{best}[{depth}] = {new}")
+        if value.dtype == "f":
+            return Code(f"({best}[{depth}] if {count}[{depth}] != 0 else {slots.nan})", "f", value.kind)
+        return Code(f"{best}[{depth}]", "i", value.kind, f"{count}[{depth}] != 0", value.size)
+
+    def _stack(self, what: str, attr: str, dtype: type) -> str:
+        return self.to.slots.array(np.zeros(len(self.of) + 1, dtype), ("stack", what, self.name, attr))
+
+    def _add(self, stack: str, depth: str, value: str) -> None:
+        added = self.to.make.fresh()
+        self.to.out.put(
+            f"{added} = {value}",
+            f"if {depth} > 0:",
+            f"    {added} = {stack}[{depth} - 1] + {added}",
+            f"{stack}[{depth}] = {added}",
+        )

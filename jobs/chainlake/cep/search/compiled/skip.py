@@ -1,0 +1,248 @@
+"""Value-aware search: where a clause compares a candidate with bound values, only candidates that pass are touched.
+
+Stretches of 2^shift neighbouring candidates are sorted by the compared value, so the passing ones of each stretch are
+its first: the search pays one look per stretch and one per passing candidate, not one per candidate in scope.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import log2, sqrt
+
+import numpy as np
+
+from chainlake.cep.conditions.evaluate import Candidates, View
+from chainlake.cep.events.dataset import Dataset
+from chainlake.cep.events.values import Value
+from chainlake.cep.language import ast
+from chainlake.cep.language.normal_form import Branch, Clause
+from chainlake.cep.plan.steps import Plan, Step
+from chainlake.cep.search.compiled.expressions import Expressions, Writer
+from chainlake.cep.search.compiled.slots import Slots
+from chainlake.cep.search.compiled.stretches import sorted_stretches
+
+#: Seconds: one candidate tested in order, one look into a stretch, one passing candidate, one candidate sorted.
+TEST, LOOK, PASS, SORT = 1.2e-9, 5e-9, 1.5e-9, 12e-9
+#: Visits per event of an earlier step from which one list for all of them pays.
+LISTED = 1.5
+#: The share of candidates that pass a condition of which nothing is known.
+GUESS = 0.3
+#: Values drawn to estimate how many candidates pass.
+DRAWN = 256
+_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
+
+
+@dataclass(frozen=True)
+class Skip:
+    """A value test that a loop skips by.
+
+    Args:
+        name: whose candidates are looked through.
+        clause: the clause, which is nothing but this comparison.
+        op: ``candidate op bound``.
+        candidate: the value of the candidate.
+        bound: the value of what is bound.
+        values: the candidate's value for all candidates.
+        shift: 2^shift candidates are sorted together.
+    """
+
+    name: str
+    clause: Clause
+    op: str
+    candidate: ast.Node
+    bound: ast.Node
+    values: np.ndarray
+    shift: int
+
+    @cached_property
+    def stretches(self) -> tuple[np.ndarray, np.ndarray]:
+        """The sorted values, and the candidates they belong to."""
+        return sorted_stretches(self.values, self.shift, self.op in (">", ">="))
+
+    def shift_of(self, slots: Slots) -> str:
+        """The constant that holds the shift."""
+        return slots.number(self.shift, ("shift", self.name, repr(self.candidate), self.op))
+
+    def open_loop(
+        self, slots: Slots, make: Expressions, out: Writer, number: int, hi: str, size: str, value: str
+    ) -> None:
+        """The two loops, over stretches and over what passes in them; ``q`` is the candidate's position."""
+        key = (self.name, repr(self.candidate), self.op)
+        kind = "f" if self.values.dtype.kind == "f" else "i"
+        ordered = slots.later(kind, lambda: self.stretches[0], ("sorted", key))
+        permuted = slots.later("j", lambda: self.stretches[1], ("places", key))
+        p, b, e, shift = f"p{number}", f"b{number}", f"e{number}", self.shift_of(slots)
+        out.open(f"while ({b} << {shift}) < {hi}:")
+        out.put(f"{e} = ({b} + 1) << {shift}", f"if {e} > {size}:", f"    {e} = {size}")
+        if self.op == "=":
+            low, high, middle = make.fresh(), make.fresh(), make.fresh()
+            out.put(f"{low} = {p}", f"{high} = {e}")
+            out.open(f"while {low} < {high}:")
+            out.put(f"{middle} = ({low} + {high}) >> 1")
+            out.put(f"if {ordered}[{middle}] < {value}:", f"    {low} = {middle} + 1")
+            out.put("else:", f"    {high} = {middle}")
+            out.close()
+            out.put(f"{p} = {low}")
+        op = "==" if self.op == "=" else self.op
+        out.open(f"while {p} < {e} and {ordered}[{p}] {op} {value}:")
+        out.put(f"q{number} = {permuted}[{p}]", f"{p} += 1", "T += 1")
+
+
+def choose_skips(
+    plan: Plan, data: Dataset, candidates: Mapping[str, Candidates], window: int
+) -> tuple[dict[int, Skip], dict[int, int]]:
+    """For which steps of ``plan`` skipping by value, and lists that serve several bindings, are estimated to pay.
+
+    A step whose conditions look at some of the bound names only finds the same candidates, but for the window, for all
+    bindings of the others: where it is entered often per event of the last of these names, they are listed once.
+
+    Returns:
+        step number to the value test of its pass; number of every later step with conditions, which lists what passes,
+        to that of the step whose event its list belongs to.
+    """
+    skips: dict[int, Skip] = {}
+    lists: dict[int, int] = {}
+    order = list(plan.order)
+    bound: list[str] = []
+    #: bindings that enter each step
+    entered = [1.0]
+    for number, step in enumerate(plan.steps):
+        if number and step.clauses and not step.kleene:
+            key = list_key(order, number, step.clauses)
+            if entered[number] <= LISTED * entered[key + 1]:
+                key = number - 1
+            lists[number], visits, seen = key, entered[key + 1], bound[: key + 1]
+            if visits and len(candidates[step.name]):
+                size = _scope_size(plan.branch, step.name, seen, candidates, window)
+                options = [
+                    option
+                    for clause in step.clauses
+                    if (option := _option(step, clause, data, candidates, seen, size, visits)) is not None
+                ]
+                if options:
+                    skips[number] = min(options, key=lambda option: option[0])[1]
+        scope = _scope_size(plan.branch, step.name, bound, candidates, window)
+        passing = 1.0
+        for clause in step.clauses:
+            passing *= _passing(step, clause, data, candidates)
+        entered.append(entered[number] * scope * passing)
+        bound.append(step.name)
+    return skips, lists
+
+
+def by_value(scope: float, share: float, visits: float, size: float) -> tuple[float, int]:
+    """Seconds per visit of a loop, and how long its stretches are if it skips by value: the shift, or 0 if it does not.
+
+    Args:
+        scope: candidates in scope.
+        share: of them that pass the comparison.
+        visits: how often the loop is entered.
+        size: candidates that were to be sorted.
+    """
+    in_order = scope * TEST
+    shift = max(3, min(16, round(log2(sqrt(max(scope, 1.0) * LOOK / (max(share, 1e-3) * PASS))))))
+    stretches = scope / (1 << shift) + 1.0
+    price = stretches * LOOK + share * (scope + (1 << shift)) * PASS + SORT * size / max(visits, 1.0)
+    return (price, shift) if price < 0.8 * in_order else (in_order, 0)
+
+
+def list_key(order: Sequence[str], number: int, clauses: Sequence[Clause]) -> int:
+    """The step of the last name, before that of step ``number``, that its clauses look at."""
+    named = frozenset[str]().union(*(clause.names for clause in clauses)) - {order[number]}
+    return max((order.index(name) for name in named), default=number - 1)
+
+
+def _passing(step: Step, clause: Clause, data: Dataset, candidates: Mapping[str, Candidates]) -> float:
+    """About which share of a step's candidates passes a clause; a guess where it is no comparison with one name."""
+    compared = comparison(step.name, clause)
+    if compared is None:
+        return GUESS
+    op, mine, other = compared
+    value, bound = _values(mine, step.name, data, candidates), _bound_values(other, data, candidates)
+    if bound is None or not isinstance(value.values, np.ndarray):
+        return GUESS
+    return _share(op, value.values, bound)
+
+
+def comparison(name: str, clause: Clause) -> tuple[str, ast.Node, ast.Node] | None:
+    """``op``, the side of ``name`` and the other side of a clause that is one comparison of these."""
+    match clause.literals:
+        case (ast.Compare(op, left, right),) if op in _MIRRORED and not clause.aggregated:
+            if left.names == {name} and name not in right.names:
+                return op, left, right
+            if right.names == {name} and name not in left.names:
+                return _MIRRORED[op], right, left
+    return None
+
+
+def _option(
+    step: Step,
+    clause: Clause,
+    data: Dataset,
+    candidates: Mapping[str, Candidates],
+    bound: list[str],
+    scope: float,
+    visits: float,
+) -> tuple[float, Skip] | None:
+    """The cost of skipping by ``clause``, or None if it cannot be or does not pay."""
+    compared_by = comparison(step.name, clause)
+    if compared_by is None:
+        return None
+    op, mine, other = compared_by
+    value = _values(mine, step.name, data, candidates)
+    if not isinstance(value.values, np.ndarray) or value.valid is not None or value.values.dtype.kind not in "fi":
+        return None
+    probe = Expressions(Slots(), data, dict(candidates))
+    probe.singles = dict.fromkeys(bound, "0")
+    code = probe.value(other, Writer())
+    if code.dtype not in "fi" or code.kind != value.kind:
+        return None
+    compared = _bound_values(other, data, candidates)
+    share = GUESS if compared is None else _share(op, value.values, compared)
+    price, shift = by_value(scope, share, visits, len(value.values))
+    if not shift:
+        return None
+    return price, Skip(step.name, clause, op, mine, other, value.values, shift)
+
+
+def _values(node: ast.Node, name: str, data: Dataset, candidates: Mapping[str, Candidates]) -> Value:
+    of = candidates[name]
+    if isinstance(node, ast.Ref):
+        return of.column(node.attr)
+    return View.of_all(data, name, of).value(node)
+
+
+def _bound_values(node: ast.Node, data: Dataset, candidates: Mapping[str, Candidates]) -> np.ndarray | None:
+    """The values of what is compared with, if one name decides it."""
+    if len(node.names) != 1:
+        return None
+    found = _values(node, next(iter(node.names)), data, candidates)
+    return found.values if isinstance(found.values, np.ndarray) else None
+
+
+def _share(op: str, values: np.ndarray, compared: np.ndarray) -> float:
+    """About which share of pairs passes."""
+    mine = np.sort(values[:: max(1, len(values) // DRAWN)])
+    others = compared[:: max(1, len(compared) // DRAWN)]
+    below, through = np.searchsorted(mine, others, "left"), np.searchsorted(mine, others, "right")
+    passing = {
+        "<": below, "<=": through, "=": through - below, ">": len(mine) - through, ">=": len(mine) - below,
+    }[op]  # fmt: skip
+    return float(passing.mean()) / len(mine) if len(mine) and len(others) else 0.0
+
+
+def _scope_size(
+    branch: Branch, name: str, bound: list[str], candidates: Mapping[str, Candidates], window: int
+) -> float:
+    """About how many candidates of ``name`` are in scope when ``bound`` are bound, seen from the last of these."""
+    if not bound:
+        return float(len(candidates[name]))
+    last = bound[-1]
+    ts = candidates[last].ts
+    ts = ts[:: max(1, len(ts) // DRAWN)]
+    of = candidates[name].ts
+    lo = np.searchsorted(of, ts + 1 if last in branch.before[name] else ts - window, "left")
+    hi = np.searchsorted(of, ts if last in branch.after[name] else ts + window + 1, "left")
+    return float(np.maximum(hi - lo, 0).mean()) if len(ts) else 0.0

@@ -1,0 +1,128 @@
+"""Stretches of neighbouring values, each sorted by itself: what a search by value looks into.
+
+Values are sorted as whole numbers whose lowest bits are their places: sorting plain numbers is four times as fast as
+asking NumPy for an order, and value and place are found in one look.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from chainlake.cep.search.compiled import machine
+
+_PACK = """def kernel(F, I, B, J, kf, ki, st):
+    bits = I[0]
+    keys = I[1]
+    n = ki[0]
+    shift = ki[1]
+    floating = ki[2]
+    descending = ki[3]
+    base = ki[4]
+    most = ki[5]
+    sign = ki[6]
+    infinite = ki[7]
+    mask = (1 << shift) - 1
+    for i in range(n):
+        key = bits[i]
+        if floating != 0:
+            if (key & most) > infinite:
+                key = most
+            else:
+                if descending != 0:
+                    key = key ^ sign
+                if key < 0:
+                    key = key ^ most
+            key = key & ~mask
+        elif descending != 0:
+            key = (base - key) << shift
+        else:
+            key = (key - base) << shift
+        keys[i] = key | (i & mask)
+    return 0
+"""
+
+_UNPACK = """def kernel(F, I, B, J, kf, ki, st):
+    keys = I[0]
+    values = {table}[{first}]
+    found = {table}[{first} + 1]
+    places = J[0]
+    n = ki[0]
+    shift = ki[1]
+    descending = ki[2]
+    mask = (1 << shift) - 1
+    wrong = 0
+    before = values[0]
+    for i in range(n):
+        place = (i & ~mask) + (keys[i] & mask)
+        value = values[place]
+        if (i & mask) != 0:
+            if descending != 0:
+                if value > before:
+                    wrong = 1
+            elif value < before:
+                wrong = 1
+        places[i] = place
+        found[i] = value
+        before = value
+    return wrong
+"""
+
+_MOST = 2**63 - 1
+_INFINITE = int(np.array(np.inf).view(np.int64))
+
+
+def sorted_stretches(values: np.ndarray, shift: int, descending: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Stretches of values sorted, NaN last.
+
+    Args:
+        values: doubles or whole numbers, of shape (n,).
+        shift: 2^shift values make a stretch; the last one may be shorter.
+        descending: the largest value of a stretch first.
+
+    Returns:
+        the values, and where each of them stood (int32).
+    """
+    values = np.ascontiguousarray(values, np.float64 if values.dtype.kind == "f" else np.int64)
+    whole = len(values) >> shift << shift
+    found, places = np.empty_like(values), np.empty(len(values), np.int32)
+    if not whole or not _sort(values, found, places, whole, shift, descending):
+        rows = _reversed(values[:whole], descending).reshape(-1, 1 << shift)
+        order = np.argsort(rows, axis=1) + np.arange(0, whole, 1 << shift)[:, None]
+        places[:whole] = order.ravel()
+        found[:whole] = values[places[:whole]]
+    places[whole:] = np.argsort(_reversed(values[whole:], descending)) + whole
+    found[whole:] = values[places[whole:]]
+    return found, places
+
+
+def _reversed(values: np.ndarray, descending: bool) -> np.ndarray:
+    """Values in whose order the smallest comes first; NaN stays last."""
+    # The bitwise complement reverses the order of whole numbers without overflow.
+    return (-values if values.dtype.kind == "f" else ~values) if descending else values
+
+
+def _sort(
+    values: np.ndarray, found: np.ndarray, places: np.ndarray, n: int, shift: int, descending: bool
+) -> bool:
+    """Sort the first ``n`` values into ``found`` and ``places``; False if there is no room for places beside them.
+
+    That is so for whole numbers that lie too far apart, and for doubles that differ in their lowest bits only.
+    """
+    floating = values.dtype.kind == "f"
+    base = 0
+    if not floating:
+        least, largest = int(values[:n].min()), int(values[:n].max())
+        if largest - least >= 1 << (62 - shift):
+            return False
+        base = largest if descending else least
+    keys = np.empty(n, np.int64)
+    numbers = np.array([n, shift, floating, descending, base, _MOST, -(2**63), _INFINITE], np.int64)
+    unused = np.zeros(1), np.zeros(1, np.int64)
+    machine.load(_PACK)([], [values.view(np.int64), keys], [], [], unused[0], numbers, unused[1])
+    keys.reshape(-1, 1 << shift).sort(axis=1)
+    source = _UNPACK.format(table="F" if floating else "I", first=0 if floating else 1)
+    floats, ints = ([values, found], [keys]) if floating else ([], [keys, values, found])
+    wrong = machine.load(source)(
+        floats, ints, [], [places], unused[0], np.array([n, shift, descending], np.int64), unused[1]
+    )
+    return not wrong

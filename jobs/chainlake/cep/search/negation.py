@@ -1,0 +1,79 @@
+"""Negated names: which bindings does a forbidden event rule out (spec 1.5 rule 6, 5.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from chainlake.cep.conditions.blocks import Bindings, flat_blocks
+from chainlake.cep.conditions.evaluate import Candidates, View
+from chainlake.cep.events.dataset import Dataset
+from chainlake.cep.plan.steps import Forbidden
+
+#: Candidates looked at per binding in the first round of a test with conditions; each further round looks at more.
+_FIRST_ROUND = 4
+
+
+def not_forbidden(
+    forbidden: Forbidden,
+    bindings: Bindings,
+    data: Dataset,
+    candidates: dict[str, Candidates],
+    kleene: frozenset[str],
+    window: int,
+    block_rows: int,
+    count: Callable[[int], None],
+) -> np.ndarray:
+    """The bindings (their rows) that no event completes as the negated name.
+
+    Args:
+        forbidden: the test.
+        bindings: all names that the test depends on are bound.
+        data: the run's events.
+        candidates: of all names, also the negated one.
+        kleene: names bound to sets.
+        window: in ticks.
+        block_rows: largest number of (binding, event) pairs in memory.
+        count: told how many events were tested, where each test stops at the first event that rejects.
+    """
+    scope = forbidden.scope.among(bindings.singles.keys() | bindings.groups.keys())
+    of = candidates[forbidden.name]
+    lo, hi = bindings.scope(scope, window, candidates, of)
+    if not forbidden.clauses and not scope.apart_from:
+        count(int(np.count_nonzero(hi > lo)))
+        return np.flatnonzero(hi <= lo)
+    base = bindings.view(data, candidates)
+    rejected = np.zeros(bindings.n, bool)
+    width = _FIRST_ROUND
+    live = np.flatnonzero(hi > lo)
+    while len(live):
+        counts = np.minimum(hi[live] - lo[live], width)
+        for rows, within in flat_blocks(counts, block_rows):
+            some = live[rows]
+            positions = lo[some] + within
+            apart = bindings.apart(scope, candidates, of, some, positions)
+            if apart is not None:
+                some, positions = some[apart], positions[apart]
+            hits = np.ones(len(some), bool)
+            view = View(data, len(some), {forbidden.name: (of, positions)}, {}, base, some)
+            for clause in forbidden.clauses:
+                hits = hits & view.holds(clause, kleene)
+            count(_tested(some, hits, rejected))
+            rejected[some[hits]] = True
+        lo[live] += counts
+        live = live[(hi[live] > lo[live]) & ~rejected[live]]
+        width = min(width * 4, block_rows)
+    return np.flatnonzero(~rejected)
+
+
+def _tested(rows: np.ndarray, hits: np.ndarray, rejected: np.ndarray) -> int:
+    """How many tests a search that stops at the first hit of each row does; ``rows`` is sorted."""
+    live = ~rejected[rows]
+    rows, hits = rows[live], hits[live]
+    if not hits.any():
+        return len(rows)
+    new = np.concatenate([[True], rows[1:] != rows[:-1]])
+    before = np.cumsum(hits) - hits
+    first = np.maximum.accumulate(np.where(new, np.arange(len(rows)), 0))
+    return int(np.count_nonzero(before == before[first]))

@@ -1,0 +1,1 @@
+"""The command line: the entry point, and what several verbs share. The verbs themselves are in ``verbs``."""

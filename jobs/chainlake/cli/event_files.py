@@ -1,0 +1,172 @@
+"""Patterns and files of events on the command line: what ``match`` and ``explain`` share."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from chainlake.errors import DefinitionError, InputError, UsageError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from chainlake.cep import Pattern
+    from chainlake.cep.plain_files.read import Events
+
+#: Types that a note lists.
+_MOST_TYPES = 10
+
+
+def add_column_arguments(parser: argparse.ArgumentParser) -> None:
+    """How files of events are read."""
+    parser.add_argument("--source", metavar="NAME", help="read the files as this source of dags/config/sources does")
+    parser.add_argument("--id", metavar="COLUMN", help="column of the event id (default: event_id or id)")
+    parser.add_argument("--type", metavar="COLUMN", help="column of the event type (default: type)")
+    parser.add_argument("--ts", metavar="COLUMN", help="column of the time (default: ts)")
+    parser.add_argument(
+        "--ts-unit",
+        choices=("s", "ms", "us", "ns"),
+        help="times are numbers that count these since 1970 UTC (default: texts, timestamps, or whole seconds)",
+    )
+    parser.add_argument(
+        "--type-of",
+        metavar="COLUMN=KIND",
+        action="append",
+        default=[],
+        help="what a column holds: number, text, bool, time (ISO 8601) or date:FORM, such as ts=date:%%Y%%m%%d "
+        "(default: numbers if every cell is one, else text); may be given several times",
+    )
+    parser.add_argument(
+        "--missing",
+        metavar="TEXT",
+        action="append",
+        default=[],
+        help="a text that stands for a missing value in every column, such as NA (default: blank cells, null)",
+    )
+
+
+def says_columns(args: argparse.Namespace) -> bool:
+    """Whether an option says how columns are called or read."""
+    return any((args.id, args.type, args.ts, args.ts_unit, args.type_of, args.missing))
+
+
+def pattern_text(given: str) -> tuple[str, str, str | None]:
+    """Text, name and file of a pattern that was given as a file or as the query itself."""
+    if given.lstrip().upper().startswith(("PATTERN ", "PATTERN\n", "---")):
+        return given, "pattern", None
+    path = Path(given)
+    if not given.strip():
+        raise UsageError("the pattern is empty", hint="Give a file or a query in quotes.")
+    try:
+        return path.read_bytes().decode("utf-8"), path.stem, given
+    except OSError as error:
+        raise UsageError(
+            f"the pattern cannot be read: {error.strerror}", file=given, hint="Give a file or a query in quotes."
+        ) from None
+    except UnicodeDecodeError as error:
+        raise not_utf8(path, error) from None
+
+
+def not_utf8(file: Path, error: UnicodeDecodeError) -> DefinitionError:
+    """What is wrong with a pattern file that is no UTF-8 text."""
+    line = error.object[: error.start].count(b"\n") + 1
+    return DefinitionError("the pattern is not UTF-8 text", file=file, line=line, hint="Save the file as UTF-8.")
+
+
+def read(args: argparse.Namespace, files: Sequence[Path], text: str = "") -> Events:
+    """The events of the files, as the column arguments say; with those histories of the source that ``text`` names."""
+    from chainlake.cep.plain_files.cells import asked_kinds
+    from chainlake.cep.plain_files.read import Asked, Events, read_events
+
+    if args.source is not None:
+        if says_columns(args):
+            raise UsageError(
+                "--source says how the columns are called",
+                hint="Leave out --id, --type, --ts, --ts-unit, --type-of and --missing.",
+            )
+        from chainlake.cli.landed_files import read_landed
+
+        return Events(_derived(args.source, read_landed(args.source, files), text))
+    for option, column in (("--id", args.id), ("--type", args.type), ("--ts", args.ts)):
+        if column == "":
+            raise UsageError(f"{option} needs the name of a column")
+    asked = Asked(args.id, args.type, args.ts, args.ts_unit, asked_kinds(args.type_of), args.missing)
+    return read_events(files, asked)
+
+
+def _derived(source_name: str, events: pa.Table, text: str) -> pa.Table:
+    """The events of a source with the histories that the text of a pattern names."""
+    import numpy as np
+
+    from chainlake.cep.events.arrow import int64_array
+    from chainlake.cep.events.history import add_histories
+    from chainlake.definitions.source import find_source
+    from chainlake.paths import Home
+
+    source = find_source(Home.from_env(), source_name)
+    wanted = [one for one in source.derived if re.search(rf"\.{one.name}\b", text)]
+    if not wanted or not len(events):
+        return events
+    # Equal events of one key and time stand in the order of the files, as ``seq`` has it in the events table.
+    ordered = events.append_column("seq", int64_array(np.arange(len(events))))
+    return add_histories(ordered, [source.key], wanted).drop_columns(["seq"])
+
+
+def compiled(text: str, name: str, file: str | None, events: Events) -> Pattern:
+    """What ``pattern_text`` gave as a pattern, checked against the events' columns (if there are events).
+
+    Where what a column holds decides a condition of the pattern, and the reader cannot see that it does, a note on
+    stderr says so.
+
+    Args:
+        text, name, file: of the pattern.
+        events: what was read.
+
+    Raises:
+        DefinitionError: the pattern is wrong, or does not fit the events.
+    """
+    import pyarrow as pa
+
+    from chainlake.cep.pattern import compile_pattern
+    from chainlake.cep.plain_files.column_notes import notes_of
+
+    table = events.table
+    strict = "ts" not in table.column_names or not pa.types.is_integer(table.schema.field("ts").type)
+    columns = {field.name: field.type for field in table.schema if field.name != "event_id"} if len(table) else None
+    for note in events.notes:
+        print(f"note: {note}", file=sys.stderr)
+    bare = compile_pattern(text, name=name, file=file, strict_units=strict)
+    if columns is not None:
+        for note in notes_of(bare, columns, events):
+            print(f"note: {note}", file=sys.stderr)
+    return compile_pattern(text, name=name, file=file, columns=columns, strict_units=strict)
+
+
+def with_type(events: pa.Table, pattern: Pattern) -> pa.Table:
+    """Events without a type are of the pattern's type, if it has only one.
+
+    A type of the pattern that no event has is named on stderr.
+    """
+    import pyarrow.compute as pc
+
+    from chainlake.cep.events.arrow import text_array
+    from chainlake.cep.plain_files.places import shown
+
+    if "type" in events.column_names:
+        found = pc.unique(events["type"]).to_pylist()
+        for kind in sorted(pattern.event_types.difference(found)):
+            known = ", ".join(shown(one) for one in sorted(found)[:_MOST_TYPES])
+            others = f" and {len(found) - _MOST_TYPES} more" if len(found) > _MOST_TYPES else ""
+            print(f"note: no event is of type {kind}; the types are {known}{others}", file=sys.stderr)
+        return events
+    if len(pattern.event_types) > 1:
+        raise InputError(
+            f"the events have no type, and the pattern asks for {', '.join(sorted(pattern.event_types))}",
+            key="type",
+            hint="Name the column with --type.",
+        )
+    return events.append_column("type", text_array(list(pattern.event_types) * len(events)))

@@ -1,0 +1,126 @@
+"""Files of a source on the command line: parsed and resolved as ingest does it, without Spark and without a lake."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from chainlake.errors import InputError
+from chainlake.words import counted
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from chainlake.definitions.source import Source
+    from chainlake.ingest.landing.discovery import Landed
+
+#: Outcomes of files whose rows can be used: of a damaged one, those before the damage.
+_USABLE = ("ok", "empty", "damaged", "bad_path_revision")
+
+
+def read_landed(source_name: str, files: Sequence[Path]) -> pa.Table:
+    """The events of files of a source, by its rules of identity, conflicts and replacement.
+
+    An event is called ``FILE:LINE`` of the row that it is taken from (``FILE:LINE:ENTRY`` where a line holds several).
+    What is left out (rows that ingest would quarantine, duplicates, conflicts, superseded rows) is counted on stderr.
+
+    Args:
+        source_name: name of the source.
+        files: landed files; archives are opened. A file's place in the order is its path in the landing folder, or its
+            name if it lies elsewhere.
+
+    Raises:
+        DefinitionError: the source's file is wrong.
+        InputError: a file that is not there or is none of the source's.
+        UsageError: there is no such source.
+    """
+    import pyarrow as pa
+
+    from chainlake.cep.plain_files.read import regular_file
+    from chainlake.definitions.source import asked_source
+    from chainlake.ingest.events.local import in_order, resolve_local
+    from chainlake.paths import Home
+
+    home = Home.from_env()
+    source = asked_source(home, source_name)
+    for file in files:
+        regular_file(file)
+    relative = _relative(home.landing(source.name), files)
+    landed = in_order([one for file, name in relative.items() for one in _contents(source, file, name)])
+    bad: Counter[str] = Counter()
+    rows = [_rows(source, one, bad) for one in landed]
+    if bad:
+        reasons = ", ".join(f"{count} {reason}" for reason, count in sorted(bad.items()))
+        print(f"{counted(bad.total(), 'row')} cannot be read as {source_name}, left out: {reasons}", file=sys.stderr)
+    if not rows:
+        return pa.table({})
+    resolved = resolve_local(source, landed, rows)
+    left_out = [
+        counted(number, noun)
+        for number, noun in (
+            (resolved.duplicates, "duplicate"),
+            (resolved.conflicts, "conflict"),
+            (resolved.superseded, "superseded row"),
+        )
+        if number
+    ]
+    if left_out:
+        print(f"left out by the rules of {source_name}: {', '.join(left_out)}", file=sys.stderr)
+    return resolved.events.drop_columns(["line", "entry"])
+
+
+def _relative(landing: Path, files: Sequence[Path]) -> dict[Path, str]:
+    """The path of each file as ingest would see it; a file named twice is one file."""
+    found: dict[Path, str] = {}
+    for file in files:
+        place = file.resolve()
+        inside = place.is_relative_to(landing.resolve())
+        found[place] = place.relative_to(landing.resolve()).as_posix() if inside else place.name
+    # Two folders may hold files of one name; they must not be taken for one path.
+    names = Counter(found.values())
+    return {place: name if names[name] == 1 else place.as_posix().lstrip("/") for place, name in found.items()}
+
+
+def _contents(source: Source, file: Path, relative: str) -> list[Landed]:
+    from chainlake.ingest.landing.container import NotReadable
+    from chainlake.ingest.landing.discovery import look_into
+
+    try:
+        return look_into(source, file, relative)
+    except (NotReadable, OSError) as error:
+        raise InputError(f"the file cannot be read for now: {error}", file=file, hint="Try again.") from error
+
+
+def _rows(source: Source, file: Landed, bad: Counter[str]) -> pa.Table:
+    """The good rows of a file with their ids; the reasons of the others are counted in ``bad``."""
+    import pyarrow as pa
+
+    from chainlake.ingest.rows.parse import BAD, COUNTS, ROW, Task, parse_file
+
+    task = Task.of(file, file.path)
+    parts = []
+    for batch in parse_file(source, task):
+        kinds = batch.column("_kind").to_numpy()
+        reasons = batch.filter(pa.array(kinds == BAD)).column("_reason").to_pylist()
+        bad.update(reasons)
+        told = [json.loads(text) for text in batch.filter(pa.array(kinds == COUNTS)).column("_raw").to_pylist()]
+        if told and told[0]["outcome"] not in _USABLE:
+            raise InputError(
+                f"the file cannot be read as {source.name}: {told[0]['outcome']}: {told[0]['reason']}",
+                file=file.file if file.member is None else f"{file.file}!{file.member}",
+                hint=f"{source.file} says which files and columns the source has.",
+            )
+        parts.append(pa.Table.from_batches([batch]).filter(pa.array(kinds == ROW)))
+    table = pa.concat_tables(parts)
+    lines, entries = table["line"].to_pylist(), table["entry"].to_pylist()
+    several = len(set(lines)) < len(lines)
+    ids = [
+        f"{file.path}:{line}:{entry}" if several else f"{file.path}:{line}"
+        for line, entry in zip(lines, entries, strict=True)
+    ]
+    kept = ["line", "entry", "type", source.key, "ts", *(attribute.name for attribute in source.attributes)]
+    return table.select(kept).add_column(0, "event_id", pa.array(ids, pa.string()))

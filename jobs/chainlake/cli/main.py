@@ -1,0 +1,141 @@
+"""The command line: ``python -m jobs VERB …``, one module of ``chainlake.cli`` per verb.
+
+A verb's module is imported only when its verb is called, so that verbs without a JVM stay fast.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib
+import os
+import sys
+import traceback
+from datetime import UTC, datetime
+from types import ModuleType
+
+from chainlake.env.private import private_folder
+from chainlake.errors import ChainlakeError, InfrastructureError
+from chainlake.paths import Home
+from chainlake.terminal import for_people
+
+#: Verb and the one line that ``--help`` shows for it.
+VERBS = {
+    "generate": "write landing files of any size with planted patterns and model changes",
+    "ingest": "landing files of a source to raw and events",
+    "detect": "events to match tables: all patterns of a source, for days",
+    "monitor": "events to model changes: all models of a source, for days",
+    "validate": "run the quality suites on published tables",
+    "check": "whether every table holds what was written to it; --repair marks what does not",
+    "status": "every definition and day: done, missing, stale, failed",
+    "plan": "what a backfill would compute, read and change, without a JVM",
+    "backfill": "compute long history: a Spark application per chunk of days",
+    "restate": "compute stale days anew, however old",
+    "sql": "query the published tables, without a JVM",
+    "changes": "what was added, withdrawn and changed in a table since a version or a time",
+    "retire": "end a pattern or model whose file was removed; keep or drop its table",
+    "maintain": "compact tables and remove what their retention has passed",
+    "explain": "how a pattern is searched, and what a search costs on given files",
+    "match": "find a pattern in files: a grep for events, without a lake",
+    "lint": "look pattern files through: all errors, warnings, layout",
+    "tune": "what other thresholds of a model would have cost and found, without a JVM",
+    "picture": "a model over days as a PNG: coefficients, errors, messages, profiles; without a JVM",
+}
+
+
+def _parser(verb: str | None, module: ModuleType | None) -> argparse.ArgumentParser:
+    if verb is None or module is None:
+        lines = "\n".join(f"  {name:<10}{text}" for name, text in VERBS.items())
+        parser = argparse.ArgumentParser(
+            prog="python -m jobs",
+            usage="python -m jobs VERB …",
+            description="Event patterns and model changes on Delta tables.",
+            epilog=f"verbs:\n{lines}\n\npython -m jobs VERB --help shows each verb's arguments and an example.\n"
+            "Days are FROM TO, half-open: one day is 2025-10-01 2025-10-02.\n"
+            "exit codes: 0 ok, 1 a difference or failed audit, 2 usage, 3 a definition's error, 4 input, "
+            "5 infrastructure",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        parser.add_argument("verb", choices=list(VERBS), metavar="VERB")
+        return parser
+    parser = argparse.ArgumentParser(
+        prog=f"python -m jobs {verb}",
+        description=module.HELP,
+        epilog=f"example:\n{module.EXAMPLE}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    module.add_arguments(parser)
+    return parser
+
+
+def unexpected(error: BaseException) -> int:
+    """One line for the user; the stack goes to a file, where it is of use to somebody who debugs."""
+    text = f"unexpected {type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}"
+    try:
+        folder = private_folder(Home.from_env().logs)
+        path = folder / f"error-{datetime.now(UTC):%Y%m%dT%H%M%S}-{os.getpid()}.txt"
+        path.write_text("".join(traceback.format_exception(error)))
+        text += f"\nhint: The stack trace is in {path}."
+    except (OSError, InfrastructureError) as unwritable:
+        text += f"\nhint: The stack trace could not be kept: {unwritable}."
+    print(f"error: {text}", file=sys.stderr)
+    return InfrastructureError.exit_code
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one verb and return its exit code; what it prints is safe to look at, whatever the data holds."""
+    with for_people():
+        return _run(argv)
+
+
+def _run(argv: list[str] | None) -> int:
+    argv = sys.argv[1:] if argv is None else argv
+    verb = argv[0] if argv and argv[0] in VERBS else None
+    if verb is None:
+        _parser(None, None).parse_args(argv or ["--help"])
+        return 2
+    module = importlib.import_module(f"chainlake.cli.{verb}")
+    args = _parser(verb, module).parse_args(argv[1:])
+    try:
+        return int(module.run(args))
+    except ChainlakeError as error:
+        return _told(error)
+    except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        # The reader (head, less) has gone; there is nobody left to tell.
+        sys.stderr.close()
+        return 0
+    except Exception as error:
+        return _told(error)
+
+
+def _told(error: Exception) -> int:
+    """Print what went wrong, and return the exit code."""
+    found = error
+    if isinstance(error, InfrastructureError) or not isinstance(error, ChainlakeError):
+        # The error itself is what the user must see, whatever stops the search for what is behind it.
+        with contextlib.suppress(Exception):
+            from chainlake.lake.upkeep.damage import explained
+
+            found = explained(Home.from_env(), error)
+    if not isinstance(found, ChainlakeError):
+        return unexpected(found)
+    print(f"error: {found}", file=sys.stderr)
+    return found.exit_code
+
+
+def _end(code: int) -> None:
+    """End the process with ``code``, whatever threads of native libraries (the table readers have some) still do:
+    they can abort the interpreter's teardown, which would turn a run that is done into a failed one.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        # The reader of a pipe may have gone, which main() has seen to.
+        with contextlib.suppress(BrokenPipeError, ValueError):
+            stream.flush()
+    os._exit(code)
+
+
+if __name__ == "__main__":
+    _end(main())

@@ -1,0 +1,157 @@
+"""What the verbs about long stretches share: choosing definitions, the size of a chunk, and one process a chunk.
+
+Each application is a process of its own: it ends with its memory given back, and when it dies of it, the others do not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import signal
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from chainlake.env.child import run_child
+from chainlake.env.java import java_home
+from chainlake.errors import (
+    AuditFailed,
+    ChainlakeError,
+    DefinitionError,
+    InfrastructureError,
+    InputError,
+    UsageError,
+)
+from chainlake.operations.plan import CHUNK, Application
+from chainlake.paths import PROJECT, Home
+
+_CHUNK = re.compile(r"(\d+)d?")
+_ERRORS: dict[int, type[ChainlakeError]] = {
+    kind.exit_code: kind for kind in (AuditFailed, UsageError, DefinitionError, InputError)
+}
+
+
+def add_range_arguments(parser: argparse.ArgumentParser) -> None:
+    """FROM TO, the definitions, the chunk and --only-stale."""
+    parser.add_argument("start", metavar="FROM", help="first day, YYYY-MM-DD (UTC)")
+    parser.add_argument("end", metavar="TO", help="day after the last, YYYY-MM-DD (UTC)")
+    parser.add_argument("--patterns", nargs="+", metavar="NAME", help="only these patterns, and models of --models")
+    parser.add_argument("--models", nargs="+", metavar="NAME", help="only these models, and patterns of --patterns")
+    add_chunk_argument(parser)
+    parser.add_argument(
+        "--only-stale", action="store_true", help="only days that were computed once and are not up to date any more"
+    )
+
+
+def add_chunk_argument(parser: argparse.ArgumentParser) -> None:
+    """--chunk."""
+    parser.add_argument(
+        "--chunk", type=days_of_chunk, default=CHUNK, metavar="DAYS", help=f"days of an application; default: {CHUNK}d"
+    )
+
+
+def days_of_chunk(text: str) -> int:
+    """``30d`` or ``30`` as 30.
+
+    Raises:
+        argparse.ArgumentTypeError: for anything else.
+    """
+    found = _CHUNK.fullmatch(text)
+    if found is None or int(found[1]) < 1:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number of days, such as 30d")
+    return int(found[1])
+
+
+def add_repair_arguments(parser: argparse.ArgumentParser, horizon: int) -> None:
+    """What ``detect`` and ``monitor`` let a backfill say: how far to look back, and what to leave out."""
+    parser.add_argument(
+        "--repair-horizon", type=days_of_horizon, default=horizon, metavar="DAYS",
+        help=f"days before FROM that are repaired too; default: {horizon}",
+    )  # fmt: skip
+    parser.add_argument("--only-stale", action="store_true", help="leave out days that were never computed")
+
+
+def days_of_horizon(text: str) -> int:
+    """A number of days, 0 or more.
+
+    Raises:
+        argparse.ArgumentTypeError: for anything else.
+    """
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number of days")
+    return int(text)
+
+
+def command_of(application: Application, run_id: str) -> list[str]:
+    """The arguments of ``python -m jobs`` that run an application."""
+    option = {"detect": "--pattern", "monitor": "--model"}[application.step]
+    names = [word for name in application.definitions for word in (option, name)]
+    words = [application.step, application.source, str(application.days.start), str(application.days.end)]
+    return [*words, *options_of(application), "--run-id", run_id, *names]
+
+
+def options_of(application: Application) -> list[str]:
+    """The options of its step: nothing outside its days, which other applications may be at work on."""
+    return ["--repair-horizon", "0", *(["--only-stale"] if application.only_stale else [])]
+
+
+def in_a_process(say: Callable[[str], None]) -> Callable[[Home, Application, str], dict[str, Any]]:
+    """A launch for ``chainlake.operations.backfill``: every application as a child, whose output goes to ``say``, indented."""
+
+    def launch(home: Home, application: Application, run_id: str) -> dict[str, Any]:
+        with tempfile.TemporaryDirectory(prefix="chainlake-result-") as folder:
+            file = Path(folder) / "result.json"
+            command = [sys.executable, "-m", "jobs", *command_of(application, run_id), "--result", str(file)]
+            code = run_child(
+                command, env=_environment(), cwd=PROJECT, on_line=lambda line: say(f"    {line}"), watch_parent=False
+            )
+            result: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
+        if code == 0:
+            return result
+        reason = str(result.get("error") or "its last lines say why")
+        if code < 0:
+            reason = f"ended by signal {-code}"
+        raise _ERRORS.get(code, InfrastructureError)(reason)
+
+    return launch
+
+
+def _environment() -> dict[str, str]:
+    return os.environ | {
+        "JAVA_HOME": str(java_home()),
+        "PYSPARK_PYTHON": sys.executable,
+        "PYTHONPATH": str(PROJECT),
+        "PYTHONUNBUFFERED": "1",
+    }
+
+
+@contextmanager
+def stoppable(say: Callable[[str], None]) -> Iterator[None]:
+    """SIGTERM ends the block as Ctrl-C does, with its children, and says how to go on."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    except KeyboardInterrupt:
+        say("What is published stays; the same command goes on where this one was stopped.")
+        raise
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def table(header: Sequence[str], lines: Sequence[Sequence[str]]) -> list[str]:
+    """Aligned columns."""
+    widths = [max(map(len, column)) for column in zip(header, *lines, strict=True)]
+    return [
+        "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip()
+        for line in (header, *lines)
+    ]

@@ -1,0 +1,80 @@
+"""Patterns and the ingested events of their sources on the command line; no Spark."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from chainlake.days import Days, day_of_us
+from chainlake.errors import DefinitionError, UsageError
+from chainlake.paths import Home
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from chainlake.cep import Pattern
+    from chainlake.definitions.source import Source
+
+
+def of_source(text: str, name: str, file: str | None) -> tuple[Pattern, Source | None]:
+    """A pattern, checked against the schema of the source that its front matter names (if it names one).
+
+    Args:
+        text: of the pattern.
+        name: of the pattern.
+        file: shown in errors.
+
+    Raises:
+        DefinitionError: the pattern is wrong, or there is no such source.
+    """
+    from chainlake.cep.language.front_matter import read_front_matter
+    from chainlake.cep.language.source_text import SourceText
+    from chainlake.cep.pattern import compile_pattern
+    from chainlake.definitions.source import find_source
+
+    given = SourceText(text, file)
+    front, _ = read_front_matter(given)
+    if front.source is None:
+        return compile_pattern(text, name=name, file=file), None
+    try:
+        source = find_source(Home.from_env(), front.source)
+    except DefinitionError as error:
+        if not error.what.startswith("there is no source"):
+            raise
+        raise given.error(error.what, front.places["source"], key="source", hint=error.hint) from None
+    columns, histories = source.pattern_columns(), source.derived
+    return compile_pattern(text, name=name, file=file, columns=columns, histories=histories), source
+
+
+def ingested(source: Source, pattern: Pattern, days: Days) -> pa.Table:
+    """The events that the matches decided on ``days`` need, histories included.
+
+    Args:
+        source: the pattern's source.
+        pattern: the pattern.
+        days: the days.
+
+    Raises:
+        UsageError: nothing of the source has been ingested.
+    """
+    from chainlake.cep.events.history import add_histories
+    from chainlake.lake.delta import tables
+
+    home = Home.from_env()
+    if not tables.exists(home, "events", source.name):
+        first, last = days.start, days.end
+        hint = f"Run 'python -m jobs ingest {source.name} {first} {last}'."
+        raise UsageError(f"no events of {source.name} have been ingested yet", hint=hint)
+    lo, hi = pattern.source_range(*days.micros())
+    histories = pattern.histories
+    columns = {"event_id", "type", "ts", "seq", source.key, *(one.of for one in histories)}
+    columns |= pattern.columns_needed - {one.name for one in histories}
+    last = day_of_us(hi - 1) + timedelta(days=1)
+    found = tables.arrow(
+        home,
+        "events",
+        source.name,
+        columns=sorted(columns),
+        filters=[("event_date", ">=", day_of_us(lo)), ("event_date", "<", last)],
+    )
+    return add_histories(found, [source.key], histories) if histories else found

@@ -1,0 +1,75 @@
+"""What the verbs that run a step share: their arguments, and the result as JSON for whoever started them."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from chainlake.days import Days
+from chainlake.errors import ChainlakeError, UsageError
+from chainlake.paths import Home
+
+#: Counts of files that a step left, and how many of them its last line names.
+_LEFT = ("unread", "waiting")
+_NAMED = 5
+
+
+def add_step_arguments(parser: argparse.ArgumentParser) -> None:
+    """SOURCE FROM TO, --run-id and --result."""
+    parser.add_argument("source", metavar="SOURCE", help="name of the source: a file of dags/config/sources/")
+    parser.add_argument("start", metavar="FROM", help="first day, YYYY-MM-DD (UTC)")
+    parser.add_argument("end", metavar="TO", help="day after the last, YYYY-MM-DD (UTC)")
+    parser.add_argument("--run-id", default=None, help="id under which ops.runs logs the run; made up if not given")
+    parser.add_argument("--result", type=Path, default=None, metavar="FILE", help="write the result there as JSON")
+
+
+def run_step(args: argparse.Namespace, verb: str, step: Callable[..., dict[str, Any]], **options: Any) -> int:
+    """Call ``step(home, source, days, run_id=…, **options)`` and report its result.
+
+    The result (or the one-line reason of a failure) is printed as the last line and written to ``--result``; a step
+    that is done but for files that it names prints its result and then fails.
+    """
+    from chainlake.ingest.landing.outcomes import FilesUnread, FilesWaiting
+    from chainlake.lake.records.runs import new_run_id
+
+    days = Days.parse(args.start, args.end)
+    if args.result is not None and (args.result.is_dir() or not args.result.parent.is_dir()):
+        raise UsageError("the result cannot be written there", file=args.result, hint="Name a file in a folder.")
+    run_id = args.run_id or new_run_id(verb)
+    try:
+        result = step(Home.from_env(), args.source, days, run_id=run_id, **options)
+    except (FilesWaiting, FilesUnread) as error:
+        # All but these files is done, so what was done is told as well.
+        _write(args.result, {**error.result, "error": error.summary, "exit_code": error.exit_code})
+        print(f"{verb} {args.source} {days}: {_told(error.result)}")
+        raise
+    except ChainlakeError as error:
+        _write(args.result, {"error": error.summary, "exit_code": error.exit_code})
+        raise
+    _write(args.result, result)
+    print(f"{verb} {args.source} {days}: {_told(result)}")
+    return 0
+
+
+def _told(result: dict[str, Any]) -> str:
+    """What was done, and which files were left."""
+    left = {key: result[key] for key in _LEFT if result.get(key)}
+    counts = {key: value for key, value in result.items() if key not in (*_LEFT, "left")}
+    told = [f"{key} {_short(value)}" for key, value in counts.items()] if any(counts.values()) else ["nothing to do"]
+    told += [f"{key} {number}" for key, number in left.items()]
+    if left:
+        names = result["left"][:_NAMED]
+        told[-1] += f" ({'; '.join(names)}{'; …' if sum(left.values()) > len(names) else ''})"
+    return ", ".join(told)
+
+
+def _short(value: Any) -> str:
+    return json.dumps(value, default=str) if isinstance(value, dict | list) else str(value)
+
+
+def _write(path: Path | None, result: dict[str, Any]) -> None:
+    if path is not None:
+        path.write_text(json.dumps(result, default=str))

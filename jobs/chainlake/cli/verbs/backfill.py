@@ -1,0 +1,46 @@
+"""``python -m jobs backfill``: long history, one Spark application per chunk of days."""
+
+from __future__ import annotations
+
+import argparse
+import functools
+
+from chainlake.cli.ranges import add_range_arguments, in_a_process, stoppable
+from chainlake.days import Days
+from chainlake.lake.records.runs import new_run_id
+from chainlake.operations.backfill import backfill
+from chainlake.paths import Home
+
+HELP = (
+    "Compute and publish every day in FROM TO that is missing, stale or failed, in Spark applications that publish "
+    "many days each. 'plan' with the same arguments shows them beforehand. It can be stopped at any time (Ctrl-C, "
+    "SIGTERM): called again, it goes on where it was. What fails is named at the end, and everything else is published."
+)
+EXAMPLE = (
+    "  python -m jobs backfill 2013-10-07 2013-10-10\n"
+    "  python -m jobs backfill 2013-01-01 2014-01-01 --patterns shakeout three_pushes --chunk 60d"
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """FROM TO, definitions, chunk, --only-stale."""
+    add_range_arguments(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the backfill."""
+    say = functools.partial(print, flush=True)
+    with stoppable(say):
+        result = backfill(
+            Home.from_env(),
+            Days.parse(args.start, args.end),
+            run_id=new_run_id("backfill"),
+            patterns=args.patterns,
+            models=args.models,
+            chunk=args.chunk,
+            only_stale=args.only_stale,
+            launch=in_a_process(say),
+            say=say,
+        )
+    print("backfill: " + ", ".join(f"{name} {value}" for name, value in result.items()))
+    return 0

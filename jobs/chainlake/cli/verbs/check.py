@@ -1,0 +1,99 @@
+"""``python -m jobs check``: whether every table holds what was written to it; ``--repair`` marks what does not."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from chainlake.days import Days
+from chainlake.errors import UsageError
+from chainlake.paths import Home
+from chainlake.words import counted
+
+if TYPE_CHECKING:
+    from chainlake.lake.upkeep.findings import Finding
+
+HELP = (
+    "Read every table and compare it with what was noted when it was written: events, matches, alerts and model rows "
+    "by a checksum per day, raw rows with the events made of them, quarantine by count; every file by its size and the "
+    "checksums of its pages; the logs of all tables for damage and for commits of others. Exits with 1 if rows are "
+    "wrong or cannot be read. --repair sets damaged files aside, marks exactly the broken days and files to do, and "
+    "says which commands make them again. Tables are read without a lock; no JVM."
+)
+EXAMPLE = (
+    "  python -m jobs check\n  python -m jobs check --repair\n"
+    "  python -m jobs check 2025-10-01 2025-10-08 --table matches.NAME"
+)
+#: Findings of one table that are printed; the rest is counted.
+_SHOWN = 20
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Days and tables to check, --quick, --repair."""
+    parser.add_argument("start", nargs="?", metavar="FROM", help="first day, YYYY-MM-DD (UTC); all days if not given")
+    parser.add_argument("end", nargs="?", metavar="TO", help="day after the last")
+    parser.add_argument("--table", action="append", metavar="SCHEMA.NAME", help="only this table; may be repeated")
+    parser.add_argument("--quick", action="store_true", help="only logs, files and their sizes; no row is read")
+    parser.add_argument("--repair", action="store_true", help="set damaged files aside and mark what is broken to do")
+    parser.add_argument("--run-id", default=None, help="run id recorded in ops.runs; generated if omitted")
+    parser.add_argument("--result", type=Path, default=None, metavar="FILE", help="write the result there as JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print a line per finding and a summary; 1 if there is damage."""
+    from chainlake.lake.records.runs import new_run_id
+    from chainlake.operations.check import Scope, check
+    from chainlake.operations.repair import Repaired, repair
+
+    if (args.start is None) != (args.end is None):
+        raise UsageError("FROM needs TO", hint="Give both days or none; one day is 2025-10-01 2025-10-02.")
+    if args.repair and args.quick:
+        raise UsageError("--repair must read the rows, and --quick does not", hint="Give one of them.")
+    days = Days.parse(args.start, args.end) if args.start else None
+    scope = Scope(within=days, tables=tuple(args.table) if args.table else None, quick=args.quick)
+    home, run_id, begun = Home.from_env(), args.run_id or new_run_id("check"), time.monotonic()
+    mended = Repaired()
+    if args.repair:
+        checked, mended = repair(home, run_id=run_id, scope=scope)
+        findings = mended.found
+    else:
+        checked = check(home, run_id=run_id, scope=scope)
+        findings = checked.findings
+    _print(findings)
+    damage = sum(one.damage for one in findings)
+    for line in mended.left:
+        print(f"cannot be repaired: {line}")
+    notes = len(findings) - damage
+    result: dict[str, int | str] = {"tables": checked.tables, "damaged": damage, "notes": notes}
+    result["marked"] = len(mended.done)
+    if damage:
+        first = next(one for one in findings if one.damage)
+        result["error"] = f"{damage} damaged, such as {first}"
+    if args.result is not None:
+        args.result.write_text(json.dumps(result))
+    if mended.commands:
+        print("now run:\n" + "\n".join(f"  {command}" for command in dict.fromkeys(mended.commands)))
+    elif damage and not args.repair:
+        print("'python -m jobs check --repair' marks what is broken, so that the ordinary steps make it again")
+    print(
+        f"check: {counted(checked.tables, 'table')} in {time.monotonic() - begun:.0f} s, "
+        + (f"{damage} damaged" if damage else "no damage")
+        + (f", {counted(notes, 'note')}" if notes else "")
+    )
+    return 1 if damage else 0
+
+
+def _print(findings: Sequence[Finding]) -> None:
+    shown: Counter[str] = Counter()
+    for one in sorted(findings, key=lambda one: (one.table, not one.damage)):
+        shown[one.table] += 1
+        if shown[one.table] <= _SHOWN:
+            print(f"{'damaged' if one.damage else 'note'}: {one}")
+    for table, count in shown.items():
+        if count > _SHOWN:
+            print(f"{table}: {count - _SHOWN} more")

@@ -1,0 +1,31 @@
+"""``python -m jobs detect``: events to match tables."""
+
+from __future__ import annotations
+
+import argparse
+
+from chainlake.cli.ranges import add_repair_arguments
+from chainlake.cli.step import add_step_arguments, run_step
+from chainlake.run.common import REPAIR_HORIZON
+
+HELP = "Detect all patterns of a source on days, audit the matches and publish what differs."
+EXAMPLE = (
+    "  python -m jobs detect stock 2013-10-07 2013-10-08\n"
+    "  python -m jobs detect traffic 2025-10-01 2025-10-04 --pattern NAME"
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """SOURCE FROM TO and the patterns."""
+    add_step_arguments(parser)
+    parser.add_argument("--pattern", action="append", metavar="NAME", help="only this pattern; may be repeated")
+    add_repair_arguments(parser, REPAIR_HORIZON)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the detect step."""
+    from chainlake.detect.step import detect
+
+    return run_step(
+        args, "detect", detect, patterns=args.pattern, repair_horizon=args.repair_horizon, only_stale=args.only_stale,
+    )  # fmt: skip

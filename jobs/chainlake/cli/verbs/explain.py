@@ -1,0 +1,108 @@
+"""``python -m jobs explain``: what a pattern means to the engine; no Spark, no lake."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from chainlake.cli.event_files import add_column_arguments, compiled, pattern_text, read, says_columns, with_type
+from chainlake.cli.source_events import ingested, of_source
+from chainlake.days import Days
+from chainlake.errors import UsageError
+
+HELP = (
+    "Show how a pattern is searched: its normal form, the states and edges of its automaton with the condition of each "
+    "step, where events are looked for, what a run reads and when a match is decided, and a Mermaid picture. With "
+    "--simulate also the estimated cost of each order on the events of these files, and what a run in the order of "
+    "time costs: evaluations of events and sets (E), of forbidden events (E_neg), of single members of sets (E_pre); "
+    "peaks of instances (waiting: I_rest, at any moment: I_dfs), of buffered events (B_in), of events in buffers or "
+    "instances (B_all), of a tree's states; where it will take long, a note on stderr says so beforehand. With "
+    "--near-misses FROM TO the days from FROM to before TO of the source's events are searched, and each step says how "
+    "many candidates which condition ended, with examples."
+)
+EXAMPLE = (
+    "  python -m jobs explain dags/config/patterns/NAME.sase\n"
+    "  python -m jobs explain dags/config/patterns/NAME.sase --simulate readings.csv --id reading --ts time\n"
+    "  python -m jobs explain dags/config/patterns/NAME.sase --near-misses 2025-10-01 2025-10-02"
+)
+
+#: Seconds from which a simulation says beforehand how long it will take.
+WORTH_SAYING = 10.0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The pattern, the order, and files of events."""
+    parser.add_argument("pattern", metavar="PATTERN", help="a pattern file, or a query that begins with PATTERN")
+    parser.add_argument("--order", metavar="NAMES", help="binding order to show, such as c,a,b (default: the run's)")
+    parser.add_argument("--simulate", metavar="FILE", nargs="+", type=Path, help="files of events, as match reads them")
+    parser.add_argument(
+        "--first", metavar="N", type=int, help="simulate the first N events of the files only, in the order of time"
+    )
+    parser.add_argument(
+        "--near-misses",
+        metavar=("FROM", "TO"),
+        nargs=2,
+        help="search these days of the source's ingested events (TO is not included) and say what nearly was a match",
+    )
+    add_column_arguments(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the explanation."""
+    from chainlake.cep.explain.report import beginning, choose, costs, explain, forecast, mermaid
+    from chainlake.cep.library import from_table
+
+    order = None if args.order is None else [name.strip() for name in args.order.split(",")]
+    text = pattern_text(args.pattern)
+    events = None
+    days = None if args.near_misses is None else Days.parse(*args.near_misses)
+    if args.simulate is None:
+        if args.source or says_columns(args):
+            options = "--source, --id, --type, --ts, --ts-unit, --type-of and --missing"
+            raise UsageError(f"{options} are for files", hint="Give files with --simulate.")
+        if args.first is not None:
+            raise UsageError("--first is for --simulate", hint="Give files with --simulate.")
+        pattern, source = of_source(*text)
+        if days is not None:
+            if source is None:
+                raise UsageError("the pattern names no source whose days could be searched", key="source")
+            events = ingested(source, pattern, days)
+    else:
+        if days is not None:
+            raise UsageError("--near-misses searches the days of a source, --simulate files", hint="Give one of them.")
+        found = read(args, args.simulate, text[0])
+        pattern = compiled(*text, found)
+        events = from_table(with_type(found.table, pattern))[0] if len(found.table) else None
+        if args.first is not None:
+            if args.first < 1:
+                raise UsageError("--first is at least 1")
+            events = None if events is None else beginning(events, args.first)
+    choices = choose(pattern, order, events)
+    print("\n".join(explain(pattern, choices)))
+    print("\n```mermaid", *mermaid(choices), "```", sep="\n", flush=True)
+    if args.simulate is not None:
+        print()
+        if events is None:
+            print("the files hold no events")
+        else:
+            seconds = forecast(pattern, events, order)
+            if seconds > WORTH_SAYING:
+                print(
+                    f"the run in the order of time over {len(events):,} events will take about {_about(seconds)}; "
+                    "--first N takes the first N events only",
+                    file=sys.stderr,
+                    flush=True,
+                )
+            print("\n".join(costs(pattern, events, order)))
+    if days is not None and source is not None and events is not None:
+        from chainlake.cep.explain.near_misses import describe, near_misses
+
+        print(f"\nnear misses of {days}, {len(events):,} events read")
+        reports = near_misses(pattern, events, [choice.plan for choice in choices], days.micros())
+        print("\n".join(describe(pattern, events, reports, source.key)))
+    return 0
+
+
+def _about(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"

@@ -1,0 +1,130 @@
+"""``python -m jobs generate``: landing files of any size with planted patterns and model changes."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from chainlake.days import parse_day
+from chainlake.errors import InfrastructureError, UsageError
+from chainlake.words import counted
+
+#: The source file that reads what ``--ticks`` writes.
+TICKS = Path(__file__).parents[1] / "generate" / "ticks.yaml"
+
+HELP = """Write landing files for one of the shipped sources: seeded, in the format of the shipped files, one file per
+local day. Planted into them are matches of the shipped patterns and changes of a regression relation; the truth file
+says where. What was planted can be part of further matches; elsewhere the data hold no match of a shipped pattern."""
+EXAMPLE = """  python -m jobs generate stock --from 2024-03-04 --days 5 --events-per-day 1000000 --seed 7 \\
+      --out .chainlake/landing/stock --truth truth.json
+  python -m jobs generate stock --ticks --from 2024-03-04 --out .chainlake/landing/tick \\
+      --write-source dags/config/sources/tick.yaml"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The verb's arguments."""
+    parser.add_argument("source", choices=["stock", "traffic", "sensor"], help="whose files to write")
+    parser.add_argument("--from", dest="start", required=True, metavar="DATE", help="first local day, YYYY-MM-DD")
+    parser.add_argument("--days", type=int, default=1, metavar="N", help="number of days (default 1)")
+    parser.add_argument(
+        "--events-per-day",
+        type=int,
+        metavar="M",
+        help="events of a day of 24 hours (default: stock 3840, traffic 4320, sensor 14400); more events, more keys",
+    )
+    parser.add_argument("--seed", type=int, default=0, metavar="S", help="same seed, same bytes (default 0)")
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for the files")
+    parser.add_argument("--truth", type=Path, metavar="FILE", help="write the truth as JSON")
+    parser.add_argument(
+        "--patterns", type=int, default=1, metavar="P", help="matches planted per shipped pattern and day (default 1)"
+    )
+    parser.add_argument(
+        "--changes", type=int, default=1, metavar="C", help="changes of the planted relation per day (default 1)"
+    )
+    parser.add_argument(
+        "--dirt",
+        type=int,
+        default=0,
+        metavar="R",
+        help="rows of each kind of dirt per day: duplicate, conflicting, bad, late, and repeated in the next file",
+    )
+    parser.add_argument(
+        "--ticks", action="store_true", help="stock: trades instead of minute bars, nothing planted; see --write-source"
+    )
+    parser.add_argument(
+        "--write-source",
+        type=Path,
+        metavar="FILE",
+        help="with --ticks: also write the source file that reads the trades (equal rows are different events); as "
+        "dags/config/sources/NAME.yaml it makes them the source NAME, whose files land in landing/NAME",
+    )
+    parser.add_argument(
+        "--compress", action="store_true", help="compress the files; their bytes then depend on the version of zlib"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Generate, print a summary, write the truth."""
+    # NumPy and pyarrow take a moment to load; `--help` must not wait for them.
+    from chainlake.generate import generate
+
+    _check_places(args)
+    try:
+        truth = generate(
+            args.source,
+            parse_day(args.start),
+            args.days,
+            args.out,
+            events_per_day=args.events_per_day,
+            seed=args.seed,
+            patterns=args.patterns,
+            changes=args.changes,
+            dirt=args.dirt,
+            ticks=args.ticks,
+            compress=args.compress,
+        )
+        if args.write_source is not None:
+            args.write_source.write_bytes(TICKS.read_bytes())
+        if args.truth is not None:
+            args.truth.parent.mkdir(parents=True, exist_ok=True)
+            args.truth.write_text(json.dumps(truth, indent=1) + "\n")
+    except OSError as error:
+        where = error.filename or args.out
+        raise InfrastructureError(f"{where} cannot be written: {error.strerror or error}") from error
+    totals = truth["totals"]
+    print(
+        ", ".join(
+            (
+                counted(len(truth["files"]), "file"),
+                counted(totals["rows"], "row"),
+                f"{counted(totals['events'], 'event')} of {counted(truth['keys'], 'key')} in {args.out}",
+            )
+        )
+    )
+    for pattern, matches in truth["patterns"].items():
+        print(f"  {pattern}: {len(matches)} planted")
+    if truth["changes"]:
+        changes = counted(len(truth["changes"]), "change")
+        print(f"  {changes} of the relation, the first at {truth['changes'][0]['time']}")
+    return 0
+
+
+def _check_places(args: argparse.Namespace) -> None:
+    """Refuse what cannot be written, before anything is.
+
+    Raises:
+        UsageError: a name that is empty or of the wrong kind, or a source file that is there already.
+    """
+    if not args.out.name or args.out.exists() and not args.out.is_dir():
+        raise UsageError("--out must name a folder", file=args.out)
+    if args.truth is not None and (not args.truth.name or args.truth.is_dir()):
+        raise UsageError("--truth must name a file", file=args.truth)
+    if args.write_source is None:
+        return
+    if not args.ticks:
+        raise UsageError("--write-source is for --ticks; the other files are those of the shipped sources")
+    if args.write_source.suffix != ".yaml" or not args.write_source.parent.is_dir():
+        raise UsageError("--write-source must name a .yaml file in a folder", file=args.write_source)
+    if args.write_source.exists() and args.write_source.read_bytes() != TICKS.read_bytes():
+        raise UsageError("--write-source does not replace another file", file=args.write_source)

@@ -1,0 +1,36 @@
+"""``python -m jobs ingest``: landing files to events."""
+
+from __future__ import annotations
+
+import argparse
+from datetime import UTC, datetime, timedelta
+
+from chainlake.cli.step import add_step_arguments, run_step
+from chainlake.days import Days
+from chainlake.errors import UsageError
+
+HELP = "Take what has landed for a source into raw, events and quarantine, and bring its days up to date."
+EXAMPLE = "  python -m jobs ingest stock 2013-10-07 2013-10-08"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """SOURCE FROM TO."""
+    add_step_arguments(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the ingest step.
+
+    Raises:
+        UsageError: the interval ends after today; an ingest of days that have not been would take them for complete.
+    """
+    from chainlake.ingest.step import ingest
+
+    today = datetime.now(UTC).date()
+    if Days.parse(args.start, args.end).end > today + timedelta(days=1):
+        raise UsageError(
+            f"the days up to {args.end} have not been yet",
+            hint=f"TO is not included; today's own is {today + timedelta(days=1)}.",
+        )
+
+    return run_step(args, "ingest", ingest)

@@ -1,0 +1,52 @@
+"""``python -m jobs maintain``: compact tables and remove what their retention has passed."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from datetime import timedelta
+from pathlib import Path
+
+from chainlake.errors import UsageError
+from chainlake.lake.upkeep.maintain import DATA_KEPT, OPS_KEPT
+from chainlake.operations.sweep import CACHE_KEPT_DAYS, LOGS_KEPT_DAYS
+from chainlake.paths import Home
+
+HELP = (
+    "Merge small files, take loads out of raw that no landed file needs any more, and delete files that no version "
+    f"younger than the retention holds: {DATA_KEPT.days} days for data, {OPS_KEPT.days} for ops tables. The change "
+    "feed is kept as long. Running jobs and readers are not disturbed: a table is locked while it is maintained, so "
+    f"its writers wait for seconds. Without --table, logs older than {LOGS_KEPT_DAYS} days are removed too, and what "
+    f"lies in the cache and was not used for {CACHE_KEPT_DAYS} days. No JVM."
+)
+EXAMPLE = "  python -m jobs maintain\n  python -m jobs maintain --table matches.NAME --keep-days 7"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Tables and retention."""
+    parser.add_argument("--table", action="append", metavar="SCHEMA.NAME", help="only this table; may be repeated")
+    parser.add_argument(
+        "--keep-days",
+        type=float,
+        default=None,
+        metavar="N",
+        help="keep what was replaced for so many days, in all tables; a job that runs longer than that would fail",
+    )
+    parser.add_argument("--run-id", default=None, help="id under which ops.runs logs the run; made up if not given")
+    parser.add_argument("--result", type=Path, default=None, metavar="FILE", help="write the result there as JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Maintain the tables."""
+    from chainlake.lake.records.runs import new_run_id
+    from chainlake.operations.maintain import maintain
+
+    if args.keep_days is not None and args.keep_days * 24 < 1:
+        hint = "Readers and running jobs need the files they began with."
+        raise UsageError("--keep-days must be an hour at least", hint=hint)
+    keep = None if args.keep_days is None else timedelta(days=args.keep_days)
+    result = maintain(Home.from_env(), run_id=args.run_id or new_run_id("maintain"), only=args.table, keep=keep)
+    if args.result is not None:
+        args.result.write_text(json.dumps(result))
+    print("maintain: " + ", ".join(f"{name} {value}" for name, value in result.items()))
+    return 0

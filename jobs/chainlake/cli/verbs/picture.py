@@ -1,0 +1,122 @@
+"""``python -m jobs picture``: a model over some days as one PNG; no Spark, nothing is published."""
+
+from __future__ import annotations
+
+import argparse
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from chainlake.days import Days
+from chainlake.errors import InputError, UsageError
+from chainlake.paths import Home
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from chainlake.model_change.days.traces import GroupTrace
+    from chainlake.monitor.model_days import Model, Published
+    from chainlake.pictures.model import Shown
+
+HELP = (
+    "Draw a model over days as one PNG: its coefficients, its error against eps with the marks of syncs and changes, "
+    "and messages and changes per day; for a model that is a curve along one column (a road's speeds) also the curve "
+    "and the readings of the window at chosen times. Changes and messages are the published ones where all days are "
+    "up to date; what the tables do not hold is recomputed from the events, from the last good state on."
+)
+EXAMPLE = (
+    "  python -m jobs picture i5n_speed_profile 2025-10-01 2025-10-05\n"
+    "  python -m jobs picture i5n_speed_profile 2025-10-02 2025-10-03 --at 2025-10-02T21:30 --out queue.png"
+)
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """MODEL FROM TO, the group, the times, the file."""
+    parser.add_argument("model", metavar="MODEL", help="name of the model: a file of dags/config/models/")
+    parser.add_argument("start", metavar="FROM", help="first day, YYYY-MM-DD (UTC)")
+    parser.add_argument("end", metavar="TO", help="day after the last, YYYY-MM-DD (UTC)")
+    parser.add_argument("--group", metavar="NAME", help="which group, if the model has several")
+    parser.add_argument(
+        "--at", action="append", metavar="TIME", default=[],
+        help="draw the curve of this round, YYYY-MM-DDTHH:MM (UTC); may be repeated (default: the largest changes)",
+    )  # fmt: skip
+    parser.add_argument("--out", type=Path, metavar="FILE", help="default: MODEL_FROM_TO.png")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Draw, and say where the picture is."""
+    from chainlake.model_change.days.traces import trace_group
+    from chainlake.monitor.model_days import beginning, find_model, published, read_rounds
+    from chainlake.pictures.model import draw_model, largest_changes, profile_feature, shown_by_trace
+
+    home, days = Home.from_env(), Days.parse(args.start, args.end)
+    model = find_model(home, args.model)
+    group = _group(model, args.group)
+    if args.at and profile_feature(model.config) is None:
+        raise UsageError(f"{args.model} is no curve along one column", hint="Leave --at out.")
+    moments = [_moment(text, days) for text in args.at]
+    first, states = beginning(home, model, days.start)
+    if first >= days.end:
+        raise InputError(f"{args.model} has no rounds on {days}: its days begin with {first}", hint="Take later days.")
+    reduced = read_rounds(home, model, Days(first, days.end))
+    trace = trace_group(model.config, group, reduced, first, days.end, states.get(group))
+    first_us, end_us = days.micros()
+    if not (trace.ts >= first_us).any():
+        raise InputError(f"{args.model} has no complete round on {days}", hint="Take more days, or see the events.")
+    rows = published(home, model, days)
+    shown = shown_by_trace(trace, first_us) if rows is None else _shown(rows, group)
+    chosen = [_row(trace, moment) for moment in moments] or largest_changes(trace, first_us)
+    out = args.out or Path(f"{args.model}{f'_{group}' if group else ''}_{days.start}_{days.end}.png")
+    draw_model(trace, shown, first_us, end_us, chosen, out)
+    print(f"{out}: {args.model} {days}, {len(shown.marks)} marks {shown.origin}, coefficients and errors recomputed")
+    return 0
+
+
+def _group(model: Model, asked: str | None) -> str:
+    groups = list(model.config.groups)
+    if asked is None and len(groups) == 1:
+        return groups[0]
+    if asked not in groups:
+        what = "which group?" if asked is None else f"{model.config.name} has no group {asked}"
+        raise UsageError(what, hint=f"Give --group; groups are {', '.join(groups)}.")
+    return asked
+
+
+def _moment(text: str, days: Days) -> int:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise UsageError(f"--at: '{text}' is not a time", hint="Write times as 2025-10-02T21:30 (UTC).") from None
+    moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    us = (moment - _EPOCH) // timedelta(microseconds=1)
+    lo, hi = days.micros()
+    if not lo <= us < hi:
+        raise UsageError(f"--at: {text} does not lie in {days}")
+    return us
+
+
+def _row(trace: GroupTrace, us: int) -> int:
+    """The last round that had begun."""
+    row = int(np.searchsorted(trace.ts, us, side="right")) - 1
+    if row < 0 or not np.isfinite(trace.coefficients[row]).all():
+        raise InputError("there is no model yet at a time of --at", hint="Take a later one.")
+    return row
+
+
+def _shown(rows: Published, group: str) -> Shown:
+    """Published rows as marks and messages."""
+    from chainlake.pictures.model import Mark, Shown
+
+    def mine(table: pa.Table) -> list[dict]:
+        return [row for row in table.to_pylist() if row["group_id"] == group]
+
+    marks = [
+        Mark((row["ts"] - _EPOCH) // timedelta(microseconds=1), row["kind"], bool(row["exceeded"]))
+        for row in mine(rows.changes)
+    ]
+    messages = [(row["day"], row["normalized_up"], row["changes"]) for row in mine(rows.metrics)]
+    return Shown(sorted(marks, key=lambda mark: mark.us), sorted(messages, key=lambda row: row[0]), "as published")

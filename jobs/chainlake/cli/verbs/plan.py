@@ -1,0 +1,77 @@
+"""``python -m jobs plan``: what a backfill would compute, read and change, before anything is touched; no JVM."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from chainlake.cli.ranges import add_range_arguments, table
+from chainlake.days import Days
+from chainlake.lake.records.runs import one_line
+from chainlake.operations.plan import RangePlan, as_json, plan_range
+from chainlake.paths import Home
+from chainlake.terminal import json_visible
+from chainlake.words import counted
+
+HELP = (
+    "The dry run of 'backfill' with the same arguments: a line per definition and Spark application with the days that "
+    "would be computed and why, the days and events that would be read, and the published rows that could be changed "
+    "or withdrawn. Nothing is touched and no JVM is started."
+)
+EXAMPLE = (
+    "  python -m jobs plan 2013-10-07 2013-10-10\n"
+    "  python -m jobs plan 2013-01-01 2014-01-01 --patterns shakeout three_pushes --chunk 60d --json"
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of a backfill, and the output format."""
+    add_range_arguments(parser)
+    parser.add_argument("--json", action="store_true", help="one JSON object, with every day")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the plan; exit code that of the first definition that cannot be computed, else 0."""
+    plan = plan_range(
+        Home.from_env(),
+        Days.parse(args.start, args.end),
+        patterns=args.patterns,
+        models=args.models,
+        chunk=args.chunk,
+        only_stale=args.only_stale,
+    )
+    if args.json:
+        print(json_visible(json.dumps(as_json(plan), indent=1)))
+    else:
+        _print(plan)
+    return max((getattr(error, "exit_code", 5) for _, error in plan.failures), default=0)
+
+
+def _print(plan: RangePlan) -> None:
+    header = ("application", "definition", "days", "why", "reads", "events", "rows there")
+    lines = []
+    for application in plan.applications:
+        for part in application.parts:
+            lines.append(
+                (
+                    application.name,
+                    part.definition,
+                    str(len(part.days)),
+                    ", ".join(f"{n} {state}" for state, n in sorted(part.states.items())),
+                    f"{part.reads.start} {part.reads.end}",
+                    str(part.rows_read),
+                    str(part.rows_there),
+                )
+            )
+    if lines:
+        print("\n".join(table(header, lines)))
+    for (name, why), days in sorted(plan.left.items()):
+        print(f"left out: {name}, {counted(days, 'day')}: {why}")
+    for name, error in plan.failures:
+        print(f"cannot be computed: {name}: {one_line(error)}")
+    parts = [part for application in plan.applications for part in application.parts]
+    definitions, days = len({part.definition for part in parts}), sum(len(part.days) for part in parts)
+    print(
+        f"{counted(len(plan.applications), 'Spark application')} for {counted(definitions, 'definition')} "
+        f"and {counted(days, 'day')} of theirs"
+    )

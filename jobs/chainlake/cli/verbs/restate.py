@@ -1,0 +1,36 @@
+"""``python -m jobs restate``: repair stale days, however old."""
+
+from __future__ import annotations
+
+import argparse
+import functools
+
+from chainlake.cli.ranges import add_chunk_argument, in_a_process, stoppable
+from chainlake.lake.records.runs import new_run_id
+from chainlake.operations.backfill import restate
+from chainlake.paths import Home
+
+HELP = (
+    "Compute anew every day that is stale (late or corrected files, an edited definition, a new engine) or failed, "
+    "however old; scheduled runs look back a week. A day keeps its rows until its new ones are committed. 'status "
+    "--state stale' lists the days. Days that were never computed are left to 'backfill'."
+)
+EXAMPLE = "  python -m jobs restate\n  python -m jobs restate --source stock --chunk 60d"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Sources and chunk."""
+    parser.add_argument("--source", action="append", metavar="NAME", help="only this source; may be repeated")
+    add_chunk_argument(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the repair."""
+    say = functools.partial(print, flush=True)
+    with stoppable(say):
+        result = restate(
+            Home.from_env(), run_id=new_run_id("restate"), sources=args.source, chunk=args.chunk,
+            launch=in_a_process(say), say=say,
+        )  # fmt: skip
+    print("restate: " + ", ".join(f"{name} {value}" for name, value in result.items()))
+    return 0

@@ -1,0 +1,34 @@
+"""``python -m jobs retire``: end a pattern or model whose file was removed."""
+
+from __future__ import annotations
+
+import argparse
+
+from chainlake.paths import Home
+
+HELP = (
+    "End a pattern or a model after its file was removed from dags/config: its days are marked 'retired'. Its rows "
+    "stay readable (--keep, the default) or are removed (--drop). Refused while the file is there. If the file comes "
+    "back, its days are computed again. No JVM."
+)
+EXAMPLE = "  python -m jobs retire pattern/NAME\n  python -m jobs retire model/NAME --drop"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """NAME, and what becomes of the rows."""
+    parser.add_argument("name", metavar="NAME", help="pattern/NAME or model/NAME; just NAME if it is only one of them")
+    choice = parser.add_mutually_exclusive_group()
+    choice.add_argument("--keep", action="store_true", help="keep the published rows (default)")
+    choice.add_argument("--drop", action="store_true", help="remove the published rows")
+    parser.add_argument("--run-id", default=None, help="id under which ops.runs logs the run; made up if not given")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Retire the definition."""
+    from chainlake.lake.records.runs import new_run_id
+    from chainlake.operations.retire import retire
+
+    result = retire(Home.from_env(), args.name, drop=args.drop, run_id=args.run_id or new_run_id("retire"))
+    removed = ", ".join(result["dropped"]) or "nothing"
+    print(f"retired {result['definition']}: {result['days']} days marked, {removed} removed")
+    return 0

@@ -1,0 +1,243 @@
+"""``python -m jobs status``: every definition and day: done, missing, stale, failed, waiting; without a JVM."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from chainlake.catalog.models import LoadedModel, load_models
+from chainlake.catalog.patterns import load_patterns
+from chainlake.days import Days
+from chainlake.definitions.source import load_sources
+from chainlake.errors import ChainlakeError, UsageError
+from chainlake.ingest.landing.outcomes import READ, reason_of, unread
+from chainlake.ingest.landing.waiting import early
+from chainlake.lake.records import ops
+from chainlake.lake.records.definitions import Definition
+from chainlake.lake.records.intervals import Intervals
+from chainlake.lake.records.recorded import GONE, UNREADABLE, Recorded
+from chainlake.lake.records.staleness import STATUS, Judged, judge
+from chainlake.lake.records.standing import mark_suspects
+from chainlake.monitor.states import KeptStates
+from chainlake.paths import Home
+from chainlake.terminal import json_visible, one_line
+from chainlake.words import counted
+
+HELP = (
+    "Show for every pattern and model which days are done, missing (never computed), stale (with what changed), "
+    "failed, audit_failed, retired, waiting for files or for an ingest, or suspect, since somebody else has written to "
+    "their table; and which landed files, definitions or tables need a look. Consecutive days that are alike are shown "
+    "as one line; TO is not included."
+)
+EXAMPLE = (
+    "  python -m jobs status\n"
+    "  python -m jobs status 2025-10-01 2025-10-08 --state stale --state failed\n"
+    "  python -m jobs status --definition pattern/NAME --json"
+)
+
+STATES = ("done", "suspect", "missing", "stale", "failed", "audit_failed", "waiting", "retired")
+
+_ONE = timedelta(days=1)
+#: Files of each kind that are listed.
+_NAMED = 20
+
+
+@dataclass
+class Span:
+    """Consecutive days of a definition that are alike; ``rows`` are those published on all of them."""
+
+    definition: str
+    start: date
+    end: date
+    state: str
+    why: str
+    provisional: bool
+    rows: int
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Days, definitions and states to show, and the output format."""
+    parser.add_argument("start", nargs="?", metavar="FROM", help="first day, YYYY-MM-DD (UTC); all days if not given")
+    parser.add_argument("end", nargs="?", metavar="TO", help="day after the last")
+    parser.add_argument(
+        "--definition", action="append", metavar="NAME", help="pattern/NAME or model/NAME; may be repeated"
+    )
+    parser.add_argument("--state", action="append", choices=STATES, help="only these states; may be repeated")
+    parser.add_argument("--json", action="store_true", help="one JSON object with every day")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the status; exit code 0 whatever it is."""
+    if (args.start is None) != (args.end is None):
+        raise UsageError("FROM needs TO", hint="Give both days or none; one day is 2025-10-01 2025-10-02.")
+    home = Home.from_env()
+    days = Days.parse(args.start, args.end) if args.start else None
+    judged, models, notes = judge_all(home, days, args.definition)
+    states = tuple(args.state or STATES)
+    notes += _left_files(home) + _unheard(home, judged, models)
+    if args.json:
+        _print_json(judged, states, notes)
+    else:
+        _print(judged, states, notes)
+    return 0
+
+
+def status_table(home: Home) -> pa.Table:
+    """The view ``ops.status``: a row per definition and day, see :data:`chainlake.lake.records.staleness.STATUS`."""
+    judged, *_ = judge_all(home)
+    return _united(one.table(np.arange(len(one.numbers))) for one in judged)
+
+
+def _united(parts: Iterable[pa.Table]) -> pa.Table:
+    return pa.concat_tables([STATUS.empty_table(), *parts])
+
+
+def judge_all(
+    home: Home, days: Days | None = None, names: Sequence[str] | None = None
+) -> tuple[list[Judged], list[LoadedModel], list[str]]:
+    """All definitions that have a file or were ever published, the models, and a line for each file that cannot be
+    read.
+
+    Args:
+        home: the installation.
+        days: only these days; all if None.
+        names: only these definitions, by ``pattern/NAME`` or ``model/NAME``.
+
+    Raises:
+        UsageError: a name that nothing has.
+    """
+    definitions, models, broken, notes = _definitions(home)
+    intervals = Intervals(home, names)
+    known = {definition.name for definition in definitions}
+    # Retired, or removed without a word.
+    lost = [name for name in intervals.names if name not in known]
+    if names is not None:
+        unknown = sorted(set(names) - known - set(lost) - set(broken))
+        if unknown:
+            there = ", ".join(sorted(known)) or "none"
+            listed = ", ".join(f"'{name}'" for name in unknown)
+            raise UsageError(f"there is no definition {listed}", hint=f"There are {there}.")
+        definitions = [definition for definition in definitions if definition.name in names]
+        lost = [name for name in lost if name in names]
+    judged = list(judge(home, definitions, days, intervals=intervals))
+    notes += mark_suspects(home, judged, intervals)
+    judged += [Recorded(name, UNREADABLE if name in broken else GONE, intervals, days) for name in lost]
+    return sorted(judged, key=lambda one: one.name), models, notes
+
+
+def _definitions(home: Home) -> tuple[list[Definition], list[LoadedModel], set[str], list[str]]:
+    """All definitions that can be read, the models, the names of those that cannot, and a line for each broken file."""
+    sources = load_sources(home)
+    patterns, broken_patterns = load_patterns(home, sources)
+    models, broken_models = load_models(home, sources)
+    definitions = [item.definition for item in patterns] + [item.definition for item in models]
+    files: list[tuple[str, ChainlakeError]] = [(f"source/{name}", error) for name, error in sources.broken.items()]
+    for kind, items in (("pattern", broken_patterns), ("model", broken_models)):
+        files += [(f"{kind}/{item.name}", item.error) for item in items]
+    notes = [f"broken {name}: {error.summary}" for name, error in files]
+    return definitions, models, {name for name, _ in files}, notes
+
+
+def _unheard(home: Home, judged: Sequence[Judged], models: Sequence[LoadedModel]) -> list[str]:
+    """Models of which no event has a key that they name: its node, or its whole group, has no rounds."""
+    last = {one.name: one.day(int(done[-1])) for one in judged if len(done := np.flatnonzero(one.state == "done"))}
+    concerned = [model for model in models if model.definition.name in last]
+    return KeptStates(home, [model.config.name for model in concerned]).unheard(concerned, last) if concerned else []
+
+
+def _left_files(home: Home) -> list[str]:
+    """A line for each landed file that was not read, waits, or is dated in the future, as the last ingest found it."""
+    now = datetime.now(UTC)
+    columns = ["source", "path", "file_date", "revision", "outcome", "reason"]
+    files = ops.current_table(home, "files", columns=columns)
+    waiting = [row for row in ops.current(home, "waiting_files") if row["waits"]]
+    dated = files.filter(pc.greater(files["file_date"], now.date())).to_pylist()
+    found: dict[str, list[tuple[Mapping[str, Any], str]]] = {
+        "not read": [(row, reason_of(row)) for row in _unread_files(home, files)],
+        "waiting": [(row, row["reason"]) for row in waiting if not early(row["file_date"], now)],
+        "file dated in the future": [
+            (row, str(row["file_date"])) for row in (*dated, *waiting) if early(row["file_date"], now)
+        ],
+    }
+    lines = []
+    for word, told in found.items():
+        listed = sorted(f"{word} ({why}): {row['source']}/{one_line(row['path'])}" for row, why in told)
+        lines += listed[:_NAMED]
+        if len(listed) > _NAMED:
+            lines.append(f"{word}: {len(listed) - _NAMED} more, in ops.current_files and ops.current_waiting_files")
+    return lines
+
+
+def _unread_files(home: Home, files: pa.Table) -> list[Mapping[str, Any]]:
+    bad = pc.and_not(pc.is_valid(files["outcome"]), pc.is_in(files["outcome"], pa.array(READ)))
+    found: list[Mapping[str, Any]] = []
+    if pc.any(bad).as_py():
+        sources = load_sources(home)
+        for name in files.filter(bad)["source"].unique().to_pylist():
+            replaces = sources[name].replaces if name in sources else ()
+            found += unread(replaces, files.filter(pc.equal(files["source"], name)).to_pylist())
+    return found
+
+
+def spans(judged: Judged, states: Sequence[str]) -> list[Span]:
+    """The days of a definition with one of ``states``, consecutive ones that are alike taken together."""
+    positions = np.flatnonzero(np.isin(judged.state, states))
+    if not len(positions):
+        return []
+    starts = np.flatnonzero(~judged.alike(positions))
+    rows = np.add.reduceat(judged.rows(positions), starts).tolist()
+    found: list[Span] = []
+    for first, last, total in zip(starts, [*(starts[1:] - 1), len(positions) - 1], rows, strict=True):
+        row, end = judged.row(int(positions[first])), judged.day(int(positions[last])) + _ONE
+        before = found[-1] if found else None
+        alike = (row.day, row.state, row.why, row.provisional)
+        if before is not None and (before.end, before.state, before.why, before.provisional) == alike:
+            before.end, before.rows = end, before.rows + total
+        else:
+            found.append(Span(row.definition, row.day, end, row.state, row.why, row.provisional, total))
+    return found
+
+
+def _print(judged: Sequence[Judged], states: Sequence[str], notes: Sequence[str]) -> None:
+    header = ("definition", "from", "to", "days", "state", "rows", "why")
+    lines: list[tuple[str, ...]] = []
+    for item in judged:
+        for span in spans(item, states):
+            why = ", ".join(filter(None, (span.why, "provisional input" if span.provisional else "")))
+            count = str((span.end - span.start).days)
+            lines.append((span.definition, str(span.start), str(span.end), count, span.state, str(span.rows), why))
+    if lines:
+        widths = [max(map(len, column)) for column in zip(header, *lines, strict=True)]
+        for line in (header, *lines):
+            print("  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip())
+    counts: Counter[str] = Counter()
+    for item in judged:
+        counts.update(item.state.tolist())
+    summary = ", ".join(f"{counts[state]} {state}" for state in STATES if counts[state]) or "no days yet"
+    print(f"{counted(len(judged), 'definition')}: {summary}")
+    for note in notes:
+        print(one_line(note))
+
+
+def _print_json(judged: Sequence[Judged], states: Sequence[str], notes: Sequence[str]) -> None:
+    """One object, a line per day, all made by one query: there can be hundreds of thousands of days."""
+    import duckdb
+
+    parts = (item.table(np.flatnonzero(np.isin(item.state, states))) for item in judged)
+    with duckdb.connect(":memory:", config={"autoinstall_known_extensions": "false"}) as texts:
+        texts.register("status", _united(parts))
+        # DuckDB keeps the order of the rows: by definition and day.
+        lines = texts.sql("SELECT to_json(status)::VARCHAR AS line FROM status").to_arrow_table()["line"].to_pylist()
+    print('{"days": [', end="")
+    if lines:
+        print("\n" + ",\n".join(json_visible(line) for line in lines), end="")
+    print(f'\n], "notes": {json_visible(json.dumps(list(notes)))}}}')

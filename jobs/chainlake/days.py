@@ -1,0 +1,82 @@
+"""UTC days and half-open intervals of whole days (design §1): the unit in which history is processed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date, timedelta
+
+from chainlake.errors import UsageError
+
+US_PER_DAY = 86_400_000_000
+_EPOCH = date(1970, 1, 1)
+_ONE = timedelta(days=1)
+
+
+def day_start_us(day: date) -> int:
+    """Microseconds since 1970-01-01T00:00Z at which ``day`` begins."""
+    return (day - _EPOCH).days * US_PER_DAY
+
+
+def day_of_us(us: int) -> date:
+    """The UTC day that holds the instant ``us`` (microseconds since 1970-01-01T00:00Z)."""
+    return _EPOCH + timedelta(days=us // US_PER_DAY)
+
+
+def parse_day(text: str) -> date:
+    """``YYYY-MM-DD`` as a date.
+
+    Raises:
+        UsageError: for anything else.
+    """
+    wrong = UsageError(f"'{text}' is not a day", hint="Write days as YYYY-MM-DD.")
+    if len(text) != len("YYYY-MM-DD"):
+        raise wrong
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise wrong from None
+
+
+@dataclass(frozen=True)
+class Days:
+    """The whole UTC days ``[start, end)``; ``end`` is not included."""
+
+    start: date
+    end: date
+
+    def __post_init__(self) -> None:
+        if self.end <= self.start:
+            raise UsageError(
+                f"the interval {self.start} to {self.end} holds no day",
+                hint="Intervals are half-open: FROM is included, TO is not, so one day is 2025-10-01 2025-10-02.",
+            )
+
+    @classmethod
+    def parse(cls, start: str, end: str) -> Days:
+        """The days from two ``YYYY-MM-DD`` texts, the second one not included."""
+        return cls(parse_day(start), parse_day(end))
+
+    @classmethod
+    def one(cls, day: date) -> Days:
+        """The interval of the single day ``day``."""
+        return cls(day, day + _ONE)
+
+    def __iter__(self) -> Iterator[date]:
+        day = self.start
+        while day < self.end:
+            yield day
+            day += _ONE
+
+    def __len__(self) -> int:
+        return (self.end - self.start).days
+
+    def __contains__(self, day: object) -> bool:
+        return isinstance(day, date) and self.start <= day < self.end
+
+    def __str__(self) -> str:
+        return f"[{self.start}, {self.end})"
+
+    def micros(self) -> tuple[int, int]:
+        """``(lo, hi)`` in microseconds, half-open."""
+        return day_start_us(self.start), day_start_us(self.end)

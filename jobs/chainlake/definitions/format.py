@@ -1,0 +1,331 @@
+"""How a file looks: the ``formats`` list of a source YAML as data (docs/sources.md)."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Mapping as Fields
+from dataclasses import dataclass
+from datetime import date, timedelta
+from fnmatch import fnmatchcase
+from zoneinfo import ZoneInfo
+
+from chainlake.definitions.derived import parse_duration
+from chainlake.definitions.globs import glob_problem
+from chainlake.definitions.mappings import (
+    Mapping,
+    Missing,
+    Needed,
+    missing_columns,
+    nearest_name,
+    read_mappings,
+    read_unpivot,
+)
+from chainlake.definitions.time_formats import is_clock, problem_of
+from chainlake.definitions.yaml_lines import Section
+
+KINDS = ("csv", "json_map")
+EPOCHS = {"epoch_s": 1_000_000, "epoch_ms": 1_000, "epoch_us": 1, "s_of_day": 1_000_000, "ms_of_day": 1_000}
+NULLS = ("", "NaN", "nan", "NA", "N/A", "n/a", "null", "NULL", "None")
+#: Times of events lie between these days unless a format says otherwise.
+EARLIEST, LATEST = date(1900, 1, 1), date(2199, 12, 31)
+#: Seconds of our days, read as milliseconds or microseconds, lie before this day.
+FINE_EARLIEST = date(1973, 3, 4)
+#: How far from its file's date the time of an event lies at most, unless a format says otherwise: thirty years. A
+#: file may hold a long history up to its date; the years that clocks and spreadsheets begin with are further away.
+AROUND = "10958 d"
+#: Encodings of Python that are no character set of a file.
+_NO_CHARSETS = ("idna", "punycode", "undefined", "unicode_escape", "raw_unicode_escape", "mbcs", "oem")
+#: Names in the folder of zones that are no place: what the machine is set to, and clocks with leap seconds.
+_NO_ZONES = ("localtime", "posixrules", "Factory", "right/", "posix/")
+
+
+@dataclass(frozen=True)
+class TimeRule:
+    """Where the time of a row comes from.
+
+    Args:
+        columns: columns whose texts, joined by a space, hold the time.
+        format: ``iso``, a strptime format (``%z`` at its end for offsets), or a key of ``EPOCHS``.
+        zone: IANA zone of texts without an offset.
+        earliest, latest: days; a row whose time is before the first or after the second goes to quarantine.
+        around: how far from the file's date, where its path names one, a time may be.
+    """
+
+    columns: tuple[str, ...]
+    format: str
+    zone: str
+    earliest: date
+    latest: date
+    around: timedelta
+
+    def bounds(self, file_date: date | None) -> tuple[date, date]:
+        """The first and the last day that times of a file of ``file_date`` can fall on."""
+        if file_date is None:
+            return self.earliest, self.latest
+        # In days since year 1, so that nothing lies outside the calendar.
+        at, reach = file_date.toordinal(), -(-self.around // timedelta(days=1))
+        first, last = max(at - reach, self.earliest.toordinal()), min(at + reach, self.latest.toordinal())
+        return date.fromordinal(first), date.fromordinal(last)
+
+
+@dataclass(frozen=True)
+class Format:
+    """One way the files of a source look; the first format of the list that fits a file is used."""
+
+    name: str
+    kind: str
+    glob: str | None
+    header_test: tuple[str, ...]
+    delimiter: str
+    quote: str | None
+    decimal: str
+    thousands: str | None
+    encoding: str
+    columns: tuple[str, ...] | None
+    skip_lines: int
+    #: Cells that a row lacks at its end are blank; else such a row goes to quarantine.
+    fill_short_rows: bool
+    members: str
+    nulls: tuple[str, ...]
+    time: TimeRule
+    mapping: dict[str, Mapping]
+    unpivot: tuple[tuple[str, str], ...]
+    unpivot_into: str | None
+    #: Columns that a file must have, or is none of this format.
+    needed: tuple[Needed, ...]
+
+    def fits_path(self, path: str) -> bool:
+        """Whether the glob names ``path`` (relative to landing, ``!member`` included) or its last part."""
+        if self.glob is None:
+            return True
+        outer = path.split("!", 1)[0]
+        names = (path, path.rsplit("/", 1)[-1], outer, outer.rsplit("/", 1)[-1])
+        return any(fnmatchcase(name, self.glob) for name in names)
+
+    def missing(self, header: list[str]) -> list[Missing]:
+        """The columns without which a file with this ``header`` would be read wrongly."""
+        return missing_columns(self.needed, header)
+
+    def misfits(self, header: list[str]) -> list[str]:
+        """Why a file with this ``header`` is none of this format, or would be read wrongly; nothing if it would not."""
+        absent = sorted(set(self.header_test) - set(header))
+        if absent:
+            return [f"no column {', '.join(absent)}, which 'header' asks for"]
+        found = [
+            f"{missing.text} (line {missing.needed.line}, column {missing.needed.at} of the definition)"
+            for missing in self.missing(header)
+        ]
+        twice = sorted({one.column for one in self.needed if header.count(one.column) > 1})
+        found += [f"the column '{name}' is given twice" for name in twice]
+        if self.unpivot and not found and not any(column in header for column, _ in self.unpivot):
+            found.append("none of the columns of unpivot")
+        return found
+
+
+_KEYS = (
+    "name", "kind", "glob", "header", "delimiter", "quote", "decimal", "thousands", "encoding", "columns",
+    "skip_lines", "short_rows", "members", "null", "time", "map", "unpivot", "optional",
+)  # fmt: skip
+#: Keys that say how lines of cells look, and nothing of a JSON object.
+_OF_CELLS = ("header", "delimiter", "quote", "columns", "short_rows", "unpivot", "optional")
+
+
+def read_format(section: Section, at: int, fields: Fields[str, str], zone: str, type_column: str | None) -> Format:
+    """One entry of ``formats``.
+
+    Args:
+        section: the YAML map.
+        at: its position in the list, for a name where none is given.
+        fields: what may be mapped, with its type: type, key and the attributes, in that order.
+        zone: zone of the source.
+        type_column: the column that holds the type where ``map`` does not say otherwise.
+
+    Raises:
+        DefinitionError: an unknown key, a value that is not allowed, or a mapping of something unknown.
+    """
+    section.only(_KEYS)
+    kind = section.choice("kind", KINDS, "csv")
+    if kind == "json_map":
+        for key in _OF_CELLS:
+            if key in section.data:
+                raise section.error(f"'{key}' means nothing for a json_map", key, hint="Leave it out.")
+    wide, into = read_unpivot(section, fields)
+    mapping = read_mappings(section, fields, wide=wide, into=into, kind=kind)
+    if type_column is not None:
+        mapping.setdefault("type", Mapping(column=type_column))
+    time = _time(section, zone, kind)
+    needed = _needed(section, fields, mapping, wide, time) if kind == "csv" else ()
+    columns = _columns(section, needed)
+    delimiter, quote, decimal, thousands = _signs(section, kind)
+    skip_lines = section.get("skip_lines", int, default=0)
+    if skip_lines < 0:
+        raise section.error("'skip_lines' is a number of lines from 0 on", "skip_lines")
+    nulls = section.texts("null", NULLS)
+    for position, text in enumerate(nulls):
+        if text != text.strip():
+            raise section.error(f"'{text}' has white space around it, which cells lose", "null", position)
+    return Format(
+        name=section.get("name", str, default=f"format {at + 1}"),
+        kind=kind,
+        glob=_glob(section, "glob"),
+        header_test=section.texts("header"),
+        delimiter=delimiter,
+        quote=quote or None,
+        decimal=decimal,
+        thousands=thousands,
+        encoding=_encoding(section),
+        columns=columns,
+        skip_lines=skip_lines,
+        fill_short_rows=section.choice("short_rows", ("quarantine", "fill"), "quarantine") == "fill",
+        members=_glob(section, "members") or "*",
+        nulls=nulls,
+        time=time,
+        mapping=mapping,
+        unpivot=wide,
+        unpivot_into=into,
+        needed=needed,
+    )
+
+
+def _needed(
+    section: Section,
+    fields: Fields[str, str],
+    mapping: Fields[str, Mapping],
+    wide: tuple[tuple[str, str], ...],
+    time: TimeRule,
+) -> tuple[Needed, ...]:
+    """The columns that a file of cells must have: all that are read, but for the ``optional`` ones."""
+    optional = section.texts("optional")
+    keys = list(fields)[:2]
+    given = section.section("map").data
+    found = []
+    for column in time.columns:
+        spot = section.spot("time", "column")
+        found.append(Needed(column, "the time", spot.line, spot.column, True))
+    for name, rule in mapping.items():
+        if rule.column is None or (wide and rule.column == "value"):
+            continue
+        spot = section.spot("map", name) if name in given else section.spot()
+        what = "the type" if name == keys[0] else f"the key {name}" if name == keys[1] else f"attribute {name}"
+        found.append(Needed(rule.column, what, spot.line, spot.column, name in given or name in keys))
+    for column, key in wide:
+        spot = section.spot("unpivot", "columns", column)
+        found.append(Needed(column, f"the key '{key}'", spot.line, spot.column, True))
+    read = [one.column for one in found]
+    attributes = [one.column for one in found if not one.what.startswith(("the time", "the type", "the key "))]
+    attributes += [column for column, _ in wide]
+    for at, column in enumerate(optional):
+        if column not in attributes:
+            near = nearest_name(column, attributes)
+            what = "no row is an event without" if column in read else "this format does not read"
+            hint = f"Did you mean {near}?" if near else f"One of: {', '.join(attributes)}."
+            raise section.error(f"'{column}' is a column that {what}", "optional", at, hint=hint)
+    return tuple(one for one in found if one.column not in optional)
+
+
+def _columns(section: Section, needed: tuple[Needed, ...]) -> tuple[str, ...] | None:
+    if "columns" not in section.data:
+        return None
+    columns = section.texts("columns")
+    if "header" in section.data:
+        raise section.error("'header' tests a header line, 'columns' says there is none", "columns")
+    for at, name in enumerate(columns):
+        if name in columns[:at]:
+            raise section.error(f"the column '{name}' is given twice", "columns", at)
+    for missing in missing_columns(needed, list(columns)):
+        raise section.error(missing.text, "columns", hint=f"The columns are {', '.join(columns)}.")
+    return columns
+
+
+def _signs(section: Section, kind: str) -> tuple[str, str, str, str | None]:
+    """The delimiter, the quote (may be empty), the decimal sign and the thousands sign."""
+    delimiter = section.get("delimiter", str, default=",")
+    quote = section.get("quote", str, default='"')
+    decimal = section.choice("decimal", (".", ","), ".")
+    thousands = section.get("thousands", str)
+    signs = (("delimiter", delimiter, (1,)), ("quote", quote, (0, 1)), ("thousands", thousands, (1,)))
+    for key, value, lengths in signs:
+        if value is None:
+            continue
+        if len(value) not in lengths:
+            hint = 'A tab is written "\\t", in double quotes.' if value in ("\\t", "tab") else None
+            raise section.error(f"'{key}' must be a single character", key, hint=hint)
+        if value.isalnum() or value in ("+", "-", "\n", "\r", "\0") or (key != "thousands" and not value.isascii()):
+            raise section.error(f"{value!r} cannot be the {key}", key, hint="A sign such as , ; | or \\t.")
+    if decimal == delimiter and kind == "csv" or (thousands is not None and thousands == decimal):
+        raise section.error("the decimal sign must differ from delimiter and thousands sign", "decimal")
+    if quote == delimiter:
+        key = "quote" if "quote" in section.data else "delimiter"
+        raise section.error("the quote must differ from the delimiter", key)
+    return delimiter, quote, decimal, thousands
+
+
+def _encoding(section: Section) -> str:
+    encoding = str(section.get("encoding", str, default="utf-8"))
+    hint = "E.g. utf-8, utf-16, cp1252."
+    try:
+        found = codecs.lookup(encoding)
+        # Python also calls base64 and the like encodings; only those of texts decode bytes to characters.
+        b"aa".decode(encoding, "replace")
+    except (LookupError, ValueError):
+        raise section.error(f"encoding '{encoding}' is not known", "encoding", hint=hint) from None
+    if found.name.replace("-", "_") in _NO_CHARSETS:
+        raise section.error(f"encoding '{encoding}' is none of files", "encoding", hint=hint)
+    return encoding
+
+
+def _glob(section: Section, key: str) -> str | None:
+    glob = section.get(key, str)
+    problem = None if glob is None else glob_problem(glob)
+    if problem is not None:
+        raise section.error(f"'{glob}' can fit no file: it {problem.what}", key, hint=problem.hint)
+    return None if glob is None else str(glob)
+
+
+def _time(section: Section, zone: str, kind: str) -> TimeRule:
+    time = section.section("time")
+    time.only(("column", "format", "zone", "earliest", "latest", "around"))
+    columns = ("time",) if kind == "json_map" else time.texts("column")
+    if not columns:
+        raise section.error("'time.column' is missing", "time", hint="Name the column or columns that hold the time.")
+    form = time.get("format", str, default="iso")
+    if form != "iso" and form not in EPOCHS:
+        if "%" not in form:
+            hint = f"One of {', '.join(('iso', *EPOCHS))}, or a format such as '%d.%m.%Y %H:%M'."
+            raise time.error(f"time format '{form}' is not known", "format", hint=hint)
+        problem = problem_of(form)
+        if problem is not None:
+            raise time.error(f"time format '{form}' {problem.what}", "format", hint=problem.hint)
+    if form in EPOCHS and len(columns) > 1:
+        raise time.error(f"{form} is one number, not {len(columns)} columns", "column")
+    if "zone" in time.data and (form.startswith("epoch_") or form.endswith("%z")):
+        raise time.error(f"the zone changes nothing: times of format '{form}' say where they count from", "zone")
+    zone = time.get("zone", str, default=zone)
+    check_zone(time, "zone", zone)
+    earliest = time.get("earliest", date, default=FINE_EARLIEST if form in ("epoch_ms", "epoch_us") else EARLIEST)
+    latest = time.get("latest", date, default=LATEST)
+    if earliest > latest:
+        raise time.error("'earliest' must not be after 'latest'", "earliest" if "earliest" in time.data else "latest")
+    try:
+        around = parse_duration(time.get("around", str, default=AROUND))
+    except OverflowError:
+        around = None
+    if around is None or not around:
+        raise time.error(f"'{time.data['around']}' is not a duration", "around", hint="E.g. 36 h or 400 d.")
+    return TimeRule(columns, form, zone, earliest, latest, around)
+
+
+def date_from_path(form: str) -> bool:
+    """Whether times of this format are times of day, which need the date that the file's path holds."""
+    return form.endswith("_of_day") or (form not in EPOCHS and is_clock(form))
+
+
+def check_zone(section: Section, key: str, zone: str) -> None:
+    """Raise ``DefinitionError`` unless ``zone`` is an IANA zone."""
+    try:
+        if zone.startswith(_NO_ZONES):
+            raise ValueError(zone)
+        ZoneInfo(zone)
+    except (KeyError, ValueError, OSError):
+        hint = "An IANA name, such as America/New_York or UTC."
+        raise section.error(f"zone '{zone}' is not known", key, hint=hint) from None

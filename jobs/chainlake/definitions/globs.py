@@ -1,0 +1,61 @@
+"""Globs of file names that can fit no file, told before one lands."""
+
+from __future__ import annotations
+
+import re
+from datetime import date, timedelta
+from fnmatch import translate
+
+from chainlake.definitions.time_formats import Problem
+
+#: Names that uploaders give to files that are not there yet.
+UNFINISHED = (".part", ".partial", ".tmp", ".crdownload", ".filepart")
+#: ``{date}``, ``{date-1}``, ``{date+1:%Y%m%d}`` in an ``expect`` glob.
+DATE_FIELD = re.compile(r"\{date(?:([+-]\d+))?(?::([^{}]+))?\}")
+#: No file of a day is named after a day further away.
+_FURTHEST = 3660
+
+
+def glob_problem(glob: str) -> Problem | None:
+    """Why ``glob`` can fit no path of a landed file, which is relative to the source's landing folder; else None."""
+    if not glob or glob != glob.strip():
+        return Problem("is empty, or begins or ends with white space", "E.g. 'bars_*.csv'.")
+    if "{" in glob and "}" in glob:
+        return Problem("braces stand for themselves", "Write * for what differs between the files.")
+    if glob.startswith(("/", "./", "../", "landing/")) or "//" in glob or glob.endswith("/") or "\\" in glob:
+        return Problem(
+            "is no path within the landing folder of the source",
+            "A path there is like bars.csv or 2025/bars.csv; the name alone is enough, too.",
+        )
+    if "(?!)" in translate(glob):
+        return Problem("has a range that holds no character", "Write [a-z] with the smaller one first.")
+    if glob.endswith(UNFINISHED) or glob.rsplit("/", 1)[-1].startswith("."):
+        return Problem(
+            "files of such names are never taken", f"Names that begin with . or end in {', '.join(UNFINISHED)} are not."
+        )
+    return None
+
+
+def expected_glob(glob: str, day: date) -> str:
+    """The glob of ``expect`` for the UTC day ``day``."""
+
+    def fill(found: re.Match[str]) -> str:
+        named = day + timedelta(days=int(found[1] or 0))
+        return named.strftime(found[2] or "%Y-%m-%d")
+
+    return DATE_FIELD.sub(fill, glob)
+
+
+def expect_problem(glob: str) -> Problem | None:
+    """Why a glob of ``expect`` can fit no landed file; else None."""
+    hint = "E.g. bars_{date:%Y%m%d}.csv, {date-1}."
+    rest = DATE_FIELD.sub("", glob)
+    if "{" in rest or "}" in rest:
+        return Problem("is not understood", hint)
+    for days, form in DATE_FIELD.findall(glob):
+        if len(days) > 6 or abs(int(days or 0)) > _FURTHEST:
+            return Problem("names a day that is too far away", hint)
+        unknown = [letter for letter in re.findall(r"%(.?)", form) if letter not in tuple("aAbBdGjmuUVwWyY%")]
+        if unknown or (form and "%" not in form):
+            return Problem(f"'{form}' is no format of a date", hint)
+    return glob_problem(expected_glob(glob, date(2025, 11, 28)))

@@ -1,0 +1,304 @@
+"""Where the values of a source's rows come from: ``map`` and ``unpivot`` of a format, as data (docs/sources.md)."""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+from collections.abc import Mapping as Fields
+from dataclasses import dataclass
+from typing import Any
+
+from chainlake.definitions.yaml_lines import Section
+
+_COMPARISON = re.compile(r"\s*(<=|>=|<|>|=)?\s*(-?\d+(?:\.\d+)?)\s*\Z")
+_NUMBERS = ("double", "long")
+#: What only a number can be given.
+_OF_NUMBERS = ("scale", "offset", "round", "sentinels")
+#: Digits after the point, or zeros before it, that a double can have.
+_MOST_DIGITS = 15
+
+
+@dataclass(frozen=True)
+class Sentinel:
+    """A number that means "no value", perhaps only while other attributes hold something.
+
+    Args:
+        value: the number as it stands in the file.
+        when: (attribute, comparison, number) that must all hold in the row, e.g. ``("flow", "=", 0.0)``.
+    """
+
+    value: float
+    when: tuple[tuple[str, str, float], ...] = ()
+
+
+@dataclass(frozen=True)
+class Mapping:
+    """Where the value of an attribute (or of type or key) comes from.
+
+    Args:
+        column: column of the file, or ``None``.
+        path: field taken from the path, or ``None``.
+        constant: a fixed text, or ``None``.
+        scale, offset: unit conversion ``value * scale + offset``.
+        round: decimals kept after the conversion, or ``None`` for all.
+        sentinels: numbers that mean "no value", before the conversion.
+        case: ``upper``, ``lower`` or ``None`` to leave the text as it is.
+    """
+
+    column: str | None = None
+    path: str | None = None
+    constant: str | None = None
+    scale: float = 1.0
+    offset: float = 0.0
+    round: int | None = None
+    sentinels: tuple[Sentinel, ...] = ()
+    case: str | None = None
+
+
+@dataclass(frozen=True)
+class Needed:
+    """A column of the file that a format reads.
+
+    Args:
+        column: its name.
+        what: what is read from it.
+        line, at: line and column of the source's file that name it.
+        named: whether ``map``, ``unpivot`` or ``time`` names it; an attribute that ``map`` leaves out has the column of
+            its own name, and a file may lack that.
+    """
+
+    column: str
+    what: str
+    line: int
+    at: int
+    named: bool
+
+
+@dataclass(frozen=True)
+class Missing:
+    """A column that a file's header does not have, and the name there that is most like it, or ``None``."""
+
+    needed: Needed
+    nearest: str | None
+
+    @property
+    def text(self) -> str:
+        """In words."""
+        guess = f"; did the definition mean '{self.nearest}'?" if self.nearest else ""
+        return f"no column '{self.needed.column}', which {self.needed.what} is read from{guess}"
+
+
+def missing_columns(needed: tuple[Needed, ...], header: list[str]) -> list[Missing]:
+    """What of the ``needed`` a file with these columns lacks.
+
+    A column that only the name of an attribute asks for is missing if there is one of nearly that name which nothing
+    else reads: then one of the two is misspelt.
+    """
+    read = {one.column for one in needed}
+    free = [name for name in header if name not in read]
+    found = []
+    for one in needed:
+        if one.column not in header:
+            alike = free if one.named else [name for name in free if _one_slip(name, one.column)]
+            nearest = nearest_name(one.column, alike, 0.5 if one.named else 0.75)
+            if one.named or nearest is not None:
+                found.append(Missing(one, nearest))
+    return found
+
+
+def nearest_name(word: str, names: list[str], cutoff: float = 0.6) -> str | None:
+    """The one of ``names`` most like ``word``, whose case and punctuation count for nothing; None if none is."""
+    plain = {_squashed(name): name for name in reversed(names)}
+    close = difflib.get_close_matches(_squashed(word), list(plain), n=1, cutoff=cutoff)
+    return plain[close[0]] if close else None
+
+
+def _one_slip(one: str, other: str) -> bool:
+    """Whether two names can be one, mistyped: bid and bid_price are two, and so are bid1 and bid2."""
+    letters = [re.sub(r"\d", "", _squashed(name)) for name in (one, other)]
+    slip = letters[0] != letters[1] or _squashed(one) == _squashed(other)
+    return slip and abs(len(letters[0]) - len(letters[1])) <= 1
+
+
+def _squashed(name: str) -> str:
+    return re.sub(r"[\W_]", "", name).lower() or name
+
+
+def read_unpivot(section: Section, fields: Fields[str, str]) -> tuple[tuple[tuple[str, str], ...], str | None]:
+    """``unpivot`` as pairs of column and key, and the attribute that takes the values; none and None if absent.
+
+    Raises:
+        DefinitionError: it names no attribute or no columns, or a column or key twice.
+    """
+    if "unpivot" not in section.data:
+        return (), None
+    unpivot = section.section("unpivot")
+    unpivot.only(("columns", "into"))
+    into = unpivot.get("into", str, required=True)
+    attributes = list(fields)[2:]
+    if into not in attributes:
+        raise unpivot.error(f"'{into}' is not an attribute", "into", hint=f"One of: {', '.join(attributes)}.")
+    columns = unpivot.get("columns", list, dict, required=True)
+    if isinstance(columns, dict):
+        inner = unpivot.section("columns")
+        pairs = [(name, str(inner.get(name, str, required=True))) for name in columns]
+    else:
+        pairs = [(name, name) for name in unpivot.texts("columns")]
+    if not pairs:
+        raise unpivot.error("no columns are named", "columns", hint="E.g. [R1, R2], or {R1: left, R2: right}.")
+    for at, what in enumerate(("column", "key")):
+        seen: set[str] = set()
+        for pair in pairs:
+            if not pair[at].strip() or pair[at] in seen:
+                raise unpivot.error(f"the {what} '{pair[at]}' is blank, or given twice", "columns")
+            seen.add(pair[at])
+    return tuple(pairs), into
+
+
+def read_mappings(
+    section: Section, fields: Fields[str, str], *, wide: tuple[tuple[str, str], ...], into: str | None, kind: str
+) -> dict[str, Mapping]:
+    """``map``: where type, key and attributes come from; an attribute that it leaves out has a column of its name.
+
+    Args:
+        section: the format.
+        fields: type, key and the attributes, in that order, with their types.
+        wide: the columns and keys of ``unpivot``.
+        into: the attribute that takes the values of ``unpivot``.
+        kind: of the format.
+
+    Raises:
+        DefinitionError: a mapping that can give nothing, or not what it says.
+    """
+    given = section.section("map")
+    for name in given.data:
+        if name not in fields:
+            near = nearest_name(name, list(fields))
+            hint = f"Did you mean {near}?" if near else f"Allowed here: {', '.join(fields)}."
+            raise given.error("unknown key", name, hint=hint)
+    key = list(fields)[1]
+    if wide and key in given.data:
+        raise given.error("the key comes from the names of the columns of unpivot", key, hint="Leave it out here.")
+    mapping = {name: _mapping(given, name, fields) for name in given.data}
+    for name in list(fields)[1:]:
+        if name in mapping or (wide and name == key):
+            continue
+        if kind == "json_map":
+            if name == key:
+                raise section.error(f"'{name}' needs a mapping", "map", hint="From a path field, or a constant.")
+            continue
+        mapping[name] = Mapping(column=name)
+    if kind == "json_map":
+        _check_json(section, mapping, fields)
+    if into is not None:
+        mapping[into] = _unpivoted(section, mapping, given, into, {column for column, _ in wide})
+    return mapping
+
+
+def _check_json(section: Section, mapping: dict[str, Mapping], fields: Fields[str, str]) -> None:
+    values = [name for name in list(fields)[2:] if name in mapping and mapping[name].column == "value"]
+    if len(values) != 1:
+        raise section.error("one attribute must be mapped to the column 'value'", "map")
+    for name, rule in mapping.items():
+        if rule.column not in (None, "value", "time"):
+            raise section.error(
+                f"a json_map has the columns 'time' and 'value', no '{rule.column}'", "map", name,
+                hint="Its other values come from a path field or a constant.",
+            )  # fmt: skip
+
+
+def _unpivoted(
+    section: Section, mapping: dict[str, Mapping], given: Section, into: str, wide: set[str]
+) -> Mapping:
+    if isinstance(given.data.get(into), dict):
+        origins = [origin for origin in ("column", "path", "constant") if origin in given.data[into]]
+    else:
+        origins = [into] if into in given.data else []
+    if origins:
+        raise given.error(f"'{into}' comes from the cells of unpivot", into, hint="Leave out where it comes from.")
+    for name, rule in mapping.items():
+        if name != into and rule.column is not None and (rule.column in wide or rule.column == "value"):
+            raise section.error(
+                f"'{name}' is read from the column '{rule.column}', which unpivot takes", "map", name,
+                hint="Columns of unpivot become rows, and 'value' is what their cells are called.",
+            )  # fmt: skip
+    rule = mapping[into]
+    return Mapping("value", None, None, rule.scale, rule.offset, rule.round, rule.sentinels, rule.case)
+
+
+def _mapping(section: Section, name: str, fields: Fields[str, str]) -> Mapping:
+    if not isinstance(section.data[name], dict):
+        return Mapping(column=_text(section, name))
+    rule = section.section(name)
+    rule.only(("column", "path", "constant", *_OF_NUMBERS, "case"))
+    origins = [key for key in ("column", "path", "constant") if key in rule.data]
+    if len(origins) > 1:
+        raise rule.error("only one of column, path and constant can be given", origins[1])
+    for key in rule.data:
+        if key in _OF_NUMBERS and fields[name] not in _NUMBERS:
+            raise rule.error(f"'{key}' is for numbers, and {name} is a {fields[name]}", key)
+        if key == "case" and fields[name] != "string":
+            raise rule.error(f"'case' is for texts, and {name} is a {fields[name]}", key)
+    scale, offset, digits = rule.get("scale", float, default=1.0), rule.get("offset", float, default=0.0), None
+    if scale == 0:
+        raise rule.error("a scale of 0 makes every value the same", "scale")
+    if "round" in rule.data:
+        digits = rule.get("round", int)
+        if abs(digits) > _MOST_DIGITS:
+            raise rule.error(f"'round' is a number of digits from -{_MOST_DIGITS} to {_MOST_DIGITS}", "round")
+    sentinels = rule.get("sentinels", list, default=[])
+    return Mapping(
+        column=_text(rule, "column") if "column" in rule.data else (None if origins else name),
+        path=rule.get("path", str),
+        constant=_constant(rule, fields[name]) if "constant" in rule.data else None,
+        scale=float(scale),
+        offset=float(offset),
+        round=digits,
+        sentinels=tuple(_sentinel(rule, at, item, fields) for at, item in enumerate(sentinels)),
+        case=rule.choice("case", ("upper", "lower"), "upper") if "case" in rule.data else None,
+    )
+
+
+def _text(section: Section, key: str) -> str:
+    text = str(section.get(key, str))
+    if not text.strip() or text != text.strip():
+        raise section.error(f"'{text}' is no name of a column", key, hint="Names have no white space around them.")
+    return text
+
+
+def _constant(rule: Section, kind: str) -> str:
+    text = str(rule.get("constant", str)).strip()
+    if not text:
+        raise rule.error("a blank constant is no value", "constant")
+    if kind in _NUMBERS:
+        try:
+            good = math.isfinite(float(text)) and (kind == "double" or float(text).is_integer())
+        except ValueError:
+            good = False
+        if not good:
+            raise rule.error(f"the constant '{text}' is no {kind}", "constant")
+    return text
+
+
+def _sentinel(rule: Section, at: int, item: Any, fields: Fields[str, str]) -> Sentinel:
+    if _is_number(item):
+        return Sentinel(float(item))
+    form = "a sentinel is a number, or {value: NUMBER, when: {ATTRIBUTE: COMPARISON}}"
+    if not isinstance(item, dict) or not item.keys() <= {"value", "when"} or not _is_number(item.get("value")):
+        raise rule.error(form, "sentinels", at, hint="Texts that mean no value are listed under 'null' of the format.")
+    conditions = item.get("when", {})
+    if not isinstance(conditions, dict) or ("when" in item and not conditions):
+        raise rule.error(form, "sentinels", at)
+    when = []
+    for name, condition in conditions.items():
+        found = _COMPARISON.match(str(condition))
+        if fields.get(name) not in _NUMBERS or found is None:
+            hint = "An attribute of type double or long, and a comparison: {flow: 0} or {flow: '> 0'}."
+            raise rule.error(f"condition '{name}: {condition}' is not understood", "sentinels", at, hint=hint)
+        when.append((str(name), found[1] or "=", float(found[2])))
+    return Sentinel(float(item["value"]), tuple(when))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

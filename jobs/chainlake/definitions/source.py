@@ -1,0 +1,233 @@
+"""Sources: one YAML file per stream of events (docs/sources.md). Read here, used by every part; no Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping as MappingType
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+import pyarrow as pa
+
+from chainlake.definitions.derived import History, parse_duration
+from chainlake.definitions.files import WORD, check_name
+from chainlake.definitions.format import Format, check_zone, read_format
+from chainlake.definitions.source_keys import (
+    FIXED,
+    Attribute,
+    PathRule,
+    TypeRule,
+    check_path_fields,
+    fixed_hint,
+    hash_of,
+    read_attributes,
+    read_derived,
+    read_expect,
+    read_identity,
+    read_path,
+    read_replaces,
+    read_type,
+    words,
+)
+from chainlake.definitions.yaml_lines import Section, load_section
+from chainlake.errors import DefinitionError, UsageError
+from chainlake.paths import Home
+from chainlake.schemas.table import TIMESTAMP
+
+_KEYS = (
+    "description", "key", "type", "zone", "attributes", "identity", "delivery", "on_conflict", "replaces", "path",
+    "file_date_zone", "expect", "lag", "settle", "links", "derived", "formats",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Source:
+    """One source (design §3); fields as the keys of its YAML file, durations as ``timedelta``.
+
+    ``follow_links`` is its key ``links``.
+    """
+
+    name: str
+    file: str
+    description: str
+    key: str
+    type: TypeRule
+    zone: str
+    attributes: tuple[Attribute, ...]
+    identity: str
+    delivery: str
+    on_conflict: str
+    replaces: tuple[str, ...]
+    path: PathRule
+    file_date_zone: str
+    expect: tuple[str, ...]
+    lag: timedelta
+    settle: timedelta
+    follow_links: bool
+    derived: tuple[History, ...]
+    formats: tuple[Format, ...]
+    definition_hash: str
+
+    @property
+    def types(self) -> tuple[str, ...] | None:
+        """The types that events can have, or ``None`` if any text of a column can be one."""
+        if self.type.constant is not None:
+            return (self.type.constant,)
+        return tuple(sorted(set(self.type.map.values()))) if self.type.map is not None else None
+
+    def event_columns(self) -> dict[str, pa.DataType]:
+        """The columns of events that patterns and models may reference, with their types."""
+        return {
+            "type": pa.string(),
+            self.key: pa.string(),
+            "ts": TIMESTAMP,
+            "seq": pa.int64(),
+            **{a.name: a.arrow_type for a in self.attributes},
+        }
+
+    def pattern_columns(self) -> dict[str, pa.DataType]:
+        """What patterns may reference: the events' columns, and histories, which are computed when events are read."""
+        return {**self.event_columns(), **{one.name: pa.list_(pa.float64()) for one in self.derived}}
+
+    def attribute(self, name: str) -> Attribute:
+        """The attribute called ``name``."""
+        return next(a for a in self.attributes if a.name == name)
+
+
+class Sources(dict[str, Source]):
+    """The sources whose files can be read, by name, and in ``broken`` the error of each file that cannot."""
+
+    def __init__(self, *sources: Source) -> None:
+        super().__init__({source.name: source for source in sources})
+        self.broken: dict[str, DefinitionError] = {}
+
+
+def load_sources(home: Home) -> Sources:
+    """All sources of ``<config>/sources``: a file that is wrong must not stop the sources beside it."""
+    found = Sources()
+    for name, path in _files(home).items():
+        try:
+            found[name] = load_source(path)
+        except DefinitionError as error:
+            found.broken[name] = error
+    return found
+
+
+def source_for(sources: Sources, name: str, definition: Path, line: int | None = None) -> Source:
+    """The source that the file ``definition`` names in its line ``line``.
+
+    Raises:
+        DefinitionError: there is none, or its own file is wrong.
+    """
+    if name in sources:
+        return sources[name]
+    if name in sources.broken:
+        raise DefinitionError(
+            f"its source '{name}' cannot be used: {sources.broken[name].summary}",
+            file=definition,
+            line=line,
+            key="source",
+            hint="Fix the source file first.",
+        )
+    raise DefinitionError(
+        f"there is no source '{name}'",
+        file=definition,
+        line=line,
+        key="source",
+        hint=f"Sources are {', '.join(sorted(sources)) or 'none yet'}; they are files of dags/config/sources.",
+    )
+
+
+def find_source(home: Home, name: str) -> Source:
+    """The source that a definition names.
+
+    Raises:
+        DefinitionError: there is none, or its file is wrong.
+    """
+    files = _files(home)
+    if name not in files:
+        raise DefinitionError(f"there is no source '{name}'", hint=_known(home, files))
+    return load_source(files[name])
+
+
+def asked_source(home: Home, name: str) -> Source:
+    """The source that somebody names on a command line.
+
+    Raises:
+        UsageError: there is none.
+        DefinitionError: its file is wrong.
+    """
+    files = _files(home)
+    if name not in files:
+        raise UsageError(f"there is no source '{name}'", hint=_known(home, files))
+    return load_source(files[name])
+
+
+def _files(home: Home) -> dict[str, Path]:
+    return {path.stem: path for path in sorted((home.config / "sources").glob("*.yaml"))}
+
+
+def _known(home: Home, files: MappingType[str, Path]) -> str:
+    return f"Sources are {', '.join(files) or 'none yet'}; they are files of {home.config / 'sources'}."
+
+
+def load_source(path: Path) -> Source:
+    """The source described by the YAML file ``path``; its name is the file's.
+
+    Raises:
+        DefinitionError: with file, line, key and the allowed values.
+    """
+    check_name(path, "source", WORD)
+    section = load_section(path)
+    section.only(_KEYS)
+    key = section.get("key", str, required=True)
+    if not WORD.match(key) or key.lower() in FIXED:
+        raise section.error(f"'{key}' cannot be the name of the key column", "key", hint=fixed_hint())
+    attributes = read_attributes(section, key)
+    zone = section.get("zone", str, default="UTC")
+    check_zone(section, "zone", zone)
+    file_date_zone = section.get("file_date_zone", str, default=zone)
+    check_zone(section, "file_date_zone", file_date_zone)
+    fields = {"type": "string", key: "string", **{a.name: a.type for a in attributes}}
+    given = section.data.get("type")
+    type_column = section.section("type").get("column", str) if isinstance(given, dict) else None
+    listed = enumerate(section.sections("formats"))
+    formats = tuple(read_format(item, at, fields, zone, type_column) for at, item in listed)
+    if not formats:
+        raise section.error("'formats' is missing", hint="List at least one format with time and columns.")
+    type_rule = read_type(section, formats)
+    path_rule, groups = read_path(section, formats)
+    check_path_fields(section, formats, groups)
+    identity, delivery, on_conflict = read_identity(section)
+    return Source(
+        name=path.stem,
+        file=str(path),
+        description=words(section, "description") or "",
+        key=key,
+        type=type_rule,
+        zone=zone,
+        attributes=attributes,
+        identity=identity,
+        delivery=delivery,
+        on_conflict=on_conflict,
+        replaces=read_replaces(section, formats, key, groups),
+        path=path_rule,
+        file_date_zone=file_date_zone,
+        expect=read_expect(section),
+        lag=_duration(section, "lag", "0 s"),
+        settle=_duration(section, "settle", "0 s"),
+        follow_links=section.choice("links", ("refuse", "follow"), "refuse") == "follow",
+        derived=read_derived(section, key, {a.name: a for a in attributes}),
+        formats=formats,
+        definition_hash=hash_of(section),
+    )
+
+
+def _duration(section: Section, key: str, default: str) -> timedelta:
+    try:
+        value = parse_duration(section.get(key, str, default=default))
+    except OverflowError:
+        value = None
+    if value is None:
+        raise section.error(f"'{section.data[key]}' is not a duration", key, hint="E.g. 90 s, 15 min, 6 h or 2 d.")
+    return value

@@ -1,0 +1,1 @@
+"""The detect step: events of a source to its match tables."""

@@ -1,0 +1,135 @@
+"""The detect step: events of a source to the match tables of its patterns (design §1, §4, §5).
+
+What is to do is decided without a JVM. Patterns fail separately: all others publish, then the step fails naming them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import Any
+
+from chainlake.catalog.patterns import CompiledPattern, load_patterns
+from chainlake.days import Days, day_of_us
+from chainlake.lake.commits.places import take_places
+from chainlake.lake.records.event_days import EventDays, Pinned, pin
+from chainlake.lake.records.runs import phase
+from chainlake.lake.records.staleness import TO_DO, fingerprint, last_day, to_do
+from chainlake.paths import Home
+from chainlake.run.common import REPAIR_HORIZON, STALE, chosen, raise_together, sweep_leftovers, the_source
+
+STEP = "detect"
+
+
+@dataclass(frozen=True)
+class Work:
+    """One pattern and the days to compute, each with the fingerprint of its input."""
+
+    compiled: CompiledPattern
+    fingerprints: dict[date, str]
+
+    @property
+    def read_days(self) -> Days:
+        """The whole days that hold every read range."""
+        spans = [self.compiled.definition.read_range(day) for day in self.fingerprints]
+        last = day_of_us(max(hi for _, hi in spans) - 1)
+        return Days(day_of_us(min(lo for lo, _ in spans)), last + timedelta(days=1))
+
+    def halves(self) -> list[Work]:
+        """The earlier and the later half of its days."""
+        days = sorted(self.fingerprints)
+        cut = len(days) // 2
+        return [Work(self.compiled, {day: self.fingerprints[day] for day in part}) for part in (days[:cut], days[cut:])]
+
+
+def detect(
+    home: Home,
+    source_name: str,
+    days: Days,
+    *,
+    run_id: str,
+    patterns: Sequence[str] | None = None,
+    repair_horizon: int = REPAIR_HORIZON,
+    only_stale: bool = False,
+) -> dict[str, Any]:
+    """Detect, audit and publish what is missing or stale on ``days`` and in the repair horizon before them.
+
+    Args:
+        home: the installation.
+        source_name: name of the source.
+        days: days asked for.
+        run_id: id of the run in ``ops``.
+        patterns: names of the patterns to run; all of the source if None.
+        repair_horizon: days before ``days`` that are repaired too; unless it is 0, also days after the last event of
+            the source on which its matches can still decide, and days of ``days`` on which none can.
+        only_stale: leave out days that were never computed.
+
+    Returns:
+        ``{"patterns": …, "days": days published, "added": …, "changed": …, "withdrawn": …}``.
+
+    Raises:
+        ChainlakeError: after all other patterns published, if one failed.
+    """
+    source, sources = the_source(home, source_name)
+    compiled, broken = load_patterns(home, sources)
+    mine, bad = chosen("pattern", patterns, compiled, broken, source_name)
+    taken, stuck = take_places(home, [c.pattern.name for c in mine], run_id)
+    if taken:
+        compiled, broken = load_patterns(home, sources)
+        mine, bad = chosen("pattern", patterns, compiled, broken, source_name)
+    mine = [c for c in mine if c.pattern.name not in stuck]
+    failures: list[tuple[str, BaseException]] = [(f"pattern/{b.name}", b.error) for b in bad]
+    failures += [(f"pattern/{name}", error) for name, error in stuck.items()]
+
+    horizon = Days(days.start - timedelta(days=repair_horizon), days.end)
+    if mine and repair_horizon:
+        horizon = Days(horizon.start, max(horizon.end, _end_of_events(home, source_name, mine, horizon)))
+    states = STALE if only_stale else TO_DO
+    work: list[Work] = []
+    if mine:
+        # The windows of a long stretch hold days that some of the patterns have no use for: the plan leaves them out.
+        pinned, work = _plan(home, source_name, mine, days if repair_horizon else None, horizon, states)
+    result: dict[str, Any] = {"patterns": 0, "days": 0, "added": 0, "changed": 0, "withdrawn": 0}
+    if work:
+        from chainlake.detect.run import run_work  # imports Spark, which a run with nothing to do must not
+
+        run_work(home, source, days, pinned, work, run_id, result, failures)
+    else:
+        with phase(home, run_id, source=source_name, step=STEP, phase="plan", days=days) as row:
+            row.status, row.reason = "nothing", "nothing to do"
+    sweep_leftovers(home)
+    raise_together(failures, f"{result['days']} days published")
+    return result
+
+
+def _end_of_events(home: Home, source_name: str, mine: Sequence[CompiledPattern], horizon: Days) -> date:
+    """The day after the last that a match of the last events can decide on, if these events lie in ``horizon``.
+
+    Where nothing follows the events, nobody asks for that day, and it would stay missing.
+    """
+    events = EventDays.load(home, source_name)
+    if events.last is None or events.last not in horizon:
+        return horizon.end
+    ends = [last_day(c.definition, events) or events.last for c in mine]
+    return max(ends) + timedelta(days=1)
+
+
+def _plan(
+    home: Home,
+    source_name: str,
+    mine: Sequence[CompiledPattern],
+    asked: Days | None,
+    horizon: Days,
+    states: Sequence[str],
+) -> tuple[Pinned, list[Work]]:
+    """Pin the events and find what is to do; pin first, since fingerprints must be those of the pinned version."""
+    reads = [c.definition.read_range(horizon.start)[0] for c in mine]
+    pinned = pin(home, source_name, Days(day_of_us(min(reads)), horizon.end))
+    listed = to_do(home, [c.definition for c in mine], horizon, asked=asked)
+    work = []
+    for c in mine:
+        wanted = sorted(item.day for item in listed if item.definition == c.definition.name and item.state in states)
+        if wanted:
+            work.append(Work(c, {day: fingerprint(c.definition, day, pinned.event_days) for day in wanted}))
+    return pinned, work

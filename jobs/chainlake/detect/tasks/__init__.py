@@ -1,0 +1,1 @@
+"""What runs inside Spark's tasks: read the events of a slice, search them, write matches."""

@@ -1,0 +1,135 @@
+"""A child process that never outlives its parent (design §8, "Starting Spark").
+
+``SparkSubmitOperator`` leaves the driver running after a timeout or a dead worker. Here the kernel ends the child when
+its parent goes (``PR_SET_PDEATHSIG``), and the parent ends it in ``finally`` (SIGTERM, then SIGKILL).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from chainlake.env.waiting import Notice
+
+_PR_SET_PDEATHSIG = 1
+#: Seconds between SIGTERM and SIGKILL.
+GRACE_S = 5.0
+# Loaded here: after fork, in a process that may have threads, loading a library could dead-lock.
+_LIBC = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
+
+
+def die_with_parent(sig: int = signal.SIGKILL) -> Callable[[], None]:
+    """A ``preexec_fn`` that makes the kernel send ``sig`` to the child when the thread that started it ends.
+
+    Nothing happens on systems other than Linux; there :func:`run_child` and the guard do without it.
+    """
+    parent = os.getpid()
+
+    def prepare() -> None:
+        if _LIBC is None:
+            return
+        _LIBC.prctl(_PR_SET_PDEATHSIG, int(sig), 0, 0, 0)
+        if os.getppid() != parent:
+            # The parent died between fork and prctl: no signal would ever come.
+            os._exit(0)
+
+    return prepare
+
+
+def stop_process(process: subprocess.Popen[bytes], grace_s: float = GRACE_S) -> None:
+    """End ``process``: SIGTERM, then SIGKILL after ``grace_s`` seconds; returns when it is gone."""
+    if process.poll() is not None:
+        return
+    process.terminate()
+    if not wait_until(lambda: process.poll() is not None, grace_s, what=f"process {process.pid} to end"):
+        process.kill()
+        process.wait()
+
+
+def run_child(
+    command: Sequence[str],
+    *,
+    env: Mapping[str, str],
+    cwd: Path,
+    on_line: Callable[[str], None],
+    watch_parent: bool = True,
+) -> int:
+    """Run ``command`` in this process group, hand each line of its output to ``on_line``, and return its exit code.
+
+    The child ends when this process ends however that happens, when this function is left by an exception (a timeout
+    or SIGTERM of the task), and when this process lost its own parent (a killed scheduler): a task that nobody
+    supervises must not go on writing.
+
+    Args:
+        command: program and arguments.
+        env: the whole environment of the child.
+        cwd: its working directory.
+        on_line: called for every line of stdout and stderr together, without the line end.
+        watch_parent: end too when this process lost its own parent; a command given in a shell outlives the shell.
+
+    Returns:
+        The exit code; negative signal number when a signal ended it.
+    """
+    supervisor = os.getppid()
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        stdin=subprocess.DEVNULL,
+        env=dict(env),
+        cwd=cwd,
+        preexec_fn=die_with_parent(),
+    )
+    assert process.stdout is not None
+    rest = b""
+    try:
+        with selectors.DefaultSelector() as selector:
+            selector.register(process.stdout, selectors.EVENT_READ)
+            while True:
+                if watch_parent and os.getppid() != supervisor:
+                    on_line("the supervisor of this task is gone: ending")
+                    raise SystemExit(1)
+                if selector.select(timeout=1.0):
+                    block = os.read(process.stdout.fileno(), 65536)
+                    if not block:
+                        break
+                    *lines, rest = (rest + block).split(b"\n")
+                    for line in lines:
+                        on_line(line.decode(errors="replace"))
+                elif process.poll() is not None:
+                    # A grandchild may hold the pipe open; the child itself has said all it had to say.
+                    break
+        if rest:
+            on_line(rest.decode(errors="replace"))
+        return process.wait()
+    finally:
+        stop_process(process)
+        process.stdout.close()
+
+
+def wait_until(
+    condition: Callable[[], bool], timeout_s: float, every_s: float = 0.05, *, what: str = "what was asked to end"
+) -> bool:
+    """Poll ``condition`` until it holds or ``timeout_s`` seconds have passed; returns whether it held.
+
+    Args:
+        condition: what is to hold.
+        timeout_s: how long to wait for it.
+        every_s: pause between two looks.
+        what: what is waited for, which is said after a second.
+    """
+    end = time.monotonic() + timeout_s
+    notice = Notice(lambda: what)
+    while not condition():
+        notice.turn()
+        if time.monotonic() > end:
+            return False
+        time.sleep(every_s)
+    return True

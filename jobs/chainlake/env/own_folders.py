@@ -1,0 +1,65 @@
+"""Folders for what an attempt needs only while it works; leftovers of killed ones are swept there, and nowhere else.
+
+A folder is ours if it holds the marker file, and it gets the marker only when it is made here or found empty. Whatever
+name a folder has, without the marker nothing in it is ever removed.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from pathlib import Path
+
+from chainlake.errors import InfrastructureError
+
+#: The file that says so; its text is for people.
+MARKER = ".made-by-chainlake"
+_TEXT = "Chainlake made this folder for its temporary files, and removes what lies in it for a week.\n"
+
+
+def own_folder(path: Path) -> Path:
+    """Make the folder ``path`` if there is none, and mark it as ours if nothing of others can lie in it.
+
+    Raises:
+        InfrastructureError: it cannot be written.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        if not is_own(path) and not any(path.iterdir()):
+            (path / MARKER).write_text(_TEXT)
+    except OSError as error:
+        raise InfrastructureError(
+            f"{path} cannot be written: {error.strerror}", hint="Set CHAINLAKE_HOME to a folder that can."
+        ) from None
+    return path
+
+
+def is_own(path: Path) -> bool:
+    """Whether the folder ``path`` is marked as ours."""
+    return (path / MARKER).is_file()
+
+
+def sweep(path: Path, age_s: float) -> bool:
+    """Remove the folders in ``path`` that nobody has touched for so long.
+
+    Args:
+        path: the folder; it need not exist.
+        age_s: seconds.
+
+    Returns:
+        False if ``path`` is not marked as ours and holds such folders: they stay.
+    """
+    long_ago = time.time() - age_s
+    old = []
+    for entry in path.glob("*/"):
+        try:
+            if entry.lstat().st_mtime < long_ago and not entry.is_symlink():
+                old.append(entry)
+        except FileNotFoundError:
+            # Another step sweeps too.
+            continue
+    if old and not is_own(path):
+        return False
+    for entry in old:
+        shutil.rmtree(entry, ignore_errors=True)
+    return True

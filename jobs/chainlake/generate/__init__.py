@@ -1,0 +1,5 @@
+"""Seeded landing files of any size for the three shipped sources, with planted truths, for tests and benchmarks."""
+
+from chainlake.generate.run import generate
+
+__all__ = ["generate"]

@@ -1,0 +1,275 @@
+"""One generated set of landing files: days of a source, streamed to disk block by block."""
+
+from __future__ import annotations
+
+import io
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pacsv
+
+from chainlake.definitions.format import EARLIEST, LATEST
+from chainlake.errors import UsageError
+from chainlake.generate.clock import Slots
+from chainlake.generate.dirt import Columns, DayDirt, Line, weave
+from chainlake.generate.landing import GzipFile
+from chainlake.generate.sensor import SensorReadings
+from chainlake.generate.shape import Plan, Shape
+from chainlake.generate.stock import StockBars
+from chainlake.generate.ticks import FILE_NAME, ticks_of
+from chainlake.generate.traffic import TrafficReadings
+from chainlake.generate.truth import Truth, instant
+
+SHAPES: dict[str, type[Shape]] = {"stock": StockBars, "traffic": TrafficReadings, "sensor": SensorReadings}
+_COLUMNS = {
+    "stock": Columns(time=1, key=0, number=5),
+    "traffic": Columns(time=0, key=1, number=9),
+    "sensor": Columns(time=0, key=1, number=2),
+    "ticks": Columns(time=1, key=0, number=2),
+}
+_BLOCK_CELLS = 200_000
+_TICK_KEYS = 50
+#: A day of so many is a file of some 50 GB.
+MOST_EVENTS = 1_000_000_000
+
+#: A block of a day: rows, their times, and the conflicting form of chosen rows (None where events never conflict).
+Block = tuple[pa.Table, np.ndarray, Callable[[np.ndarray], pa.Table] | None]
+
+
+def generate(
+    source: str,
+    start: date,
+    days: int,
+    out: Path,
+    *,
+    events_per_day: int | None = None,
+    seed: int = 0,
+    patterns: int = 1,
+    changes: int = 1,
+    dirt: int = 0,
+    ticks: bool = False,
+    compress: bool = False,
+) -> dict[str, Any]:
+    """Write landing files in the format of the shipped ones and return the truth about them.
+
+    The same arguments give the same bytes on every machine (unless ``compress``). Memory does not depend on the size.
+
+    Args:
+        source: ``stock``, ``traffic`` or ``sensor``.
+        start: first local day.
+        days: number of local days; one file each.
+        out: folder for the files, made if absent.
+        events_per_day: events of a day of 24 hours; default as many as the smallest full set of keys has.
+        seed: any non-negative integer.
+        patterns: matches planted per shipped pattern of the source and day.
+        changes: changes of the planted relation per day.
+        dirt: rows of each kind of dirt per day: exact duplicates, conflicting rows, bad rows, rows delivered a day
+            late, and rows repeated at the start of the next day's file. Of ticks only bad and repeated rows are made.
+        ticks: trades instead of minute bars (``stock`` only); nothing is planted into them.
+        compress: smaller files, whose bytes depend on the version of zlib.
+    Returns:
+        the truth, ready for JSON (see :class:`chainlake.generate.truth.Truth`).
+    Raises:
+        UsageError: arguments that do not go together.
+    """
+    kind = SHAPES.get(source)
+    if kind is None:
+        raise UsageError(f"there is no source '{source}' to generate", hint=f"Known: {', '.join(SHAPES)}.")
+    if ticks and source != "stock":
+        raise UsageError("only stock has ticks")
+    if ticks:
+        patterns = changes = 0
+    smallest = kind.min_keys * kind.nominal
+    events = smallest if events_per_day is None else events_per_day
+    _check(start, days, events, (seed, dirt, patterns, changes), smallest if patterns or changes else 1)
+    head: dict[str, Any] = {
+        "source": source,
+        "form": "ticks" if ticks else "readings",
+        "from": start.isoformat(),
+        "days": days,
+        "events_per_day": events,
+        "seed": seed,
+    }
+    dates = [start + timedelta(days=number) for number in range(days)]
+    if ticks:
+        keys = max(_TICK_KEYS, events // 100_000)
+        truth = Truth(head | {"key": "ticker", "keys": keys})
+        writer = _Writer(out, truth, _COLUMNS["ticks"], dirt, ("bad",), compress)
+        for day in dates:
+            blocks: Iterator[Block] = ((table, utc, None) for table, utc in ticks_of(day, events, keys, seed))
+            writer.day(FILE_NAME.format(day), day, events, blocks, last=day == dates[-1])
+        return truth.as_dict()
+    keys, full = _keys(events, kind)
+    shape = kind(seed, keys, full, patterns, changes)
+    if patterns > shape.most_patterns():
+        raise UsageError(f"a day has room for at most {shape.most_patterns()} matches of each pattern of {source}")
+    truth = Truth(head | {"key": shape.key, "keys": keys, "relation": shape.relation | {"changes_per_day": changes}})
+    writer = _Writer(out, truth, _COLUMNS[source], dirt, ("duplicate", "conflict", "bad", "late"), compress)
+    for day in dates:
+        slots = shape.slots(day)
+        plan = shape.plan(slots)
+        amount = events * len(slots) // shape.nominal
+        _tell(truth, shape, slots.utc, plan)
+        blocks = _blocks(shape, slots, plan, amount)
+        writer.day(shape.file_name(day), day, amount, blocks, last=day == dates[-1])
+    return truth.as_dict()
+
+
+def _check(start: date, days: int, events: int, counts: Sequence[int], least: int) -> None:
+    """``counts`` are seed, dirt, patterns and changes."""
+    if days < 1 or events < 1 or min(counts) < 0:
+        raise UsageError("days and events per day must be at least 1, seed, dirt, patterns and changes at least 0")
+    if start < EARLIEST or days > (LATEST - start).days:
+        raise UsageError(f"the days must lie between {EARLIEST} and {LATEST}, as those that are ingested")
+    if events > MOST_EVENTS:
+        raise UsageError(f"{events} events per day are more than {MOST_EVENTS}", hint="Write more days instead.")
+    if events < least:
+        raise UsageError(
+            f"patterns and changes can be planted from {least} events per day on",
+            hint="Use --patterns 0 --changes 0 for fewer events.",
+        )
+    dirt = counts[1]
+    if dirt * 16 > events:
+        raise UsageError(f"{dirt} dirty rows of each kind need at least {dirt * 16} events per day")
+
+
+def _keys(events: int, kind: type[Shape]) -> tuple[int, int]:
+    """Number of keys, and how many of them have an event in every slot."""
+    full, rest = divmod(events, kind.nominal)
+    if full < kind.min_keys:
+        return kind.min_keys, 0
+    return full + bool(rest), full
+
+
+def _blocks(shape: Shape, slots: Slots, plan: Plan, amount: int) -> Iterator[Block]:
+    """The events of a day in time order; exactly `amount` of them, as evenly spread as their number allows."""
+    total = len(slots)
+    if shape.full:
+        per_key = np.full(shape.keys, total, dtype=np.int64)
+        per_key[shape.full :] = amount - shape.full * total
+    else:
+        per_key = amount // shape.keys + (np.arange(shape.keys) < amount % shape.keys).astype(np.int64)
+    names = pa.array(shape.key_names())
+    step = max(_BLOCK_CELLS // shape.keys, 1)
+    for lo in range(0, total, step):
+        hi = min(lo + step, total)
+        slot = np.arange(lo, hi, dtype=np.int64)[:, None]
+        present = (slot + 1) * per_key // total > slot * per_key // total
+        at, key = np.nonzero(present)
+        grid = {name: values[at, key] for name, values in shape.block(slots, plan, lo, hi).items()}
+        at = at + lo
+
+        def conflicting(
+            rows: np.ndarray, grid: dict[str, np.ndarray] = grid, at: np.ndarray = at, key: np.ndarray = key
+        ) -> pa.Table:
+            chosen = {name: values[rows] for name, values in grid.items()}
+            return shape.table(shape.conflict(chosen), slots, at[rows], key[rows], names)
+
+        yield shape.table(grid, slots, at, key, names), slots.utc[at], conflicting
+
+
+def _tell(truth: Truth, shape: Shape, utc: np.ndarray, plan: Plan) -> None:
+    """Write the day's planted matches and changes into the truth."""
+    names = shape.key_names()
+
+    def event(place: Any) -> Any:
+        if isinstance(place, list):
+            return [event(one) for one in place]
+        key, slot = place
+        return {"key": names[key], "ts": int(utc[slot]), "time": instant(int(utc[slot]))}
+
+    for pattern, matches in plan.matches.items():
+        told = truth.patterns.setdefault(pattern, [])
+        told.extend({name: event(place) for name, place in match.items()} for match in matches)
+    before = plan.before
+    for slot, after in plan.changes:
+        us = int(utc[slot])
+        change = {"ts": us, "time": instant(us), "before": shape.relations[before], "after": shape.relations[after]}
+        truth.changes.append(change)
+        before = after
+
+
+class _Writer:
+    """Writes day files one after the other; what is late or repeated passes from one day to the next."""
+
+    def __init__(
+        self, out: Path, truth: Truth, columns: Columns, dirt: int, kinds: tuple[str, ...], compress: bool
+    ) -> None:
+        out.mkdir(parents=True, exist_ok=True)
+        self.out = out
+        self.truth = truth
+        self.columns = columns
+        self.dirt = dirt
+        self.kinds = kinds
+        self.compress = compress
+        self.late: list[Line] = []
+        self.tail: deque[Line] = deque(maxlen=dirt)
+
+    def day(self, name: str, day: date, events: int, blocks: Iterator[Block], *, last: bool) -> None:
+        """Write one file. In the last one nothing is left over for a later file."""
+        kinds = tuple(kind for kind in self.kinds if not (last and kind == "late"))
+        dirt = DayDirt(self.dirt, events, kinds if self.dirt else ())
+        repeated, late = list(self.tail), self.late
+        self.tail.clear()
+        self.late = []
+        rows, done = 0, 0
+        with GzipFile(self.out / name, self.compress) as file:
+            for table, utc, conflicting in blocks:
+                if done == 0:
+                    file.write(",".join(table.column_names).encode() + b"\n")
+                    rows += self._more(file, repeated, "duplicates")
+                self.truth.count("events", utc)
+                if not self.dirt:
+                    file.write(_csv(table))
+                    rows += len(utc)
+                else:
+                    rows += self._block(file, name, rows, (table, utc, conflicting), done, dirt)
+                done += len(utc)
+            rows += self._more(file, late, None)
+        self.truth.late += len(late)
+        self.truth.files.append({"name": name, "date": day.isoformat(), "rows": rows})
+
+    def _more(self, file: GzipFile, lines: list[Line], outcome: str | None) -> int:
+        for line, _ in lines:
+            file.write(line + b"\n")
+        if outcome and lines:
+            self.truth.count(outcome, np.array([moment for _, moment in lines], dtype=np.int64))
+        return len(lines)
+
+    def _block(self, file: GzipFile, name: str, before: int, block: Block, first: int, dirt: DayDirt) -> int:
+        table, utc, conflicting = block
+        numbers = np.array(dirt.contested(first, first + len(utc)), dtype=np.int64)
+        others: dict[int, bytes] = {}
+        if conflicting is not None and len(numbers):
+            others = dict(zip(numbers.tolist(), _csv(conflicting(numbers - first)).splitlines(), strict=True))
+        written = io.BytesIO()
+        rows = 0
+        for kind, line, moment in weave(_csv(table).splitlines(), utc, first, dirt, others, self.columns):
+            if kind == "late":
+                self.late.append((line, moment))
+                continue
+            rows += 1
+            written.write(line + b"\n")
+            # A contested event is not repeated in the next file: which content wins would depend on it.
+            if kind == "event":
+                self.tail.append((line, moment))
+            elif kind == "conflict":
+                self.truth.count("conflicts", np.array([moment]))
+            elif kind == "duplicate":
+                self.truth.count("duplicates", np.array([moment]))
+            elif kind != "contested":
+                # Line 1 is the header.
+                self.truth.bad.append({"file": name, "line": before + rows + 1, "kind": kind})
+        file.write(written.getvalue())
+        return rows
+
+
+def _csv(table: pa.Table) -> bytes:
+    sink = io.BytesIO()
+    pacsv.write_csv(table, sink, pacsv.WriteOptions(include_header=False, quoting_style="none"))
+    return sink.getvalue()

@@ -1,0 +1,1 @@
+"""Raw rows to events: identity, duplicates, conflicts, corrections, and their writing."""

@@ -1,0 +1,103 @@
+"""What becomes of rows that give events: the rules of design §3 "Identity of events" and "Conflicts" in NumPy.
+
+The rows are those of whole places, a place being one (type, key, ts), in the order (file, line, entry).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from chainlake.definitions.source import Source
+
+
+@dataclass(frozen=True)
+class Fates:
+    """What becomes of each row.
+
+    Args:
+        event: the event is taken from this row.
+        conflict: it lost against a row of the same event; it is a duplicate if neither.
+        copy: number of the row among equal ones of its file, or of all files if these are disjoint; 0 where one event
+            stands for all.
+        seq: position of the event among those of its place; 0 where there is no event.
+    """
+
+    event: np.ndarray
+    conflict: np.ndarray
+    copy: np.ndarray
+    seq: np.ndarray
+
+
+def decide(source: Source, place: np.ndarray, content: np.ndarray, order: np.ndarray) -> Fates:
+    """The fates of rows.
+
+    Args:
+        source: says how events are told apart.
+        place: a whole number per row, equal where type, key and ts are.
+        content: likewise for the attributes.
+        order: rank of the row's file.
+    """
+    nothing = np.zeros(len(place), np.int64)
+    if source.identity != "multiset":
+        return Fates(*_unique(source, place, content), nothing, nothing)
+    if source.delivery == "disjoint":
+        copy, event = nth(place, content), np.ones(len(place), bool)
+    else:
+        copy = nth(place, content, order)
+        # The first file that holds the copy gives the event; the same copy in later files repeats it.
+        event = nth(place, content, copy) == 0
+    seq = nothing.copy()
+    seq[event] = nth(place[event])
+    return Fates(event, np.zeros(len(place), bool), copy, seq)
+
+
+def codes(columns: Sequence[pa.ChunkedArray]) -> np.ndarray:
+    """A whole number per row, equal where all columns are (a missing value equals a missing value)."""
+    found = np.zeros(len(columns[0]), np.int64)
+    for column in columns:
+        if pa.types.is_floating(column.type):
+            # -0.0 is 0.0.
+            column = pc.add(column, 0.0)
+        encoded = column.combine_chunks().dictionary_encode()
+        encoded = encoded.combine_chunks() if isinstance(encoded, pa.ChunkedArray) else encoded
+        index = encoded.indices.fill_null(len(encoded.dictionary)).to_numpy(zero_copy_only=False).astype(np.int64)
+        found = _dense(found * (len(encoded.dictionary) + 1) + index)
+    return found
+
+
+def nth(*keys: np.ndarray) -> np.ndarray:
+    """How many earlier rows have the same keys, for each row."""
+    joined = keys[0]
+    for key in keys[1:]:
+        joined = _dense(joined * (int(key.max(initial=0)) + 1) + key)
+    sort = np.argsort(joined, kind="stable")
+    ordered = joined[sort]
+    starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]]) if len(ordered) else np.empty(0, np.int64)
+    lengths = np.diff(np.r_[starts, len(ordered)])
+    found = np.empty(len(joined), np.int64)
+    found[sort] = np.arange(len(joined)) - np.repeat(starts, lengths)
+    return found
+
+
+def _dense(values: np.ndarray) -> np.ndarray:
+    """Each value as its rank among the different ones."""
+    return np.unique(values, return_inverse=True)[1]
+
+
+def _unique(source: Source, place: np.ndarray, content: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """``(event, conflict)`` per row: one event per place, of the content that wins there."""
+    winner = np.zeros(int(place.max(initial=-1)) + 1, np.int64)
+    # Of rows that are assigned to one index the last one stays.
+    rows = slice(None) if source.on_conflict == "latest" else slice(None, None, -1)
+    winner[place[rows]] = content[rows]
+    conflict = content != winner[place]
+    if source.on_conflict == "quarantine_all":
+        torn = np.zeros(len(winner), bool)
+        torn[place[conflict]] = True
+        conflict = torn[place]
+    return ~conflict & (nth(place, content) == 0), conflict

@@ -1,0 +1,188 @@
+"""The hashes of ``chainlake.ingest.events.identity`` on Arrow columns, equal bit by bit to what Spark's SQL gives.
+
+Tasks that hold Arrow rows would otherwise send them to Spark and back for nothing but these numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from chainlake.definitions.source import Source
+from chainlake.ingest.events.identity import SEPARATOR
+from chainlake.schemas.table import Table
+
+_P1, _P2, _P3, _P4, _P5 = (
+    np.uint64(prime)
+    for prime in (
+        0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5,
+    )
+)  # fmt: skip
+#: Where Spark's ``xxhash64`` begins.
+_SEED = 42
+#: Rows whose texts are laid out as words at a time.
+_SLAB = 65_536
+#: And at most so many octets, each of which has an index of eight bytes.
+_SLAB_OCTETS = 4 << 20
+
+
+def content_hashes(source: Source, rows: pa.Table) -> tuple[np.ndarray, np.ndarray]:
+    """``identity.content_sql``: two hashes of each row's attributes, int64."""
+    return _both([rows[a.name] for a in source.attributes], len(rows))
+
+
+def row_hashes(table: Table, rows: pa.Table) -> tuple[np.ndarray, np.ndarray]:
+    """``identity.row_hash_sql``: two hashes of each row's non-volatile columns, int64."""
+    return _both([rows[name] for name in table.non_volatile], len(rows))
+
+
+def event_ids(source: Source, rows: pa.Table) -> pa.ChunkedArray:
+    """``identity.multiset_id_sql`` or ``unique_id_sql``: the id of each row.
+
+    Args:
+        source: says which.
+        rows: type, key, ts, and for a multiset ``_c1``, ``_c2`` and ``_copy``.
+    """
+    import duckdb
+
+    key = '"' + source.key.replace('"', '""') + '"'
+    parts = [f"'{source.identity}'", f"'{source.name}'", "type", key, "CAST(epoch_us(ts) AS VARCHAR)"]
+    if source.identity == "multiset":
+        parts += ["hex(_c1)", "hex(_c2)", "CAST(_copy AS VARCHAR)"]
+    pieces = ", ".join(piece for part in parts for piece in (f"CAST(strlen({part}) AS VARCHAR)", part))
+    wanted = ["type", source.key, "ts", *(name for name in ("_c1", "_c2", "_copy") if name in rows.column_names)]
+    with duckdb.connect(config={"threads": 1}) as connection:
+        connection.register("given", rows.select(wanted))
+        text = f"concat_ws(chr({ord(SEPARATOR)}), {pieces})"
+        found = connection.sql(f"SELECT substr(sha256({text}), 1, 32) AS event_id FROM given").to_arrow_table()
+    return found["event_id"]
+
+
+def _both(columns: Sequence[pa.Array | pa.ChunkedArray], n: int) -> tuple[np.ndarray, np.ndarray]:
+    plain = [column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column for column in columns]
+    first, second = (spark_xxhash64(number, plain, n) for number in (1, 2))
+    return first, second
+
+
+def spark_xxhash64(number: int, columns: Sequence[pa.Array], n: int) -> np.ndarray:
+    """Spark's ``xxhash64(number, c IS NULL of each column as int …, each column …)``.
+
+    Args:
+        number: an int.
+        columns: of the types that attributes have, and dates.
+        n: their rows.
+
+    Returns:
+        int64, shape (n,).
+
+    Raises:
+        TypeError: a column is of another type.
+    """
+    with np.errstate(over="ignore"):
+        hashes = _of_int(np.array([number], np.uint64), np.array([_SEED], np.uint64))
+        nulls = [_nulls(column) for column in columns]
+        for mask in nulls:
+            hashes = _of_int(np.zeros(1, np.uint64) if mask is None else mask.astype(np.uint64), hashes)
+        hashes = np.broadcast_to(hashes, n).copy()
+        for column, mask in zip(columns, nulls, strict=True):
+            found = _of_column(column, hashes)
+            # A null leaves what was hashed so far as it is.
+            hashes = found if mask is None else np.where(mask, hashes, found)
+    return hashes.view(np.int64)
+
+
+def _nulls(column: pa.Array) -> np.ndarray | None:
+    return pc.is_null(column).to_numpy(zero_copy_only=False) if column.null_count else None
+
+
+def _of_column(column: pa.Array, seeds: np.ndarray) -> np.ndarray:
+    kind = column.type
+    if pa.types.is_string(kind):
+        return _of_texts(column, seeds)
+    if pa.types.is_boolean(kind):
+        return _of_int(column.fill_null(False).to_numpy(zero_copy_only=False).astype(np.uint64), seeds)
+    if pa.types.is_date32(kind) or pa.types.is_int32(kind):
+        days = column.cast(pa.int32()).fill_null(0).to_numpy()
+        return _of_int(days.view(np.uint32).astype(np.uint64), seeds)
+    if pa.types.is_int64(kind) or pa.types.is_timestamp(kind):
+        return _of_long(column.cast(pa.int64()).fill_null(0).to_numpy().view(np.uint64), seeds)
+    if pa.types.is_float64(kind):
+        # Both zeros are one number, and so are all that are none.
+        numbers = column.fill_null(0.0).to_numpy() + 0.0
+        numbers[np.isnan(numbers)] = np.nan
+        return _of_long(numbers.view(np.uint64), seeds)
+    raise TypeError(f"no hash for {kind}")
+
+
+def _rotated(values: np.ndarray, bits: int) -> np.ndarray:
+    return (values << np.uint64(bits)) | (values >> np.uint64(64 - bits))
+
+
+def _mixed(hashes: np.ndarray) -> np.ndarray:
+    hashes = (hashes ^ (hashes >> np.uint64(33))) * _P2
+    hashes = (hashes ^ (hashes >> np.uint64(29))) * _P3
+    return hashes ^ (hashes >> np.uint64(32))
+
+
+def _with_word(hashes: np.ndarray, words: np.ndarray) -> np.ndarray:
+    """Eight bytes more."""
+    return _rotated(hashes ^ (_rotated(words * _P2, 31) * _P1), 27) * _P1 + _P4
+
+
+def _with_half(hashes: np.ndarray, halves: np.ndarray) -> np.ndarray:
+    """Four bytes more."""
+    return _rotated(hashes ^ (halves * _P1), 23) * _P2 + _P3
+
+
+def _of_int(values: np.ndarray, seeds: np.ndarray) -> np.ndarray:
+    return _mixed(_with_half(seeds + (_P5 + np.uint64(4)), values))
+
+
+def _of_long(values: np.ndarray, seeds: np.ndarray) -> np.ndarray:
+    return _mixed(_with_word(seeds + (_P5 + np.uint64(8)), values))
+
+
+def _of_texts(column: pa.Array, seeds: np.ndarray) -> np.ndarray:
+    _, offset_buffer, data_buffer = column.buffers()
+    ends = np.frombuffer(offset_buffer, np.int32)[column.offset : column.offset + len(column) + 1].astype(np.int64)
+    data = np.frombuffer(data_buffer, np.uint8) if data_buffer is not None else np.empty(0, np.uint8)
+    starts, lengths = ends[:-1], np.diff(ends)
+    found = np.empty(len(column), np.uint64)
+    for length in np.unique(lengths).tolist():
+        rows = np.flatnonzero(lengths == length)
+        slab = max(1, min(_SLAB, _SLAB_OCTETS // max(length, 1)))
+        for at in range(0, len(rows), slab):
+            some = rows[at : at + slab]
+            octets = data[starts[some][:, None] + np.arange(length)]
+            found[some] = _of_octets(octets, seeds[some])
+    return found
+
+
+def _of_octets(octets: np.ndarray, seeds: np.ndarray) -> np.ndarray:
+    """Texts of one length, shape (rows, length)."""
+    n, length = octets.shape
+    words = np.ascontiguousarray(octets[:, : length // 8 * 8]).view(np.uint64).reshape(n, length // 8)
+    at = 0
+    if length >= 32:
+        lanes = [seeds + (_P1 + _P2), seeds + _P2, seeds.copy(), seeds - _P1]
+        while 8 * at <= length - 32:
+            lanes = [_rotated(v + words[:, at + i] * _P2, 31) * _P1 for i, v in enumerate(lanes)]
+            at += 4
+        hashes = sum((_rotated(v, bits) for v, bits in zip(lanes, (1, 7, 12, 18), strict=True)), np.zeros(n, np.uint64))
+        for v in lanes:
+            hashes = (hashes ^ (_rotated(v * _P2, 31) * _P1)) * _P1 + _P4
+    else:
+        hashes = seeds + _P5
+    hashes = hashes + np.uint64(length)
+    for word in range(at, length // 8):
+        hashes = _with_word(hashes, words[:, word])
+    done = length // 8 * 8
+    if done + 4 <= length:
+        half = np.ascontiguousarray(octets[:, done : done + 4]).view(np.uint32).reshape(n).astype(np.uint64)
+        hashes, done = _with_half(hashes, half), done + 4
+    for octet in range(done, length):
+        hashes = _rotated(hashes ^ (octets[:, octet].astype(np.uint64) * _P5), 11) * _P1
+    return _mixed(hashes)

@@ -1,0 +1,230 @@
+"""What each task reads of the raw rows of some days, so that events can be resolved without a shuffle (design §3).
+
+What becomes of a row depends on the rows of its place alone, that is of its (type, key, ts). So the rows of a large day
+are cut by time or by key, whichever of them lie together in the files: a task skips the row groups of others.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+
+from chainlake.definitions.source import Source
+from chainlake.lake.delta import tables
+from chainlake.lake.delta.pages import verified
+from chainlake.paths import Home
+from chainlake.schemas.events import events_table
+from chainlake.schemas.raw import raw_table
+from chainlake.schemas.table import Table
+
+#: Rows of a task with up to ``_COLUMNS`` columns; they are in its memory several times over.
+_ROWS_PER_TASK = 500_000
+_COLUMNS = 12
+#: Bytes of data files for a task, as they are compressed: less than Arrow's limit for the texts of one column, 2 GiB.
+_BYTES_PER_TASK = 256 << 20
+#: A task may have so many times more rows, where many share one value; beyond, Spark's shuffle is for them.
+_MOST = 4
+#: And the tasks of a day may read each of its rows so many times over.
+_MOST_READ = 12
+#: Rows of a day that are looked at for the bounds of tasks.
+_SAMPLED_ROWS = 500_000
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """What one task reads: the rows of ``files`` with ``low <= column < high``; ``None`` is no bound.
+
+    Args:
+        files: paths of data files of the raw table.
+        events: paths of the data files that hold the events of their days.
+        column: ``ts`` or the key; empty if all rows are wanted.
+        low, high: values of it, µs since 1970 for ``ts``.
+    """
+
+    files: tuple[str, ...]
+    events: tuple[str, ...]
+    column: str = ""
+    low: Any = None
+    high: Any = None
+
+    def read(self, source: Source, loads: list[str]) -> pa.Table:
+        """The rows of ``loads``, in the columns of the raw table."""
+        return self._read(self.files, raw_table(source), ds.field("load_id").isin(pa.array(loads, pa.string())))
+
+    def held(self, source: Source) -> pa.Table:
+        """The events that the events table has."""
+        return self._read(self.events, events_table(source), ds.scalar(True))
+
+    def _read(self, paths: Sequence[str], table: Table, wanted: ds.Expression) -> pa.Table:
+        whole = pa.schema([pa.field(f.name, f.type) for f in table.arrow()])
+        if not paths:
+            return whole.empty_table()
+        schema = whole.remove(whole.get_field_index("event_date"))
+        if self.column:
+            kind, at = schema.field(self.column).type, ds.field(self.column)
+            if self.low is not None:
+                wanted &= at >= _scalar(self.low, kind)
+            if self.high is not None:
+                wanted &= at < _scalar(self.high, kind)
+        found = ds.dataset(list(paths), format="parquet", schema=schema)
+        rows = found.to_table(filter=wanted, use_threads=False, fragment_scan_options=verified())
+        return rows.append_column("event_date", rows["ts"].cast(pa.date32(), safe=False)).select(whole.names)
+
+
+@dataclass(frozen=True)
+class _File:
+    path: str
+    rows: int
+    size: int
+
+
+def stretches(
+    home: Home, source: Source, days: Sequence[date], events_version: int | None, few: int
+) -> list[Stretch] | None:
+    """All raw rows of ``days``, each in one stretch, and the rows of a place in the same.
+
+    Args:
+        home: the installation; its lake is on a file system.
+        source: the source.
+        days: in order.
+        events_version: the version of the events table with which the result is compared.
+        few: up to so many rows are not worth it.
+
+    Returns:
+        ``None`` if the rows are few, only Spark can read them, or those of a day cannot be told apart by time or key.
+    """
+    held = _files(home, "raw", source, days)
+    if held is None:
+        return None
+    every = [file for files in held.values() for file in files]
+    rows_of_all = sum(file.rows for file in every)
+    if rows_of_all <= few:
+        return None
+    events = _files(home, "events", source, days, events_version)
+    if events is None:
+        return None
+
+    def of(several: Sequence[date]) -> tuple[str, ...]:
+        return tuple(file.path for day in several for file in events.get(day, []))
+
+    most = _ROWS_PER_TASK * _COLUMNS // max(_COLUMNS, len(raw_table(source).columns))
+    most = max(1, min(most, _BYTES_PER_TASK * rows_of_all // sum(file.size for file in every)))
+    found: list[Stretch] = []
+    gathered: list[date] = []
+
+    def end() -> None:
+        if gathered:
+            files = tuple(file.path for day in gathered for file in held.get(day, []))
+            found.append(Stretch(files, of(gathered)))
+            gathered.clear()
+
+    together = 0
+    for day in days:
+        rows = sum(file.rows for file in held.get(day, []))
+        if together + rows > most:
+            end()
+            together = 0
+        if rows > most:
+            cut = _cut(source, held[day], of([day]), most)
+            if cut is None:
+                return None
+            found += cut
+        else:
+            # Also a day without rows: its events go.
+            gathered.append(day)
+            together += rows
+    end()
+    return found
+
+
+def _files(
+    home: Home, schema: str, source: Source, days: Sequence[date], version: int | None = None
+) -> dict[date, list[_File]] | None:
+    """The data files of each day, those of raw with rows of loads that do not count; ``None`` if Spark must read."""
+    listed = tables.counted_files(home, schema, source.name, set(days), version)
+    if listed is None:
+        return None
+    found: dict[date, list[_File]] = {}
+    for day, relative, rows in listed:
+        # Tasks may run in another folder.
+        path = os.path.abspath(relative)
+        known = rows if rows is not None else pq.read_metadata(path).num_rows
+        found.setdefault(day, []).append(_File(path, known, os.stat(path).st_size))
+    return found
+
+
+def _cut(source: Source, files: Sequence[_File], events: tuple[str, ...], most: int) -> list[Stretch] | None:
+    """A day's rows in stretches of about ``most`` rows, by the column that cuts them and has the fewest rows read."""
+    rows = sum(file.rows for file in files)
+    paths = tuple(file.path for file in files)
+    every = -(-rows // _SAMPLED_ROWS)
+    ways: list[tuple[bool, int, list[Stretch]]] = []
+    for column in ("ts", source.key):
+        values = _sample(paths, column, every)
+        cuts = _cuts(values, -(-rows // most))
+        bounds = [None, *cuts, None]
+        parts = [Stretch(paths, events, column, low, high) for low, high in zip(bounds[:-1], bounds[1:], strict=True)]
+        read, largest = _read_by(parts), every * _largest(values, cuts)
+        if largest <= _MOST * most and read <= _MOST_READ * rows:
+            ways.append((largest > 2 * most, read, parts))
+    return min(ways, key=lambda way: way[:2])[2] if ways else None
+
+
+def _sample(paths: Sequence[str], column: str, every: int) -> pa.ChunkedArray:
+    """The values of every so-many-th row, in order."""
+    parts = []
+    for path in paths:
+        with pq.ParquetFile(path) as file:
+            for group in range(file.num_row_groups):
+                values = _plain(file.read_row_group(group, columns=[column])[column])
+                parts.append(values.take(pa.array(range(0, len(values), every))))
+    values = pa.chunked_array([chunk for part in parts for chunk in part.chunks], parts[0].type)
+    return values.take(pc.sort_indices(values))
+
+
+def _cuts(values: pa.ChunkedArray, parts: int) -> list[Any]:
+    """Values that cut the rows in about ``parts`` equal ones; fewer where many rows share a value."""
+    at = sorted({number * len(values) // parts for number in range(1, parts)})
+    found = pc.unique(values.take(pa.array(at, pa.int64()))).to_pylist()
+    return [cut for cut in found if cut != values[0].as_py()]
+
+
+def _largest(values: pa.ChunkedArray, cuts: Sequence[Any]) -> int:
+    """How many of the ordered ``values`` the largest part has."""
+    below = [pc.sum(pc.less(values, cut)).as_py() for cut in cuts]
+    ends = [0, *below, len(values)]
+    return max(high - low for low, high in zip(ends[:-1], ends[1:], strict=True))
+
+
+def _read_by(parts: Sequence[Stretch]) -> int:
+    """Rows of all row groups that the parts of a day read."""
+    read = 0
+    for path in parts[0].files:
+        footer = pq.read_metadata(path)
+        number = footer.schema.to_arrow_schema().names.index(parts[0].column)
+        for at in range(footer.num_row_groups):
+            group = footer.row_group(at)
+            known = group.column(number).statistics
+            met = len(parts)
+            if known is not None and known.has_min_max:
+                low, high = _plain(pa.chunked_array([pa.array([known.min, known.max])])).to_pylist()
+                met = sum((p.high is None or low < p.high) and (p.low is None or high >= p.low) for p in parts)
+            read += group.num_rows * met
+    return read
+
+
+def _plain(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Times as µs since 1970, texts as they are."""
+    return values.cast(pa.int64()) if pa.types.is_timestamp(values.type) else values
+
+
+def _scalar(value: Any, kind: pa.DataType) -> pa.Scalar:
+    return pa.scalar(value, pa.int64()).cast(kind) if pa.types.is_timestamp(kind) else pa.scalar(value, kind)

@@ -1,0 +1,151 @@
+"""Which days of a source can be computed on: open, complete, provisional (design §3, "Completeness"). No Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+from chainlake.days import Days
+from chainlake.definitions.source import Source
+from chainlake.ingest.events.resolve import EMPTY_CHECKSUM
+from chainlake.ingest.landing.discovery import missing_expected, path_fields
+from chainlake.ingest.landing.outcomes import days_of, is_read, unread
+from chainlake.lake.records.event_days import quiet_stretches
+from chainlake.lake.records.runs import FINISHED
+
+COUNTS = ("rows", "duplicates", "conflicts", "superseded")
+_ONE = timedelta(days=1)
+
+
+@dataclass(frozen=True)
+class Arrived:
+    """What of the expected files is there.
+
+    Args:
+        paths: of the files that were read.
+        lacking: days that have a file which was not read.
+    """
+
+    paths: Collection[str]
+    lacking: Collection[date] = ()
+
+    @classmethod
+    def of(cls, source: Source, rows: Collection[Mapping[str, Any]], waiting: Iterable[str]) -> Arrived:
+        """From the current rows of ``ops.files`` and the paths that wait."""
+        lacking = [days_of(source, row["path"], row["file_date"]) for row in unread(source.replaces, rows)]
+        lacking += [days_of(source, path, path_fields(source, path).file_date) for path in waiting]
+        return cls({row["path"] for row in rows if is_read(row)}, set().union(*lacking))
+
+
+def status_of(source: Source, day: date, arrived: Arrived, passed: date, now: datetime) -> str:
+    """The status of a day that has a row.
+
+    Args:
+        arrived: what was ingested so far.
+        passed: the day up to which (not included) runs have been.
+        now: the present.
+    """
+    if day >= passed:
+        return "open"
+    if day not in arrived.lacking and not missing_expected(source, day, arrived.paths):
+        return "complete"
+    end = datetime(day.year, day.month, day.day, tzinfo=UTC) + _ONE
+    return "provisional" if now >= end + source.lag else "open"
+
+
+def passed_to(days: Days, runs: Iterable[dict[str, Any]]) -> date:
+    """The end of the latest interval that a finished ingest of the source has been through, this run's included.
+
+    It is the latest and not this run's, so that backfills in any order end in the same rows.
+    """
+    ends = [
+        run["day_to"]
+        for run in runs
+        if run["step"] == "ingest"
+        and run["phase"] == "ingest"
+        and run["status"] in FINISHED
+        and run["day_to"] is not None
+    ]
+    return max([days.end, *ends])
+
+
+def day_rows(
+    source: Source,
+    current: dict[date, dict[str, Any]],
+    touched: dict[date, dict[str, Any]],
+    arrived: Arrived,
+    passed: date,
+    now: datetime,
+    events_version: int | None,
+) -> list[dict[str, Any]]:
+    """The ``ops.event_days`` rows to write: touched days, days whose status moved, empty days not listed so far.
+
+    Args:
+        current: current rows by day.
+        touched: counts and checksum of the days just resolved.
+        arrived: what was ingested so far, by this run too.
+        passed: see ``passed_to``.
+        events_version: version of the events table now.
+    """
+    rows: list[dict[str, Any]] = []
+    filled = [day for day, row in touched.items() if row["rows"]]
+    filled += [day for day, row in current.items() if day not in touched and row["rows"]]
+    for day in sorted(touched):
+        rows.append(_row(source, day, status_of(source, day, arrived, passed, now), touched[day], events_version))
+    for day, row in sorted(current.items()):
+        if day in touched or not (row["status"] in ("open", "provisional") or _lost(day, row, arrived)):
+            continue
+        status = status_of(source, day, arrived, passed, now)
+        # What was computed on once is not taken back because somebody asked for more patience.
+        status = "provisional" if status == "open" and row["status"] != "open" else status
+        if status != row["status"]:
+            rows.append(_row(source, day, status, row, row["events_version"]))
+    if filled:
+        # A stretch that ingest has not passed to its end is listed, since a day without a row is waited for.
+        quiet = {start: end for start, end in quiet_stretches(filled) if end <= passed}
+        lacking = (day for day in arrived.lacking if min(filled) <= day < passed)
+        for day in sorted({*_listed(min(filled), passed, quiet), *lacking}):
+            if day not in current and day not in touched:
+                rows.append(_row(source, day, status_of(source, day, arrived, passed, now), EMPTY, events_version))
+    return rows
+
+
+def _listed(first: date, end: date, quiet: Mapping[date, date]) -> Iterator[date]:
+    """The days ``[first, end)`` but for those of the stretches ``quiet``, from → to."""
+    day = first
+    while day < end:
+        if day in quiet:
+            day = quiet[day]
+        else:
+            yield day
+            day += _ONE
+
+
+def _lost(day: date, row: dict[str, Any], arrived: Arrived) -> bool:
+    """Whether a day that was complete has got a file that cannot be read: the order of arrival must not show."""
+    return row["status"] == "complete" and day in arrived.lacking
+
+
+#: Counts of a day without rows.
+EMPTY: dict[str, Any] = {**dict.fromkeys(COUNTS, 0), "rows_raw": 0, "checksum": EMPTY_CHECKSUM}
+
+
+def changing_rows(source: Source, days: Iterable[date]) -> list[dict[str, Any]]:
+    """Rows that announce that the events of ``days`` are about to move: no checksum, so nobody computes on them."""
+    return [{"source": source.name, "day": day, "status": "changing"} for day in sorted(days)]
+
+
+def _row(source: Source, day: date, status: str, counts: dict[str, Any], events_version: int | None) -> dict[str, Any]:
+    accounted = sum(counts[name] for name in COUNTS)
+    return {
+        "source": source.name,
+        "day": day,
+        "status": status,
+        **{name: counts[name] for name in COUNTS},
+        # Not a column of the table: what the accounting gate compares the counts with.
+        "rows_raw": counts.get("rows_raw", accounted),
+        "checksum": counts["checksum"],
+        "events_version": events_version,
+    }

@@ -1,0 +1,336 @@
+"""What has landed: files, archive members, their content checksums and path fields (design §3, "Files").
+
+No Spark. Reading every file at every run would make a run with nothing to do as dear as one with work, so checksums are
+remembered per (path, size, mtime, inode). That memory is a cache: without it the same answer takes longer.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import NamedTuple
+from zoneinfo import ZoneInfo
+
+from chainlake.definitions.globs import expected_glob
+from chainlake.definitions.source import Source
+from chainlake.ingest.landing.container import Damaged, NotReadable, checksum_of, members, open_bytes
+from chainlake.ingest.landing.walk import Entry, storable, walk
+from chainlake.paths import Home
+
+#: The highest revision that can be stored.
+HIGHEST = 2**63 - 1
+#: Dates of files: those around them can be computed with, in any zone.
+FIRST_DATE, LAST_DATE = date(1000, 1, 1), date(8999, 12, 31)
+
+#: A file changed within this time may change again without its mtime moving.
+_MTIME_GRAIN_S = 2.0
+
+
+@dataclass(frozen=True)
+class Landed:
+    """One landed file, or one member of a landed archive.
+
+    Args:
+        path: relative to ``landing/<source>/``, ``!member`` appended for a member.
+        file: the file on disk; ``member`` inside it or ``None``.
+        size: bytes of the landed file.
+        checksum: of the decompressed bytes.
+        file_id: of checksum and path fields (design §3).
+        fields: named groups of the source's path expression.
+        file_date, revision: from the path; ``None`` and 0 if it names none.
+        problem: code of what is wrong with the content or the path, else "".
+        detail: the same in words.
+    """
+
+    path: str
+    file: str
+    member: str | None
+    size: int
+    checksum: str
+    file_id: str
+    fields: dict[str, str] = field(hash=False)
+    file_date: date | None
+    revision: int
+    problem: str = ""
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class Landing:
+    """What was found.
+
+    Args:
+        files: by path.
+        waiting: why others are left for later, by path.
+        settling: those of ``waiting`` that are young or growing and will be read by and by.
+    """
+
+    files: dict[str, Landed]
+    waiting: dict[str, str]
+    settling: frozenset[str] = frozenset()
+
+    def waits(self, path: str) -> bool:
+        """Whether ``path`` waits: itself, the archive that holds it, or a folder above it."""
+        return bool(self.why(path))
+
+    def why(self, path: str) -> str:
+        """Why it waits; empty if it does not."""
+        above = (why for one, why in self.waiting.items() if one == "." or path.startswith((f"{one}!", f"{one}/")))
+        return self.waiting.get(path) or next(above, "")
+
+
+class PathFields(NamedTuple):
+    """What a path says; ``problem`` is the code of what of it cannot be used, else ""."""
+
+    fields: dict[str, str]
+    file_date: date | None
+    revision: int
+    problem: str = ""
+
+    @property
+    def detail(self) -> str:
+        """The problem in words."""
+        if self.problem == "bad_path_date":
+            return f"'{self.fields['date']}' in its path is no date"
+        return f"'{self.fields['revision']}' in its path is above {HIGHEST}" if self.problem else ""
+
+
+def path_fields(source: Source, path: str) -> PathFields:
+    """The fields of a path by the source's expression."""
+    found = re.search(source.path.pattern, path) if source.path.pattern is not None else None
+    if found is None:
+        return PathFields({}, None, 0)
+    fields = {name: text for name, text in found.groupdict().items() if text is not None}
+    file_date = _parse_date(fields.get("date", ""), source.path.date_format)
+    digits = re.sub(r"\D", "", fields.get("revision", ""))
+    revision = int(digits) if digits else 0
+    kept = min(revision, HIGHEST)
+    if "date" in fields and (file_date is None or not FIRST_DATE <= file_date <= LAST_DATE):
+        return PathFields(fields, None, kept, "bad_path_date")
+    return PathFields(fields, file_date, kept, "" if kept == revision else "bad_path_revision")
+
+
+def _parse_date(text: str, form: str) -> date | None:
+    if not form:
+        text, form = re.sub(r"\D", "", text), "%Y%m%d"
+    try:
+        return datetime.strptime(text, form).date()
+    except (ValueError, OverflowError):
+        return None
+
+
+def date_begins(file_date: date, zone: str) -> datetime:
+    """The instant at which ``file_date`` begins in ``zone``."""
+    return datetime(file_date.year, file_date.month, file_date.day, tzinfo=ZoneInfo(zone)).astimezone(UTC)
+
+
+def expected_globs(source: Source, day: date) -> list[str]:
+    """The globs of the files that ``expect`` names for the UTC day ``day``."""
+    return [expected_glob(glob, day) for glob in source.expect]
+
+
+def glob_matches(glob: str, path: str) -> bool:
+    """Whether ``glob`` names ``path``, the archive that holds it, or the last part of either."""
+    outer = path.split("!", 1)[0]
+    return any(fnmatchcase(name, glob) for name in (path, path.rsplit("/", 1)[-1], outer, outer.rsplit("/", 1)[-1]))
+
+
+def missing_expected(source: Source, day: date, paths: Iterable[str]) -> list[str]:
+    """The globs expected for ``day`` that none of ``paths`` fits."""
+    paths = list(paths)
+    return [glob for glob in expected_globs(source, day) if not any(glob_matches(glob, path) for path in paths)]
+
+
+def discover(home: Home, source: Source, now: datetime) -> Landing:
+    """All settled files of the landing folder of ``source``; a missing folder holds none.
+
+    Whatever one file does, the others are found: what cannot be looked into for now is among ``waiting``.
+
+    Args:
+        now: the present, against which ``settle`` is measured.
+    """
+    memory = _Memory(home.root / "cache" / f"checksums-{source.name}.json")
+    walked = walk(home.landing(source.name), follow_links=source.follow_links)
+    files: dict[str, Landed] = {}
+    waiting = dict(walked.waiting)
+    settling: set[str] = set()
+    for entry in walked.entries:
+        try:
+            found = [_refused(source, entry)] if entry.stat is None else _looked_into(source, entry, memory, now)
+        except _NotYet as error:
+            waiting[entry.relative] = str(error)
+            settling.add(entry.relative)
+        except NotReadable as error:
+            waiting[entry.relative] = str(error)
+        except Exception as error:
+            # Nobody knows what this file does to the reader; it must not keep the others from being read.
+            waiting[entry.relative] = " ".join(f"{type(error).__name__}: {error}".split())
+        else:
+            for landed in found:
+                files[landed.path] = _doubled(landed) if landed.path in files else landed
+    memory.save()
+    return Landing(files, dict(sorted(waiting.items())), frozenset(settling))
+
+
+class _NotYet(Exception):
+    """A file that is being written, or may be."""
+
+
+def _looked_into(source: Source, entry: Entry, memory: _Memory, now: datetime) -> list[Landed]:
+    """The contents of a file.
+
+    Raises:
+        _NotYet: it is younger than ``settle``, or was changed meanwhile.
+        NotReadable: the file system does not give it.
+    """
+    before = entry.stat
+    assert before is not None
+    # A file from the future (a clock that is wrong) would never settle: it is taken as it is.
+    if 0 <= now.timestamp() - before.st_mtime < source.settle.total_seconds():
+        raise _NotYet("it is younger than settle")
+    contents = memory.get(entry.relative, before)
+    if contents is None:
+        contents = _contents(source, entry.file)
+        try:
+            after = entry.file.stat()
+        except OSError as error:
+            raise NotReadable(error) from error
+        if (after.st_size, after.st_mtime_ns) != (before.st_size, before.st_mtime_ns):
+            raise _NotYet("it is still growing")
+        memory.put(entry.relative, before, contents)
+    return [_landed(source, entry.file, entry.relative, before.st_size, content) for content in contents]
+
+
+def look_into(source: Source, file: Path, relative: str) -> list[Landed]:
+    """One file, or each member of an archive, as if it lay at ``relative`` in the landing folder of ``source``.
+
+    Raises:
+        NotReadable: the file system does not give the file.
+    """
+    size = file.stat().st_size
+    return [_landed(source, file, storable(relative), size, content) for content in _contents(source, file)]
+
+
+class _Content(NamedTuple):
+    """One content of a file: the member or ``None``, its checksum, what is wrong with it as code and words, or ""."""
+
+    member: str | None
+    checksum: str
+    problem: str = ""
+    detail: str = ""
+
+
+def _landed(source: Source, file: Path, relative: str, size: int, content: _Content) -> Landed:
+    member, checksum, problem, detail = content
+    path = relative if member is None else f"{relative}!{member}"
+    named = path_fields(source, path)
+    text = json.dumps([checksum, sorted(named.fields.items())])
+    return Landed(
+        path=path,
+        file=str(file),
+        member=member,
+        size=size,
+        checksum=checksum,
+        file_id=hashlib.blake2b(text.encode(), digest_size=16).hexdigest(),
+        fields=named.fields,
+        file_date=named.file_date,
+        revision=named.revision,
+        problem=problem or named.problem,
+        detail=detail if problem else named.detail,
+    )
+
+
+def _refused(source: Source, entry: Entry) -> Landed:
+    content = _Content(None, _mark(entry.problem, entry.relative), entry.problem, entry.detail)
+    return _landed(source, entry.file, entry.relative, 0, content)
+
+
+def _doubled(landed: Landed) -> Landed:
+    """A path that two files have: which of them is meant is not known, so neither is read."""
+    mark = _mark("doubled_path", landed.path)
+    what = "two files have this path, such as a member of an archive and a file with its name"
+    return replace(landed, checksum=mark, file_id=mark, problem="doubled_path", detail=what)
+
+
+def _mark(problem: str, path: str) -> str:
+    """What stands for the checksum of something that is not read."""
+    return hashlib.blake2b(json.dumps([problem, path]).encode(), digest_size=16).hexdigest()
+
+
+def _contents(source: Source, file: Path) -> list[_Content]:
+    try:
+        names = members(file, members_glob(source, file.name))
+    except Damaged as error:
+        return [_Content(None, checksum_of(file), "damaged_archive", str(error))]
+    if names is None:
+        return [_checked(file, None)]
+    if not names:
+        return [_Content(None, checksum_of(file), "no_format", "the archive has no member that a format takes")]
+    return [_checked(file, name) if count == 1 else _several(file, name, count) for name, count in names.items()]
+
+
+def members_glob(source: Source, name: str) -> str:
+    """Which members of an archive of this name are files of the source."""
+    return next((f.members for f in source.formats if f.fits_path(name)), "*")
+
+
+def _several(file: Path, member: str, count: int) -> _Content:
+    what = f"{count} members of the archive have this name"
+    return _Content(member, _mark("doubled_path", f"{file.name}!{member}"), "doubled_path", what)
+
+
+def _checked(file: Path, member: str | None) -> _Content:
+    try:
+        with open_bytes(file, member) as stream:
+            try:
+                while stream.read():
+                    pass
+            except Damaged as error:
+                return _Content(member, stream.checksum(), "damaged", str(error))
+            return _Content(member, stream.checksum())
+    except Damaged as error:
+        # Not even opened: a member with a password, or packed in a way that nobody knows.
+        return _Content(member, hashlib.blake2b(b"\0damaged", digest_size=16).hexdigest(), "damaged", str(error))
+
+
+class _Memory:
+    """Checksums of files that have not changed since they were read."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._old: dict[str, list] = {}
+        self._new: dict[str, list] = {}
+        try:
+            self._old = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            self._old = {}
+
+    def get(self, path: str, stat: os.stat_result) -> list[_Content] | None:
+        entry = self._old.get(path)
+        if entry is None or entry[0] != [stat.st_size, stat.st_mtime_ns, stat.st_ino]:
+            return None
+        # Written before a failure of the file system was told from damage: such a problem is looked at again.
+        if any(len(content) == 3 and content[2] for content in entry[1]):
+            return None
+        self._new[path] = entry
+        return [_Content(*content) for content in entry[1]]
+
+    def put(self, path: str, stat: os.stat_result, contents: list[_Content]) -> None:
+        if time.time() - stat.st_mtime > _MTIME_GRAIN_S:
+            self._new[path] = [[stat.st_size, stat.st_mtime_ns, stat.st_ino], [list(one) for one in contents]]
+
+    def save(self) -> None:
+        if self._new == self._old:
+            return
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = self._path.with_suffix(f".{os.getpid()}.tmp")
+        temporary.write_text(json.dumps(self._new), encoding="utf-8")
+        temporary.replace(self._path)

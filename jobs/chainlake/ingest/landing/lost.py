@@ -1,0 +1,56 @@
+"""What an ingest does about tables of its source that are gone: events come again from raw, raw rows from nowhere.
+
+Resolving a day without its raw rows would withdraw its events, so a source whose raw table is gone stops before
+anything is written. Without its events table all its days are resolved again.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chainlake.definitions.source import Source
+from chainlake.errors import InfrastructureError
+from chainlake.lake.delta import tables
+from chainlake.lake.records import ops
+from chainlake.paths import Home
+
+#: Beginning of the file_id of a file that is to be read again because its rows are damaged.
+DAMAGED = "damaged-"
+
+
+class RawGone(InfrastructureError):
+    """The raw table of a source is gone."""
+
+    @classmethod
+    def of(cls, source: str, files: int) -> RawGone:
+        """Args: name of the source, and how many of its files have rows there."""
+        return cls(
+            f"the table raw.{source} is gone, in which {files} files of the source have rows; nothing was written",
+            hint=f"Run 'python -m jobs check --table raw.{source} --repair', and then this again.",
+        )
+
+
+def trusted_days(home: Home, source: Source) -> list[dict[str, Any]]:
+    """The current rows of ``ops.event_days``; without an events table no day is final.
+
+    Raises:
+        RawGone: there is no raw table, and files have rows there that are not to be read again.
+    """
+    if not tables.exists(home, "raw", source.name):
+        files = ops.current(home, "files", source=source.name)
+        lost = [row for row in files if row["rows_raw"] and not row["file_id"].startswith(DAMAGED)]
+        if lost:
+            raise RawGone.of(source.name, len(lost))
+    rows = ops.current(home, "event_days", source=source.name)
+    if tables.exists(home, "events", source.name) or not any(row["rows"] for row in rows):
+        return rows
+    return [{**row, "status": "changing", "checksum": None} for row in rows]
+
+
+def note_lost_days(home: Home, source: Source, run_id: str) -> None:
+    """Note, before the events table is made anew, that all days are to be resolved; under the source's lock."""
+    if tables.exists(home, "events", source.name):
+        return
+    days = [row["day"] for row in ops.current(home, "event_days", source=source.name)]
+    rows = [{"source": source.name, "day": day, "status": "changing"} for day in days]
+    ops.append(home, "event_days", rows, run_id)

@@ -1,0 +1,215 @@
+"""What became of landed files: read, not read and why, or left for a later ingest; how a step says it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import Any
+
+from chainlake.definitions.source import Source
+from chainlake.errors import ChainlakeError, InfrastructureError, InputError
+from chainlake.ingest.landing.discovery import date_begins, expected_globs, glob_matches, path_fields
+from chainlake.terminal import one_line
+from chainlake.words import counted
+
+REMOVED = "removed"
+#: Outcomes of files that were read to their end; ``None`` is of rows written before outcomes were noted.
+READ = (None, "ok")
+#: How many files a line names, and how many a result.
+_IN_LINE, IN_RESULT = 5, 20
+#: How far from a file's date the days lie that ``expect`` can name it for.
+_REACH = 8
+_ONE = timedelta(days=1)
+
+
+def is_read(row: Mapping[str, Any]) -> bool:
+    """Whether a row of ``ops.files`` is of a file that was read to its end, and whose path says when it is of."""
+    return row.get("outcome") in READ
+
+
+def holds_nothing(row: Mapping[str, Any]) -> bool:
+    """Whether nothing at all came of the file, so that no other may give way to it."""
+    return not is_read(row) and not row["rows_raw"]
+
+
+def unread(replaces: Collection[str], rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The current rows of files that were not read as they should be, but for those that a correction replaced.
+
+    Args:
+        replaces: of the source.
+        rows: of ``ops.files``, all of the source.
+    """
+    rows = list(rows)
+    best: dict[date, int] = {}
+    if tuple(replaces) == ("file_date",):
+        for row in rows:
+            if is_read(row) and row["file_date"] is not None:
+                best[row["file_date"]] = max(best.get(row["file_date"], 0), row["revision"] or 0)
+    return [
+        row
+        for row in rows
+        if not is_read(row)
+        and row["outcome"] != REMOVED
+        and (row["file_date"] is None or (row["revision"] or 0) >= best.get(row["file_date"], 0))
+    ]
+
+
+def days_of(source: Source, path: str, file_date: date | None) -> set[date]:
+    """The UTC days that a file is of: those for which ``expect`` names it, else those that its date covers.
+
+    A file without a date is of no day that anybody could name.
+    """
+    if file_date is None:
+        return set()
+    near = [file_date + _ONE * n for n in range(-_REACH, _REACH + 1)]
+    named = {day for day in near if any(glob_matches(glob, path) for glob in expected_globs(source, day))}
+    if named:
+        return named
+    first = date_begins(file_date, source.file_date_zone).date()
+    last = (date_begins(file_date + _ONE, source.file_date_zone) - timedelta(microseconds=1)).date()
+    return {first + _ONE * n for n in range((last - first).days + 1)}
+
+
+@dataclass(frozen=True)
+class Left:
+    """What a run has not read.
+
+    Args:
+        unread: why each file is not read as it should be, by path.
+        waiting: why each file is left for a later run, by path.
+        lasting: those of ``unread`` that make this run fail: found by it, or of its days.
+        needed: those of ``waiting`` that do: of its days, or of none that is known.
+    """
+
+    unread: Mapping[str, str]
+    waiting: Mapping[str, str]
+    lasting: Collection[str] = ()
+    needed: Collection[str] = ()
+
+    def text(self) -> str:
+        """One line that names them, empty if there are none."""
+        return "; ".join(
+            f"{counted(len(files), 'file')} {word}: {_named(files, first)}"
+            for word, files, first in (("not read", self.unread, self.lasting), ("waiting", self.waiting, self.needed))
+            if files
+        )
+
+    def result(self) -> dict[str, Any]:
+        """Their numbers and, as far as a result should be long, their names."""
+        return {
+            "unread": len(self.unread),
+            "waiting": len(self.waiting),
+            "left": [f"{one_line(path)}: {why}" for path, why in [*self.unread.items(), *self.waiting.items()]][
+                :IN_RESULT
+            ],
+        }
+
+    def error(self, source: Source, result: dict[str, Any]) -> ChainlakeError | None:
+        """What the run ends with after all its work, ``None`` if nothing that it needs is missing."""
+        if self.needed:
+            return FilesWaiting(source, {path: self.waiting[path] for path in self.needed}, result)
+        if self.lasting:
+            return FilesUnread(source, {path: self.unread[path] for path in self.lasting}, result)
+        return None
+
+
+class FilesWaiting(InfrastructureError):
+    """Files that a run needs cannot be read for now; all others are ingested.
+
+    Args:
+        source: the source.
+        files: why each cannot be read, by path.
+        result: of the run.
+    """
+
+    def __init__(self, source: Source, files: Mapping[str, str], result: dict[str, Any]) -> None:
+        super().__init__(
+            f"{counted(len(files), 'file')} of {source.name} cannot be read yet: {_named(files)}",
+            hint="All other files are ingested; run this again when they can be read.",
+        )
+        self._given = (source, files, result)
+        self.result = result
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), self._given
+
+
+class FilesUnread(InputError):
+    """Files that a run needs can never be read as they are; all others are ingested. Args as above."""
+
+    def __init__(self, source: Source, files: Mapping[str, str], result: dict[str, Any]) -> None:
+        super().__init__(
+            f"{counted(len(files), 'file')} of {source.name} cannot be read as they are: {_named(files)}",
+            hint="All other files are ingested; replace or remove these, or describe them in the source's formats.",
+        )
+        self._given = (source, files, result)
+        self.result = result
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), self._given
+
+
+class RereadFailed(InfrastructureError):
+    """After an edit of the definition a file that has events cannot be read: the others may not go on without it.
+
+    Args:
+        source: the source.
+        files: why each cannot be read, by path.
+    """
+
+    def __init__(self, source: Source, files: Mapping[str, str]) -> None:
+        super().__init__(
+            f"the definition of source {source.name} was edited, so all its files must be read again, but "
+            f"{len(files)} cannot be read for now: {_named(files)}",
+            file=source.file,
+            hint="Nothing was written; run this again when they can be read.",
+        )
+        self._given = (source, files)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), self._given
+
+
+def _named(files: Mapping[str, str], first: Collection[str] = ()) -> str:
+    order = [*(path for path in files if path in first), *(path for path in files if path not in first)]
+    more = f" and {len(order) - _IN_LINE} more" if len(order) > _IN_LINE else ""
+    return ", ".join(f"{one_line(path)} ({files[path]})" for path in order[:_IN_LINE]) + more
+
+
+def reason_of(row: Mapping[str, Any]) -> str:
+    """Outcome and reason of a row of ``ops.files`` in one line."""
+    return f"{row['outcome']}: {row['reason']}" if row["reason"] else str(row["outcome"])
+
+
+def left_by(
+    source: Source, unread_rows: Iterable[Mapping[str, Any]], waiting: Mapping[str, str], taken: Collection[str],
+    days: Iterable[date], due: Collection[str],
+) -> Left:  # fmt: skip
+    """What a run has left.
+
+    Args:
+        source: the source.
+        unread_rows: from :func:`unread`.
+        waiting: why files wait, by path.
+        taken: paths that this run took.
+        days: the run's days.
+        due: paths that wait for a moment only, and that the run should have taken.
+    """
+    days = set(days)
+    rows = sorted(unread_rows, key=lambda row: str(row["path"]))
+    lasting = {
+        row["path"] for row in rows
+        if row["path"] in taken or days & days_of(source, row["path"], row["file_date"])
+    }  # fmt: skip
+    needed = set(due)
+    for path in waiting:
+        file_date = path_fields(source, path).file_date
+        if file_date is None or days & days_of(source, path, file_date):
+            needed.add(path)
+    return Left(
+        {row["path"]: reason_of(row) for row in rows},
+        dict(sorted(waiting.items())),
+        sorted(lasting),
+        sorted(needed),
+    )

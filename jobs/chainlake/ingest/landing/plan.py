@@ -1,0 +1,191 @@
+"""What a run of ingest has to do, decided without a JVM from the landing folder and ``ops`` (design §3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from typing import Any
+
+from chainlake.days import Days
+from chainlake.definitions.source import Source
+from chainlake.errors import InputError
+from chainlake.ingest import PARSER_VERSION
+from chainlake.ingest.events.resolve import Effective
+from chainlake.ingest.landing.discovery import Landed, Landing, date_begins, expected_globs, glob_matches, path_fields
+from chainlake.ingest.landing.outcomes import REMOVED, RereadFailed, holds_nothing, is_read
+from chainlake.terminal import one_line
+
+#: How many files a message names.
+_NAMED = 10
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The work of one run.
+
+    Args:
+        taken: files that are new or changed, or all files after an edit of the definition.
+        current: the current ``ops.files`` rows by path, but for files that were removed.
+        days: the current ``ops.event_days`` rows by day.
+        redefined: the source definition or the parser changed since the files were read.
+        waiting: why files are left for a later run, by path.
+        due: those of them that this run should have taken, and that are only growing or too young.
+        removed: rows of files of which nothing came and that are no longer there.
+    """
+
+    taken: tuple[Landed, ...]
+    current: dict[str, dict[str, Any]]
+    days: dict[date, dict[str, Any]]
+    redefined: bool
+    waiting: dict[str, str]
+    due: tuple[str, ...] = ()
+    removed: tuple[dict[str, Any], ...] = ()
+
+    @property
+    def changing(self) -> set[date]:
+        """Days that an attempt which died left half written."""
+        return {day for day, row in self.days.items() if row["status"] == "changing"}
+
+    @property
+    def idle(self) -> bool:
+        """Nothing to read and nothing to repair: no JVM is needed."""
+        return not self.taken and not self.changing
+
+    def reusable(self, landed: Landed) -> dict[str, Any] | None:
+        """The current row of another path that holds the same content, parsed already."""
+        if self.redefined:
+            return None
+        same = [(path, row) for path, row in self.current.items() if row["file_id"] == landed.file_id]
+        # One that was not read may be read under another name.
+        paths = sorted(path for path, row in same if is_read(row) and not _unexplained(row))
+        return self.current[paths[0]] if paths else None
+
+    def loads_touched(self) -> set[str]:
+        """Loads whose days must be resolved again: of the same paths, the same content, the same scope."""
+        if self.redefined:
+            return {row["load_id"] for row in self.current.values()}
+        paths = {landed.path for landed in self.taken}
+        contents = {landed.file_id for landed in self.taken}
+        dates = {landed.file_date for landed in self.taken if landed.file_date is not None}
+        return {
+            row["load_id"]
+            for path, row in self.current.items()
+            if path in paths or row["file_id"] in contents or row["file_date"] in dates
+        }
+
+
+def make_plan(
+    source: Source,
+    days: Days,
+    landing: Landing,
+    files: list[dict[str, Any]],
+    event_days: list[dict[str, Any]],
+) -> Plan:
+    """Decide which files this run takes.
+
+    Args:
+        days: the run's interval ``[s, e)``.
+        landing: what has landed.
+        files: current rows of ``ops.files`` of the source.
+        event_days: current rows of ``ops.event_days`` of the source.
+
+    Raises:
+        InputError: the definition was edited and files that were read before are gone from landing.
+        RereadFailed: the definition was edited and files that were read before cannot be read for now.
+    """
+    current = {row["path"]: row for row in files if row.get("outcome") != REMOVED}
+    absent = sorted(path for path in current if path not in landing.files)
+    removed = [path for path in absent if holds_nothing(current[path]) and not landing.waits(path)]
+    rows = {path: row for path, row in current.items() if path not in set(removed)}
+    redefined = any(not is_current(source, row) for row in rows.values())
+    if redefined:
+        _see_that_all_are_there(source, [path for path in absent if path in rows], landing)
+    taken = []
+    for path, landed in sorted(landing.files.items()):
+        row = rows.get(path)
+        changed = row is None or row["file_id"] != landed.file_id or _unexplained(row)
+        known = row is not None and redefined
+        if known or (changed and (row is not None or _due(source, days, path, landed.file_date))):
+            taken.append(landed)
+    due = tuple(p for p in sorted(landing.settling) if _due(source, days, p, path_fields(source, p).file_date))
+    return Plan(
+        taken=tuple(taken),
+        current=rows,
+        days={row["day"]: row for row in event_days},
+        redefined=redefined,
+        waiting=landing.waiting,
+        due=due,
+        removed=tuple(current[path] for path in removed),
+    )
+
+
+def _see_that_all_are_there(source: Source, absent: list[str], landing: Landing) -> None:
+    waiting = {path: landing.why(path) for path in absent if landing.waits(path)}
+    gone = [path for path in absent if path not in waiting]
+    if gone:
+        raise InputError(
+            f"the definition of source {source.name} was edited, so all its files must be read again, "
+            f"but {len(gone)} are gone from landing: {_named(gone)}",
+            file=source.file,
+            hint=f"Put them back into landing/{source.name}/, or undo the edit.",
+        )
+    if waiting:
+        raise RereadFailed(source, waiting)
+
+
+def _named(paths: list[str]) -> str:
+    more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
+    return f"{', '.join(one_line(path) for path in paths[:_NAMED])}{more}"
+
+
+def _unexplained(row: dict[str, Any]) -> bool:
+    """Whether nothing came of a file before it was noted why: it may only not have been readable at that time."""
+    return row.get("outcome") is None and row.get("rows_read") == 0
+
+
+def is_current(source: Source, row: dict[str, Any]) -> bool:
+    """Whether a row of ``ops.files`` was parsed under today's definition and parser."""
+    return row["definition_hash"] == source.definition_hash and row["parser_version"] == PARSER_VERSION
+
+
+def effective(source: Source, rows: list[dict[str, Any]]) -> list[Effective]:
+    """The distinct contents among current ``ops.files`` rows, each under the smallest path that holds it.
+
+    A file of which nothing came is none: it must not stand for the same content under a name by which it was read, nor
+    replace what it was to correct.
+    """
+    first: dict[str, dict[str, Any]] = {}
+    for row in sorted(rows, key=lambda r: r["path"]):
+        if is_current(source, row) and not holds_nothing(row):
+            first.setdefault(row["file_id"], row)
+    return [
+        Effective(
+            load_id=row["load_id"],
+            file_date=row["file_date"],
+            revision=int(row["revision"] or 0),
+            name=row["path"],
+            key=path_key(source, dict(row["path_fields"] or {})),
+            whole=is_read(row),
+        )
+        for row in first.values()
+    ]
+
+
+def path_key(source: Source, fields: dict[str, str]) -> str | None:
+    """The key that a path names, written as events write it; ``None`` if the key stands in the rows."""
+    for form in source.formats:
+        rule = form.mapping.get(source.key)
+        if rule is not None and rule.path is not None and rule.path in fields:
+            text = fields[rule.path]
+            return text.upper() if rule.case == "upper" else text.lower() if rule.case == "lower" else text
+    return None
+
+
+def _due(source: Source, days: Days, path: str, file_date: date | None) -> bool:
+    """Whether a file belongs to the run: dated before the interval's end, not dated, or expected for its days."""
+    if file_date is None:
+        return True
+    end = datetime(days.end.year, days.end.month, days.end.day, tzinfo=UTC)
+    if date_begins(file_date, source.file_date_zone) < end:
+        return True
+    return any(glob_matches(glob, path) for day in days for glob in expected_globs(source, day))

@@ -1,0 +1,54 @@
+"""The log of files that ingest left for later (``ops.waiting_files``), and of those that are no longer there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, date, datetime
+from typing import Any
+
+from chainlake.definitions.source import Source
+from chainlake.ingest.landing.discovery import path_fields
+from chainlake.ingest.landing.outcomes import REMOVED
+from chainlake.lake.records import ops
+from chainlake.paths import Home
+
+#: Why a file waits whose date has not come: most often it is a wrong one.
+EARLY = "dated in the future"
+
+
+def early(file_date: date | None, now: datetime) -> bool:
+    """Whether a date has not come yet."""
+    return file_date is not None and file_date > now.astimezone(UTC).date()
+
+
+def note_waiting(home: Home, source: Source, waiting: Mapping[str, str], run_id: str, *, clear: bool = True) -> None:
+    """Bring the log up to date; no row is written if nothing changed.
+
+    Args:
+        home: the installation.
+        source: the source, whose lock is held.
+        waiting: why files wait, by path.
+        run_id: who says so.
+        clear: whether files that are not among ``waiting`` wait no longer.
+    """
+    current = ops.current(home, "waiting_files", source=source.name)
+    noted = {row["path"]: row["reason"] for row in current if row["waits"]}
+    rows = [
+        {
+            "source": source.name,
+            "path": path,
+            "waits": True,
+            "reason": why,
+            "file_date": path_fields(source, path).file_date,
+        }
+        for path, why in sorted(waiting.items())
+        if noted.get(path) != why
+    ]
+    if clear:
+        rows += [{"source": source.name, "path": path, "waits": False} for path in sorted(noted) if path not in waiting]
+    ops.append(home, "waiting_files", rows, run_id)
+
+
+def removed_rows(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The ``ops.files`` rows that say that files of which nothing came are no longer there."""
+    return [{**row, "path_fields": dict(row["path_fields"] or {}), "outcome": REMOVED} for row in rows]

@@ -1,0 +1,118 @@
+"""The files of a landing folder by name, without opening any: links, unreadable folders and odd names told apart."""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+from chainlake.definitions.globs import UNFINISHED
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A file, or what stands where one is expected.
+
+    Args:
+        relative: its path under the folder as text that can be stored and printed.
+        file: where it lies.
+        stat: of the file, or of what a link leads to; ``None`` if it is not to be read.
+        problem: code of why it never can be read as it is, else "".
+        detail: the same in words.
+    """
+
+    relative: str
+    file: Path
+    stat: os.stat_result | None
+    problem: str = ""
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class Walked:
+    """What a folder holds: entries in the order of their paths, and why others cannot be looked at for now, by path."""
+
+    entries: tuple[Entry, ...]
+    waiting: dict[str, str]
+
+
+def storable(name: str) -> str:
+    """``name`` with the bytes that are no UTF-8 written as ``\\xNN``: tables, JSON and terminals take no others."""
+    return name if name.isascii() else os.fsencode(name).decode("utf-8", "backslashreplace")
+
+
+def walk(folder: Path, *, follow_links: bool) -> Walked:
+    """All files below ``folder`` but hidden and unfinished ones; a folder that does not exist holds none.
+
+    Args:
+        folder: the landing folder of a source; it may be a link itself.
+        follow_links: whether links out of the folder are read.
+    """
+    walker = _Walker(os.path.realpath(folder), follow_links)
+    if os.path.lexists(folder):
+        walker.look(str(folder), "", ())
+    return Walked(tuple(sorted(walker.entries, key=lambda entry: entry.relative)), walker.waiting)
+
+
+class _Walker:
+    def __init__(self, root: str, follow_links: bool) -> None:
+        self.root = root
+        self.follow_links = follow_links
+        self.entries: list[Entry] = []
+        self.waiting: dict[str, str] = {}
+
+    def look(self, folder: str, relative: str, above: tuple[str, ...]) -> None:
+        """All of one folder; ``above`` are the folders that led to it, so that links in a circle end."""
+        try:
+            with os.scandir(folder) as listed:
+                found = sorted(listed, key=lambda entry: entry.name)
+        except OSError as error:
+            self.waiting[relative or "."] = f"the folder cannot be listed: {error.strerror}"
+            return
+        above = (*above, os.path.realpath(folder))
+        for entry in found:
+            if entry.name.startswith("."):
+                continue
+            path = storable(entry.name) if not relative else f"{relative}/{storable(entry.name)}"
+            try:
+                self._one(entry, path, above)
+            except OSError as error:
+                self.waiting[path] = error.strerror or str(error)
+
+    def _one(self, entry: os.DirEntry[str], path: str, above: tuple[str, ...]) -> None:
+        # Asked first and without a look at the file: such names come and go.
+        if entry.name.endswith(UNFINISHED) and not entry.is_dir():
+            return
+        known = os.stat(entry.path) if entry.is_symlink() else entry.stat(follow_symlinks=False)
+        is_folder = stat.S_ISDIR(known.st_mode)
+        if entry.is_symlink() and not self._leads_on(entry, path, is_folder, above):
+            return
+        if is_folder:
+            self.look(entry.path, path, above)
+        elif stat.S_ISREG(known.st_mode):
+            self.entries.append(Entry(path, Path(entry.path), known))
+        else:
+            self._refuse(entry, path, "not_a_file", "a pipe, socket or device")
+
+    def _leads_on(self, entry: os.DirEntry[str], path: str, is_folder: bool, above: tuple[str, ...]) -> bool:
+        """Whether a link is to be followed; one that is refused becomes an entry that says so."""
+        target = os.path.realpath(entry.path)
+        inside = os.path.relpath(target, self.root) if _within(target, self.root) else None
+        if inside is None and not self.follow_links:
+            self._refuse(entry, path, "link", f"a link out of the landing folder, to {storable(target)}")
+            return False
+        if is_folder and inside is not None and not any(part.startswith(".") for part in inside.split(os.sep)):
+            # What it leads to is found under its own name.
+            return False
+        if is_folder and any(_within(one, target) for one in above):
+            self._refuse(entry, path, "link", f"a link that leads back to a folder above it, {storable(target)}")
+            return False
+        return True
+
+    def _refuse(self, entry: os.DirEntry[str], path: str, problem: str, detail: str) -> None:
+        self.entries.append(Entry(path, Path(entry.path), None, problem, detail))
+
+
+def _within(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)

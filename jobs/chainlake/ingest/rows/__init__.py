@@ -1,0 +1,1 @@
+"""One landed file to typed rows, quarantine rows and counts."""

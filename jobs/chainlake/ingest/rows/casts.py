@@ -1,0 +1,297 @@
+"""Texts to typed columns, a whole block at once; every function also says which rows it could not read."""
+
+from __future__ import annotations
+
+import decimal
+import re
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from chainlake.definitions.format import EPOCHS, date_from_path
+from chainlake.definitions.mappings import Mapping, Sentinel
+
+_NUMBER = r"^[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?$"
+_ISO = (
+    r"^(?P<local>\d{4}-?\d\d-?\d\d(?:[T ]\d\d(?::?\d\d(?::?\d\d(?:[.,]\d+)?)?)?)?)"
+    r"\s*(?P<offset>[Zz]|UTC|[+-]\d\d(?::?\d\d)?)?$"
+)
+_TAIL_OFFSET = r"^(?P<local>.*?)\s*(?P<offset>[Zz]|UTC|[+-]\d\d(?::?\d\d)?)$"
+#: Words that pandas takes for the present; in a file they are no time.
+_PRESENT = ("now", "today")
+#: No place on earth was ever further from UTC.
+_FURTHEST_MINUTES = 15 * 60 + 59
+_TRUE = ("true", "t", "yes", "y", "1")
+_FALSE = ("false", "f", "no", "n", "0")
+_MAX_LONG = 2**53
+#: Decimals of so many digits are told apart by their doubles.
+_EXACT_DIGITS = 15
+#: What the error of a double can be of whole numbers below ``_FEW``.
+_NOISE, _FEW = decimal.Decimal(2) ** -52, 2**40
+_US_PER_MINUTE = 60_000_000
+#: The day that a text without a date is given by pandas, 1 January 1900.
+_CLOCK_DAY_US = -25_567 * 24 * 60 * _US_PER_MINUTE
+#: Instants that pandas (nanoseconds in 64 bits) and Spark can both hold.
+_FIRST_US, _LAST_US = -9_223_372_036_000_000, 9_223_372_036_000_000
+
+
+class Cast(NamedTuple):
+    """A typed column, and which rows had a text that is not of that type (bool per row; their value is null)."""
+
+    values: pa.Array
+    bad: np.ndarray
+
+
+class Wall(NamedTuple):
+    """Times as read: microseconds (int64, 0 where not known), whether each is UTC already, and what failed.
+
+    ``beyond`` are numbers that are no time of any calendar, since they are too large.
+    """
+
+    micros: np.ndarray
+    is_utc: np.ndarray
+    bad: np.ndarray
+    missing: np.ndarray
+    beyond: np.ndarray
+
+
+def clean(texts: pa.Array, nulls: tuple[str, ...]) -> pa.Array:
+    """Texts without surrounding white space, null where they are one of ``nulls``."""
+    stripped = pc.utf8_trim_whitespace(texts)
+    return pc.if_else(pc.is_in(stripped, pa.array(nulls, pa.string())), pa.scalar(None, pa.string()), stripped)
+
+
+def doubles(texts: pa.Array) -> Cast:
+    """Texts with a decimal point as float64; nulls stay null. An infinite or over-large number is bad."""
+    try:
+        values = pc.cast(texts, pa.float64())
+        wrong = np.zeros(len(texts), bool)
+    except pa.ArrowInvalid:
+        wrong = ~_bools(pc.match_substring_regex(texts, _NUMBER), True)
+        values = pc.cast(pc.if_else(pa.array(wrong), pa.scalar(None, pa.string()), texts), pa.float64())
+    wrong |= not_finite(values)
+    return Cast(_null_where(values, wrong), wrong)
+
+
+def plain_numbers(texts: pa.Array, decimal_sign: str, thousands: str | None) -> pa.Array:
+    """Texts of numbers with a decimal point and without separators of thousands; "?" for what is not written so.
+
+    A separator stands before each three digits of the whole part or before none: "1,04" may be meant as 1.04, and is
+    neither 104 nor 1.04 here.
+    """
+    if thousands is not None:
+        apart = pc.match_substring(texts, thousands)
+        if pc.any(apart).as_py():
+            sign = re.escape(thousands)
+            in_threes = rf"^[+-]?[1-9]\d{{0,2}}(?:{sign}\d{{3}})+(?:{re.escape(decimal_sign)}\d*)?(?:[eE][+-]?\d+)?$"
+            astray = pc.and_(apart, pc.invert(pc.match_substring_regex(texts, in_threes)))
+            texts = pc.if_else(astray, pa.scalar("?"), pc.replace_substring(texts, thousands, ""))
+    if decimal_sign != ".":
+        # A point in a file with decimal commas is no decimal sign: such a text is not a number here.
+        texts = pc.if_else(
+            pc.match_substring(texts, "."), pa.scalar("?"), pc.replace_substring(texts, decimal_sign, ".")
+        )
+    return texts
+
+
+def not_finite(values: pa.Array) -> np.ndarray:
+    """Where a number is infinite or none."""
+    return ~_bools(pc.is_finite(values), True)
+
+
+def convert(values: pa.Array, scale: float, offset: float, digits: int | None) -> pa.Array:
+    """``values * scale + offset``, rounded to ``digits`` decimals if given (half to even).
+
+    What is too large for that comes out as not finite.
+    """
+    if scale == 1.0 and offset == 0.0 and digits is None:
+        return values
+    nulls = pc.is_null(values).to_numpy(zero_copy_only=False)
+    numbers = values.fill_null(0.0).to_numpy(zero_copy_only=False)
+    with np.errstate(over="ignore", invalid="ignore"):
+        numbers = numbers * scale + offset if offset else numbers * scale
+        if digits is not None:
+            numbers = np.round(numbers, digits)
+    return pa.array(numbers, mask=nulls)
+
+
+def without_sentinels(values: pa.Array, sentinels: tuple[Sentinel, ...], others: dict[str, pa.Array]) -> pa.Array:
+    """``values`` with null where a sentinel stands (compared before unit conversion).
+
+    Args:
+        others: numeric columns of the row, for sentinels with a condition.
+    """
+    for sentinel in sentinels:
+        mask = _bools(pc.equal(values, sentinel.value), False)
+        for name, comparison, number in sentinel.when:
+            mask &= _bools(_COMPARE[comparison](others[name], number), False)
+        values = _null_where(values, mask)
+    return values
+
+
+_COMPARE = {
+    "=": pc.equal,
+    "<": pc.less,
+    "<=": pc.less_equal,
+    ">": pc.greater,
+    ">=": pc.greater_equal,
+}
+
+
+def longs(texts: pa.Array, rule: Mapping, numbers: pa.Array) -> Cast:
+    """Whole numbers of at most 2^53; a fraction, or more, is bad.
+
+    A double near 2^53 may be another number than the text says, one that is whole may stand for a text that is not, and
+    a conversion adds errors of its own: where that is possible the text is computed with.
+
+    Args:
+        texts: numbers with a decimal point.
+        rule: their conversion.
+        numbers: their doubles after the conversion, null where there is no value.
+    """
+    nulls = pc.is_null(numbers).to_numpy(zero_copy_only=False)
+    given = numbers.fill_null(0.0).to_numpy(zero_copy_only=False)
+    wrong = (given != np.floor(given)) | (np.abs(given) > _MAX_LONG)
+    whole = np.where(wrong, 0, given).astype(np.int64)
+    unsure = _bools(pc.greater(pc.binary_length(texts), _EXACT_DIGITS), False)
+    exponents = pc.match_substring(pc.ascii_lower(texts), "e")
+    unsure |= _bools(exponents, False)
+    unsure = (unsure | _converts(rule)) & ~nulls & (np.abs(given) <= 2 * _MAX_LONG)
+    if unsure.any():
+        at = np.flatnonzero(unsure)
+        codes = texts.take(pa.array(at)).dictionary_encode()
+        exact = [_whole(text, rule) for text in codes.dictionary.to_pylist()]
+        index = codes.indices.to_numpy(zero_copy_only=False)
+        wrong[at] = np.array([number is None for number in exact])[index]
+        whole[at] = np.array([number or 0 for number in exact], np.int64)[index]
+    return Cast(pa.array(whole, mask=nulls | wrong), wrong & ~nulls)
+
+
+def _converts(rule: Mapping) -> bool:
+    return rule.scale != 1.0 or rule.offset != 0.0 or rule.round is not None
+
+
+def _whole(text: str, rule: Mapping) -> int | None:
+    """The whole number that a text gives after its conversion, computed exactly; ``None`` if it gives none."""
+    signals = [decimal.InvalidOperation, decimal.Inexact]
+    context = decimal.Context(len(text) + 60, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX, traps=signals)
+    rounding = decimal.Context(len(text) + 60, decimal.ROUND_HALF_EVEN, traps=signals[:1])
+    try:
+        value = decimal.Decimal(text)
+        if rule.scale != 1.0 or rule.offset != 0.0:
+            scaled = context.multiply(value, decimal.Decimal(repr(rule.scale)))
+            value = context.add(scaled, decimal.Decimal(repr(rule.offset)))
+        if rule.round is not None:
+            value = value.quantize(decimal.Decimal(1).scaleb(-rule.round), context=rounding)
+    except (decimal.InvalidOperation, decimal.Inexact):
+        return None
+    if abs(value.adjusted()) > _EXACT_DIGITS + 5:
+        # Nothing between -1 and 1 that is so small is whole, but for zero, which may have any exponent.
+        return None if value else 0
+    number = int(value.to_integral_value())
+    # A scale such as 1/60 is known to 53 bits only, and 120 of it are 2.
+    noise = abs(number) * _NOISE if _converts(rule) and abs(number) < _FEW else 0
+    return number if abs(value - number) <= noise and abs(number) <= _MAX_LONG else None
+
+
+def booleans(texts: pa.Array) -> Cast:
+    """true/false, t/f, yes/no, y/n, 1/0 in any case."""
+    lower = pc.utf8_lower(texts)
+    true = _bools(pc.is_in(lower, pa.array(_TRUE)), False)
+    false = _bools(pc.is_in(lower, pa.array(_FALSE)), False)
+    nulls = pc.is_null(texts).to_numpy(zero_copy_only=False)
+    wrong = ~(true | false | nulls)
+    return Cast(pa.array(true, mask=nulls | wrong), wrong)
+
+
+def times(texts: pa.Array, form: str, day_us: int | None = None) -> Wall:
+    """Times of a block.
+
+    Args:
+        texts: cleaned texts.
+        form: ``iso``, a strptime format, or a key of ``EPOCHS``.
+        day_us: wall microseconds of the file's date, for times of day; they are bad without one.
+
+    Digits finer than a microsecond are cut off, never rounded: no time moves into the next second or day. Numbers are
+    read as doubles, which do not hold every decimal, and so go to the nearest microsecond.
+    """
+    missing = pc.is_null(texts).to_numpy(zero_copy_only=False)
+    if form in EPOCHS:
+        return _epochs(texts, form, day_us, missing)
+    offset_us = np.zeros(len(texts), np.int64)
+    has_offset, impossible = np.zeros(len(texts), bool), np.zeros(len(texts), bool)
+    if form == "iso" or form.endswith("%z"):
+        parts = pc.extract_regex(texts, _ISO if form == "iso" else _TAIL_OFFSET)
+        local = pc.struct_field(parts, "local")
+        offset_us, has_offset, impossible = _offsets(pc.struct_field(parts, "offset"))
+    else:
+        local = texts
+    # A word is not a time, and whether it is read as one must not depend on the day of reading.
+    local = pc.if_else(pc.is_in(local, pa.array(_PRESENT)), pa.scalar("?"), local)
+    pandas_format = "ISO8601" if form == "iso" else form.removesuffix("%z").rstrip()
+    if form == "iso":
+        local = pc.replace_substring(local, ",", ".")
+    parsed = pd.to_datetime(pd.Series(local.to_pandas()), format=pandas_format, errors="coerce")
+    bad = (parsed.isna().to_numpy() | impossible) & ~missing
+    if form.endswith("%z"):
+        bad |= ~has_offset & ~missing
+    micros = parsed.to_numpy().astype("datetime64[us]").astype(np.int64)
+    if date_from_path(form):
+        bad = bad | (~missing & (day_us is None))
+        micros = micros - _CLOCK_DAY_US + (day_us or 0)
+    micros = np.where(bad | missing, 0, micros - offset_us)
+    return Wall(micros, has_offset, bad, missing, np.zeros(len(texts), bool))
+
+
+def _epochs(texts: pa.Array, form: str, day_us: int | None, missing: np.ndarray) -> Wall:
+    cast = doubles(texts)
+    # Integers beyond 2^53 do not occur in these units; a double holds every microsecond until the year 2255.
+    numbers = cast.values.fill_null(0.0).to_numpy(zero_copy_only=False)
+    scaled = np.round(numbers * EPOCHS[form])
+    bad, beyond = cast.bad, (scaled < _FIRST_US) | (scaled > _LAST_US)
+    of_day = form.endswith("_of_day")
+    if of_day:
+        # Leap seconds and a day of 25 hours still fit; anything further belongs to another file.
+        bad, beyond = bad | (numbers < 0), scaled > 25 * 60 * _US_PER_MINUTE
+    micros = np.where(bad | missing | beyond, 0, scaled).astype(np.int64)
+    if of_day:
+        bad = bad | (day_us is None)
+        micros = micros + (day_us or 0)
+    return Wall(micros, np.full(len(texts), not of_day), bad, missing, beyond & ~bad)
+
+
+def _offsets(texts: pa.Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Microseconds east of UTC, where an offset was written at all, and where it is none of this earth."""
+    has = ~_bools(pc.equal(pc.fill_null(texts, ""), ""), True)
+    none = np.zeros(len(texts), np.int64)
+    if not has.any():
+        return none, has, np.zeros(len(texts), bool)
+    codes = pc.dictionary_encode(texts)
+    codes = codes.combine_chunks() if isinstance(codes, pa.ChunkedArray) else codes
+    read = [_minutes(text) for text in codes.dictionary.to_pylist()]
+    index = codes.indices.fill_null(0).to_numpy(zero_copy_only=False)
+    minutes = np.array([number or 0 for number in read], np.int64)[index]
+    impossible = np.array([number is None for number in read])[index]
+    return np.where(has, minutes * _US_PER_MINUTE, 0), has, has & impossible
+
+
+def _minutes(offset: str | None) -> int | None:
+    if not offset or offset[0] not in "+-":
+        return 0
+    digits = offset[1:].replace(":", "")
+    hours, minutes = int(digits[:2]), int(digits[2:] or 0)
+    total = hours * 60 + minutes
+    if minutes > 59 or total > _FURTHEST_MINUTES:
+        return None
+    return -total if offset[0] == "-" else total
+
+
+def _bools(array: pa.Array, when_null: bool) -> np.ndarray:
+    return pc.fill_null(array, when_null).to_numpy(zero_copy_only=False).copy()
+
+
+def _null_where(values: pa.Array, mask: np.ndarray) -> pa.Array:
+    return pc.if_else(pa.array(mask), pa.scalar(None, values.type), values) if mask.any() else values

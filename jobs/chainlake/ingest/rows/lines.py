@@ -1,0 +1,182 @@
+"""Bytes to numbered lines of UTF-8 in blocks of bounded size: BOM, transcoding, NUL bytes, over-long lines.
+
+A line that cannot be used is taken out with a reason and the text that could be read; the lines around it stay. No line
+is ever held longer than ``LONGEST`` bytes, so that a file of one endless line needs no memory. What becomes of a line
+depends on that line alone, never on where a block ends.
+"""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from chainlake.ingest.landing.container import Content, gather
+
+CHUNK = 4 << 20
+#: A longer line is one quarantine row.
+LONGEST = 1 << 20
+#: Characters of a bad line that are kept.
+KEPT = 1000
+
+_BOMS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+_REPLACEMENT = "\N{REPLACEMENT CHARACTER}".encode()
+_BOM = codecs.BOM_UTF8
+
+
+@dataclass(frozen=True)
+class BadLine:
+    """A line, or one entry of it, taken out.
+
+    Args:
+        number: 1-based number of the line, 0 for the file as a whole.
+        reason: the reason code.
+        text: what could be read of it.
+        entry: position within the line, where it holds several rows.
+        value: what is wrong, in words, where the reason code does not say it all.
+    """
+
+    number: int
+    reason: str
+    text: str
+    entry: int = 0
+    value: str | None = None
+
+
+@dataclass(frozen=True)
+class Block:
+    """Good lines and bad ones of one stretch of a file.
+
+    Args:
+        lines: the good lines as UTF-8 bytes without line ends and without a byte order mark before them.
+        numbers: their 1-based line numbers (int64).
+        bad: the lines taken out.
+    """
+
+    lines: list[bytes]
+    numbers: np.ndarray
+    bad: list[BadLine]
+
+
+def sniff(head: bytes, declared: str) -> tuple[str, int]:
+    """``(encoding, bytes of BOM)``: a byte order mark wins over what is declared."""
+    for bom, encoding in _BOMS:
+        if head.startswith(bom):
+            return encoding, len(bom)
+    encoding = codecs.lookup(declared).name
+    if encoding == "utf-16":
+        # Without a mark: text has its NULs in the high byte, so their place tells the byte order.
+        return ("utf-16-be" if head[:1] == b"\0" else "utf-16-le"), 0
+    return ("utf-8" if encoding in ("utf-8-sig", "ascii") else encoding), 0
+
+
+def blocks(stream: Content, declared: str) -> Iterator[Block]:
+    """The numbered lines of ``stream``, block by block; damage ends it, and the half line before it is left out.
+
+    Args:
+        declared: encoding to use where no byte order mark says otherwise.
+    """
+    number = 1
+    carry = b""
+    skipping: bytes | None = None
+    for chunk, end, transcoded in _utf8(stream, declared):
+        data = carry + chunk
+        if skipping is not None:
+            cut = data.find(b"\n")
+            if cut < 0 and end != "end":
+                carry = b""
+                continue
+            bad = BadLine(number, "long_line", _text(skipping))
+            number += 1
+            skipping = None
+            yield Block([], np.empty(0, np.int64), [bad])
+            data = data[cut + 1 :] if cut >= 0 else b""
+        # What stands after the last line end of a damaged file is half a line.
+        cut = len(data) if end == "end" else data.rfind(b"\n") + 1
+        whole, carry = data[:cut], data[cut:]
+        if len(carry) > LONGEST:
+            skipping, carry = carry[: 4 * KEPT], b""
+        if whole:
+            block, number = _split(whole, number, transcoded)
+            yield block
+
+
+def _utf8(stream: Content, declared: str) -> Iterator[tuple[bytes, str, bool]]:
+    """``(UTF-8 bytes, "", "end" or "damaged", transcoded)``: transcoding turns undecodable bytes into U+FFFD."""
+    decoder: codecs.IncrementalDecoder | None = None
+    first = True
+    while True:
+        data, damaged = gather(stream, CHUNK)
+        ending = "damaged" if damaged else "" if data else "end"
+        if first:
+            encoding, bom = sniff(data[:4], declared)
+            data = data[bom:]
+            if encoding != "utf-8":
+                decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
+            first = False
+        if decoder is not None:
+            # Half a pair of UTF-16 that a codec lets through is no UTF-8, and so costs its line.
+            data = decoder.decode(data, final=bool(ending)).encode("utf-8", errors="surrogatepass")
+        yield data, ending, decoder is not None
+        if ending:
+            return
+
+
+def _split(data: bytes, number: int, transcoded: bool) -> tuple[Block, int]:
+    """Whole lines as a block, and the number of the line that follows."""
+    lines = data.split(b"\n")
+    if lines[-1] == b"":
+        lines.pop()
+    after = number + len(lines)
+    numbers = np.arange(number, after, dtype=np.int64)
+    bad: dict[int, BadLine] = {}
+    if len(data) > LONGEST:
+        for at, line in enumerate(lines):
+            if len(line) > LONGEST:
+                bad[at] = BadLine(number + at, "long_line", _text(line))
+    if b"\r" in data:
+        # More than one is what a second translation of line ends leaves.
+        lines = [line.rstrip(b"\r") if line.endswith(b"\r") else line for line in lines]
+    if _BOM in data:
+        # Files that were put together have their marks in the middle.
+        lines = [_without_bom(line) if line.startswith(_BOM) else line for line in lines]
+    if b"\0" in data:
+        for at, line in enumerate(lines):
+            if b"\0" in line and at not in bad:
+                bad[at] = BadLine(number + at, "nul_byte", _text(line))
+    replaced = _REPLACEMENT if transcoded and _REPLACEMENT in data else None
+    if replaced or not _is_utf8(data):
+        for at, line in enumerate(lines):
+            if at not in bad and (not _is_utf8(line) or (replaced and replaced in line)):
+                bad[at] = BadLine(number + at, "bad_encoding", _text(line))
+    if bad:
+        keep = [at for at in range(len(lines)) if at not in bad]
+        lines = [lines[at] for at in keep]
+        numbers = numbers[keep]
+    return Block(lines, numbers, [bad[at] for at in sorted(bad)]), after
+
+
+def _without_bom(line: bytes) -> bytes:
+    while line.startswith(_BOM):
+        line = line[len(_BOM) :]
+    return line
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _text(data: bytes) -> str:
+    return data[: 4 * KEPT].decode("utf-8", errors="replace").replace("\0", "\\0")[:KEPT]

@@ -1,0 +1,192 @@
+"""A source's file looked through, and held against files: what would be read as nothing, or wrongly. No Spark."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from chainlake.definitions.source import Source, load_source
+from chainlake.errors import DefinitionError
+from chainlake.ingest.landing.container import Damaged, NotReadable, gather, open_bytes
+from chainlake.ingest.landing.discovery import Landed, expected_globs, glob_matches, look_into, path_fields
+from chainlake.ingest.landing.walk import walk
+from chainlake.ingest.rows.parse import BAD, COUNTS, HOPELESS, ROW, Task, parse_file
+from chainlake.ingest.rows.text_columns import HEAD, header_of
+from chainlake.paths import Home
+from chainlake.words import counted
+
+#: Landed files that are looked at, the last ones by name, and what is read of each: its first block.
+MOST_FILES = 20
+#: Days around a file's date for which ``expect`` may name it.
+_AROUND = range(-3, 4)
+
+
+@dataclass(frozen=True)
+class SourceReport:
+    """What lint found about a source.
+
+    Args:
+        errors: the first one of the definition, or those of files that it cannot read.
+        warnings: what it reads, but perhaps not as meant.
+        files: how many files were looked at.
+    """
+
+    errors: tuple[DefinitionError, ...]
+    warnings: tuple[DefinitionError, ...]
+    files: int = 0
+
+
+def lint_source(home: Home, path: Path, files: Sequence[Path] = ()) -> SourceReport:
+    """Look a source's file through.
+
+    Args:
+        home: the installation, whose landed files of the source are looked at if no ``files`` are given.
+        path: the source's file.
+        files: files as they will land, of which all rows are read.
+    """
+    try:
+        source = load_source(path)
+    except DefinitionError as error:
+        return SourceReport((error,), ())
+    landing = home.landing(source.name)
+    walked = walk(landing, follow_links=source.follow_links)
+    landed = [entry.file for entry in walked.entries if entry.stat is not None]
+    chosen = list(files) or landed[-MOST_FILES:]
+    report = _Look(source, whole=bool(files))
+    for entry in walked.entries:
+        if entry.stat is None:
+            report.error(f"{entry.relative} is not read: {entry.detail}")
+    for path, why in walked.waiting.items():
+        report.error(f"{path} cannot be read: {why}")
+    for file in chosen:
+        inside = file.is_relative_to(landing)
+        report.file(file, file.relative_to(landing).as_posix() if inside else file.name)
+    if landed:
+        report.expected([file.relative_to(landing).as_posix() for file in landed])
+    return SourceReport(tuple(report.errors), tuple(report.warnings), len(chosen))
+
+
+class _Look:
+    def __init__(self, source: Source, *, whole: bool) -> None:
+        self.source = source
+        self.whole = whole
+        self.errors: list[DefinitionError] = []
+        self.warnings: list[DefinitionError] = []
+
+    def error(self, what: str, *, line: int | None = None, column: int | None = None, hint: str | None = None) -> None:
+        one = DefinitionError(what, file=self.source.file, line=line, column=column, hint=hint)
+        if one.summary not in [known.summary for known in self.errors]:
+            self.errors.append(one)
+
+    def warn(self, what: str, *, key: str | None = None, hint: str | None = None) -> None:
+        self.warnings.append(DefinitionError(what, file=self.source.file, key=key, hint=hint))
+
+    def file(self, file: Path, relative: str) -> None:
+        """One file, or each member of an archive."""
+        try:
+            found = look_into(self.source, file, relative)
+        except (NotReadable, OSError) as error:
+            self.error(f"{relative} cannot be read: {error}")
+            return
+        for landed in found:
+            self.content(landed)
+
+    def content(self, landed: Landed) -> None:
+        path = landed.path
+        if landed.problem:
+            hint = "Its digits are YYYYMMDD, unless path is {pattern: …, date_format: …}."
+            told = f"{path}: {landed.problem}: {landed.detail}"
+            self.error(told, hint=hint if landed.problem == "bad_path_date" else None)
+        if landed.problem in (*HOPELESS, "bad_path_date"):
+            return
+        if self.source.path.pattern is not None and not landed.fields:
+            self.warn(f"{path}: 'path' does not fit it, so it has no date and no revision", key="path")
+        try:
+            with open_bytes(Path(landed.file), landed.member) as stream:
+                head = gather(stream, HEAD)[0]
+        except (Damaged, NotReadable, OSError) as error:
+            self.error(f"{path} cannot be read: {error}")
+            return
+        if self.fits(path, head):
+            self.rows(path, Task.of(landed, ""))
+
+    def fits(self, path: str, head: bytes) -> bool:
+        """Whether a format fits the file; if none does, each that names it says where and why."""
+        named = [form for form in self.source.formats if form.fits_path(path)]
+        if not named:
+            globs = ", ".join(str(form.glob) for form in self.source.formats)
+            self.error(f"{path}: no format's glob fits it", hint=f"The globs are {globs}.")
+            return False
+        headers = [list(form.columns) if form.columns is not None else header_of(head, form) for form in named]
+        if any(
+            form.kind == "json_map" or (header is not None and not form.misfits(header))
+            for form, header in zip(named, headers, strict=True)
+        ):
+            return True
+        for form, header in zip(named, headers, strict=True):
+            if header is None:
+                self.error(f"{path}: {form.name}: there is no header line")
+                continue
+            listed = f"The header has {', '.join(header)[:300]}. What a file may lack is listed under 'optional'."
+            tested = set(form.header_test) <= set(header)
+            for missing in form.missing(header) if tested else []:
+                at = missing.needed
+                self.error(f"{path}: {form.name}: {missing.text}", line=at.line, column=at.at, hint=listed)
+            if not tested or not form.missing(header):
+                self.error(f"{path}: {form.name}: {'; '.join(form.misfits(header))}", hint=listed)
+        return False
+
+    def rows(self, path: str, task: Task) -> None:
+        """What becomes of the rows, and which attributes none of them has."""
+        bad: Counter[tuple[str, str]] = Counter()
+        examples: dict[tuple[str, str], str] = {}
+        good = 0
+        empty = {attribute.name for attribute in self.source.attributes}
+        for kinds, batch in self.batches(task):
+            for row in batch.filter(pa.array(kinds == BAD)).to_pylist():
+                why = (row["_reason"], row["_field"] or "")
+                bad[why] += 1
+                examples.setdefault(why, f"line {row['line']}: {(row['_value'] or row['_raw'] or '')[:60]!r}")
+            taken = batch.filter(pa.array(kinds == ROW))
+            good += len(taken)
+            empty -= {name for name in empty if pc.count(taken[name]).as_py()}
+        if bad:
+            told = "; ".join(
+                f"{count} {reason}{f' ({field})' if field else ''}, such as {examples[reason, field]}"
+                for (reason, field), count in bad.most_common(5)
+            )
+            what = f"{path}: {counted(bad.total(), 'row')} of {bad.total() + good} would go to quarantine: {told}"
+            if good:
+                self.warn(what)
+            else:
+                self.error(what)
+        if good:
+            for name in sorted(empty):
+                self.warn(f"{path}: attribute {name} has no value in any of {counted(good, 'row')}", key=name)
+        elif not bad:
+            self.warn(f"{path}: it holds no rows")
+
+    def batches(self, task: Task) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
+        rows = 0
+        for batch in parse_file(self.source, task):
+            kinds = batch.column("_kind").to_numpy()
+            if (kinds == COUNTS).all() or (rows and not self.whole):
+                return
+            rows += int((kinds == ROW).sum())
+            yield kinds, batch
+
+    def expected(self, paths: list[str]) -> None:
+        """Whether ``expect`` names any file that has landed."""
+        dates = {found for path in paths if (found := path_fields(self.source, path).file_date) is not None}
+        days = sorted({date + timedelta(days=n) for date in dates for n in _AROUND})
+        for at, glob in enumerate(self.source.expect):
+            wanted = [expected_globs(self.source, day)[at] for day in days]
+            if days and not any(glob_matches(one, path) for one in wanted for path in paths):
+                self.warn(f"'{glob}' names none of the {counted(len(paths), 'landed file')}", key=f"expect.{at}")

@@ -1,0 +1,1 @@
+"""Changes of tables: differences, commits, publishing, and the change feed that they leave."""

@@ -1,0 +1,151 @@
+"""The change feed of a table: what was added, withdrawn and changed since a version or a time; no JVM (design §9).
+
+Publishing writes differences only (``chainlake.lake.commits.difference``), so the feed holds exactly those: a recomputation that
+changes nothing, and a compaction, leave no trace in it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from chainlake.errors import UsageError
+from chainlake.lake.delta.kept import Commit, kept_commits
+from chainlake.lake.delta.reader import open_table
+from chainlake.lake.records.registered import registered_table
+from chainlake.paths import Home
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
+
+#: What Delta calls a change → what it is called here; what a row was before a change is not shown.
+KINDS = {"insert": "added", "delete": "withdrawn", "update_postimage": "changed"}
+#: Columns of the feed that come before the table's own.
+HEAD = ("change", "version", "at")
+_FEED = "delta.enableChangeDataFeed"
+
+
+@dataclass(frozen=True)
+class Feed:
+    """The changes, oldest version first.
+
+    Args:
+        rows: ``change`` (added, withdrawn, changed), ``version`` and ``at`` of its commit, then the table's columns;
+            a changed row with its new values.
+        version: the table's version now: what to ask from next time.
+    """
+
+    rows: pa.Table
+    version: int
+
+
+def changes(home: Home, name: str, since: int | datetime) -> Feed:
+    """Changes of a table after ``since``.
+
+    Args:
+        home: the installation.
+        name: ``schema.name``; ``matches.<pattern>`` is the table that the pattern's name stands for now.
+        since: a version, whose own changes are not included; or a moment: changes committed after it.
+
+    Raises:
+        UsageError: no such table, a table without a feed, a version that does not exist yet, or more than is kept; the
+            message says what is kept.
+    """
+    delta = _open(home, name)
+    now = delta.version()
+    if isinstance(since, int) and since > now:
+        raise UsageError(f"{name} has no version {since} yet", hint=f"Its version is {now}.")
+    commits = kept_commits(delta)
+    first = _first(name, commits, since, now)
+    if first > now:
+        return Feed(_head(pa.schema(delta.schema().to_arrow())).empty_table(), now)
+    rows = pa.table(delta.load_cdf(starting_version=first, ending_version=now))
+    return Feed(_arranged(rows, delta), now)
+
+
+def _open(home: Home, name: str) -> DeltaTable:
+    from deltalake.exceptions import TableNotFoundError
+
+    schema, _, table = name.partition(".")
+    if not table:
+        raise UsageError(f"'{name}' names no table", hint="Write it with its schema, such as matches.NAME.")
+    folder = registered_table(home, table) if schema == "matches" and "/" not in table else table
+    try:
+        delta = open_table(home, schema, folder)
+    except TableNotFoundError:
+        hint = "'python -m jobs sql' lists the tables."
+        raise UsageError(f"there is no table {name}", hint=hint) from None
+    if delta.metadata().configuration.get(_FEED) != "true":
+        raise UsageError(f"{name} keeps no change feed", hint="Match tables, models, events and raw tables do.")
+    return delta
+
+
+def _first(name: str, commits: list[Commit], since: int | datetime, now: int) -> int:
+    """The first version to read.
+
+    Raises:
+        UsageError: it is not kept any more.
+    """
+    oldest = commits[0] if commits else None
+    if oldest is None:
+        if isinstance(since, int) and since == now:
+            return now + 1
+        hint = f"Read the table; it is version {now}."
+        raise UsageError(f"nothing of the change feed of {name} is kept", hint=hint)
+    first = oldest.version + 1 if oldest.other_columns else oldest.version
+    if isinstance(since, int):
+        wanted = since + 1
+    else:
+        later = [commit.version for commit in commits if commit.at > since]
+        wanted = later[0] if later else now + 1
+        if oldest.at > since and first > 0:
+            # What was committed between that moment and the oldest commit is not known.
+            wanted = first - 1
+    if wanted >= first:
+        return wanted
+    moment = oldest.at.isoformat(timespec="seconds").replace("+00:00", "Z")
+    why = f"it got other columns at version {oldest.version}, and " if oldest.other_columns else ""
+    raise UsageError(
+        f"the change feed of {name} is kept from version {first} ({moment}) to {now}: "
+        f"{why}changes since {since} are not all there",
+        hint=f"Ask --since {first - 1}, or read the whole table; "
+        "how long it is kept is an option of 'jobs maintain'.",
+    )
+
+
+def _head(schema: pa.Schema) -> pa.Schema:
+    stamp = pa.timestamp("us", tz="UTC")
+    return pa.schema([("change", pa.string()), ("version", pa.int64()), ("at", stamp), *schema])
+
+
+def _arranged(rows: pa.Table, delta: DeltaTable) -> pa.Table:
+    schema = _head(pa.schema(delta.schema().to_arrow()))
+    own = schema.names[len(HEAD) :]
+    # Arrow cannot yet sort or filter the string views in which the feed comes.
+    named = rows.select(["_change_type", "_commit_version", "_commit_timestamp", *own]).rename_columns(schema.names)
+    stamp = pc.cast(named["at"], pa.timestamp("us")).cast(schema.field("at").type)
+    plain = named.set_column(2, "at", stamp).cast(schema)
+    plain = plain.filter(pc.is_in(plain["change"], value_set=pa.array(KINDS)))
+    words = [KINDS[kind] for kind in plain["change"].to_pylist()]
+    plain = plain.set_column(0, "change", pa.array(words, pa.string()))
+    return plain.sort_by([("version", "ascending"), ("change", "ascending"), (own[0], "ascending")])
+
+
+def parse_since(text: str) -> int | datetime:
+    """A version (a whole number) or a moment (ISO; a date is its midnight; no zone means UTC).
+
+    Raises:
+        UsageError: for anything else.
+    """
+    if text.isdigit():
+        return int(text)
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        hint = "Give a whole number, or a time such as 2025-10-02T06:00:00Z."
+        raise UsageError(f"'{text}' is neither a version nor a time", hint=hint) from None
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)

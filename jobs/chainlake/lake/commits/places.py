@@ -1,0 +1,236 @@
+"""How a new version of a match table takes the place of the old one, whose place never changes under a reader.
+
+An edit that changes the output columns is published to ``<pattern>/v2``, which lies beside the table. When every day
+that the old table had is done there, one commit on the old table replaces its columns and all its rows. The commit
+says which table it took (a transaction named after that table's id), so whoever finds both knows what is left to do:
+note the days under the table they lie in now, then remove the other. Killed anywhere, that is done by the next step,
+publication or maintenance of the pattern, before it does anything else.
+
+Lakes of older releases have later versions inside the folder of the first, where a clean-up by others takes their files
+for leftovers. They are moved out first, each by one rename.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from chainlake.errors import InfrastructureError
+from chainlake.lake.delta.reader import open_table
+from chainlake.lake.delta.tables import exists
+from chainlake.lake.faults import around
+from chainlake.lake.locks import WAIT_SECONDS, file_lock
+from chainlake.lake.records import ops
+from chainlake.lake.records.registered import choose, later_versions, noted
+from chainlake.paths import Home, folders
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
+
+#: Ending of the folder of a version that is being removed.
+_GONE = "-gone"
+
+
+class DivergedVersions(InfrastructureError):
+    """A version of a match table lies in two places."""
+
+    @classmethod
+    def of(cls, name: str, nested: str, beside: str) -> DivergedVersions:
+        """Args: the table's name, and where it lies."""
+        return cls(
+            f"table matches.{name} lies in two places, {nested} and {beside}: an older release has published to the "
+            "first after it was moved to the second",
+            hint=f"End what runs with the older release, remove {nested}, and restate the days it published.",
+        )
+
+
+def table_lock(name: str) -> str:
+    """The lock that writers of a match table hold, whatever its version: one can take another's place."""
+    return f"table-matches.{name.partition('/')[0]}"
+
+
+def with_later_versions(home: Home) -> list[str]:
+    """Patterns whose match tables have later versions beside them, or in their folders."""
+    names = {*folders(home.next_tables("matches")), *folders(home.table("matches", "").rstrip("/"))}
+    return [name for name in sorted(names) if later_versions(home, name)]
+
+
+def take_places(
+    home: Home, patterns: Iterable[str], run_id: str, *, wait_s: float = WAIT_SECONDS
+) -> tuple[list[str], dict[str, InfrastructureError]]:
+    """Give each pattern's place to its new version if every day is there; no JVM.
+
+    Args:
+        home: the installation.
+        patterns: their names.
+        run_id: under which it is noted.
+        wait_s: how long to wait for who is writing to a table.
+
+    Returns:
+        the patterns whose table is another one now, or lies elsewhere; and those with which it could not be done, each
+        with the reason, such as that its table was being written all the time.
+    """
+    changed: list[str] = []
+    stuck: dict[str, InfrastructureError] = {}
+    for pattern in patterns:
+        try:
+            if not _due(home, pattern):
+                continue
+            with file_lock(home, table_lock(pattern), wait_s=wait_s):
+                if take_place(home, pattern, run_id):
+                    changed.append(pattern)
+        except InfrastructureError as error:
+            # One table must not keep the others from their places.
+            stuck[pattern] = error
+    return changed, stuck
+
+
+def take_place(home: Home, pattern: str, run_id: str) -> bool:
+    """The same for one pattern, whose table lock the caller holds; whether anything was done."""
+    moved = _move_out(home, pattern)
+    if "://" not in home.lake:
+        _remove_gone(f"{home.next_tables('matches')}/{pattern}")
+    later = later_versions(home, pattern)
+    if not later or not exists(home, "matches", pattern):
+        return moved
+    taken = [number for number in later if _taken_as(home, pattern, number) is not None]
+    if not taken:
+        winner = _winner(home, pattern, later)
+        if winner is None:
+            return moved
+        with around("place.commit"):
+            _replace(home, pattern, winner)
+        taken = [winner]
+    for number in taken:
+        version = _taken_as(home, pattern, number)
+        assert version is not None
+        with around("place.notes"):
+            _note(home, pattern, number, version, run_id)
+        with around("place.drop"):
+            _drop(home.table("matches", f"{pattern}/v{number}"))
+    return True
+
+
+def _due(home: Home, pattern: str) -> bool:
+    """Whether there is something to do, as far as can be told without the lock."""
+    later = later_versions(home, pattern)
+    if not later:
+        return False
+    if "://" not in home.lake and any(_nested(home, pattern, number) for number in later):
+        return True
+    if not exists(home, "matches", pattern):
+        return False
+    taken = any(_taken_as(home, pattern, number) is not None for number in later)
+    return taken or _winner(home, pattern, later) is not None
+
+
+def _winner(home: Home, pattern: str, later: list[int]) -> int | None:
+    """The version that the pattern's name stands for, ``None`` if it is the one in the place."""
+    name = choose(pattern, [1, *later], noted(home, pattern))
+    return None if name == pattern else int(name.rpartition("/v")[2])
+
+
+def _taken_as(home: Home, pattern: str, number: int) -> int | None:
+    """The version of the place that holds the rows of a later version; ``None`` if none does."""
+    other = open_table(home, "matches", f"{pattern}/v{number}", without_files=True)
+    return open_table(home, "matches", pattern, without_files=True).transaction_version(_mark(other))
+
+
+def _mark(table: DeltaTable) -> str:
+    return f"took-{table.metadata().id}"
+
+
+def _replace(home: Home, pattern: str, number: int) -> None:
+    """All columns and rows of a later version in the place, in one commit."""
+    from deltalake import CommitProperties, Transaction, write_deltalake
+    from deltalake.exceptions import CommitFailedError
+
+    name = f"{pattern}/v{number}"
+    other, at = open_table(home, "matches", name), open_table(home, "matches", pattern, to_write=True)
+    rows = other.to_pyarrow_dataset()
+    turn = at.version() + 1
+    properties = CommitProperties(
+        custom_metadata={"userMetadata": f"columns and rows of matches.{name}"},
+        # The turn of the place's writers too: a late commit of a dead one is refused.
+        app_transactions=[Transaction(_mark(other), turn), Transaction(f"table-matches.{pattern}", turn)],
+        max_commit_retries=0,
+    )
+    stream = pa.RecordBatchReader.from_batches(rows.schema, rows.to_batches())
+    try:
+        write_deltalake(at, stream, mode="overwrite", schema_mode="overwrite", commit_properties=properties)
+    except CommitFailedError:
+        raise InfrastructureError(
+            f"another writer has changed matches.{pattern} in between; matches.{name} did not take its place",
+            hint="Run this again.",
+        ) from None
+    held = open_table(home, "matches", pattern).to_pyarrow_dataset().count_rows()
+    if held != rows.count_rows():
+        raise InfrastructureError(
+            f"matches.{pattern} holds {held} rows after it took those of matches.{name}, which has {rows.count_rows()}",
+            hint=f"matches.{name} was kept; restate the days of the pattern.",
+        )
+
+
+def _note(home: Home, pattern: str, number: int, version: int, run_id: str) -> None:
+    """Note the days that lie in a later version as lying in the place, all in one append."""
+    name = f"matches.{pattern}/v{number}"
+    rows = [
+        {
+            **{key: value for key, value in row.items() if key not in ("seq", "written_at", "run_id")},
+            "table_name": f"matches.{pattern}",
+            "published_version": version,
+            "added": None,
+            "changed": None,
+            "withdrawn": None,
+        }
+        for row in ops.current(home, "intervals", definition=f"pattern/{pattern}")
+        if row["table_name"] == name
+    ]
+    ops.append(home, "intervals", rows, run_id)
+
+
+def _nested(home: Home, pattern: str, number: int) -> bool:
+    return os.path.isdir(os.path.join(home.nested_table("matches", f"{pattern}/v{number}"), "_delta_log"))
+
+
+def _move_out(home: Home, pattern: str) -> bool:
+    """Move versions out of the folder of the first; in an object store nothing can be moved, and they stay."""
+    if "://" in home.lake:
+        return False
+    inside = [number for number in later_versions(home, pattern) if _nested(home, pattern, number)]
+    for number in inside:
+        name = f"{pattern}/v{number}"
+        nested, beside = home.nested_table("matches", name), f"{home.next_tables('matches')}/{name}"
+        # Also the lock that older releases hold while they publish there.
+        with file_lock(home, f"table-matches.{name}"):
+            if os.path.isdir(beside):
+                raise DivergedVersions.of(name, nested, beside)
+            os.makedirs(os.path.dirname(beside), exist_ok=True)
+            with around("place.move"):
+                os.rename(nested, beside)
+    return bool(inside)
+
+
+def _drop(path: str) -> None:
+    """Remove a table whose rows lie elsewhere; by one rename it is no table any more, however far its removal comes."""
+    if "://" in path:
+        from pyarrow import fs
+
+        system, inside = fs.FileSystem.from_uri(path)
+        system.delete_dir(inside)
+        return
+    os.rename(path, path + _GONE)
+    _remove_gone(os.path.dirname(path))
+
+
+def _remove_gone(folder: str) -> None:
+    """Remove what is left of dropped versions."""
+    for name in folders(folder):
+        if name.endswith(_GONE):
+            shutil.rmtree(os.path.join(folder, name))
+    if os.path.isdir(folder) and not os.listdir(folder):
+        os.rmdir(folder)

@@ -1,0 +1,1 @@
+"""Delta tables as they lie: made, opened, read, written as files."""

@@ -1,0 +1,348 @@
+"""Parquet data files of a Delta table, written from Arrow rows by whoever holds them: no Spark, no Delta.
+
+Spark moves rows one by one into its own writers, which takes several times as long as parsing them. A task that holds
+Arrow rows writes the files itself; the driver makes all of them part of the table in one commit
+(``chainlake.lake.commits.append.append_files``). Until then nobody sees them, and files that are never committed go with the next
+clean-up (``chainlake.lake.upkeep.maintain``).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import time
+import uuid
+from collections.abc import Collection, Iterable
+from dataclasses import asdict, dataclass
+from datetime import date
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from chainlake.errors import AuditFailed
+from chainlake.lake.delta.file_stats import bounds, null_counts
+from chainlake.schemas.table import Check, Table
+
+if TYPE_CHECKING:
+    import duckdb
+
+#: Rows that are gathered before they are written; also the rows of a row group.
+_ROWS_PER_GROUP = 250_000
+#: A file that lies somewhere already is worth being one of the table's if it has so many; fewer are put together.
+_ROWS_OF_A_FILE = 50_000
+#: Files that are open at a time; with more partitions, each gets a file per gathering.
+_MOST_OPEN = 64
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """A file that can be committed; plain values, so that it travels as JSON.
+
+    Args:
+        path: relative to the table's folder.
+        size: bytes.
+        rows: how many.
+        partition: values of the partition columns, as Delta writes them.
+        modified_ms: since 1970.
+        stats: Delta's statistics, as JSON.
+    """
+
+    path: str
+    size: int
+    rows: int
+    partition: dict[str, str]
+    modified_ms: int
+    stats: str
+
+    def text(self) -> str:
+        """As JSON."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def of(cls, text: str) -> DataFile:
+        """From ``text()``."""
+        return cls(**json.loads(text))
+
+
+def data_files_of(folder: str, table: Table, paths: Iterable[str]) -> list[DataFile]:
+    """Parquet files that hold rows of a table as data files of it, see :meth:`DataFiles.take`."""
+    with DataFiles(folder, table) as out:
+        for path in paths:
+            out.take(path)
+        return out.close()
+
+
+def tasks_write(lake: str) -> bool:
+    """Whether tasks can write data files: all see a local or shared file system; object stores go through Spark."""
+    return "://" not in lake
+
+
+class DataFiles:
+    """Writes rows as data files under a table's folder.
+
+    Used as a context manager, with ``close`` as the last of the block: if it raises, what was written is removed.
+
+    Args:
+        folder: the table's folder, on a file system that all readers see.
+        table: the table.
+
+    Raises:
+        TypeError: the table is partitioned by something else than one date that is never null.
+    """
+
+    def __init__(self, folder: str, table: Table) -> None:
+        self._folder = Path(folder)
+        self._table = table
+        self._schema = table.arrow()
+        for name in table.partition_by:
+            field = self._schema.field(name)
+            if len(table.partition_by) > 1 or field.type != pa.date32() or field.nullable:
+                raise TypeError(f"{table.path_name} is partitioned by {', '.join(table.partition_by)}")
+        self._day_column = next(iter(table.partition_by), None)
+        # Nulls are looked for apart, to say where; a cast to a column that must not be null says less.
+        self._loose = pa.schema([pa.field(f.name, f.type) for f in self._schema])
+        plain = [pa.field(f.name, f.type, f.nullable) for f in self._schema if f.name != self._day_column]
+        self._stored = pa.schema(plain)
+        self._rules: _Rules | None = None
+        self._gathered: list[pa.Table] = []
+        self._open: dict[date | None, _Open] = {}
+        self._done: list[DataFile] = []
+        self._written: list[Path] = []
+
+    def __enter__(self) -> DataFiles:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is not None:
+            self.abandon()
+
+    def write(self, rows: pa.Table) -> None:
+        """Take rows: all columns of the table, in any order.
+
+        Raises:
+            AuditFailed: a row breaks a rule of the table; the message names rule and row.
+        """
+        if not len(rows):
+            return
+        rows = rows.select(self._schema.names).cast(self._loose)
+        self._check(rows)
+        self._gathered.append(rows)
+        if sum(len(one) for one in self._gathered) >= _ROWS_PER_GROUP:
+            self._flush()
+
+    def take(self, path: str) -> None:
+        """Take the rows of a Parquet file; of a table without partitions, a large one becomes a data file as it is.
+
+        Args:
+            path: of a file on a file system, which nobody will change; it may be removed afterwards.
+
+        Raises:
+            AuditFailed: a row breaks a rule of the table; the message names rule and row.
+        """
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+            in_form = [(f.name, f.type) for f in file.schema_arrow] == [(f.name, f.type) for f in self._stored]
+            if file.metadata.num_rows < _ROWS_OF_A_FILE or not in_form or self._day_column is not None:
+                for batch in file.iter_batches():
+                    self.write(pa.Table.from_batches([batch]))
+                return
+            for batch in file.iter_batches(columns=self._ruled()):
+                self._check(pa.Table.from_batches([batch]))
+        place, relative, partition = self._place(None)
+        try:
+            os.link(path, place)
+        except OSError:
+            # On another file system, or on one without such links.
+            shutil.copyfile(path, place)
+        # Whether numbers are there that are none, bounds that somebody else wrote do not say.
+        bound = {f.name for f in self._stored if not pa.types.is_nested(f.type) and not pa.types.is_floating(f.type)}
+        self._done.append(_data_file(place, relative, partition, bound))
+
+    def close(self) -> list[DataFile]:
+        """End all files.
+
+        Returns:
+            them, in the order of their partitions; none if there were no rows.
+        """
+        self._flush()
+        self._end_all()
+        return sorted(self._done, key=lambda file: sorted(file.partition.items()))
+
+    def _check(self, rows: pa.Table) -> None:
+        for field in self._schema:
+            if not field.nullable and rows[field.name].null_count:
+                raise AuditFailed(
+                    f"a row breaks a rule of {self._table.path_name}: "
+                    f"NOT NULL constraint violated for column: {field.name}."
+                )
+        if self._table.checks:
+            self._rules = self._rules or _Rules(self._table)
+            self._rules.check(rows)
+
+    def _ruled(self) -> list[str]:
+        """The columns that rules are about."""
+        mentioned = {name for check in self._table.checks for name in _names(check)}
+        return [field.name for field in self._schema if field.name in mentioned or not field.nullable]
+
+    def _flush(self) -> None:
+        if not self._gathered:
+            return
+        rows, self._gathered = pa.concat_tables(self._gathered), []
+        for day, part in self._days(rows):
+            part = part.select(self._stored.names).cast(self._stored)
+            unbound = {f.name for f in self._stored if pa.types.is_floating(f.type) and _has_nan(part[f.name])}
+            file = self._open.get(day)
+            if file is not None and not unbound <= file.unbound:
+                self._done.append(self._open.pop(day).end())
+                unbound, file = unbound | file.unbound, None
+            if file is None:
+                if len(self._open) == _MOST_OPEN:
+                    self._end_all()
+                file = self._open[day] = self._begin(day, unbound)
+            file.write(part)
+
+    def _days(self, rows: pa.Table) -> list[tuple[date | None, pa.Table]]:
+        """The rows of each partition, in the order they have."""
+        if self._day_column is None:
+            return [(None, rows)]
+        numbers = rows[self._day_column].cast(pa.int32()).to_numpy()
+        found = np.unique(numbers)
+        if len(found) > 1:
+            sort = np.argsort(numbers, kind="stable")
+            rows, numbers = rows.take(pa.array(sort)), numbers[sort]
+        bounds = [*np.searchsorted(numbers, found).tolist(), len(numbers)]
+        days = pa.array(found, pa.int32()).cast(pa.date32()).to_pylist()
+        return [(day, rows.slice(a, b - a)) for day, a, b in zip(days, bounds[:-1], bounds[1:], strict=True)]
+
+    def _begin(self, day: date | None, unbound: set[str]) -> _Open:
+        return _Open(*self._place(day), self._stored, unbound)
+
+    def _place(self, day: date | None) -> tuple[Path, str, dict[str, str]]:
+        """Where a new file is to lie, absolute and in the table, and the values of its partition columns."""
+        partition = {} if self._day_column is None or day is None else {self._day_column: day.isoformat()}
+        # The name is one that nobody else gives, another attempt of this task included.
+        relative = "/".join([*(f"{k}={v}" for k, v in partition.items()), f"part-{uuid.uuid4().hex}.snappy.parquet"])
+        path = self._folder / relative
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._written.append(path)
+        return path, relative, partition
+
+    def _end_all(self) -> None:
+        self._done += [file.end() for file in self._open.values()]
+        self._open.clear()
+
+    def abandon(self) -> None:
+        """Remove what was written; in place of ``close``."""
+        for file in self._open.values():
+            file.abandon()
+        for path in self._written:
+            path.unlink(missing_ok=True)
+
+
+def _has_nan(column: pa.ChunkedArray) -> bool:
+    return bool(pc.any(pc.is_nan(column)).as_py())
+
+
+class _Open:
+    """One file that is being written.
+
+    Spark takes NaN for the largest number, and Arrow leaves it out of a column's bounds, by which Spark would then pass
+    over it: so ``unbound``, the columns with NaN, have none; and none have the columns within nested ones.
+    """
+
+    def __init__(
+        self, path: Path, relative: str, partition: dict[str, str], schema: pa.Schema, unbound: set[str]
+    ) -> None:
+        self._path, self._relative, self._partition = path, relative, partition
+        self.unbound = unbound
+        bound = [f.name for f in schema if not pa.types.is_nested(f.type) and f.name not in unbound]
+        # Without the Arrow schema in it the file is like the others, whoever wrote them.
+        self._writer = pq.ParquetWriter(
+            path,
+            schema,
+            compression="snappy",
+            store_schema=False,
+            write_statistics=bound or False,
+            write_page_checksum=True,
+        )
+        self._nulls = dict.fromkeys((f.name for f in schema if not pa.types.is_nested(f.type)), 0)
+
+    def write(self, rows: pa.Table) -> None:
+        for name in self._nulls:
+            self._nulls[name] += rows[name].null_count
+        self._writer.write_table(rows, row_group_size=_ROWS_PER_GROUP)
+
+    def end(self) -> DataFile:
+        self._writer.close()
+        return _data_file(self._path, self._relative, self._partition, self._nulls.keys() - self.unbound, self._nulls)
+
+    def abandon(self) -> None:
+        self._writer.close()
+
+
+def _data_file(
+    path: Path, relative: str, partition: dict[str, str], bound: Collection[str], nulls: dict[str, int] | None = None
+) -> DataFile:
+    """A file that is complete; its statistics are those of its footer.
+
+    Args:
+        path, relative, partition: as :meth:`DataFiles._place` gives them.
+        bound: columns whose bounds in the footer hold for every value.
+        nulls: of each column; as the footer says if not given.
+    """
+    footer = pq.read_metadata(path)
+    least, most = bounds(footer, bound)
+    counted = null_counts(footer, bound) if nulls is None else nulls
+    stats = {"numRecords": footer.num_rows, "minValues": least, "maxValues": most, "nullCount": counted}
+    size, now = os.stat(path).st_size, round(time.time() * 1000)
+    return DataFile(relative, size, footer.num_rows, partition, now, json.dumps(stats))
+
+
+class _Rules:
+    """The CHECK constraints of a table, on Arrow rows: by DuckDB, which understands what ``schemas`` uses of Spark."""
+
+    def __init__(self, table: Table) -> None:
+        import duckdb
+
+        self._table = table
+        self._con: duckdb.DuckDBPyConnection = duckdb.connect(config={"threads": 1})
+        self._con.execute("SET TimeZone = 'UTC'")
+        self._con.execute("CREATE TEMP MACRO to_date(x) AS CAST(x AS DATE)")
+        mentioned = {name for check in table.checks for name in _names(check)}
+        self._columns = [name for name in table.column_names if name in mentioned]
+        self._all = " AND ".join(f"coalesce({check.sql}, true)" for check in table.checks)
+
+    def check(self, rows: pa.Table) -> None:
+        self._con.register("rows", rows.select(self._columns))
+        try:
+            if self._con.execute(f"SELECT count(*) FROM rows WHERE NOT ({self._all})").fetchall()[0][0]:
+                self._refuse()
+        finally:
+            self._con.unregister("rows")
+
+    def _refuse(self) -> None:
+        for check in self._table.checks:
+            names = [name for name in self._columns if name in _names(check)]
+            listed = ", ".join(f'"{name}"' for name in names)
+            found = self._con.execute(
+                f"SELECT {listed} FROM rows WHERE NOT coalesce({check.sql}, true) LIMIT 1"
+            ).fetchall()
+            if found:
+                values = " ".join(f"- {name} : {value}" for name, value in zip(names, found[0], strict=True))
+                raise AuditFailed(
+                    f"a row breaks a rule of {self._table.path_name}: CHECK constraint {check.name} "
+                    f"(coalesce({check.sql}, true)) violated by row with values: {values}"
+                )
+
+
+def _names(check: Check) -> set[str]:
+    """The words of a rule outside its texts: column names among them."""
+    return set(re.findall(r"\w+", re.sub(r"'[^']*'", "", check.sql)))

@@ -1,0 +1,271 @@
+"""The Delta log of a table as files: which commits are ours, and what of the log is damaged.
+
+Every commit of ours to a data table carries a turn (``chainlake.lake.commits.difference``) or a mark; a commit with neither was made
+by somebody else. The log is read file by file here, because a table reader gives up at the first entry that it cannot
+read, and passes over an empty one as if that commit had never been made.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from chainlake.paths import Home
+
+if TYPE_CHECKING:
+    from deltalake import CommitProperties
+    from pyarrow.fs import FileSystem
+
+#: How the user metadata of our commits without a turn begin.
+_OURS = "chainlake"
+#: What ``jobs check --repair`` leaves in a table whose foreign commits have been looked through.
+_LOOKED_THROUGH = "looked through"
+#: Unused raw loads were removed without a mark once; nothing else deletes in these words.
+_LOADS_REMOVED = re.compile(r"^load_id IN \(")
+_COMMIT = re.compile(r"^(\d{20})\.json$")
+_CHECKPOINT = re.compile(r"^(\d{20})\.checkpoint.*\.parquet$")
+HINT = "_last_checkpoint"
+
+
+def marked(what: str, retries: int | None = None) -> CommitProperties:
+    """Properties of a commit of ours that needs no turn; ``what`` is the verb or run that makes it.
+
+    Args:
+        what: kept in the log.
+        retries: how often the commit is tried for a later version where another writer came first; delta-rs decides if
+            not given.
+    """
+    from deltalake import CommitProperties
+
+    return CommitProperties(custom_metadata={"userMetadata": f"{_OURS} {what}"}, max_commit_retries=retries)
+
+
+def signature() -> CommitProperties:
+    """Properties of the commit that says: what others committed before has been looked through."""
+    return marked(_LOOKED_THROUGH, 0)
+
+
+@dataclass(frozen=True)
+class Commit:
+    """A commit, as its log entry tells.
+
+    Args:
+        version: of the table.
+        operation: such as ``WRITE`` or ``DELETE``.
+        at: when it was made.
+        marked: it carries a turn or a mark of ours.
+        signed: it says that what others committed before has been looked through.
+        appends: it adds rows and removes none.
+        changes_rows: rows were added or removed, not only moved between files.
+        files: paths of the data files it added with changed rows.
+    """
+
+    version: int
+    operation: str
+    at: datetime
+    marked: bool
+    signed: bool
+    appends: bool
+    changes_rows: bool
+    files: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"version {self.version} ({self.operation}, {self.at:%Y-%m-%dT%H:%M:%SZ})"
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A file of the log that is not as it must be: its path relative to the table, and what is wrong with it."""
+
+    file: str
+    what: str
+    version: int | None = None
+
+
+class TableLog:
+    """The log of one table, whether it can be read as a table or not.
+
+    Args:
+        home: the installation.
+        schema: schema of the table.
+        name: its name under the schema.
+    """
+
+    def __init__(self, home: Home, schema: str, name: str) -> None:
+        self.home, self.schema, self.name = home, schema, name
+        self.files, self.folder = _place(home.table(schema, name))
+
+    @cached_property
+    def _names(self) -> list[str]:
+        """Names of what lies in the log's folder."""
+        from pyarrow.fs import FileSelector, LocalFileSystem
+
+        place = f"{self.folder}/_delta_log"
+        if isinstance(self.files, LocalFileSystem):
+            # Names alone: of thousands of entries, nobody asks for their sizes.
+            return sorted(os.listdir(place)) if os.path.isdir(place) else []
+        found = self.files.get_file_info(FileSelector(place, allow_not_found=True))
+        return sorted(info.base_name for info in found)
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is a log at all."""
+        return bool(self.versions or self.checkpoints)
+
+    @cached_property
+    def versions(self) -> list[int]:
+        """Versions that have a log entry, ascending."""
+        return sorted(int(found[1]) for name in self._names if (found := _COMMIT.match(name)))
+
+    @cached_property
+    def checkpoints(self) -> dict[int, list[str]]:
+        """Version → the files of its checkpoint."""
+        found: dict[int, list[str]] = {}
+        for name in self._names:
+            if match := _CHECKPOINT.match(name):
+                found.setdefault(int(match[1]), []).append(name)
+        return found
+
+    @property
+    def last(self) -> int | None:
+        """The table's version by the names in its log."""
+        return max([*self.versions, *self.checkpoints], default=None)
+
+    def actions(self, version: int) -> list[dict[str, Any]]:
+        """What a commit did.
+
+        Raises:
+            ValueError: the entry is empty or no list of JSON objects.
+            FileNotFoundError: it is not there.
+        """
+        with self.files.open_input_stream(f"{self.folder}/_delta_log/{version:020}.json") as stream:
+            lines = [json.loads(line) for line in stream.read().decode().splitlines() if line.strip()]
+        if not lines:
+            raise ValueError("it is empty")
+        if not all(isinstance(line, dict) for line in lines):
+            raise ValueError("it holds something else than actions")
+        return lines
+
+    def commit(self, version: int) -> Commit:
+        """A commit; raises as :meth:`actions`."""
+        actions = self.actions(version)
+        info: dict[str, Any] = next((one["commitInfo"] for one in actions if "commitInfo" in one), {})
+        moved = [(kind, one[kind]) for one in actions for kind in ("add", "remove") if kind in one]
+        changed = [(kind, file) for kind, file in moved if file.get("dataChange", True)]
+        turns = {one["txn"].get("appId") for one in actions if "txn" in one}
+        mark = str(info.get("userMetadata") or "")
+        predicate = str((info.get("operationParameters") or {}).get("predicate") or "")
+        own = bool(turns & self._purposes) or mark.split(" ")[0] == _OURS
+        own = own or (self.schema == "raw" and bool(_LOADS_REMOVED.match(predicate)))
+        return Commit(
+            version=version,
+            operation=str(info.get("operation") or "unknown operation"),
+            at=datetime.fromtimestamp((info.get("timestamp") or 0) / 1000, UTC),
+            marked=own,
+            signed=mark == f"{_OURS} {_LOOKED_THROUGH}",
+            appends=bool(changed) and all(kind == "add" for kind, _ in changed),
+            changes_rows=bool(changed),
+            files=tuple(file["path"] for kind, file in changed if kind == "add"),
+        )
+
+    @property
+    def _purposes(self) -> set[str]:
+        """The turns that our writers of this table take."""
+        return {f"table-{self.schema}.{self.name}", f"ingest-{self.name}"}
+
+    def foreign(self, after: int = -1) -> list[Commit]:
+        """Commits of others that nobody has looked through, oldest first; entries that cannot be read are passed over.
+
+        Args:
+            after: only of later versions.
+        """
+        found: list[Commit] = []
+        any_mark = False
+        for version in self.versions:
+            if version <= after:
+                continue
+            try:
+                commit = self.commit(version)
+            except (ValueError, OSError):
+                continue
+            if commit.signed:
+                found.clear()
+            # Appends to ops carried no mark once.
+            unmarked_log = self.schema == "ops" and commit.appends and not any_mark
+            any_mark = any_mark or commit.marked
+            if not commit.marked and not unmarked_log:
+                found.append(commit)
+        return found
+
+    def problems(self) -> Iterator[Problem]:
+        """Files of the log that are damaged or missing; the hint and the checkpoints first."""
+        bad = set()
+        for version, names in self.checkpoints.items():
+            for name in names:
+                if why := self._unreadable_parquet(name):
+                    bad.add(version)
+                    yield Problem(f"_delta_log/{name}", f"the checkpoint cannot be read: {why}", version)
+        if why := self._hint_problem(bad):
+            yield Problem(f"_delta_log/{HINT}", why)
+        begun = max((version for version in self.checkpoints if version not in bad), default=None)
+        for version in self.versions:
+            try:
+                self.actions(version)
+            except (ValueError, OSError) as error:
+                yield Problem(f"_delta_log/{version:020}.json", f"the log entry cannot be read: {error}", version)
+        if self.versions:
+            first = 0 if begun is None else begun + 1
+            there = set(self.versions)
+            for version in range(first, max(there) + 1):
+                if version not in there:
+                    yield Problem(f"_delta_log/{version:020}.json", "the log entry is missing", version)
+
+    def _hint_problem(self, bad: set[int]) -> str | None:
+        if HINT not in self._names:
+            return None
+        try:
+            with self.files.open_input_stream(f"{self.folder}/_delta_log/{HINT}") as stream:
+                version = json.loads(stream.read().decode())["version"]
+        except (ValueError, KeyError, TypeError, OSError) as error:
+            return f"it cannot be read: {error}"
+        if version not in self.checkpoints:
+            return f"it names a checkpoint of version {version}, which is not there"
+        return f"it names the damaged checkpoint of version {version}" if version in bad else None
+
+    def readable_checkpoint(self, version: int) -> bool:
+        """Whether a checkpoint can be read in all its files."""
+        return all(self._unreadable_parquet(name) is None for name in self.checkpoints[version])
+
+    def _unreadable_parquet(self, name: str) -> str | None:
+        import pyarrow.parquet as pq
+
+        try:
+            with self.files.open_input_file(f"{self.folder}/_delta_log/{name}") as stream:
+                pq.ParquetFile(stream).read()
+        except (pa.ArrowException, OSError) as error:
+            return first_line(error)
+        return None
+
+
+def _place(uri: str) -> tuple[FileSystem, str]:
+    """The file system that a table lies on, and its folder there."""
+    from pyarrow import fs
+
+    if "://" in uri:
+        system, folder = fs.FileSystem.from_uri(uri)
+        return system, str(folder)
+    return fs.LocalFileSystem(), os.path.abspath(uri)
+
+
+def first_line(error: BaseException) -> str:
+    """What an error says, in one line; of a native library without its stack."""
+    lines = str(error).strip().splitlines()
+    return (lines[0] if lines else type(error).__name__)[:300]

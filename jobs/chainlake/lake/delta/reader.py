@@ -1,0 +1,163 @@
+"""The one door through which Delta tables are opened outside Spark.
+
+Files are read here as the log lists them, by Arrow and by DuckDB. A table of a newer kind keeps something beside its
+files, such as which of their rows are deleted or under which names their columns lie; who reads only the files then
+gets wrong rows without a word. So such a table is refused before anything of it is read.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+from chainlake.errors import InfrastructureError
+from chainlake.lake.delta.damaged import require_entries
+from chainlake.paths import Home
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
+
+#: Features for readers that change nothing in how the rows lie in the files.
+_PLAIN = {"timestampNtz"}
+#: Features for writers that every commit from here keeps up.
+_KEPT_UP = {"appendOnly", "invariants", "checkConstraints", "changeDataFeed", "generatedColumns", "timestampNtz"}
+#: The feature that version 2 of Delta's protocol for readers stands for, and the setting that says whether it is used.
+_MAPPING, _MODE = "columnMapping", "delta.columnMapping.mode"
+_NEWEST = 3
+
+
+class UnreadableTable(InfrastructureError):
+    """A table needs a reader that knows more than rows in files; the message says what, and how it is taken out."""
+
+    @classmethod
+    def feature(cls, table: str, path: str, name: str) -> UnreadableTable:
+        """For a feature of Delta's protocol for readers.
+
+        Args:
+            table: ``schema.name``.
+            path: where it lies.
+            name: the feature, as Delta calls it.
+        """
+        place = f"delta.`{path}`"
+        steps = [f"ALTER TABLE {place} DROP FEATURE {name}"]
+        if name == "deletionVectors":
+            steps[:0] = [
+                f"ALTER TABLE {place} SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'false')",
+                f"REORG TABLE {place} APPLY (PURGE)",
+            ]
+        elif name == _MAPPING:
+            steps[:0] = [f"ALTER TABLE {place} SET TBLPROPERTIES ('{_MODE}' = 'none')"]
+        return cls(
+            f"table {table} uses the Delta feature '{name}', with which its files alone do not tell its rows; "
+            "nothing was read",
+            hint=f"Read it with Spark, or take the feature out with Spark: {'; '.join(steps)}.",
+        )
+
+    @classmethod
+    def elsewhere(cls, table: str, file: str) -> UnreadableTable:
+        """For a data file outside the table's folder, as a shallow clone has them."""
+        return cls(
+            f"table {table} is made of files outside its folder, such as {file}; nothing was read",
+            hint="Read it with Spark, or make it a table of its own with Spark: DEEP CLONE, or CREATE TABLE AS SELECT.",
+        )
+
+    @classmethod
+    def unknown(cls, table: str, why: str) -> UnreadableTable:
+        """For a protocol that is not known here."""
+        return cls(
+            f"table {table} needs a newer reader than this one ({why}); nothing was read",
+            hint="Read it with the program that wrote it last, and take out there what it added (DROP FEATURE).",
+        )
+
+
+class UnwritableTable(InfrastructureError):
+    """A table asks more of its writers than is kept up here; the message says what."""
+
+    @classmethod
+    def feature(cls, table: str, path: str, name: str) -> UnwritableTable:
+        """Args: ``schema.name``, where it lies, and the feature, as Delta calls it."""
+        drop = f"ALTER TABLE delta.`{path}` DROP FEATURE {name}"
+        if name == "checkpointProtection":
+            drop += " TRUNCATE HISTORY (a day after the feature that it is left from was dropped)"
+        return cls(
+            f"table {table} uses the Delta feature '{name}', which writers from here do not keep up; "
+            "nothing was written",
+            hint=f"Take it out with Spark: {drop}; or move the table away and have its days computed again.",
+        )
+
+
+def open_table(
+    home: Home,
+    schema: str,
+    name: str,
+    *,
+    version: int | None = None,
+    without_files: bool = False,
+    to_write: bool = False,
+) -> DeltaTable:
+    """Open a Delta table whose rows are those of its files.
+
+    Args:
+        home: the installation.
+        schema: schema of the table.
+        name: its name under the schema.
+        version: at this version, or now.
+        without_files: for who asks only for version, columns or history, which are right whatever its files hold.
+        to_write: for who makes a commit.
+
+    Raises:
+        deltalake.exceptions.TableNotFoundError: there is no such table.
+        DamagedTable: an entry of its log is empty.
+        UnreadableTable: its files alone do not tell its rows, or its log cannot be understood.
+        UnwritableTable: it is opened to be written and asks more of its writers than is kept up here.
+    """
+    from deltalake import DeltaTable
+    from deltalake.exceptions import DeltaError, TableNotFoundError
+
+    require_entries(home, schema, name)
+    path, shown = home.table(schema, name), f"{schema}.{name}"
+    try:
+        table = DeltaTable(path, version=version, without_files=without_files)
+    except TableNotFoundError:
+        raise
+    except DeltaError as error:
+        text = str(error).strip().splitlines()[0]
+        if "Unsupported" not in text:
+            raise
+        feature = re.search(r"[Ff]eature '(\w+)'", text)
+        if feature is None:
+            raise UnreadableTable.unknown(shown, text) from None
+        raise UnreadableTable.feature(shown, path, feature[1]) from None
+    odd = None if without_files else _odd_feature(table)
+    if odd is not None:
+        raise UnreadableTable.feature(shown, path, odd)
+    asked = sorted(set(table.protocol().writer_features or ()) - _KEPT_UP)
+    if to_write and asked:
+        raise UnwritableTable.feature(shown, path, asked[0])
+    return table
+
+
+def _odd_feature(table: DeltaTable) -> str | None:
+    """A feature of the table that reading its files ignores, if there is one."""
+    protocol = table.protocol()
+    if protocol.min_reader_version > _NEWEST:
+        return f"reader version {protocol.min_reader_version}"
+    odd = sorted(set(protocol.reader_features or ()) - _PLAIN)
+    if odd:
+        return odd[0]
+    mode = table.metadata().configuration.get(_MODE) or "none"
+    return _MAPPING if protocol.min_reader_version == 2 and mode != "none" else None
+
+
+def data_path(table: str, folder: str, path: str) -> str:
+    """Where a data file lies that the log of the table ``table`` in ``folder`` names ``path``.
+
+    Raises:
+        UnreadableTable: outside the folder.
+    """
+    plain = unquote(path)
+    if plain.startswith("/") or re.match(r"[A-Za-z][A-Za-z0-9+.-]*:/", plain):
+        raise UnreadableTable.elsewhere(table, plain)
+    return os.path.join(folder, plain)

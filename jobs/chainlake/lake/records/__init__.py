@@ -1,0 +1,1 @@
+"""What was computed from what: the ``ops`` tables, and the states of days that follow from them."""

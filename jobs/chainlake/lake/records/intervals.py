@@ -1,0 +1,58 @@
+"""The current rows of ``ops.intervals`` in columns: hundreds of thousands of days are judged at once."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+
+from chainlake.lake.records import ops
+from chainlake.paths import Home
+
+_FEW = 20
+_COLUMNS = (
+    "table_name", "definition_hash", "engine_version", "input_fingerprint", "status", "rows", "published_version",
+    "reason",
+)  # fmt: skip
+
+
+class Intervals:
+    """Current rows, found by definition; one row of nulls stands at the end.
+
+    Args:
+        home: the installation.
+        names: definitions that are looked for; all that have rows if None.
+    """
+
+    def __init__(self, home: Home, names: Collection[str] | None) -> None:
+        # Looking for many names costs more than reading the rest of the rows with them.
+        few = names is not None and len(names) <= _FEW
+        only = [("definition", "in", sorted(names))] if names is not None and few else None
+        columns = ["definition", "day", "written_at", *_COLUMNS]
+        table = ops.current_table(home, "intervals", columns=columns, filters=only, encoded=True)
+        codes = table["definition"].combine_chunks().dictionary_encode().indices.to_numpy()
+        starts = np.flatnonzero(np.diff(codes, prepend=-1)).tolist()
+        found = table["definition"].take(pa.array(starts, pa.int64())).to_pylist()
+        self._span = dict(zip(found, pairwise([*starts, len(codes)]), strict=True))
+        self.numbers = table["day"].cast("int32").to_numpy()
+        self.written_us = np.append(table["written_at"].cast(pa.int64()).to_numpy(), 0)
+        self.columns = {name: _objects(table[name].combine_chunks()) for name in _COLUMNS}
+
+    def of(self, name: str) -> slice:
+        """Where the rows of a definition lie; their days ascend."""
+        return slice(*self._span.get(name, (0, 0)))
+
+    @property
+    def names(self) -> list[str]:
+        """Definitions that have rows, among those looked for."""
+        return list(self._span)
+
+
+def _objects(column: pa.Array) -> np.ndarray:
+    """A column as Python values and a ``None`` at the end; equal values are made once."""
+    encoded = column.dictionary_encode()
+    values = np.array([*encoded.dictionary.to_pylist(), None], dtype=object)
+    codes = np.append(encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False), -1)
+    return values[codes]

@@ -1,0 +1,66 @@
+"""A table of results that is gone is made again by whoever publishes next, who knows of a few of its days only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from chainlake.lake.delta import tables
+from chainlake.lake.delta.checksums import rows_of
+from chainlake.lake.records import ops
+from chainlake.lake.records.definitions import Definition
+from chainlake.paths import Home
+from chainlake.schemas.models import ALERTS, CHANGES, METRICS
+from chainlake.schemas.table import Table
+
+
+def note_lost(home: Home, published: Sequence[Table], run_id: str) -> None:
+    """Mark the days whose rows lay in tables that do not exist any more, before these are made anew, under their locks.
+
+    Args:
+        home: the installation.
+        published: tables that are about to be published to.
+        run_id: under which it is noted.
+    """
+    gone = {table.path_name for table in published if not tables.exists(home, table.schema, table.name)}
+    if not gone:
+        return
+    rows = [row for row in ops.current(home, "intervals") if row["status"] == "done" and _lay_in(row, gone)]
+    listed = ", ".join(sorted(gone))
+    kept = [{name: value for name, value in row.items() if name not in ("seq", "written_at", "run_id")} for row in rows]
+    marks = [{**row, "status": "failed", "reason": f"its rows are gone with a table: {listed}"} for row in kept]
+    ops.append(home, "intervals", marks, run_id)
+
+
+def lost_days(
+    definition: Definition, rows: np.ndarray, done: np.ndarray, gone: Callable[[str], bool]
+) -> list[tuple[str, np.ndarray]]:
+    """Per table of a definition that is gone, why, and the days whose rows are not there any more.
+
+    Args:
+        definition: the pattern or model.
+        rows: rows published of each day.
+        done: whether each day is noted as done.
+        gone: whether a table (``schema.name``) does not exist.
+    """
+    with_rows = done & (rows > 0)
+    found = []
+    if with_rows.any() and gone(definition.table_name):
+        found.append((f"its table {definition.table_name} is gone", with_rows))
+    if definition.start is not None and done.any() and gone(METRICS.path_name):
+        # How many rows a day has there is not noted apart.
+        found.append((f"the table {METRICS.path_name} is gone", done))
+    return found
+
+
+def _lay_in(row: dict[str, Any], gone: set[str]) -> bool:
+    """Whether a day that is done has rows in one of the tables."""
+    if row["table_name"] in gone and row["rows"]:
+        return True
+    if METRICS.path_name not in gone or row["table_name"] not in (CHANGES.path_name, ALERTS.path_name):
+        return False
+    # Before checksums were kept, nothing said how many rows a day has there.
+    parts = (row["rows_checksum"] or "").split(" ")
+    return len(parts) < 2 or rows_of(parts[1]) > 0

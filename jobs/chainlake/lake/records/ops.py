@@ -1,0 +1,193 @@
+"""``ops.*``: append-only logs with a sequence number per key, written by delta-rs (design §4, §9).
+
+The current row of a key is the one with the highest ``seq``; seq = last of the key + 1, given under the ops lock
+when the row is written. One call of :func:`append` is one commit (10 ms; a Spark append takes seconds).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from chainlake.lake.delta.columns import add_columns
+from chainlake.lake.delta.log import marked
+from chainlake.lake.delta.pages import verified
+from chainlake.lake.delta.reader import open_table
+from chainlake.lake.delta.tables import exists
+from chainlake.lake.locks import file_lock
+from chainlake.paths import Home
+from chainlake.schemas.ops import ALL
+from chainlake.schemas.table import Table
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
+
+#: Every append adds a file; above this number they are merged, or status over years of days would open thousands.
+COMPACT_ABOVE = 60
+
+
+def append(home: Home, table: str, rows: list[dict[str, Any]], run_id: str) -> None:
+    """Append rows; ``seq``, ``written_at`` and ``run_id`` are set here. No rows, no commit.
+
+    Args:
+        home: the installation.
+        table: a name of ``schemas.ops.ALL``; made at first use, and given the columns that were defined since.
+        rows: without the three columns above; columns that are missing become null. Several rows of one key get
+            consecutive numbers in list order.
+        run_id: who writes them.
+
+    Raises:
+        InfrastructureError: the ops lock was not to be had.
+    """
+    if not rows:
+        return
+    from deltalake import DeltaTable, write_deltalake
+
+    definition = ALL[table]
+    path = home.table("ops", table)
+    with file_lock(home, "ops"):
+        if not exists(home, "ops", table):
+            DeltaTable.create(
+                path,
+                definition.arrow(),
+                mode="ignore",
+                name=definition.path_name,
+                description=definition.comment,
+                commit_properties=marked("create"),
+            )
+        delta = _with_all_columns(home, open_table(home, "ops", table, to_write=True), definition)
+        stamp = datetime.now(UTC)
+        last = _last_seq(delta, definition, rows, run_id)
+        batch = []
+        for row in rows:
+            full = {**row, "run_id": run_id}
+            key = tuple(full[name] for name in definition.key)
+            last[key] = last.get(key, 0) + 1
+            batch.append({**_storable(full), "seq": last[key], "written_at": stamp})
+        fresh = pa.Table.from_pylist(batch, schema=definition.arrow())
+        write_deltalake(delta, fresh, mode="append", commit_properties=marked(run_id))
+        delta = open_table(home, "ops", table)
+        if len(delta.file_uris()) > COMPACT_ABOVE:
+            delta.optimize.compact(commit_properties=marked("compact"))
+
+
+def _with_all_columns(home: Home, delta: DeltaTable, definition: Table) -> DeltaTable:
+    """The table, given the columns that were defined after it was made; under the ops lock."""
+    stored = {field.name for field in delta.schema().fields}
+    missing = [column for column in definition.columns if column.name not in stored]
+    if not missing:
+        return delta
+    add_columns(home, definition, missing)
+    return open_table(home, definition.schema, definition.name, to_write=True)
+
+
+def current_table(
+    home: Home,
+    table: str,
+    *,
+    columns: list[str] | None = None,
+    filters: Any = None,
+    as_log: bool = False,
+    encoded: bool = False,
+) -> pa.Table:
+    """The current row of each key, as Arrow; an empty table if nothing was ever written.
+
+    Args:
+        home: the installation.
+        table: as for :func:`append`.
+        columns: only these columns, all if not given.
+        filters: pyarrow's disjunctive normal form over key columns (over others it would hide newer rows).
+        as_log: all rows, not just the current ones.
+        encoded: texts as dictionaries; of hundreds of thousands of rows they cost a fraction of the time and memory.
+    """
+    definition = ALL[table]
+    wanted = columns or definition.column_names
+    if not exists(home, "ops", table):
+        schema = definition.arrow()
+        return pa.schema([schema.field(name) for name in wanted]).empty_table()
+    delta = open_table(home, "ops", table)
+    stored = {field.name for field in delta.schema().fields}
+    needed = [name for name in dict.fromkeys([*wanted, *definition.key, "seq"]) if name in stored]
+    texts = [f for f in definition.arrow() if encoded and f.name in needed and pa.types.is_string(f.type)]
+    rows = _read(delta, needed, filters, texts)
+    for name in wanted:
+        if name not in stored:
+            # A column that came after the last row was written.
+            rows = rows.append_column(name, pa.nulls(len(rows), definition.arrow().field(name).type))
+    if as_log:
+        return rows.select(wanted)
+    newest = pa.array(_newest(rows, definition.key))
+    return pa.table({name: rows[name].combine_chunks().take(newest) for name in wanted})
+
+
+def _read(delta: Any, columns: list[str], filters: Any, encoded: Sequence[pa.Field]) -> pa.Table:
+    """The columns, texts of ``encoded`` as dictionaries, which is how the files have them."""
+    import pyarrow.dataset as ds
+    from pyarrow.parquet import filters_to_expression
+
+    # Dictionaries of columns that can be null have a null among their values at times, and then cannot be united.
+    as_stored = {field.name for field in encoded if not field.nullable}
+    files = delta.to_pyarrow_dataset(parquet_read_options=ds.ParquetReadOptions(dictionary_columns=as_stored))
+    chosen = filters_to_expression(filters) if filters else None
+    rows = files.to_table(columns=columns, filter=chosen, fragment_scan_options=verified()).unify_dictionaries()
+    for field in encoded:
+        if field.nullable:
+            rows = rows.set_column(columns.index(field.name), field.name, rows[field.name].dictionary_encode())
+    return rows
+
+
+def _newest(rows: pa.Table, key: Sequence[str]) -> np.ndarray:
+    """Positions of the rows with the highest seq of their key, in the order of the keys."""
+    parts = [-rows["seq"].to_numpy(), *(_ranks(rows[name]) for name in reversed(key))]
+    order = np.lexsort(parts)
+    first = np.zeros(len(order), dtype=bool)
+    first[:1] = True
+    for part in parts[1:]:
+        sorted_part = part[order]
+        first[1:] |= sorted_part[1:] != sorted_part[:-1]
+    return order[first]
+
+
+def _ranks(column: pa.ChunkedArray) -> np.ndarray:
+    """A whole number per value that sorts and compares as the value does; nulls last."""
+    encoded = column.combine_chunks().dictionary_encode()
+    ranks = np.empty(len(encoded.dictionary) + 1, dtype=np.int64)
+    ranks[pc.sort_indices(encoded.dictionary).to_numpy()] = np.arange(len(encoded.dictionary))
+    ranks[-1] = len(encoded.dictionary)
+    return ranks[encoded.indices.fill_null(len(encoded.dictionary)).to_numpy(zero_copy_only=False)]
+
+
+def current(home: Home, table: str, **equals: Any) -> list[dict[str, Any]]:
+    """The current rows whose key columns equal ``equals``, as dicts.
+
+    Raises:
+        KeyError: a name in ``equals`` is not a key column of the table.
+    """
+    for name in equals:
+        if name not in ALL[table].key:
+            raise KeyError(f"{name} is not a key column of ops.{table}")
+    filters = [(name, "=", value) for name, value in equals.items()] or None
+    return current_table(home, table, filters=filters).to_pylist()
+
+
+def _last_seq(delta: Any, definition: Table, rows: list[dict[str, Any]], run_id: str) -> dict[tuple[Any, ...], int]:
+    """Highest seq per key that occurs in ``rows``."""
+    first = definition.key[0]
+    values = {run_id} if first == "run_id" else {row[first] for row in rows}
+    names = [*definition.key, "seq"]
+    old = delta.to_pyarrow_table(columns=names, filters=[(first, "in", sorted(values))])
+    if not len(old):
+        return {}
+    top = old.group_by(list(definition.key)).aggregate([("seq", "max")])
+    columns = [top[name].to_pylist() for name in definition.key]
+    return dict(zip(zip(*columns, strict=True), top["seq_max"].to_pylist(), strict=True))
+
+
+def _storable(row: dict[str, Any]) -> dict[str, Any]:
+    """Maps as lists of pairs, which is how Arrow takes them."""
+    return {name: list(value.items()) if isinstance(value, dict) else value for name, value in row.items()}

@@ -1,0 +1,57 @@
+"""Days of definitions that have no file any more, or one that cannot be read: shown as they were last noted."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from chainlake.days import Days
+from chainlake.lake.records.intervals import Intervals
+from chainlake.lake.records.staleness import Judged, day_number
+
+GONE = "its file is gone"
+UNREADABLE = "its file cannot be read"
+
+
+class Recorded(Judged):
+    """The days of one such definition; nothing of it is to do.
+
+    Args:
+        name: ``pattern/NAME`` or ``model/NAME``.
+        why: why it is not judged.
+        intervals: current rows, which hold some of it.
+        days: only these days; all if None.
+    """
+
+    unjudged = True
+
+    def __init__(self, name: str, why: str, intervals: Intervals, days: Days | None) -> None:
+        self.name = name
+        part = intervals.of(name)
+        at = np.arange(part.start, part.stop)
+        numbers = intervals.numbers[part]
+        if days is not None:
+            inside = (numbers >= day_number(days.start)) & (numbers < day_number(days.end))
+            at, numbers = at[inside], numbers[inside]
+        self.numbers = numbers
+        self.ready = np.zeros(len(at), dtype=bool)
+        self.provisional = np.zeros(len(at), dtype=bool)
+        noted = intervals.columns["status"][at].astype(str)
+        self.state = np.where(noted == "publishing", "stale", noted)
+        self._at = at
+        self._intervals = intervals
+        self._reason = why
+
+    def why(self, position: int) -> str:
+        """Why the day is not judged, and the reason that was noted for it."""
+        noted = self._intervals.columns["reason"][self._at[position]]
+        if self.state[position] == "retired":
+            return str(noted)
+        return f"{self._reason}; {noted}" if noted else self._reason
+
+    def alike(self, positions: np.ndarray) -> np.ndarray:
+        """Per position whether it follows the one before it by a day and in the same state for the same reason."""
+        whys = np.array([self.why(at) for at in positions.tolist()], dtype=object)
+        same = np.diff(self.numbers[positions], prepend=-1) == 1
+        same[1:] &= (whys[1:] == whys[:-1]) & (self.state[positions[1:]] == self.state[positions[:-1]])
+        same[:1] = False
+        return same

@@ -1,0 +1,134 @@
+"""``ops.runs``: one row per phase of a step, written when the phase ends (tables.md, Operations)."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import tomllib
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from chainlake.days import Days
+from chainlake.errors import ChainlakeError
+from chainlake.lake.records import ops
+from chainlake.paths import PROJECT, Home
+
+#: Status of a phase that came to its end.
+FINISHED = ("ok", "nothing", "incomplete")
+
+
+@dataclass
+class Phase:
+    """What a phase reports; set the fields while it runs.
+
+    Args:
+        rows_in: rows read.
+        rows_out: rows written.
+        reason: one line saying why there was nothing to do, or what was left.
+        status: ``ok``, ``nothing`` if there was nothing to do, ``incomplete`` if it is done but for files that
+            ``reason`` names; ``failed`` is set by the context manager.
+    """
+
+    rows_in: int | None = None
+    rows_out: int | None = None
+    reason: str | None = None
+    status: str = "ok"
+
+
+@contextmanager
+def phase(
+    home: Home, run_id: str, *, source: str, step: str, phase: str, definition: str = "", days: Days | None = None
+) -> Iterator[Phase]:
+    """Run a phase and log it: ``ok``, ``nothing``, or ``failed`` with the error in one line; errors pass through.
+
+    Args:
+        home: the installation.
+        run_id: see :func:`new_run_id`.
+        source: name of the source.
+        step: ``ingest``, ``detect`` or ``monitor``.
+        phase: name of the phase within the step.
+        definition: ``pattern/NAME`` or ``model/NAME``, empty if the phase concerns none or all.
+        days: the interval, if it has one.
+    """
+    with phases(home, run_id, {definition: days}, source=source, step=step, phase=phase) as reports:
+        yield reports[definition]
+
+
+@contextmanager
+def phases(
+    home: Home, run_id: str, definitions: Mapping[str, Days | None], *, source: str, step: str, phase: str
+) -> Iterator[dict[str, Phase]]:
+    """A phase of several definitions at once: a row each, all with the same times, written together.
+
+    Args:
+        definitions: each with its interval. The others: see :func:`phase`.
+
+    Yields:
+        the report of each; an error that passes through fails all of them.
+    """
+    reports = {name: Phase() for name in definitions}
+    started = datetime.now(UTC)
+    try:
+        yield reports
+    except BaseException as error:
+        for report in reports.values():
+            report.status, report.reason = "failed", one_line(error)
+        raise
+    finally:
+        ended = datetime.now(UTC)
+        rows = [
+            {
+                "source": source,
+                "step": step,
+                "phase": phase,
+                "definition": name,
+                "day_from": days.start if days else None,
+                "day_to": days.end if days else None,
+                "started": started,
+                "ended": ended,
+                "status": reports[name].status,
+                "reason": reports[name].reason,
+                "rows_in": reports[name].rows_in,
+                "rows_out": reports[name].rows_out,
+                "code_version": code_version(),
+                "spark_app_id": _application(),
+            }
+            for name, days in definitions.items()
+        ]
+        ops.append(home, "runs", rows, run_id)
+
+
+def new_run_id(step: str) -> str:
+    """A run id that sorts by time and is unique, such as ``ingest-20251002T000500-1f2e3d4c``."""
+    return f"{step}-{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:8]}"
+
+
+def one_line(error: BaseException) -> str:
+    """An error in one line, with its kind if it is not one of ours."""
+    if isinstance(error, ChainlakeError):
+        text = error.summary
+    else:
+        text = f"{type(error).__name__}: {error}"
+    return " ".join(text.split())[:1000]
+
+
+@functools.cache
+def code_version() -> str:
+    """Chainlake's version, from ``pyproject.toml``; ``unknown`` where the project folder does not have it."""
+    try:
+        return str(tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["version"])
+    except (OSError, KeyError, tomllib.TOMLDecodeError):
+        return "unknown"
+
+
+def _application() -> str:
+    """Id of the running Spark application; asking must not import Spark where no step did."""
+    if "pyspark" not in sys.modules:
+        return ""
+    from pyspark import SparkContext
+
+    context = SparkContext._active_spark_context
+    return str(context.applicationId) if context is not None and context._jsc is not None else ""

@@ -1,0 +1,386 @@
+"""What is done, missing, stale or failed: from ``ops`` alone, no JVM (design §4 "Fingerprint", "To do").
+
+Ten years of a hundred patterns are 365,000 (definition, day) pairs, so the logs are read once and pairs are judged
+column by column; fingerprints are shared by all patterns that read the same number of days.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from chainlake.days import Days, day_of_us
+from chainlake.lake.delta import tables
+from chainlake.lake.records.definitions import Definition
+from chainlake.lake.records.event_days import COMPUTABLE, EventDays
+from chainlake.lake.records.intervals import Intervals
+from chainlake.lake.records.late_files import UNKNOWN, LateFiles
+from chainlake.lake.records.lost import lost_days
+from chainlake.paths import Home
+
+#: States that ask for a computation, if the day's events are complete or provisional.
+TO_DO = ("missing", "stale", "failed")
+
+
+@dataclass(frozen=True)
+class ToDo:
+    """A day of a definition to compute: ``state`` is ``missing``, ``stale`` or ``failed``, ``why`` one line."""
+
+    definition: str
+    day: date
+    state: str
+    why: str
+
+
+@dataclass(frozen=True)
+class StatusRow:
+    """A day of a definition.
+
+    Args:
+        definition: ``pattern/NAME`` or ``model/NAME``.
+        day: UTC day.
+        state: ``done``, ``missing``, ``stale``, ``failed``, ``audit_failed``, ``waiting`` or ``retired``; where
+            ``status`` asks, also ``suspect``.
+        why: one line, empty for ``done``.
+        provisional: files of the day that are expected had not all come when it was last ingested.
+        ready: the day's events are complete or provisional, so that it can be computed.
+        rows: published rows of the day, ``None`` if never published.
+        version: version of the table that holds them.
+    """
+
+    definition: str
+    day: date
+    state: str
+    why: str
+    provisional: bool
+    ready: bool
+    rows: int | None
+    version: int | None
+
+
+def fingerprint(definition: Definition, day: date, event_days: EventDays) -> str:
+    """Hash of the input of ``day``: it changes if and only if a checksum in the day's read range does.
+
+    A model carries state, so its fingerprint is chained: hash of yesterday's, today's checksum and the config.
+
+    Args:
+        definition: the pattern or model.
+        day: UTC day.
+        event_days: the source's days, pinned if a computation follows.
+    """
+    if definition.start is not None:
+        return _chained(definition, day, event_days)
+    return _digest(event_days.checksums(*definition.read_range(day)))
+
+
+def to_do(
+    home: Home, definitions: Sequence[Definition], days: Days | None = None, *, asked: Days | None = None
+) -> list[ToDo]:
+    """The days to compute, by definition and day.
+
+    Args:
+        home: the installation.
+        definitions: patterns and models.
+        days: only these days; all if not given.
+        asked: days that were asked for: they are to do even where the source has no events.
+    """
+    found = []
+    for judged in judge(home, definitions, days, asked):
+        for at in np.flatnonzero(judged.ready & np.isin(judged.state, TO_DO)).tolist():
+            found.append(ToDo(judged.definition.name, judged.day(at), str(judged.state[at]), judged.why(at)))
+    return found
+
+
+def status_rows(home: Home, definitions: Sequence[Definition], days: Days | None = None) -> list[StatusRow]:
+    """Every definition and day that is done, to do or waiting, by definition and day."""
+    return [judged.row(at) for judged in judge(home, definitions, days) for at in range(len(judged.numbers))]
+
+
+def _digest(parts: list[str]) -> str:
+    return hashlib.blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
+
+
+class Judged:
+    """The days of one definition, in columns.
+
+    Args:
+        definition: the pattern or model.
+        events: days of its source.
+        numbers: its days, as days since 1970-01-01, ascending.
+        at: row of ``intervals`` per day, -1 where there is none.
+        intervals: the current rows of ``ops.intervals``.
+        files: asked for the files of the source if a day's events changed.
+        gone: whether a table (``schema.name``) does not exist.
+    """
+
+    #: Whether days are shown as noted, also done ones with a reason why; see ``chainlake.lake.records.recorded``.
+    unjudged = False
+    _suspected = ""
+
+    def __init__(
+        self,
+        definition: Definition,
+        events: EventDays,
+        numbers: np.ndarray,
+        at: np.ndarray,
+        intervals: Intervals,
+        files: Callable[[], LateFiles],
+        gone: Callable[[str], bool],
+    ) -> None:
+        self.name = definition.name
+        self.definition = definition
+        self.numbers = numbers
+        self._files = files
+        self._at = at
+        self._intervals = intervals
+        self._event_status = event_states(events, numbers)
+        self.ready = np.isin(self._event_status, COMPUTABLE)
+        self.provisional = self._event_status == "provisional"
+        wanted = (
+            (UNKNOWN, "input_fingerprint", fingerprints(definition, events, numbers)),
+            ("its definition changed", "definition_hash", definition.definition_hash),
+            ("the engine changed", "engine_version", definition.engine_version),
+            (f"migrating to {definition.table_name}", "table_name", definition.table_name),
+        )
+        has = at >= 0
+        self._moved = [(text, has & (intervals.columns[name][at] != value)) for text, name, value in wanted]
+        status = intervals.columns["status"][at]
+        here = (status == "done") & (intervals.columns["table_name"][at] == definition.table_name)
+        self._moved += lost_days(definition, self.rows(np.arange(len(at))), here, gone)
+        moved = np.logical_or.reduce([differs for _, differs in self._moved])
+        self.state = np.select(
+            [
+                ~has & self.ready,
+                ~has,
+                status == "failed",
+                ~moved & np.isin(status, ("done", "audit_failed")),
+            ],
+            [np.full(len(at), "missing"), np.full(len(at), "waiting"), status.astype(str), status.astype(str)],
+            "stale",
+        )
+
+    def suspect(self, why: str) -> None:
+        """Show the days that are done as ``suspect``: their table is not as it was when it was last published to."""
+        self.state = np.where(self.state == "done", "suspect", self.state)
+        self._suspected = why
+
+    def day(self, position: int) -> date:
+        """The day at ``position``."""
+        return date.fromordinal(_EPOCH + int(self.numbers[position]))
+
+    def why(self, position: int) -> str:
+        """The reason of the state at ``position``, one line; empty for ``done``."""
+        state = self.state[position]
+        if state == "suspect":
+            return self._suspected
+        waiting = _waiting(str(self._event_status[position]))
+        if state in ("missing", "waiting", "done"):
+            return {"missing": "never computed", "waiting": waiting, "done": ""}[state]
+        if state == "stale":
+            moved = [text for text, differs in self._moved[1:] if differs[position]]
+            if self._moved[0][1][position]:
+                moved.insert(0, self._late[position])
+            back = self._intervals.columns["status"][self._at[position]] == "retired"
+            text = ", ".join(moved) or ("it was retired" if back else "publishing was interrupted")
+        else:
+            text = self._intervals.columns["reason"][self._at[position]] or str(state).replace("_", " ")
+        return text if self.ready[position] else f"{text}; {waiting}"
+
+    @cached_property
+    def _late(self) -> np.ndarray:
+        """What changed the events of each day that is stale for it, empty for all others."""
+        found = np.full(len(self.numbers), "", dtype=object)
+        changed = np.flatnonzero(self._moved[0][1] & (self.state == "stale")).tolist()
+        for at in changed:
+            reads = self.definition.read_range(self.day(at))
+            found[at] = self._files().since(int(self._intervals.written_us[self._at[at]]), *reads)
+        return found
+
+    def alike(self, positions: np.ndarray) -> np.ndarray:
+        """Per position whether it follows the one before it by a day and in the same state for the same reason."""
+        columns = [self.state, self.provisional, self._event_status, self._late]
+        columns += [differs for _, differs in self._moved]
+        same = np.diff(self.numbers[positions], prepend=-1) == 1
+        same &= np.isin(self.state[positions], ("done", "suspect", "missing", "waiting", "stale"))
+        for column in columns:
+            same[1:] &= column[positions[1:]] == column[positions[:-1]]
+        same[:1] = False
+        return same
+
+    def rows(self, positions: np.ndarray) -> np.ndarray:
+        """Published rows, 0 where nothing was ever published."""
+        found = self._intervals.columns["rows"][self._at[positions]]
+        return np.array([value or 0 for value in found], dtype=np.int64)
+
+    def row(self, position: int) -> StatusRow:
+        """All of ``position``."""
+        at = self._at[position]
+        rows, version = (
+            (None, None) if at < 0 else (_whole(self._intervals.columns[n][at]) for n in ("rows", "published_version"))
+        )
+        return StatusRow(
+            self.name,
+            self.day(position),
+            str(self.state[position]),
+            self.why(position),
+            bool(self.provisional[position]),
+            bool(self.ready[position]),
+            rows,
+            version,
+        )
+
+    def table(self, positions: np.ndarray) -> pa.Table:
+        """:class:`StatusRow` of every position as columns, see :data:`STATUS`."""
+        at = self._at[positions]
+        whys = np.full(len(positions), "", dtype=object)
+        for n in np.flatnonzero((self.state[positions] != "done") | self.unjudged).tolist():
+            whys[n] = self.why(int(positions[n]))
+        values = {
+            "definition": pa.array([self.name] * len(positions), pa.string()),
+            "day": pa.array(self.numbers[positions].astype(np.int32)).cast(pa.date32()),
+            "state": pa.array(self.state[positions].tolist(), pa.string()),
+            "why": pa.array(whys, pa.string()),
+            "provisional": pa.array(self.provisional[positions]),
+            "ready": pa.array(self.ready[positions]),
+            "rows": pa.array(self._intervals.columns["rows"][at], pa.int64()),
+            "version": pa.array(self._intervals.columns["published_version"][at], pa.int64()),
+        }
+        return pa.table(values, schema=STATUS)
+
+
+#: The columns of ``ops.status``: :class:`StatusRow`, one row per definition and day.
+STATUS = pa.schema(
+    [
+        ("definition", pa.string()), ("day", pa.date32()), ("state", pa.string()), ("why", pa.string()),
+        ("provisional", pa.bool_()), ("ready", pa.bool_()), ("rows", pa.int64()), ("version", pa.int64()),
+    ]
+)  # fmt: skip
+
+
+def _chained(definition: Definition, day: date, event_days: EventDays) -> str:
+    start = definition.start
+    assert start is not None
+    if day < start:
+        return _digest(["before the start", definition.definition_hash])
+    chain = event_days.memo.setdefault((start, definition.definition_hash), [])
+    while len(chain) <= (day - start).days:
+        before = chain[-1] if chain else ""
+        today = start + timedelta(days=len(chain))
+        chain.append(_digest([before, event_days.checksum(today), definition.definition_hash]))
+    return chain[(day - start).days]
+
+
+def judge(
+    home: Home,
+    definitions: Sequence[Definition],
+    days: Days | None = None,
+    asked: Days | None = None,
+    intervals: Intervals | None = None,
+) -> Iterator[Judged]:
+    """Judge every definition; arguments as for :func:`to_do`, ``intervals`` if they were read before."""
+    if not definitions:
+        return
+    intervals = intervals or Intervals(home, {definition.name for definition in definitions})
+    files = {source: _once(home, source) for source in {d.source for d in definitions}}
+    events = {source: EventDays.load(home, source) for source in {d.source for d in definitions}}
+    gone = lru_cache(maxsize=None)(lambda name: not tables.exists(home, *name.split(".", 1)))
+    for definition in sorted(definitions, key=lambda d: d.name):
+        part = intervals.of(definition.name)
+        mine = intervals.numbers[part]
+        numbers = _wanted(definition, events[definition.source], asked)
+        if not np.array_equal(numbers, mine):
+            numbers = np.union1d(numbers, mine).astype(np.int64)
+        if days is not None:
+            numbers = numbers[(numbers >= day_number(days.start)) & (numbers < day_number(days.end))]
+        found = np.searchsorted(mine, numbers)
+        at = np.where(np.isin(numbers, mine), found + part.start, -1)
+        yield Judged(definition, events[definition.source], numbers, at, intervals, files[definition.source], gone)
+
+
+def _once(home: Home, source: str) -> Callable[[], LateFiles]:
+    """The files of a source, read when they are first asked for."""
+    return lru_cache(maxsize=1)(lambda: LateFiles(home, source))
+
+
+def event_states(events: EventDays, numbers: np.ndarray) -> np.ndarray:
+    """Status of each day in ``ops.event_days``, empty where it has no row."""
+    return _dense(events, "states", lambda day: events.status(day) or "", numbers)
+
+
+def fingerprints(definition: Definition, events: EventDays, numbers: np.ndarray) -> np.ndarray:
+    """:func:`fingerprint` of each day. A read range moves with its day, so one day tells how far it reaches."""
+    if not len(numbers):
+        return np.empty(0, dtype=object)
+    key: Any = ("prints", definition.start, definition.definition_hash)
+    if definition.start is None:
+        first = date.fromordinal(_EPOCH + int(numbers[0]))
+        lo, hi = definition.read_range(first)
+        key = ("prints", first - day_of_us(lo), day_of_us(hi - 1) - first)
+    return _dense(events, key, lambda day: fingerprint(definition, day, events), numbers)
+
+
+def _dense(events: EventDays, key: Any, value: Callable[[date], str], numbers: np.ndarray) -> np.ndarray:
+    """``value`` of each day; computed once per key and day, and kept beside the rows it comes from."""
+    known: dict[int, str]
+    known, before, found = events.memo.setdefault(key, ({}, np.empty(0, dtype=np.int64), np.empty(0, dtype=object)))
+    if not np.array_equal(numbers, before):
+        for number in numbers.tolist():
+            if number not in known:
+                known[number] = value(date.fromordinal(_EPOCH + number))
+        found = np.array([known[number] for number in numbers.tolist()], dtype=object)
+        # Most definitions of a source have the same days.
+        events.memo[key] = (known, numbers, found)
+    return found
+
+
+_EPOCH = date(1970, 1, 1).toordinal()
+
+
+def day_number(day: date) -> int:
+    """Days since 1970-01-01."""
+    return day.toordinal() - _EPOCH
+
+
+def _wanted(definition: Definition, events: EventDays, asked: Days | None) -> np.ndarray:
+    """Days that should have a row: from the first event day, of a model from its start, to the last on which a match
+    can decide, and those asked for."""
+    days = np.empty(0, dtype=np.int64)
+    last = last_day(definition, events)
+    if events.first is not None and last is not None:
+        first = max(events.first, definition.start or events.first)
+        days = np.arange(day_number(first), day_number(last) + 1)
+        days = days[events.listed(days, definition.late_us)]
+    if asked is not None:
+        days = np.union1d(days, np.arange(day_number(asked.start), day_number(asked.end)))
+    return days
+
+
+def last_day(definition: Definition, events: EventDays) -> date | None:
+    """The last UTC day that can own a match, or that a model has events on; ``None`` without events.
+
+    A day later than the last event is one of them only if a window that is open at the last event reaches it: a
+    finished history must not list a day that nobody will ever compute, nor miss one that can hold a match.
+    """
+    if events.last is None:
+        return None
+    last_us = events.last_us
+    if last_us is None or day_of_us(last_us) != events.last:
+        last_us = Days.one(events.last).micros()[1] - 1
+    return day_of_us(last_us + definition.late_us)
+
+
+def _waiting(status: str) -> str:
+    if not status:
+        return "no ingest has passed this day yet"
+    return "its events are being changed" if status == "changing" else "expected files are missing or not read"
+
+
+def _whole(value: Any) -> int | None:
+    return None if value is None else int(value)

@@ -1,0 +1,87 @@
+"""Whether tables stand where we left them, told from the names in their logs and the last entries, without a row read.
+
+It says that a look is needed and not what is wrong: that is what ``jobs check`` reads the tables for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from chainlake.lake.delta.log import TableLog
+from chainlake.lake.records.intervals import Intervals
+from chainlake.lake.records.staleness import Judged
+from chainlake.paths import Home
+from chainlake.schemas.models import METRICS, STATE
+
+_MEND = "run 'python -m jobs check'"
+
+
+def mark_suspects(home: Home, judged: Sequence[Judged], intervals: Intervals) -> list[str]:
+    """Show days as suspect whose table others have changed since it was last published to.
+
+    Args:
+        home: the installation.
+        judged: the definitions that can be computed.
+        intervals: current rows, which they were judged by.
+
+    Returns:
+        a line for each other table, of sources and of models, that others have changed.
+    """
+    latest: dict[str, tuple[int, int]] = {}
+    for one in judged:
+        table, found = one.definition.table_name, _last_published(intervals, one)
+        if found is not None:
+            latest[table] = max(found, latest.get(table, found))
+    why: dict[str, str | None] = {}
+    for table, (_, version) in latest.items():
+        schema, _, name = table.partition(".")
+        why[table] = moved(home, schema, name, version)
+    for one in judged:
+        found_why = why.get(one.definition.table_name)
+        if found_why is not None:
+            one.suspect(found_why)
+    others = [("events", s) for s in {one.definition.source for one in judged}]
+    others += [(schema, source) for _, source in list(others) for schema in ("raw", "quarantine")]
+    if any(one.definition.start is not None for one in judged):
+        others += [(METRICS.schema, METRICS.name), (STATE.schema, STATE.name)]
+    lines = [(f"{schema}.{name}", moved(home, schema, name)) for schema, name in sorted(others)]
+    return [f"{table}: {line}" for table, line in lines if line is not None]
+
+
+def _last_published(intervals: Intervals, one: Judged) -> tuple[int, int] | None:
+    """When a day of a definition was last published to its table, and the version that this made or found."""
+    part = intervals.of(one.name)
+    columns = intervals.columns
+    mine = (columns["status"][part] == "done") & (columns["table_name"][part] == one.definition.table_name)
+    positions = np.flatnonzero(mine & np.array([v is not None for v in columns["published_version"][part]], dtype=bool))
+    if not len(positions):
+        return None
+    written = intervals.written_us[part][positions]
+    at = positions[int(np.argmax(written))]
+    return int(written.max()), int(columns["published_version"][part][at])
+
+
+def moved(home: Home, schema: str, name: str, known: int | None = None) -> str | None:
+    """What others did to a table since we last wrote to it, in one line; ``None`` if nothing that changes rows.
+
+    Args:
+        home: the installation.
+        schema: schema of the table.
+        name: its name under the schema; a table that is gone has not moved.
+        known: the version that was last published; if not given, only the last commit is looked at.
+    """
+    log = TableLog(home, schema, name)
+    last = log.last
+    if last is None or last == known:
+        return None
+    if known is not None and last < known:
+        return f"its table is at version {last}, though version {known} was published; {_MEND}"
+    if last in log.versions:
+        try:
+            log.commit(last)
+        except (ValueError, OSError) as error:
+            return f"the last entry of its log cannot be read ({error}); {_MEND} --repair"
+    changes = [commit for commit in log.foreign(last - 1 if known is None else known) if commit.changes_rows]
+    return f"{changes[-1]} of its table was made by somebody else; {_MEND}" if changes else None

@@ -1,0 +1,1 @@
+"""Spark sessions: settings, JARs, class archives, types."""

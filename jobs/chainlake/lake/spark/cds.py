@@ -1,0 +1,88 @@
+"""An archive of the JVM's loaded classes, made once into the cache: it halves the CPU time of a short application.
+
+Measured on a loaded 2-core machine, start plus one table and one append: 20-23 s of JVM CPU time without, 10-11 s
+with the archive (180 MB). Making it takes a minute, which pays for steps that are run by hand or by another Airflow,
+each in a JVM of its own, and not for one ``make run``, whose steps share two: ``make setup`` makes it. Without it
+everything works, only slower. The JVM itself ignores an archive that does not fit.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from chainlake.env.java import java_home
+from chainlake.errors import InfrastructureError
+from chainlake.lake.spark.jars import delta_jars
+from chainlake.paths import PROJECT, Home
+
+#: Set in the process that makes the archive: where to write it.
+_DUMP = "CHAINLAKE_CDS_DUMP"
+
+_MAKE_SECONDS = 600
+
+
+def archive_path(home: Home, jars: list[Path]) -> Path:
+    """Where the archive for this Java, this Spark and these JARs lies."""
+    import pyspark
+
+    java = Path(os.environ.get("JAVA_HOME") or java_home(), "bin", "java")
+    parts = [pyspark.__version__, pyspark.__file__, *map(str, jars), os.path.realpath(java)]
+    if java.exists():
+        parts.append(str(java.stat().st_mtime_ns))
+    return home.cache / "cds" / f"{hashlib.sha256(chr(0).join(parts).encode()).hexdigest()[:16]}.jsa"
+
+
+def java_options(home: Home, jars: list[Path]) -> list[str]:
+    """Options that use the archive, if there is one, or make it, in the process that is to."""
+    dump = os.environ.get(_DUMP)
+    if dump:
+        return [f'-XX:ArchiveClassesAtExit="{dump}"']
+    path = archive_path(home, jars)
+    with contextlib.suppress(OSError):
+        # For maintenance, which removes archives that nobody uses; there may be none, or a cache that is read-only.
+        os.utime(path)
+    return [f'-XX:SharedArchiveFile="{path}"', "-Xshare:auto", "-Xlog:disable"] if path.is_file() else []
+
+
+def make_archive(home: Home) -> Path:
+    """Make the archive unless it is there; renamed into place as a whole.
+
+    Raises:
+        InfrastructureError: Java or the disk did not allow it; everything works without the archive.
+    """
+    target = archive_path(home, delta_jars(home))
+    if target.is_file():
+        return target
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".make-", dir=target.parent) as work:
+        dump = Path(work, "archive.jsa")
+        environment = {**os.environ, _DUMP: str(dump), "CHAINLAKE_HOME": work, "PYTHONPATH": str(PROJECT)}
+        for name in ("CHAINLAKE_LAKE", "CHAINLAKE_CONFIG", "SPARK_LOCAL_DIRS"):
+            environment.pop(name, None)
+        command = [sys.executable, "-m", "chainlake.operations.exercise"]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=_MAKE_SECONDS)
+        if done.returncode or not dump.is_file():
+            last = (done.stderr.strip().splitlines() or ["no output"])[-1]
+            raise InfrastructureError(f"the class archive could not be made: {last}", hint="It is not needed.")
+        os.replace(dump, target)
+    return target
+
+
+def main() -> int:
+    """Make it and say where it is; returns 0, or 5 if it could not be made."""
+    try:
+        print(f"ok       Java's class archive is {make_archive(Home.from_env())}")
+    except InfrastructureError as error:
+        print(f"chainlake: {error.summary}", file=sys.stderr)
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

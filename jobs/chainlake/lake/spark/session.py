@@ -1,0 +1,187 @@
+"""The one place that makes a Spark session (design §9): every setting with its reason.
+
+``SPARK_MASTER`` (default ``local[2]``) is all that changes on a cluster; ``SPARK_DRIVER_MEMORY`` (default ``1g``)
+is Spark's own variable. Nothing is written outside ``CHAINLAKE_HOME`` and the cache.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from chainlake.env.java import use_java
+from chainlake.env.own_folders import own_folder
+from chainlake.errors import InfrastructureError
+from chainlake.lake.spark.cds import java_options
+from chainlake.lake.spark.jars import delta_jars
+from chainlake.paths import PROJECT, Home
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+#: Rows up to which the queries of a step are interpreted.
+_INTERPRETED_ROWS = 200_000
+#: Rows of a shuffle partition: so many are sorted in the memory of one of two tasks in a driver of 1 GB.
+_ROWS_PER_PARTITION = 150_000
+_MOST_PARTITIONS = 2_000
+#: A JVM that writes a class archive takes long to end.
+_STOP_SECONDS = 300
+
+
+def spark_session(home: Home, app: str, *, long_running: bool = False) -> SparkSession:
+    """The session of this process, made on the first call.
+
+    Args:
+        home: where JARs, temporary files and the code archive lie.
+        app: name shown in Spark's logs; only the first call of a process decides.
+        long_running: keep the optimising compiler (backfills, benchmarks); short jobs start faster without it.
+
+    Raises:
+        InfrastructureError: Java, the JARs or the folders are not as needed.
+    """
+    from pyspark.sql import SparkSession
+
+    running = SparkSession.getActiveSession()
+    if running is not None and running.sparkContext._jsc is not None:
+        return running
+    if not os.environ.get("JAVA_HOME"):
+        use_java()
+    jars = delta_jars(home)
+    folder = own_folder(home.temporary)
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    master = os.environ.get("SPARK_MASTER") or "local[2]"
+    if master.startswith("local"):
+        # On a cluster the workers must find the driver, so there Spark chooses its address, or the user does.
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    # As a variable and not as spark.local.dir, which warns at every start.
+    os.environ.setdefault("SPARK_LOCAL_DIRS", str(folder))
+    builder = SparkSession.builder.master(master).appName(app)
+    for key, value in settings(home, jars, folder, long_running=long_running).items():
+        builder = builder.config(key, value)
+    if master == "local" or master.startswith("local["):
+        # Spark's ports on loopback take serialised objects from any user of the machine who has no secret to show;
+        # here Spark makes the secret itself, on a cluster it is the cluster's.
+        builder = builder.config("spark.authenticate", "true")
+    try:
+        session = builder.getOrCreate()
+    except Exception as error:
+        raise InfrastructureError(
+            f"Spark could not be started: {str(error).strip().splitlines()[0]}",
+            hint="Java 17 or 21 must be on PATH or in JAVA_HOME.",
+        ) from error
+    session.sparkContext.setLogLevel("WARN")
+    session.sparkContext.addPyFile(str(code_archive(folder)))
+    return session
+
+
+def stop_session() -> None:
+    """Stop the session of this process and its JVM, if there is one."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    session = SparkSession.getActiveSession() or SparkSession._instantiatedSession
+    if session is None:
+        return
+    session.stop()
+    gateway = SparkContext._gateway
+    if gateway is not None:
+        # Without this the JVM lives as long as the Python process, with its memory and its locks.
+        gateway.shutdown()
+        process = getattr(gateway, "proc", None)
+        if process is not None:
+            process.stdin.close()
+            process.wait(timeout=_STOP_SECONDS)
+        SparkContext._gateway = None
+        SparkContext._jvm = None
+
+
+def expect_rows(spark: SparkSession, rows: int) -> None:
+    """Tell the session how many rows its next queries will see.
+
+    Spark generates and compiles Java code for every query, which for few rows takes longer than all of the rest:
+    these are interpreted. The rows that come out are the same.
+
+    Args:
+        spark: the session.
+        rows: an estimate; it decides over seconds, not over results.
+    """
+    compiled = rows > _INTERPRETED_ROWS
+    partitions = max(_shuffle_partitions(), min(rows // _ROWS_PER_PARTITION, _MOST_PARTITIONS))
+    spark.conf.set("spark.sql.shuffle.partitions", str(partitions))
+    spark.conf.set("spark.sql.codegen.wholeStage", str(compiled).lower())
+    spark.conf.set("spark.sql.codegen.factoryMode", "FALLBACK" if compiled else "NO_CODEGEN")
+
+
+def _shuffle_partitions() -> int:
+    """How many there are at least; ``CHAINLAKE_SHUFFLE_PARTITIONS`` says."""
+    return int(os.environ.get("CHAINLAKE_SHUFFLE_PARTITIONS") or 4)
+
+
+def settings(home: Home, jars: list[Path], folder: Path, *, long_running: bool) -> dict[str, str]:
+    """All Spark settings.
+
+    Args:
+        home: its cache may hold a class archive.
+        jars: Delta's JARs.
+        folder: temporary folder of Spark and the JVM.
+        long_running: see :func:`spark_session`.
+    """
+    java = ["-XX:-UsePerfData", f'-Djava.io.tmpdir="{folder}"', "-Duser.timezone=UTC"]
+    java += java_options(home, jars)
+    if not long_running:
+        # Two thirds of the start's CPU time would go into compiling code that runs once.
+        java += ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
+    return {
+        "spark.jars": ",".join(path.as_uri() for path in jars),
+        # Also on the class path: classes of added JARs cannot be in a class archive.
+        "spark.driver.extraClassPath": os.pathsep.join(map(str, jars)),
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        # Derby admits one process, and two applications run at a time here: tables are addressed by path.
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.sql.warehouse.dir": (folder / "warehouse").as_uri(),
+        "spark.driver.memory": os.environ.get("SPARK_DRIVER_MEMORY") or "1g",
+        "spark.driver.extraJavaOptions": " ".join(java),
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        # With a system zone of Etc/UTC, Arrow functions fail over the name of the zone.
+        "spark.sql.session.timeZone": "UTC",
+        # 200 shuffle tasks and 50 tasks per Delta snapshot cost seconds on every small table.
+        "spark.sql.shuffle.partitions": str(_shuffle_partitions()),
+        "spark.databricks.delta.snapshotPartitions": "2",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
+        # INT96 has no statistics, and other readers take it for nanoseconds.
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+        # Every Delta reader can follow tables without deletion vectors (reader version 1).
+        "spark.databricks.delta.properties.defaults.enableDeletionVectors": "false",
+        "spark.python.worker.reuse": "true",
+        # Pages are written with checksums anyway; verifying them costs little beside decoding.
+        "spark.hadoop.parquet.page.write-checksum.enabled": "true",
+        "spark.hadoop.parquet.page.verify-checksum.enabled": "true",
+    }
+
+
+def code_archive(folder: Path) -> Path:
+    """A zip of ``jobs/`` and ``schemas/``, named by its content: on a cluster, workers have no other copy of them."""
+    files = sorted(
+        path for package in ("jobs", "schemas") for path in (PROJECT / package).rglob("*.py") if path.is_file()
+    )
+    digest = hashlib.sha256()
+    for path in files:
+        digest.update(str(path.relative_to(PROJECT)).encode() + b"\0" + path.read_bytes() + b"\0")
+    target = folder / f"chainlake-{digest.hexdigest()[:16]}.zip"
+    if not target.exists():
+        handle, name = tempfile.mkstemp(prefix=".code-", suffix=".zip", dir=folder)
+        with os.fdopen(handle, "wb") as stream, zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+            for path in files:
+                archive.write(path, str(path.relative_to(PROJECT)))
+        os.replace(name, target)
+    return target

@@ -1,0 +1,1 @@
+"""SQL over the published tables without a JVM."""

@@ -1,0 +1,329 @@
+"""SQL on the published tables without a JVM: DuckDB over delta-rs (design §2, tables.md).
+
+Only the tables that a query mentions are opened. delta-rs names their files and DuckDB reads them, with filters and
+projections (also of single struct fields) pushed down, so that an answer takes about a second whatever the lake holds.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from chainlake.errors import InfrastructureError, UsageError
+from chainlake.lake.records.registered import registered_table
+from chainlake.lake.sql import safe as safely
+from chainlake.lake.sql.origin import SUFFIX, origin_select
+from chainlake.lake.sql.scan import Scan, empty, in_memory, list_tables, literal, quoted, scan
+from chainlake.paths import Home
+from chainlake.schemas import models, ops
+
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow as pa
+
+SCHEMAS = ("raw", "events", "quarantine", "matches", "models", "alerts", "ops")
+#: The view over the matches of all patterns; no pattern may have its name.
+ALL = "all"
+_CURRENT = "current_"
+#: Extensions come with the wheel; looking for others would be a download in the middle of a query.
+_CONFIG: dict[str, str | bool | int | float | list[str]] = {
+    "autoinstall_known_extensions": "false",
+    "python_enable_replacements": "false",
+}
+#: Tables of models that have an origin view, and their column of the day.
+_MODEL_DAYS = {"changes": "event_date", "metrics": "day"}
+_PART = r'(?:"(?:[^"]|"")*"|[^\W\d]\w*)'
+#: ``schema.name`` of the lake; text and comments are matched only to be stepped over.
+_TOKEN = re.compile(
+    rf"""'(?:[^']|'')*'|--[^\n]*|/\*.*?\*/|(?<![\w".])(?P<schema>"?\b(?:{"|".join(SCHEMAS)})\b"?)\s*\.\s*{_PART}|{_PART}""",
+    re.IGNORECASE | re.DOTALL,
+)
+#: What DuckDB says of a Parquet file whose bytes are not as they were written.
+_OF_FILES = re.compile(r"\.parquet'|No magic bytes|TProtocolException|decompress|Snappy|corrupt", re.IGNORECASE)
+_KNOWN = {("ops", name): table for name, table in ops.ALL.items()} | {
+    (table.schema, table.name): table for table in (models.CHANGES, models.METRICS, models.STATE, models.ALERTS)
+}
+
+
+class Lake:
+    """A DuckDB connection that knows the lake's tables.
+
+    Args:
+        home: the installation.
+        derived: ``(schema, name)`` → what makes the rows of a table that is nowhere stored, when a query mentions it.
+        safe: for statements of somebody else, who may read the tables and nothing else; see ``chainlake.lake.sql.safe``.
+    """
+
+    def __init__(
+        self,
+        home: Home,
+        derived: Mapping[tuple[str, str], Callable[[], pa.Table]] | None = None,
+        *,
+        safe: bool = False,
+    ) -> None:
+        import duckdb
+
+        self.home = home
+        self.safe = safe
+        self._timer: threading.Timer | None = None
+        self._derived = dict(derived or {})
+        self.con: duckdb.DuckDBPyConnection = duckdb.connect(":memory:", config=safely.CONFIG if safe else _CONFIG)
+        self.con.execute("SET TimeZone = 'UTC'")
+        if safe:
+            safely.lock(self.con)
+        for schema in SCHEMAS:
+            self.con.execute(f"CREATE SCHEMA {schema}")
+        self._listed: dict[str, list[str]] = {}
+        self._ready: dict[tuple[str, str], list[tuple[str, str]]] = {}
+
+    def query(self, sql: str) -> duckdb.DuckDBPyConnection:
+        """Run one reading statement; rows and ``description`` are the connection's.
+
+        A safe one has its time for the rows, too: what they are fetched with raises what :meth:`explained` explains.
+
+        Raises:
+            UsageError: not one reading statement, or a table, column or function that does not exist; the message
+                says in one sentence what exists.
+        """
+        import duckdb
+
+        try:
+            self._check_statement(sql)
+            if self.safe:
+                if self._timer is not None:
+                    self._timer.cancel()
+                self._timer = safely.interrupt_later(self.con)
+            for schema, name in self._mentioned(sql):
+                self._define(schema, name)
+            return self.con.execute(sql)
+        except duckdb.Error as error:
+            if isinstance(error, duckdb.IOException) or _OF_FILES.search(str(error)):
+                first = str(error).strip().splitlines()[0]
+                raise InfrastructureError(f"a file of the query cannot be read: {first}") from error
+            raise self.explained(error, sql) from None
+
+    def tables(self) -> list[str]:
+        """Everything that can be queried, as ``schema.name``."""
+        found = [f"{schema}.{_shown(name)}" for schema in SCHEMAS for name in self._names(schema)]
+        if self._names("matches"):
+            found.append(f"matches.{ALL}")
+        if self._names("ops"):
+            found += [f"{schema}.{name}" for schema, name in self._derived]
+        return sorted(found + [f"ops.{_CURRENT}{name}" for name in self._names("ops")])
+
+    def _check_statement(self, sql: str) -> None:
+        import duckdb
+
+        if self.safe:
+            safely.check_length(sql)
+        statements = self.con.extract_statements(sql)
+        if len(statements) != 1:
+            raise UsageError(f"one statement at a time, this is {len(statements)}")
+        kind = statements[0].type
+        if self.safe and kind != duckdb.StatementType.SELECT:
+            raise UsageError(
+                f"with --safe only tables can be read: {kind.name} is not possible",
+                hint="Use SELECT, FROM, DESCRIBE, SUMMARIZE or SHOW ALL TABLES.",
+            )
+        if kind not in (
+            duckdb.StatementType.SELECT,
+            duckdb.StatementType.EXPLAIN,
+            duckdb.StatementType.COPY,
+        ):
+            raise UsageError(
+                f"this only reads: {kind.name} is not possible",
+                hint="Use SELECT, FROM, DESCRIBE, SUMMARIZE, SHOW ALL TABLES, EXPLAIN, or COPY (SELECT …) TO 'file'.",
+            )
+
+    def _mentioned(self, sql: str) -> list[tuple[str, str]]:
+        """What ``sql`` may mean by ``schema.name``; aliases can look alike, so not all need to exist."""
+        if re.match(r"\s*show\b", sql, re.IGNORECASE):
+            return [_parts(name) for name in self.tables()]
+        return [_parts(found[0]) for found in _TOKEN.finditer(sql) if found["schema"]]
+
+    def _define(self, schema: str, name: str) -> None:
+        """Make ``schema.name`` known to DuckDB if there is such a table; if not, its own error will say so."""
+        if (schema, name.lower()) in self._ready:
+            return
+        if (schema, name.lower()) == ("matches", ALL):
+            self._define_all()
+        elif schema == "ops" and name.lower().startswith(_CURRENT):
+            self._define_current(name.lower())
+        elif found := self._found(schema, name):
+            self._register(schema, found, self._scan(schema, found))
+        elif (schema, name.lower()) in self._derived:
+            self._register(schema, name.lower(), in_memory(f"{schema}_{name}", self._derived[schema, name.lower()]()))
+        elif schema in ("matches", "models") and name.lower().endswith(SUFFIX):
+            self._define_origin(schema, name[: -len(SUFFIX)])
+        elif (schema, name.lower()) in _KNOWN and any(self._names(s) for s in SCHEMAS):
+            # A table that nothing has been written to yet is an empty table, not an unknown one.
+            self._register(schema, name.lower(), empty(_KNOWN[schema, name.lower()].arrow()))
+
+    def _found(self, schema: str, name: str) -> str | None:
+        """The table's name as it is written in the lake; DuckDB's names do not tell case."""
+        known = self._names(schema)
+        return name if name in known else next((n for n in known if n.lower() == name.lower()), None)
+
+    def _register(self, schema: str, name: str, found: Scan) -> None:
+        if found.dataset is not None:
+            self.con.register(found.handle, found.dataset)
+        self.con.execute(f"CREATE VIEW {schema}.{quoted(name)} AS {found.sql}")
+        self._ready[schema, name.lower()] = [(field.name, str(field.type)) for field in found.schema]
+
+    def _define_current(self, name: str) -> None:
+        base = name.removeprefix(_CURRENT)
+        self._define("ops", base)
+        if ("ops", base) not in self._ready:
+            return
+        table = ops.ALL[base]
+        key = ", ".join(table.key)
+        self.con.execute(
+            f"CREATE VIEW ops.{name} AS SELECT * FROM ops.{base} "
+            f"QUALIFY row_number() OVER (PARTITION BY {key} ORDER BY seq DESC) = 1"
+        )
+        self._ready["ops", name] = self._ready["ops", base]
+
+    def _define_origin(self, schema: str, base: str) -> None:
+        """The rows of a match table, or of ``models.changes`` or ``models.metrics``, and what their day came from."""
+        self._define(schema, base)
+        self._define("ops", "intervals")
+        found = self._found(schema, base)
+        if found is None or (schema == "models" and found not in _MODEL_DAYS):
+            return
+        rows = f"{schema}.{quoted(found)}"
+        if schema == "matches":
+            stands_for = literal(f"matches.{registered_table(self.home, found)}")
+            select = origin_select(rows, literal(f"pattern/{found}"), stands_for, "CAST(m.decision_ts AS DATE)")
+        else:
+            select = origin_select(rows, "'model/' || m.model", None, f"m.{_MODEL_DAYS[found]}", added="")
+        self.con.execute(f"CREATE VIEW {schema}.{quoted(found + SUFFIX)} AS {select}")
+        self._ready[schema, (found + SUFFIX).lower()] = self._ready[schema, found.lower()]
+
+    def _define_all(self) -> None:
+        if not any(self._names(schema) for schema in SCHEMAS):
+            return
+        patterns = [name for name in self._names("matches") if "/" not in name]
+        with ThreadPoolExecutor(8) as pool:
+            opened = list(pool.map(lambda name: self._scan("matches", name), patterns))
+        selects = []
+        for pattern, scanned in zip(patterns, opened, strict=True):
+            if ("matches", pattern.lower()) not in self._ready:
+                self._register("matches", pattern, scanned)
+            selects.append(_all_select(pattern, scanned.schema))
+        if not selects:
+            selects = [
+                "SELECT NULL::VARCHAR AS pattern, NULL::VARCHAR AS match_id, NULL::TIMESTAMPTZ AS start_ts, "
+                "NULL::TIMESTAMPTZ AS end_ts, NULL::TIMESTAMPTZ AS decision_ts, "
+                "NULL::MAP(VARCHAR, VARCHAR[]) AS events WHERE false"
+            ]
+        self.con.execute(f"CREATE VIEW matches.{quoted(ALL)} AS {' UNION ALL '.join(selects)}")
+        names = ("pattern", "match_id", "start_ts", "end_ts", "decision_ts", "events")
+        self._ready["matches", ALL] = [(name, "") for name in names]
+
+    def _names(self, schema: str) -> list[str]:
+        """Names of the tables of ``schema``: patterns by their own name, older and newer versions as ``x/v2``."""
+        if schema not in self._listed:
+            self._listed[schema] = sorted(list_tables(self.home, schema))
+        return self._listed[schema]
+
+    def _scan(self, schema: str, name: str) -> Scan:
+        from deltalake.exceptions import DeltaError
+
+        folder = registered_table(self.home, name) if schema == "matches" and "/" not in name else name
+        try:
+            if self.safe:
+                return safely.arrow_scan(self.home, schema, folder)
+            return scan(self.con, self.home, schema, folder)
+        except (DeltaError, OSError) as error:
+            first = str(error).strip().splitlines()[0]
+            raise InfrastructureError(f"table {schema}.{name} cannot be read: {first}") from error
+
+    def _unknown(self, name: str, sql: str) -> UsageError:
+        meant = [_parts(found[0]) for found in _TOKEN.finditer(sql) if found["schema"]]
+        schema = next((s for s, n in meant if n == name and (s, n.lower()) not in self._ready), None)
+        full = f"{schema}.{_shown(name)}" if schema else name
+        exists = self.tables()
+        if not exists:
+            return UsageError(
+                f"the lake at {self.home.lake} is empty: there is no table {full} yet",
+                hint="`make run` fills it with the shipped data; `python -m jobs ingest SOURCE FROM TO` with yours.",
+            )
+        homes = [f"{s}.{_shown(name)}" for s in SCHEMAS if self._found(s, name)]
+        if schema is None and homes:
+            return UsageError(f"table {name} needs its schema", hint=f"Write {' or '.join(homes)}.")
+        return UsageError(f"there is no table {full}", hint=f"There are {', '.join(exists)}.")
+
+    def explained(self, error: Exception, sql: str) -> UsageError:
+        """DuckDB's message as one sentence, with the columns that exist where one was not found."""
+        import duckdb
+
+        if isinstance(error, duckdb.InterruptException):
+            return safely.StatementTooSlow()
+        text = str(error).strip()
+        first = re.sub(r"^\w+( \w+)? Error: ", "", text.splitlines()[0])
+        column = re.search(r'Referenced column "(.+?)" |does not have a column named "(.+?)"', text)
+        if column:
+            return UsageError(f"there is no column {column[1] or column[2]}", hint=self._columns())
+        if field := re.search(r'Could not find key "(.+?)" in struct', text):
+            return UsageError(f"there is no field {field[1]}", hint=self._columns())
+        if array := re.search(r"Cannot extract field '(.+?)' from expression \"(.+?)\"", text):
+            return UsageError(
+                f"{array[2]} has no field {array[1]}: it is not one event",
+                hint=f"If it is an array of events, write {array[2]}[1].{array[1]} or unnest({array[2]}).",
+            )
+        if table := re.search(r"Table with name (.+?) does not exist", text):
+            return self._unknown(table[1].strip('"'), sql)
+        if place := re.search(r"(?:Catalog|Schema with name) \"?(.+?)\"? does not exist", text):
+            return UsageError(f"there is no schema {place[1]}", hint=f"There are {', '.join(SCHEMAS)}.")
+        mark = re.search(r"^LINE \d+: .*\n.*\^", text, re.MULTILINE)
+        return UsageError(f"{first}\n{mark[0]}" if mark else first)
+
+    def _columns(self) -> str:
+        said = [
+            f"{schema}.{_shown(name)} has {', '.join(_described(column, kind) for column, kind in columns)}"
+            for (schema, name), columns in self._ready.items()
+        ]
+        return "; ".join(said) + "."
+
+
+def _parts(name: str) -> tuple[str, str]:
+    """``matches."my-pattern"`` → ``("matches", "my-pattern")``."""
+    schema, table = (
+        part[1:-1].replace('""', '"') if part.startswith('"') else part for part in re.findall(_PART, name)
+    )
+    return schema.lower(), table
+
+
+def _shown(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z_]\w*", name) else quoted(name)
+
+
+def _described(column: str, kind: str) -> str:
+    if "struct<" not in kind:
+        return column
+    fields = re.findall(r"[<,]\s*(\w+):", kind.split("struct", 1)[1])
+    return f"{column}{'[]' if kind.startswith(('list', 'large_list')) else ''}({', '.join(fields)})"
+
+
+def _all_select(pattern: str, schema: pa.Schema) -> str:
+    """One pattern's part of ``matches.all``; names that a branch lacks are left out of the map."""
+    import pyarrow as pa
+
+    entries = []
+    for field in schema:
+        column = quoted(field.name)
+        if pa.types.is_struct(field.type):
+            ids = f"CASE WHEN {column} IS NULL THEN NULL ELSE [{column}.event_id] END"
+        elif pa.types.is_list(field.type) or pa.types.is_large_list(field.type):
+            ids = f"list_transform({column}, lambda x: x.event_id)"
+        else:
+            continue
+        entries.append(f"{{'k': {literal(field.name)}, 'v': {ids}}}")
+    bound = f"list_filter([{', '.join(entries)}], lambda e: e.v IS NOT NULL)"
+    return (
+        f"SELECT {literal(pattern)} AS pattern, match_id, start_ts, end_ts, decision_ts, "
+        f"map_from_entries({bound}) AS events FROM matches.{quoted(pattern)}"
+    )

@@ -1,0 +1,149 @@
+"""How a Delta table becomes something DuckDB can select from (used by ``chainlake.lake.sql.query``).
+
+On a local disk DuckDB's own Parquet reader takes the list of files that delta-rs gives: it starts in a tenth of the
+time of an Arrow dataset (whose import pulls in pandas) and trusts no file statistics of the Delta log, in which Spark
+cuts timestamps to milliseconds. Object stores, which DuckDB reaches only by an extension, go through Arrow.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from chainlake.lake.delta.reader import data_path, open_table
+from chainlake.lake.records.registered import later_versions
+from chainlake.paths import Home, folders
+
+if TYPE_CHECKING:
+    import duckdb
+    from deltalake import DeltaTable
+
+_SIMPLE = {
+    pa.string(): "VARCHAR",
+    pa.bool_(): "BOOLEAN",
+    pa.int8(): "TINYINT",
+    pa.int16(): "SMALLINT",
+    pa.int32(): "INTEGER",
+    pa.int64(): "BIGINT",
+    pa.float32(): "FLOAT",
+    pa.float64(): "DOUBLE",
+    pa.date32(): "DATE",
+    pa.binary(): "BLOB",
+    pa.timestamp("us", tz="UTC"): "TIMESTAMPTZ",
+    pa.timestamp("us"): "TIMESTAMP",
+}
+
+
+@dataclass(frozen=True)
+class Scan:
+    """How to read a table.
+
+    Args:
+        sql: a SELECT that gives the rows.
+        schema: their Arrow schema.
+        handle: name in ``sql`` under which ``dataset`` must be registered first.
+        dataset: an Arrow dataset, or ``None`` if DuckDB reads the files itself.
+    """
+
+    sql: str
+    schema: pa.Schema
+    handle: str = ""
+    dataset: Any = None
+
+
+def quoted(name: str) -> str:
+    """``name`` as a DuckDB identifier."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def literal(text: str) -> str:
+    """``text`` as a DuckDB string."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def parquet_path(path: str) -> str:
+    """The path of one file as DuckDB's Parquet reader takes it, for which some characters are wildcards."""
+    return literal(re.sub(r"([\[*?])", r"[\1]", path))
+
+
+def duckdb_type(kind: pa.DataType) -> str:
+    """The DuckDB type that holds values of an Arrow type of ``schemas/``.
+
+    Raises:
+        TypeError: the type does not occur in Delta tables.
+    """
+    if kind in _SIMPLE:
+        return _SIMPLE[kind]
+    if pa.types.is_decimal(kind):
+        return f"DECIMAL({kind.precision}, {kind.scale})"
+    if pa.types.is_list(kind):
+        return f"{duckdb_type(kind.value_type)}[]"
+    if pa.types.is_map(kind):
+        return f"MAP({duckdb_type(kind.key_type)}, {duckdb_type(kind.item_type)})"
+    if pa.types.is_struct(kind):
+        return f"STRUCT({', '.join(f'{quoted(field.name)} {duckdb_type(field.type)}' for field in kind)})"
+    raise TypeError(f"no DuckDB type for {kind}")
+
+
+def empty(schema: pa.Schema) -> Scan:
+    """A table without rows."""
+    columns = ", ".join(f"NULL::{duckdb_type(field.type)} AS {quoted(field.name)}" for field in schema)
+    return Scan(f"SELECT {columns} WHERE false", schema)
+
+
+def in_memory(name: str, rows: pa.Table) -> Scan:
+    """A table that was made for the query; ``name`` is its own among all of the connection."""
+    return Scan(f"SELECT * FROM {quoted(name)}", rows.schema, name, rows)
+
+
+def scan(con: duckdb.DuckDBPyConnection, home: Home, schema_name: str, name: str) -> Scan:
+    """The current version of the Delta table ``schema_name.name``; may be called from several threads at once.
+
+    Raises:
+        UnreadableTable: its files alone do not tell its rows.
+        deltalake.exceptions.DeltaError: it cannot be read.
+    """
+    uri, table = home.table(schema_name, name), open_table(home, schema_name, name)
+    schema = pa.schema(table.schema().to_arrow())
+    if "://" in uri:
+        return Scan(f"SELECT * FROM {quoted(uri)}", schema, uri, table.to_pyarrow_dataset())
+    files = _files(table, f"{schema_name}.{name}", uri)
+    return _parquet(con, files, schema, table.metadata().partition_columns) if files else empty(schema)
+
+
+def _files(table: DeltaTable, name: str, uri: str) -> list[str]:
+    """Paths of the table's files, the oldest first."""
+    actions = table.get_add_actions(flatten=True)
+    # Column by column: pa.table() would import pandas only to see whether this is one of its frames.
+    times, paths = actions.column("modification_time").to_pylist(), actions.column("path").to_pylist()
+    aged = [path for _, path in sorted(zip(times, paths, strict=True))]
+    return [data_path(name, uri, path) for path in aged]
+
+
+def _parquet(con: duckdb.DuckDBPyConnection, files: list[str], schema: pa.Schema, partitions: list[str]) -> Scan:
+    options = "hive_partitioning = false"
+    if partitions:
+        types = ", ".join(f"{literal(name)}: {duckdb_type(schema.field(name).type)}" for name in partitions)
+        options = f"hive_partitioning = true, hive_types = {{{types}}}"
+    # Columns are only ever added, so the oldest file tells whether all have them; to look at all takes long.
+    listed = list(map(parquet_path, files))
+    oldest = con.cursor().execute(f"DESCRIBE SELECT * FROM read_parquet({listed[0]}, {options})").fetchall()
+    columns = ", ".join(quoted(name) for name in schema.names)
+    if set(schema.names) <= {name for name, *_ in oldest}:
+        return Scan(f"SELECT {columns} FROM read_parquet([{', '.join(listed)}], {options})", schema)
+    # A new column need not be in any of the files yet: a table without rows that has all stands before them.
+    rows = f"SELECT * FROM read_parquet([{', '.join(listed)}], {options}, union_by_name = true)"
+    return Scan(f"SELECT {columns} FROM ({empty(schema).sql} UNION ALL BY NAME {rows})", schema)
+
+
+def list_tables(home: Home, schema: str) -> list[str]:
+    """Names of the Delta tables under ``schema``, those of a newer version of a match table as ``name/v2``."""
+    root = home.table(schema, "").rstrip("/")
+    found = [name for name in folders(root) if "_delta_log" in folders(f"{root}/{name}")]
+    if schema == "matches":
+        names = {*folders(root), *folders(home.next_tables(schema))}
+        found += [f"{name}/v{number}" for name in sorted(names) for number in later_versions(home, name)]
+    return found

@@ -1,0 +1,1 @@
+"""Tables looked after: compacted, cleaned, compared, checked."""

@@ -1,0 +1,35 @@
+"""Whether the logs of ``ops`` are whole: every row of a key has its number, each once."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from chainlake.lake.upkeep.check_table import Looked
+from chainlake.lake.upkeep.findings import Finding, OpsLog
+from chainlake.schemas.ops import ALL
+from chainlake.words import counted
+
+
+def check_ops(looked: Looked) -> list[Finding]:
+    """Read a log and look for keys whose numbers are not 1, 2, 3 …
+
+    Args:
+        looked: a table of ``ops``.
+    """
+    if looked.contents is None or looked.name not in ALL:
+        return []
+    key = list(ALL[looked.name].key)
+    batches = list(looked.contents.batches(columns=list(looked.contents.schema.names)))
+    if not batches:
+        return []
+    rows = pa.Table.from_batches(batches).select([*key, "seq"])
+    found = rows.group_by(key).aggregate([("seq", "count"), ("seq", "max"), ("seq", "min"), ("seq", "count_distinct")])
+    whole = pc.and_(pc.equal(found["seq_max"], found["seq_count"]), pc.equal(found["seq_min"], 1))
+    whole = pc.and_(whole, pc.equal(found["seq_count_distinct"], found["seq_count"]))
+    broken = found.filter(pc.invert(whole))
+    if not len(broken):
+        return []
+    example = ", ".join(str(broken[name][0].as_py()) for name in key)
+    what = f"rows are missing or repeated: the numbers of {counted(len(broken), 'key')} have gaps, such as {example}"
+    return [Finding(looked.path_name, what, mends=(OpsLog(looked.name),))]

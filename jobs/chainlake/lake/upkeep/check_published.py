@@ -1,0 +1,243 @@
+"""Whether the tables of matches, models and alerts hold what ``ops.intervals`` says was published, day by day."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import date
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from chainlake.days import Days
+from chainlake.lake.delta.checksums import Checksum, Place, Sums
+from chainlake.lake.upkeep import noted
+from chainlake.lake.upkeep.check_table import Looked
+from chainlake.lake.upkeep.contents import Contents
+from chainlake.lake.upkeep.findings import Finding, Mend, PublishedDay, SurplusRows
+from chainlake.lake.upkeep.noted import Noted
+from chainlake.schemas.models import ALERTS, CHANGES, METRICS, STATE
+from chainlake.schemas.table import Table
+from chainlake.words import counted
+
+#: Tables of models, in the order of the parts of ``rows_checksum`` after the first, with their column of the day.
+_OF_MODELS: tuple[tuple[Table, str], ...] = ((METRICS, "day"), (STATE, "day"))
+_KEYS = {table.path_name: table.key for table in (CHANGES, ALERTS, METRICS, STATE)}
+_MATCH_KEY = ("match_id", "decision_ts")
+_FIRST: dict[str, tuple[Table, str]] = {
+    CHANGES.path_name: (CHANGES, "event_date"),
+    ALERTS.path_name: (ALERTS, "ts"),
+}
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What a table should hold on a day of a definition: rows, and their checksum if it was kept."""
+
+    definition: str
+    rows: int | None
+    sums: Checksum | None
+    settled: bool
+
+
+def check_matches(looked: Looked, days: noted.Days, within: Days | None) -> list[Finding]:
+    """Compare a match table with what was noted for it.
+
+    Args:
+        looked: the table.
+        days: what was noted.
+        within: only these days; all if ``None``.
+    """
+    wanted = {
+        ("", day): Expected(name, one.rows, one.sums[0] if one.sums else None, one.settled)
+        for (name, day), one in days.items()
+    }
+    return _compared(looked, wanted, Sums("decision_ts"), within)
+
+
+def check_models(
+    tables: Mapping[str, Looked],
+    published: Mapping[str, noted.Days],
+    within: Days | None,
+    only: Collection[str] | None = None,
+) -> list[Finding]:
+    """Compare the tables of models and monitors with what was noted for them.
+
+    Args:
+        tables: by ``schema.name``; those that are gone have no contents.
+        published: table name → what was noted.
+        within: only these days; all if ``None``.
+        only: names of models and monitors; all if ``None``.
+    """
+    found: list[Finding] = []
+    everywhere = {key: one for name in _FIRST for key, one in published.get(name, {}).items()}
+    for name, (table, day_column) in _FIRST.items():
+        wanted = {(_owner(key), day): _part(key, one, 0) for (key, day), one in published.get(name, {}).items()}
+        sums = Sums(day_column, table.key[0], table.volatile)
+        found += _compared(tables[name], wanted, sums, within, only=only)
+    for number, (table, day_column) in enumerate(_OF_MODELS, 1):
+        wanted = {(_owner(key), day): _part(key, one, number) for (key, day), one in everywhere.items()}
+        sums = Sums(day_column, table.key[0], table.volatile)
+        cached = _valid_states(everywhere) if table is STATE else None
+        found += _compared(tables[table.path_name], wanted, sums, within, only=only, cached=cached)
+    return found
+
+
+def _valid_states(days: noted.Days) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
+    """Keeps the states of what was last published: one that an attempt died over is older, and never used."""
+    valid = {(_owner(name), day, one.fingerprint) for (name, day), one in days.items()}
+
+    def keep(batch: pa.RecordBatch) -> pa.RecordBatch:
+        columns = (batch.column(name).to_pylist() for name in ("model", "day", "fingerprint"))
+        return batch.filter(pa.array([place in valid for place in zip(*columns, strict=True)], pa.bool_()))
+
+    return keep
+
+
+def _owner(definition: str) -> str:
+    return definition.partition("/")[2]
+
+
+def _part(definition: str, one: Noted, number: int) -> Expected:
+    if one.sums is not None and number < len(one.sums):
+        return Expected(definition, one.sums[number].rows, one.sums[number], one.settled)
+    return Expected(definition, one.rows if number == 0 else None, None, one.settled)
+
+
+def _compared(
+    looked: Looked,
+    wanted: Mapping[Place, Expected],
+    sums: Sums,
+    within: Days | None,
+    *,
+    only: Collection[str] | None = None,
+    cached: Callable[[pa.RecordBatch], pa.RecordBatch] | None = None,
+) -> list[Finding]:
+    """Compare every owner and day that is in the table or should be.
+
+    Args:
+        looked: the table.
+        wanted: what it should hold.
+        sums: empty, for its rows.
+        within: only these days.
+        only: only these owners.
+        cached: the table is a cache, so that rows may be absent, and only those that this keeps can be wrong.
+    """
+    if only is not None:
+        wanted = {place: one for place, one in wanted.items() if place[0] in only}
+    if looked.contents is None:
+        return [] if looked.findings or cached else _gone(looked, wanted, within)
+    where = None if within is None else _span(looked.contents, sums.day_column, within)
+    for batch in looked.contents.batches(where=where):
+        sums.add(batch if cached is None else cached(batch))
+    findings: list[Finding] = []
+    broken: dict[Place, str] = {}
+    unsummed: list[tuple[str, date]] = []
+    for place in sorted(wanted.keys() | sums.of.keys()):
+        if (within is not None and place[1] not in within) or (only is not None and place[0] not in only):
+            continue
+        there, expected = sums.of.get(place, Checksum()), wanted.get(place)
+        if expected is None:
+            findings.append(_strange(looked, sums, place, bool(wanted)))
+        elif expected.settled and (there.rows or cached is None):
+            why = _difference(expected, there)
+            if why is not None:
+                broken[place] = why
+            elif expected.sums is None and expected.rows:
+                unsummed.append((expected.definition, place[1]))
+    repeated = _repeated(looked, sums, broken)
+    for place, why in broken.items():
+        name = wanted[place].definition
+        mends: list[Mend] = [PublishedDay(name, place[1])]
+        if place in repeated:
+            mends.append(SurplusRows(looked.schema, looked.name, _where(sums, place)))
+            why = f"{why}; keys repeat"
+        findings.append(Finding(looked.path_name, f"{name} {place[1]}: {why}", mends=tuple(mends)))
+    return [*findings, *_only_counted(looked, unsummed)]
+
+
+def _repeated(looked: Looked, sums: Sums, places: Collection[Place]) -> set[Place]:
+    """Those of ``places`` where rows share a key: a difference by key would leave all of them."""
+    if not places or looked.contents is None:
+        return set()
+    key = list(_KEYS.get(looked.path_name, _MATCH_KEY))
+    columns = list(dict.fromkeys([*key, sums.day_column, *([sums.owner_column] if sums.owner_column else [])]))
+    seen: dict[Place, set[tuple[object, ...]]] = {place: set() for place in places}
+    found: set[Place] = set()
+    for batch in looked.contents.batches(columns=columns):
+        days = pc.cast(batch.column(sums.day_column), pa.date32(), safe=False).to_pylist()
+        owners = batch.column(sums.owner_column).to_pylist() if sums.owner_column else [""] * len(batch)
+        at = [n for n, place in enumerate(zip(owners, days, strict=True)) if place in seen]
+        some = batch.take(pa.array(at, pa.int64()))
+        values = zip(*(some.column(name).to_pylist() for name in key), strict=True)
+        for n, value in zip(at, values, strict=True):
+            place = owners[n], days[n]
+            if value in seen[place]:
+                found.add(place)
+            seen[place].add(value)
+    return found
+
+
+def _where(sums: Sums, place: Place) -> str:
+    """The rows of an owner's day, as SQL."""
+    owner, day = place
+    text = f"CAST({sums.day_column} AS DATE) = '{day}'"
+    return f"{text} AND {sums.owner_column} = '{owner}'" if sums.owner_column else text
+
+
+def _gone(looked: Looked, wanted: Mapping[Place, Expected], within: Days | None) -> list[Finding]:
+    """A finding per definition that has rows in a table that does not exist."""
+    lost: dict[str, list[date]] = {}
+    for (_, day), expected in sorted(wanted.items()):
+        if expected.rows and (within is None or day in within):
+            lost.setdefault(expected.definition, []).append(day)
+    return [
+        Finding(
+            looked.path_name,
+            f"the table is gone, and {name} has published {counted(len(days), 'day')} with rows to it, from {days[0]}",
+            mends=tuple(PublishedDay(name, day) for day in days),
+        )
+        for name, days in lost.items()
+    ]
+
+
+def _difference(expected: Expected, there: Checksum) -> str | None:
+    if expected.rows is not None and expected.rows != there.rows:
+        return f"{counted(expected.rows, 'row')} published, {there.rows} there"
+    if expected.sums is not None and expected.sums != there:
+        return f"{counted(there.rows, 'row')}, as published, but with other values"
+    return None
+
+
+def _strange(looked: Looked, sums: Sums, place: Place, known: bool) -> Finding:
+    (owner, day), there = place, sums.of[place]
+    whose = f" of {owner}" if owner else ""
+    what = f"{day}: {counted(there.rows, 'row')}{whose} on a day that was never published"
+    # Where nothing at all is noted, it is the notes that are gone.
+    mends = (SurplusRows(looked.schema, looked.name, _where(sums, place)),) if known else ()
+    return Finding(looked.path_name, what, mends=mends)
+
+
+def _only_counted(looked: Looked, places: Iterable[tuple[str, date]]) -> list[Finding]:
+    days: dict[str, list[date]] = {}
+    for definition, day in places:
+        days.setdefault(definition, []).append(day)
+    return [
+        Finding(
+            looked.path_name,
+            f"{definition}: the rows of {counted(len(of), 'day')} from {min(of)} were only counted, since they were "
+            "published before checksums were kept",
+            damage=False,
+        )
+        for definition, of in days.items()
+    ]
+
+
+def _span(contents: Contents, column: str, within: Days) -> object:
+    """The rows of some days, as a filter that passes over row groups without any."""
+    import pyarrow.dataset as ds
+
+    kind = contents.schema.field(column).type
+    limits = within.micros() if pa.types.is_timestamp(kind) else (within.start, within.end)
+    low, high = (pa.scalar(limit, pa.int64()).cast(kind) if isinstance(limit, int) else limit for limit in limits)
+    return (ds.field(column) >= low) & (ds.field(column) < high)

@@ -1,0 +1,107 @@
+"""Whether the files of a table are what its log says, and who else has written to it; no row is read here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from chainlake.lake.delta.log import Commit, Problem, TableLog
+from chainlake.lake.upkeep.contents import Contents, Unreadable
+from chainlake.lake.upkeep.findings import Finding, OpsLog, Signature, TableFile, WholeTable
+from chainlake.paths import Home
+
+#: Schemas whose rows are compared with what was noted when they were written: who wrote them does not matter then.
+COMPARED = ("events", "matches", "models", "alerts")
+
+
+@dataclass
+class Looked:
+    """A table that was looked at.
+
+    Args:
+        schema: its schema.
+        name: its name under the schema.
+        contents: its rows, ``None`` if it is gone or cannot be read.
+        findings: what was found.
+        strangers: commits of others that changed rows and that nobody has looked through.
+    """
+
+    schema: str
+    name: str
+    contents: Contents | None = None
+    findings: list[Finding] = field(default_factory=list)
+    strangers: list[Commit] = field(default_factory=list)
+
+    @property
+    def path_name(self) -> str:
+        """``schema.name``."""
+        return f"{self.schema}.{self.name}"
+
+    def note_bad_files(self) -> None:
+        """Make findings of the data files that turned out to be damaged."""
+        if self.contents is None:
+            return
+        for bad in self.contents.bad:
+            mend = OpsLog(self.name) if self.schema == "ops" else TableFile(self.schema, self.name, bad.path)
+            self.findings.append(Finding(self.path_name, f"data file {bad.path}: {bad.what}", mends=(mend,)))
+        self.contents.bad.clear()
+
+
+def look_at(home: Home, schema: str, name: str, *, strangers: bool = True) -> Looked:
+    """Look at a table's log and files; a table that is gone has no contents and no finding here.
+
+    Args:
+        home: the installation.
+        schema: schema of the table.
+        name: its name under the schema.
+        strangers: also who else has written to it.
+    """
+    found = Looked(schema, name)
+    log = TableLog(home, schema, name)
+    if not log.exists:
+        return found
+    whole = OpsLog(name) if schema == "ops" else WholeTable(schema, name)
+    for problem in log.problems():
+        mend = TableFile(schema, name, problem.file) if _can_be_spared(log, problem) else whole
+        found.findings.append(Finding(found.path_name, f"{problem.file}: {problem.what}", mends=(mend,)))
+    try:
+        found.contents = Contents(home, schema, name)
+    except Unreadable as error:
+        if not found.findings:
+            found.findings.append(Finding(found.path_name, f"it cannot be opened: {error}", mends=(whole,)))
+        return found
+    found.contents.look()
+    if strangers:
+        found.findings += _foreign(found, log)
+    return found
+
+
+def _can_be_spared(log: TableLog, problem: Problem) -> bool:
+    """Whether the table can be read without this file of its log: what it told is in a checkpoint, or was the last."""
+    if problem.version is None or "checkpoint" in problem.file:
+        return True
+    if any(version >= problem.version and log.readable_checkpoint(version) for version in log.checkpoints):
+        return problem.version in log.versions
+    return problem.version == log.last and problem.version > 0
+
+
+def _foreign(found: Looked, log: TableLog) -> Iterator[Finding]:
+    """Commits of others: each that changed rows, and the others together."""
+    harmless: list[Commit] = []
+    for commit in log.foreign():
+        if not commit.changes_rows:
+            # Tables of older releases were made without a mark.
+            harmless += [commit] if commit.version else []
+            continue
+        found.strangers.append(commit)
+        signature = Signature(found.schema, found.name)
+        if found.schema in COMPARED:
+            what = f"{commit} was made by somebody else; its rows are compared with what was published"
+            yield Finding(found.path_name, what, damage=False, mends=(signature,))
+        else:
+            mends = (OpsLog(found.name), signature) if found.schema == "ops" else (signature,)
+            yield Finding(found.path_name, f"{commit} was made by somebody else and changed rows", mends=mends)
+    if harmless:
+        more = f" and {len(harmless) - 1} more" if len(harmless) > 1 else ""
+        what = f"{harmless[-1]}{more} made by somebody else changed no row"
+        yield Finding(found.path_name, what, damage=False)

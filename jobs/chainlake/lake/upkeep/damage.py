@@ -1,0 +1,91 @@
+"""Errors of readers that met a damaged table, as one error that names the table, the file and what mends it.
+
+Delta, Arrow, DuckDB and Spark each tell such an error in words of their own, many without the file. So when one of them
+gives up, the lake's logs and files are looked through, and what is damaged there is what the user is told. It costs
+time only after something has failed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from chainlake.lake.delta.damaged import DamagedTable
+from chainlake.lake.sql.scan import list_tables
+from chainlake.lake.upkeep.check_table import look_at
+from chainlake.lake.upkeep.contents import Contents
+from chainlake.paths import Home
+
+SCHEMAS = ("ops", "raw", "events", "quarantine", "matches", "models", "alerts")
+#: Packages whose errors a damaged table can cause; delta-rs calls its own ``_internal``, and logs are JSON.
+_READERS = ("json", "_internal", "deltalake", "pyarrow", "duckdb", "_duckdb", "py4j", "pyspark")
+#: Words of errors about what is inside a data file.
+_INSIDE = re.compile(
+    r"parquet|crc|corrupt|snappy|decompress|thrift|tprotocol|page|magic|footer|deserializ|end of|malformed|utf", re.I
+)
+
+
+def explained(home: Home, error: Exception) -> Exception:
+    """The error, or, if a damaged table is behind it, the :class:`DamagedTable` that says so.
+
+    Args:
+        home: the installation.
+        error: what a verb has met.
+    """
+    if isinstance(error, DamagedTable):
+        return error
+    chain = list(_chain(error))
+    if not any(_of_reader(one) for one in chain):
+        return error
+    text = "\n".join(str(one) for one in chain)
+    found = list(_damage(home))
+    if not found and _INSIDE.search(text):
+        found = list(_inside(home, text))
+    if not found:
+        return error
+    # What the error speaks of comes first.
+    found.sort(key=lambda pair: not _spoken_of(text, *pair))
+    damaged = DamagedTable.of(*found[0], more=len(found) - 1)
+    damaged.__cause__ = error
+    return damaged
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _of_reader(error: BaseException) -> bool:
+    return isinstance(error, OSError) or type(error).__module__.partition(".")[0] in _READERS
+
+
+def _spoken_of(text: str, table: str, what: str) -> bool:
+    schema, _, name = table.partition(".")
+    file = what.partition(":")[0].removeprefix("data file ").rpartition("/")[2]
+    return file in text or f"/{schema}/{name}" in text or table in text
+
+
+def _damage(home: Home) -> Iterator[tuple[str, str]]:
+    """Tables whose log or list of files is not as it must be."""
+    for schema in SCHEMAS:
+        for name in list_tables(home, schema):
+            looked = look_at(home, schema, name, strangers=False)
+            looked.note_bad_files()
+            for one in looked.findings:
+                yield one.table, one.what
+
+
+def _inside(home: Home, text: str) -> Iterator[tuple[str, str]]:
+    """Tables with a data file that cannot be read; of those that the error names, if it names any."""
+    tables = [(schema, name) for schema in SCHEMAS for name in list_tables(home, schema)]
+    named = [(schema, name) for schema, name in tables if f"/{schema}/{name}" in text]
+    for schema, name in named or tables:
+        contents = Contents(home, schema, name)
+        for _ in contents.batches():
+            # Only what cannot be read is of interest.
+            pass
+        for bad in contents.bad:
+            yield f"{schema}.{name}", f"data file {bad.path}: {bad.what}"

@@ -1,0 +1,57 @@
+"""What ``ops.intervals`` says that each table of results holds, by definition and day."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from datetime import date
+
+from chainlake.lake.delta.checksums import Checksum
+from chainlake.lake.records import ops
+from chainlake.paths import Home
+
+_COLUMNS = ["definition", "day", "table_name", "status", "rows", "rows_checksum", "input_fingerprint", "seq"]
+
+
+@dataclass(frozen=True)
+class Noted:
+    """A day of a definition as it was last published to a table.
+
+    Args:
+        rows: how many.
+        sums: checksum per table, see ``rows_checksum``; ``None`` if it was published before these were kept.
+        fingerprint: of what it was computed from.
+        settled: no attempt has begun to publish it since, without coming to its end.
+    """
+
+    rows: int
+    sums: tuple[Checksum, ...] | None
+    fingerprint: str | None
+    settled: bool = True
+
+
+#: (definition, day) → what was noted.
+Days = dict[tuple[str, date], Noted]
+
+
+def noted_days(home: Home) -> dict[str, Days]:
+    """Table name → every day that was noted for it and not dropped; one that was never done there is not settled."""
+    log = ops.current_table(home, "intervals", columns=_COLUMNS, as_log=True)
+    found: dict[str, Days] = defaultdict(dict)
+    for row in log.sort_by("seq").to_pylist():
+        if row["table_name"] is None:
+            continue
+        days, key = found[row["table_name"]], (row["definition"], row["day"])
+        if row["status"] == "done":
+            text = row["rows_checksum"]
+            sums = None if text is None else tuple(map(Checksum.of, text.split(" ")))
+            days[key] = Noted(int(row["rows"] or 0), sums, row["input_fingerprint"])
+        elif row["status"] == "publishing":
+            old = days.get(key, Noted(0, None, None))
+            days[key] = Noted(old.rows, old.sums, old.fingerprint, settled=False)
+        elif row["status"] == "retired" and not row["rows"]:
+            days.pop(key, None)
+        elif key not in days:
+            # Its rows may have come with a table of another version, in which the day was done before it failed.
+            days[key] = Noted(0, None, None, settled=False)
+    return dict(found)

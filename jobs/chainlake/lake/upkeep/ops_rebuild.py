@@ -1,0 +1,100 @@
+"""A log of ``ops`` is put together again from the data files that lie in its folder, whatever its Delta log says.
+
+The logs are only ever appended to, and every row has a key and a number: so the rows of all files that can be read,
+each once, are the log. A row that somebody changed is in a younger file than the one that was written.
+"""
+
+from __future__ import annotations
+
+from itertools import groupby
+from pathlib import Path
+
+import pyarrow as pa
+
+from chainlake.lake.delta.log import TableLog, marked
+from chainlake.lake.locks import file_lock
+from chainlake.lake.upkeep.set_aside import set_aside
+from chainlake.paths import Home
+from chainlake.schemas.ops import ALL
+from chainlake.schemas.table import Table
+
+
+def rebuild(home: Home, name: str) -> int:
+    """Write a log anew.
+
+    Args:
+        home: the installation; its lake is on a local disk.
+        name: of the table under ``ops``.
+
+    Returns:
+        its rows.
+    """
+    from deltalake import DeltaTable, write_deltalake
+
+    definition = ALL[name]
+    path = home.table("ops", name)
+    with file_lock(home, "ops"):
+        log = TableLog(home, "ops", name)
+        strangers = {file for commit in log.foreign() if commit.appends for file in commit.files}
+        found = _numbered(_rows(Path(path), definition, strangers), definition)
+        if not _opens(path):
+            set_aside(home, "ops", name)
+            DeltaTable.create(
+                path,
+                definition.arrow(),
+                name=definition.path_name,
+                description=definition.comment,
+                commit_properties=marked("repair"),
+            )
+        write_deltalake(
+            path, found, mode="overwrite", schema_mode="overwrite", commit_properties=marked("repair")
+        )
+    return len(found)
+
+
+def _opens(path: str) -> bool:
+    from deltalake import DeltaTable
+    from deltalake.exceptions import DeltaError
+
+    try:
+        DeltaTable(path).version()
+    except (DeltaError, OSError):
+        return False
+    return True
+
+
+def _rows(folder: Path, definition: Table, strangers: set[str]) -> pa.Table:
+    """The rows of all files that can be read, each once, the oldest file's first."""
+    import pyarrow.parquet as pq
+
+    files = [file for file in folder.glob("*.parquet") if file.name not in strangers]
+    parts = []
+    for file in sorted(files, key=lambda file: (file.stat().st_mtime_ns, file.name)):
+        try:
+            parts.append(_fitting(pq.read_table(file, page_checksum_verification=True), definition))
+        except (pa.ArrowException, OSError):
+            # Its rows are lost, unless another file has them too.
+            continue
+    rows = pa.concat_tables([definition.arrow().empty_table(), *parts])
+    key = [*definition.key, "seq"]
+    numbered = rows.select(key).append_column("at", pa.array(range(len(rows)), pa.int64()))
+    first = numbered.group_by(key).aggregate([("at", "min")])["at_min"]
+    return rows.take(first)
+
+
+def _fitting(rows: pa.Table, definition: Table) -> pa.Table:
+    columns = [
+        rows[field.name].cast(field.type) if field.name in rows.column_names else pa.nulls(len(rows), field.type)
+        for field in definition.arrow()
+    ]
+    return pa.table(columns, schema=definition.arrow())
+
+
+def _numbered(rows: pa.Table, definition: Table) -> pa.Table:
+    """The rows by key, numbered from 1: what is lost leaves no gap that would be found again."""
+    key = list(definition.key)
+    rows = rows.sort_by([(name, "ascending") for name in [*key, "seq"]])
+    keys = zip(*(rows[name].to_pylist() for name in key), strict=True)
+    numbers = [number for _, same in groupby(keys) for number, _ in enumerate(same, 1)]
+    at = rows.column_names.index("seq")
+    return rows.set_column(at, definition.arrow().field("seq"), pa.array(numbers, pa.int64()))

@@ -1,0 +1,95 @@
+"""An Airflow command beside a running launcher: ``python -m chainlake.local.command backfill create …``.
+
+Airflow's settings are environment variables of the launcher's processes, and some differ from start to start (ports,
+keys). The launcher leaves them in a file that only its user can read; a command takes them from there.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from chainlake.env.private import write_private
+from chainlake.errors import ChainlakeError, InfrastructureError, UsageError
+from chainlake.local.api import Api, ApiUnreachable
+from chainlake.local.door import USER, passwords_file
+from chainlake.local.drivers.keeper import ADDRESS
+from chainlake.local.guard import MARK
+from chainlake.paths import Home
+
+#: Not for commands: the first would have the guard end them, the second is for tasks.
+_LAUNCHERS_OWN = (MARK, ADDRESS)
+
+
+def keep_environment(home: Home, env: Mapping[str, str]) -> None:
+    """Leave what the launcher added to its own environment for the commands of this user.
+
+    Args:
+        home: the installation.
+        env: the environment of Airflow's components.
+    """
+    added = {name: value for name, value in env.items() if os.environ.get(name) != value and name not in _LAUNCHERS_OWN}
+    write_private(_file(home), json.dumps(added, indent=1))
+
+
+def forget_environment(home: Home) -> None:
+    """Airflow is not running any more."""
+    _file(home).unlink(missing_ok=True)
+
+
+def kept_environment(home: Home) -> dict[str, str]:
+    """The environment for commands of the Airflow that runs for ``home``.
+
+    Raises:
+        InfrastructureError: it is not running.
+    """
+    try:
+        kept = dict(json.loads(_file(home).read_text()))
+        # A killed launcher leaves the file behind.
+        Api(kept["AIRFLOW__API__BASE_URL"]).health()
+    except (FileNotFoundError, ApiUnreachable):
+        raise InfrastructureError(
+            f"Airflow is not running for {home.root}", hint="Start it with make airflow, in another terminal."
+        ) from None
+    mine = {name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW_")}
+    return mine | {str(name): str(value) for name, value in kept.items()}
+
+
+def running_api(home: Home) -> Api:
+    """A client, logged in, of the Airflow that runs for ``home``.
+
+    Raises:
+        InfrastructureError: it is not running.
+    """
+    page = kept_environment(home)["AIRFLOW__API__BASE_URL"]
+    return Api(page, str(json.loads(passwords_file(home).read_text())[USER]))
+
+
+def _file(home: Home) -> Path:
+    return home.airflow / "environment.json"
+
+
+def command(words: list[str]) -> None:
+    """Become ``airflow WORDS…``; does not return.
+
+    Raises:
+        UsageError: no words.
+        InfrastructureError: Airflow is not running.
+    """
+    if not words:
+        raise UsageError(
+            "the Airflow command is missing", hint="Such as: python -m chainlake.local.command backfill create --help"
+        )
+    env = kept_environment(Home.from_env())
+    os.execve(sys.executable, [sys.executable, "-m", "airflow", *words], env)
+
+
+if __name__ == "__main__":
+    try:
+        command(sys.argv[1:])
+    except ChainlakeError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)

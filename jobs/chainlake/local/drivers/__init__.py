@@ -1,0 +1,1 @@
+"""Spark drivers that stay warm between tasks."""

@@ -1,0 +1,247 @@
+"""Keeps Spark drivers warm between tasks: started by the launcher, asked by the tasks (design §8, "Starting Spark").
+
+A short step spends nine tenths of its CPU time on starting and on code that is compiled while it runs once. A driver
+that has run a step runs the next one in a fraction of it. Only one step runs in a driver at a time; a driver whose
+step failed, whose code is not the code on disk any more, or that has been idle for long is ended. A task that goes
+away ends its driver, as it would end a child of its own; without a keeper, tasks start children of their own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import json
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from chainlake.env.child import GRACE_S, die_with_parent
+from chainlake.env.ports import HOST, require_own
+from chainlake.errors import InfrastructureError
+from chainlake.paths import PROJECT
+
+#: ``PORT:TOKEN`` of the keeper, in the environment of the tasks.
+ADDRESS = "CHAINLAKE_DRIVERS"
+#: Idle drivers that are kept, seconds that they are kept, and steps after which one has earned its rest.
+KEPT = 2
+IDLE_S = 120.0
+STEPS = 40
+#: Longest line of a step's output.
+_LINE_BYTES = 1 << 24
+
+
+def code_state() -> int:
+    """Changes whenever a Python file of the project does."""
+    files = (path for package in ("jobs", "schemas") for path in (PROJECT / package).rglob("*.py"))
+    return hash(tuple(sorted((str(path), path.stat().st_mtime_ns) for path in files)))
+
+
+@dataclass(eq=False)
+class Driver:
+    """One driver process."""
+
+    process: asyncio.subprocess.Process
+    code: int
+    steps: int = 0
+    idle_since: float = field(default_factory=time.monotonic)
+
+    async def end(self) -> None:
+        """End it; returns when it is gone."""
+        if self.process.returncode is None:
+            self.process.terminate()
+            try:
+                await asyncio.wait_for(self.process.wait(), GRACE_S)
+            except TimeoutError:
+                self.process.kill()
+                await self.process.wait()
+
+    async def run(self, arguments: Sequence[str], tell: Callable[[dict[str, Any]], None]) -> int:
+        """Run one step; ``tell`` gets ``{"line": …}`` for each line of its output. Returns its exit code."""
+        assert self.process.stdin is not None and self.process.stdout is not None
+        self.steps += 1
+        nonce = secrets.token_hex(16)
+        self.process.stdin.write(json.dumps({"nonce": nonce, "arguments": list(arguments)}).encode() + b"\n")
+        while line := await self.process.stdout.readline():
+            # Something may have been left without a line end before it.
+            text, found, code = line.decode(errors="replace").rstrip("\n").partition(nonce)
+            if text or not found:
+                tell({"line": text})
+            if found:
+                return int(code)
+        return await self.process.wait()
+
+
+class Keeper:
+    """The drivers, and the server that tasks talk to."""
+
+    def __init__(self, token: str) -> None:
+        self._token = token
+        self._idle: list[Driver] = []
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """One request: a line ``{"token": …, "arguments": […]}``; answers are lines, the last has the exit code."""
+
+        def tell(answer: dict[str, Any]) -> None:
+            writer.write(json.dumps(answer).encode() + b"\n")
+
+        try:
+            request = json.loads(await reader.readline())
+            if hmac.compare_digest(str(request["token"]), self._token):
+                await self._step(request["arguments"], reader, tell)
+            await writer.drain()
+        except ConnectionError:
+            return
+        finally:
+            writer.close()
+
+    async def _step(
+        self, arguments: list[str], reader: asyncio.StreamReader, tell: Callable[[dict[str, Any]], None]
+    ) -> None:
+        driver = await self._take()
+        work = asyncio.ensure_future(driver.run(arguments, tell))
+        # The task says nothing more: its stream ends when the task does.
+        gone = asyncio.ensure_future(reader.read())
+        kept = False
+        try:
+            await asyncio.wait({work, gone}, return_when=asyncio.FIRST_COMPLETED)
+            if work.done():
+                code = work.result()
+                tell({"code": code, "driver": driver.process.pid})
+                kept = code == 0 and driver.steps < STEPS and len(self._idle) < KEPT
+        finally:
+            gone.cancel()
+            work.cancel()
+            if not kept:
+                await driver.end()
+        if kept:
+            driver.idle_since = time.monotonic()
+            self._idle.append(driver)
+
+    async def _take(self) -> Driver:
+        code = code_state()
+        await self._end(lambda driver: driver.code != code or driver.process.returncode is not None)
+        if self._idle:
+            return self._idle.pop()
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "chainlake.local.drivers.driver",
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            cwd=PROJECT,
+            limit=_LINE_BYTES,
+            preexec_fn=die_with_parent(signal.SIGKILL),
+        )
+        return Driver(process, code)
+
+    async def _end(self, which: Callable[[Driver], bool]) -> None:
+        ended = [driver for driver in self._idle if which(driver)]
+        self._idle = [driver for driver in self._idle if driver not in ended]
+        await asyncio.gather(*(driver.end() for driver in ended))
+
+    async def rest(self) -> None:
+        """End drivers that have been idle for long; never returns."""
+        while True:
+            await asyncio.sleep(IDLE_S / 10)
+            await self._end(lambda driver: time.monotonic() - driver.idle_since > IDLE_S)
+
+
+async def keep() -> None:
+    """Print ``PORT:TOKEN`` and serve until stdin ends."""
+    token = secrets.token_hex(16)
+    keeper = Keeper(token)
+    server = await asyncio.start_server(keeper.serve, HOST, 0, limit=_LINE_BYTES)
+    print(f"{server.sockets[0].getsockname()[1]}:{token}", flush=True)
+    resting = asyncio.ensure_future(keeper.rest())
+    await asyncio.to_thread(sys.stdin.buffer.read)
+    resting.cancel()
+    server.close()
+    # At once, whatever is going on: steps that still run end with their drivers, and the drivers with this process.
+    os._exit(0)
+
+
+def start_keeper(env: Mapping[str, str]) -> tuple[subprocess.Popen[bytes], str]:
+    """The keeper's process, and its address for the tasks' environment; closing its stdin ends it.
+
+    Args:
+        env: the whole environment of the keeper and its drivers.
+
+    Raises:
+        InfrastructureError: it could not be started.
+    """
+    process = subprocess.Popen(
+        [sys.executable, "-m", "chainlake.local.drivers.keeper"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=dict(env),
+        cwd=PROJECT,
+        process_group=0,
+        preexec_fn=die_with_parent(signal.SIGKILL),
+    )
+    assert process.stdout is not None
+    address = process.stdout.readline().decode().strip()
+    if not address:
+        raise InfrastructureError("the keeper of the Spark drivers could not be started", hint="See the lines above.")
+    return process, address
+
+
+def run_in_driver(address: str, arguments: Sequence[str], on_line: Callable[[str], None]) -> int | None:
+    """Run ``python -m jobs ARGUMENTS…`` in a warm driver.
+
+    The step ends when this process ends, however that happens, and when this process lost its own parent.
+
+    Args:
+        address: from :func:`start_keeper`.
+        arguments: verb and arguments.
+        on_line: called for every line of the step's output.
+
+    Returns:
+        The exit code, the negative signal number when a signal ended the driver; ``None`` if there is no keeper.
+
+    Raises:
+        InfrastructureError: the keeper went away in the middle, or somebody else has its port now.
+    """
+    supervisor = os.getppid()
+    port, _, token = address.partition(":")
+    require_own(int(port))
+    try:
+        connection = socket.create_connection((HOST, int(port)), timeout=5.0)
+    except OSError:
+        return None
+    with connection:
+        request = json.dumps({"token": token, "arguments": list(arguments)}).encode() + b"\n"
+        try:
+            connection.sendall(request)
+        except ConnectionError:
+            return None
+        connection.settimeout(1.0)
+        rest = b""
+        while True:
+            if os.getppid() != supervisor:
+                on_line("the supervisor of this task is gone: ending")
+                raise SystemExit(1)
+            try:
+                block = connection.recv(65536)
+            except TimeoutError:
+                continue
+            except ConnectionError:
+                block = b""
+            if not block:
+                raise InfrastructureError("the keeper of the Spark drivers is gone", hint="Run this again.")
+            *lines, rest = (rest + block).split(b"\n")
+            for line in lines:
+                answer = json.loads(line)
+                if "code" in answer:
+                    return int(answer["code"])
+                on_line(answer["line"])
+
+
+if __name__ == "__main__":
+    asyncio.run(keep())

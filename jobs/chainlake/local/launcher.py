@@ -1,0 +1,323 @@
+"""Start Airflow's components, keep them running, and leave nothing behind (design §8, "Components").
+
+``airflow standalone`` leaves components running on SIGTERM and never restarts one. Everything here happens in one
+thread: the kernel's death signal, on which the clean-up rests, belongs to the thread that started a process.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from types import FrameType, TracebackType
+from typing import IO
+
+from chainlake.airflow.names import dag_ids
+from chainlake.cli.main import unexpected
+from chainlake.env.ports import HOST, free_port
+from chainlake.env.private import marked_folder, private_folder, write_private
+from chainlake.env.waiting import Notice
+from chainlake.errors import ChainlakeError, InfrastructureError
+from chainlake.local import guard, settings
+from chainlake.local.api import Api, ApiUnreachable
+from chainlake.local.command import forget_environment, keep_environment
+from chainlake.local.components import COMPONENTS, Components, last_line
+from chainlake.local.door import USER, login_address, new_password, passwords_file
+from chainlake.local.drivers.keeper import ADDRESS, start_keeper
+from chainlake.local.postgres import Postgres, connection
+from chainlake.paths import Home
+from chainlake.terminal import for_people
+
+FIRST_API_PORT = 8080
+START_TIMEOUT_S = 300.0
+#: A name that is not ours, to see that the API server refuses it.
+_FOREIGN_HOST = "chainlake.invalid"
+
+
+class Stopped(BaseException):
+    """SIGTERM or SIGHUP was received: unwind and stop everything, as Ctrl-C does."""
+
+
+class Airflow:
+    """A running Airflow; use as a context manager, in the main thread.
+
+    Args:
+        home: the installation.
+        say: receives one line per thing worth knowing.
+    """
+
+    def __init__(self, home: Home, say: Callable[[str], None] = print) -> None:
+        self.home = home
+        self.say = say
+        self.api = Api("")
+        self.page = ""
+        #: The page with its login; whoever has it may do everything.
+        self.address = ""
+        self._components: Components | None = None
+        self._env: dict[str, str] = {}
+        self._postgres: Postgres | None = None
+        self._guard: subprocess.Popen[bytes] | None = None
+        self._keeper: subprocess.Popen[bytes] | None = None
+        self._lock: IO[str] | None = None
+
+    @property
+    def database(self) -> str:
+        """SQLAlchemy URL of the metadata database."""
+        return self._env["AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"]
+
+    def __enter__(self) -> Airflow:
+        for sig in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(sig, _raise_stopped)
+        try:
+            self._start()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def tick(self) -> None:
+        """Restart what died; call it about once a second.
+
+        Raises:
+            InfrastructureError: a component keeps dying.
+        """
+        if self._components is not None:
+            self._components.tick(self._before_restart)
+        if self._postgres is not None and not self._postgres.running():
+            self.say("the database ended; starting it again")
+            # On the same port if it is still free, which it is unless somebody took it in this second; the
+            # components are configured with it.
+            port = self._postgres.port
+            self._postgres.port = port - 1
+            self._postgres.start(self._env)
+            if self._postgres.port != port:
+                raise InfrastructureError(f"port {port} of the database was taken while it restarted")
+
+    def stop(self) -> None:
+        """Stop everything that was started; returns when it is gone. Ctrl-C during it changes nothing."""
+        for sig in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(sig, signal.SIG_IGN)
+        if self._components is not None:
+            self._components.stop()
+            self._components = None
+        if self._keeper is not None:
+            assert self._keeper.stdin is not None and self._keeper.stdout is not None
+            self._keeper.stdin.close()
+            self._keeper.wait()
+            self._keeper.stdout.close()
+            self._keeper = None
+        if self._guard is not None:
+            # Tasks and their Spark applications have process groups of their own.
+            guard.sweep(str(self.home.root))
+        if self._postgres is not None:
+            self._postgres.stop()
+            self._postgres = None
+        if self._guard is not None:
+            guard.dismiss(self._guard)
+            self._guard = None
+        if self._env:
+            forget_environment(self.home)
+            passwords_file(self.home).unlink(missing_ok=True)
+            self._env = {}
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        for sig in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(sig, signal.SIG_DFL)
+
+    def _start(self) -> None:
+        self._take_lock()
+        left = guard.sweep(str(self.home.root))
+        if left:
+            self.say(f"ended {left} processes that an earlier run had left")
+        self._guard = guard.start(str(self.home.root))
+        database = os.environ.get("CHAINLAKE_DB", "")
+        if not database:
+            self._postgres = Postgres(self.home.airflow / "postgres")
+            # Without the mark: the database has a death signal of its own, which lets it shut down cleanly.
+            self._postgres.start(dict(os.environ))
+            database = self._postgres.url
+        api_port = free_port(FIRST_API_PORT)
+        self.page = f"http://{HOST}:{api_port}"
+        if api_port != FIRST_API_PORT:
+            self.say(f"port {FIRST_API_PORT} is taken: the Airflow page is at {self.page}")
+        password = new_password()
+        write_private(passwords_file(self.home), json.dumps({USER: password}) + "\n")
+        self.address = login_address(self.page, password)
+        self.api = Api(self.page, password)
+        self._keeper, drivers = start_keeper(settings.base_environment(self.home))
+        self._env = settings.airflow_environment(self.home, database, api_port) | {ADDRESS: drivers}
+        keep_environment(self.home, self._env)
+        self._components = Components(self._env, self.home.airflow / "logs" / "components", self.say)
+        self._migrate(database, self._components)
+        self._start_components()
+        self._wait_ready()
+        if self.api.answers_to(_FOREIGN_HOST):
+            raise InfrastructureError(
+                "Airflow's page answers to names that are not its own, so that any web site could use it",
+                hint=f"See {self._components.log('api-server')}: the plugin chainlake_door was not loaded.",
+            )
+        self.api.set_pool(settings.SPARK_POOL, settings.SPARK_SLOTS, "Spark applications that run at a time")
+
+    def _start_components(self) -> None:
+        assert self._components is not None
+        for name in reversed(COMPONENTS):
+            if name == "scheduler":
+                # It takes up the tasks of a killed run at once, and one that finds no API server has lost a try.
+                self._wait_api()
+            self._components.start(name)
+
+    def _take_lock(self) -> None:
+        private_folder(self.home.airflow)
+        marked_folder(self.home.airflow / "logs")
+        path = self.home.airflow / "launcher.lock"
+        # Opened without truncation: the one who holds it has written who it is.
+        self._lock = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "r+")
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = self._lock.read().strip() or "another process"
+            self._lock.close()
+            self._lock = None
+            raise InfrastructureError(
+                f"Airflow is already running for {self.home.root} ({holder})",
+                hint="End it with Ctrl-C, or use another CHAINLAKE_HOME.",
+            ) from None
+        self._lock.truncate(0)
+        self._lock.write(f"process {os.getpid()}")
+        self._lock.flush()
+
+    def _migrate(self, database: str, components: Components) -> None:
+        """Create or update the tables of Airflow, unless this database is known to be up to date."""
+        stamp = self.home.airflow / "migrated"
+        if not (stamp.exists() and stamp.read_text() == _schema_version(database)):
+            self.say("preparing the Airflow database (once)")
+            if components.run("migrate", ["db", "migrate"]) != 0:
+                log = components.log("migrate")
+                raise InfrastructureError(f"Airflow cannot prepare its database{last_line(log)}", hint=f"See {log}.")
+            write_private(stamp, _schema_version(database))
+        if self._postgres is not None:
+            self._bury_dead_jobs(database)
+
+    def _bury_dead_jobs(self, database: str) -> None:
+        """Mark components of an earlier run as dead, so that the tasks they ran are taken up at once.
+
+        Airflow waits 30 seconds for a sign of life; here the lock proves that there is none to come. Not done on a
+        database of one's own, where other machines may run schedulers.
+        """
+        with connection(database) as opened, opened.cursor() as cursor:
+            cursor.execute("UPDATE job SET state = 'failed', end_date = now() WHERE state = 'running'")
+
+    def _before_restart(self, name: str) -> None:
+        if name == "scheduler" and self._postgres is not None:
+            with connection(self._postgres.url) as opened, opened.cursor() as cursor:
+                cursor.execute(
+                    "UPDATE job SET state = 'failed', end_date = now() "
+                    "WHERE state = 'running' AND job_type = 'SchedulerJob'"
+                )
+
+    def _wait_api(self) -> None:
+        """Wait until the API server answers, its interface for tasks too."""
+        end = time.monotonic() + START_TIMEOUT_S
+        notice = Notice(lambda: "the API server to answer", self.say)
+        while time.monotonic() < end:
+            self.tick()
+            notice.turn()
+            try:
+                # The first request makes the server build the tasks' interface for seconds: better now than then.
+                self.api.warm_up()
+                return
+            except ApiUnreachable:
+                time.sleep(0.2)
+        raise self._not_ready("the API server")
+
+    def _wait_ready(self) -> None:
+        """Wait until all components are healthy and every DAG is known."""
+        wanted = set(dag_ids(self.home))
+        missing = "the API server"
+        end = time.monotonic() + START_TIMEOUT_S
+        notice = Notice(lambda: f"Airflow to be ready: {missing}", self.say)
+        while time.monotonic() < end:
+            self.tick()
+            notice.turn()
+            try:
+                health = self.api.health()
+                sick = [part for part in ("metadatabase", "scheduler", "dag_processor") if health[part] != "healthy"]
+                missing = ", ".join(sick)
+                if not sick:
+                    errors = self.api.import_errors()
+                    if errors:
+                        raise InfrastructureError(f"the DAG file {errors[0][0]} cannot be imported: {errors[0][1]}")
+                    absent = sorted(wanted - self.api.dags().keys())
+                    missing = f"the DAGs {', '.join(absent)}"
+                    if not absent:
+                        return
+            except ApiUnreachable:
+                missing = "the API server"
+            time.sleep(0.2)
+        raise self._not_ready(missing)
+
+    def _not_ready(self, missing: str) -> InfrastructureError:
+        return InfrastructureError(
+            f"Airflow is not ready after {START_TIMEOUT_S:.0f} s: still waiting for {missing}",
+            hint=f"See the logs in {self.home.airflow / 'logs' / 'components'}.",
+        )
+
+
+def close_finished_backfills(airflow: Airflow) -> None:
+    """Note that backfills whose runs have all ended are complete.
+
+    A DAG can have one open backfill, and the scheduler looks for finished ones every 30 seconds only: far too slow for
+    one backfill per day. This is the scheduler's own statement, said earlier.
+    """
+    with connection(airflow.database) as opened, opened.cursor() as cursor:
+        cursor.execute(
+            "UPDATE backfill SET completed_at = now(), updated_at = now() WHERE completed_at IS NULL "
+            "AND EXISTS (SELECT 1 FROM backfill_dag_run b WHERE b.backfill_id = backfill.id) "
+            "AND NOT EXISTS (SELECT 1 FROM dag_run r WHERE r.backfill_id = backfill.id "
+            "AND r.state IN ('running', 'queued'))"
+        )
+
+
+def _schema_version(database: str) -> str:
+    """Airflow's version and that of its tables in ``database``; without the latter if there are none."""
+    with connection(database) as opened, opened.cursor() as cursor:
+        cursor.execute("SELECT to_regclass('alembic_version') IS NOT NULL")
+        if not cursor.fetchone()[0]:
+            return settings.airflow_version()
+        cursor.execute("SELECT version_num FROM alembic_version")
+        return f"{settings.airflow_version()} {cursor.fetchone()[0]}"
+
+
+def _raise_stopped(number: int, frame: FrameType | None) -> None:
+    raise Stopped(number)
+
+
+def run_program(body: Callable[[], int]) -> int:
+    """Run ``body`` as a program: errors in one line, Ctrl-C and SIGTERM as clean ends.
+
+    Returns:
+        The exit code for ``sys.exit``.
+    """
+    try:
+        with for_people():
+            return body()
+    except ChainlakeError as error:
+        print(f"chainlake: {error.summary}", file=sys.stderr)
+        return error.exit_code
+    except (KeyboardInterrupt, Stopped):
+        print("chainlake: stopped; nothing is left running. Run it again to go on where it was.", file=sys.stderr)
+        return 130
+    except Exception as error:
+        return unexpected(error)

@@ -1,0 +1,1 @@
+"""The programs behind ``make run`` and ``make airflow``."""

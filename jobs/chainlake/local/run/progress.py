@@ -1,0 +1,111 @@
+"""What ``make run`` shows while it works: one line per run that ended, and on a terminal what is going on now."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterable
+from typing import Any
+
+from chainlake.local.api import Api, ApiError
+from chainlake.local.run.chain import Chain, Run
+from chainlake.terminal import for_commands, one_line
+
+#: Without a terminal, a sign of life this often.
+QUIET_S = 20.0
+_ACTIVE = ("running", "queued", "up_for_retry", "up_for_reschedule")
+
+
+class Progress:
+    """Prints progress; times are seconds since it was made."""
+
+    def __init__(self) -> None:
+        self._start = time.monotonic()
+        self._terminal = sys.stdout.isatty()
+        self._shown = ""
+        self._last_line = self._start
+        self._tries: dict[str, int] = {}
+
+    def say(self, text: str) -> None:
+        """Print a line that stays."""
+        self._clear()
+        print(f"[{time.monotonic() - self._start:4.0f}s] {text}", flush=True)
+        self._last_line = time.monotonic()
+
+    def _clear(self) -> None:
+        if self._shown:
+            for_commands(sys.stdout).write("\r" + " " * len(self._shown) + "\r")
+            self._shown = ""
+
+    def now(self, text: str) -> None:
+        """Show what is going on: on a terminal in a line that is overwritten, else now and then."""
+        if self._terminal:
+            self._clear()
+            self._shown = one_line(f"       {text}")[:110]
+            print(self._shown, end="", flush=True)
+        elif time.monotonic() - self._last_line > QUIET_S:
+            self.say(text)
+
+    def ended(self, api: Api, run: Run) -> None:
+        """Print how a run ended; a failed one with its reason."""
+        what = f"{run.dag_id:<16} {run.day}"
+        if run.skipped:
+            self.say(f"{what}  skipped: {run.skipped}")
+        elif run.state == "success":
+            self.say(f"{what}  ok       {run.seconds:5.1f} s")
+        else:
+            for task in failed_tasks(api, run):
+                self.say(f"{what}  FAILED   {task['task_id']}: {reason(api, task, int(task['try_number']))}")
+
+    def tasks(self, api: Api, chain: Chain) -> None:
+        """Show the tasks that are running or waiting, and tell of attempts that failed and will be repeated."""
+        runs = {(run.dag_id, run.run_id): run for run in chain.runs if run.asked and not run.ended}
+        if not runs:
+            return
+        shown = []
+        for task in api.task_instances({run.dag_id for run in runs.values()}, _ACTIVE):
+            run = runs.get((task["dag_id"], task["dag_run_id"]))
+            if run is None:
+                continue
+            self._failed_try(api, run, task)
+            state = "" if task["state"] == "running" else f" ({str(task['state']).replace('_', ' ')})"
+            name = "" if run.dag_id.startswith(task["task_id"]) else f" {task['task_id']}"
+            shown.append(f"{run.dag_id} {run.day}{name}{state}")
+        if shown:
+            self.now("now: " + ", ".join(sorted(shown)))
+
+    def _failed_try(self, api: Api, run: Run, task: dict[str, Any]) -> None:
+        if task["state"] != "up_for_retry" or self._tries.get(task["id"]) == task["try_number"]:
+            return
+        self._tries[task["id"]] = task["try_number"]
+        attempt = int(task["try_number"])
+        why = reason(api, task, attempt)
+        self.say(f"{run.dag_id:<16} {run.day}  try {attempt} of {task['task_id']} failed, trying again: {why}")
+
+
+def failed_tasks(api: Api, run: Run) -> list[dict[str, Any]]:
+    """The failed task instances of a run."""
+    return [t for t in api.task_instances([run.dag_id], ["failed"]) if t["dag_run_id"] == run.run_id]
+
+
+def reason(api: Api, task: dict[str, Any], attempt: int) -> str:
+    """Why an attempt of a task failed, from its log: our own last error, else the last error there is."""
+    try:
+        records = api.log(task, max(attempt, 1))
+    except ApiError as error:
+        return f"its log cannot be read ({error.what})"
+    return _last_error(records) or f"see its log on the Airflow page ({api.page})"
+
+
+def _last_error(records: Iterable[dict[str, Any]]) -> str:
+    ours, any_error = "", ""
+    for record in records:
+        if str(record.get("level", "")).lower() in ("error", "critical"):
+            text = str(record.get("event", "")).strip()
+            details = record.get("error_detail") or []
+            if details and isinstance(details[-1], dict):
+                text = f"{details[-1].get('exc_type')}: {details[-1].get('exc_value')}"
+            any_error = " ".join(text.split()) or any_error
+            if record.get("logger") == "chainlake":
+                ours = any_error
+    return (ours or any_error)[:600]

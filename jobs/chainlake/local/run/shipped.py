@@ -1,0 +1,72 @@
+"""The data that ships with the project: which days it covers and which files land before the run of each day."""
+
+from __future__ import annotations
+
+import filecmp
+import os
+import shutil
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+
+import yaml
+
+from chainlake.airflow.names import source_names
+from chainlake.errors import DefinitionError, InfrastructureError
+from chainlake.paths import PROJECT, Home
+
+DATA = PROJECT / "data"
+
+
+@dataclass(frozen=True)
+class ShippedDay:
+    """A UTC day of a source and the files that land before its run."""
+
+    day: date
+    files: tuple[Path, ...]
+
+
+def shipped_days(home: Home, data: Path = DATA) -> dict[str, list[ShippedDay]]:
+    """The days of every source that ships data, in order; sources without a definition are left out.
+
+    Raises:
+        DefinitionError: ``days.yaml`` is absent or names a file that is not there.
+    """
+    file = data / "days.yaml"
+    if not file.exists():
+        raise DefinitionError("the list of shipped days is not there", file=file, hint="Restore it: git checkout data")
+    known = source_names(home)
+    plan: dict[str, list[ShippedDay]] = {}
+    for source, entry in yaml.safe_load(file.read_text())["sources"].items():
+        days = [ShippedDay(row["day"], tuple(data / name for name in row["land"])) for row in entry["days"]]
+        for missing in (path for day in days for path in day.files if not path.is_file()):
+            raise DefinitionError(f"the shipped file {missing} is not there", file=file, hint="git checkout data")
+        if source in known:
+            plan[source] = sorted(days, key=lambda day: day.day)
+    return plan
+
+
+def land(home: Home, source: str, shipped: ShippedDay) -> int:
+    """Copy the files of a day into the landing folder, each all at once; returns how many were not there yet.
+
+    Raises:
+        InfrastructureError: a file cannot be written.
+    """
+    folder = home.landing(source)
+    copied = 0
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        waiting = home.root / "landing.part"
+        waiting.mkdir(exist_ok=True)
+        for file in shipped.files:
+            target = folder / file.name
+            if target.exists() and filecmp.cmp(file, target, shallow=False):
+                continue
+            # With the time of the original: the file is not one that is still being written.
+            part = waiting / f"{source}-{file.name}"
+            shutil.copy2(file, part)
+            os.replace(part, target)
+            copied += 1
+    except OSError as error:
+        raise InfrastructureError(f"files cannot be landed in {folder}: {error.strerror}") from error
+    return copied

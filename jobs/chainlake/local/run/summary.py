@@ -1,0 +1,193 @@
+"""The summary at the end of ``make run``: what was read, found and published, where it is, and where the time went."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from typing import Any
+
+from chainlake.errors import ChainlakeError
+from chainlake.lake.records import ops
+from chainlake.local.run.chain import Chain
+from chainlake.paths import Home
+
+QUERIES = (
+    "SELECT pattern, count(*) AS matches, min(start_ts) AS first, max(end_ts) AS last FROM matches.all "
+    "GROUP BY pattern ORDER BY pattern",
+    "SELECT model, kind, count(*) AS times, min(ts) AS first, max(ts) AS last FROM models.changes "
+    "GROUP BY model, kind ORDER BY model, kind",
+)
+
+
+@dataclass
+class Timing:
+    """Wall-clock seconds of the parts of a run, in order."""
+
+    start: datetime
+    parts: list[tuple[str, float]] = field(default_factory=list)
+
+    def mark(self, name: str) -> None:
+        """The part ``name`` ends now; it began where the last one ended."""
+        passed = (datetime.now(UTC) - self.start).total_seconds()
+        self.parts.append((name, passed - sum(seconds for _, seconds in self.parts)))
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """A plain text table: the first column to the left, the others to the right."""
+    cells = [[str(cell) for cell in row] for row in (header, *rows)]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(header))]
+    lines = []
+    for row in cells:
+        texts = [
+            cell.ljust(w) if i == 0 else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True))
+        ]
+        lines.append("  " + "  ".join(texts).rstrip())
+    return "\n".join(lines)
+
+
+def print_summary(home: Home, chain: Chain, timing: Timing) -> None:
+    """Print rows per source, matches per pattern and day, model changes, places, two queries and the timing."""
+    sources = list(chain.plan)
+    print("\n== Rows per source")
+    print(
+        table(
+            ("source", "files", "rows read", "events", "duplicates", "conflicts", "quarantined"), _rows(home, sources)
+        )
+    )
+    _print_matches(home, sources, chain)
+    _print_changes(home)
+    failed = [run for run in chain.runs if not run.ok]
+    print(f"\n== Runs: {len(chain.runs) - len(failed)} ok, {len(failed)} not")
+    for run in failed:
+        print(f"  {run.dag_id} {run.day}: {run.skipped or run.state}")
+    print("\n== Where things are")
+    print(f"  tables       {home.lake}/<schema>/<table>")
+    print(f"  landing      {home.root / 'landing'}")
+    print(f"  Data Docs    {_docs(home)}")
+    print("  Airflow      make airflow   (prints the address of its page)")
+    print('  query        .venv/bin/python -m jobs sql "SELECT …"')
+    for query in QUERIES:
+        _print_query(home, query)
+    timing.mark("summary")
+    _print_timing(home, chain, timing)
+
+
+def _rows(home: Home, sources: Sequence[str]) -> list[tuple[Any, ...]]:
+    found = []
+    for source in sources:
+        files = ops.current(home, "files", source=source)
+        days = ops.current(home, "event_days", source=source)
+
+        def total(rows: list[dict[str, Any]], *columns: str) -> int:
+            return sum(row[column] or 0 for row in rows for column in columns)
+
+        conflicts = total(days, "conflicts")
+        quarantined = total(files, "rows_quarantined") + conflicts
+        found.append(
+            (
+                source,
+                len(files),
+                total(files, "rows_read"),
+                total(days, "rows"),
+                total(days, "duplicates"),
+                conflicts,
+                quarantined,
+            )
+        )
+    return found
+
+
+def _print_matches(home: Home, sources: Sequence[str], chain: Chain) -> None:
+    """Matches per pattern and day, one table per source."""
+    from chainlake.catalog.patterns import load_patterns
+    from chainlake.definitions.source import load_sources
+
+    compiled, broken = load_patterns(home, load_sources(home))
+    for source in sources:
+        days = [shipped.day for shipped in chain.plan[source]]
+        rows = []
+        for one in sorted(compiled, key=lambda one: one.pattern.name):
+            if one.definition.source == source:
+                rows.append((one.pattern.name, *_counts(home, one.definition.name, days)))
+        if rows:
+            print(f"\n== Matches per pattern and day of {source}")
+            print(table(("pattern", *(str(day) for day in days), "total"), rows))
+    for bad in broken:
+        print(f"  {bad.name}: {bad.error.summary}")
+
+
+def _counts(home: Home, definition: str, days: Sequence[date]) -> list[Any]:
+    """Rows of the days that are done, the status of the others, and the total."""
+    current = {row["day"]: row for row in ops.current(home, "intervals", definition=definition)}
+    cells: list[Any] = []
+    total = 0
+    for day in days:
+        row = current.get(day)
+        if row is None:
+            cells.append("missing")
+        elif row["status"] == "done":
+            cells.append(row["rows"] or 0)
+            total += row["rows"] or 0
+        else:
+            cells.append(row["status"])
+    return [*cells, total]
+
+
+def _print_changes(home: Home) -> None:
+    from chainlake.lake.delta import tables
+
+    for title, schema, name, owner, day in (
+        ("Model changes", "models", "changes", "model", "event_date"),
+        ("Threshold alerts", "alerts", "threshold", "monitor", "ts"),
+    ):
+        rows = []
+        if tables.exists(home, schema, name):
+            rows = tables.arrow(home, schema, name, columns=[owner, "kind", day]).to_pylist()
+        if not rows:
+            print(f"\n== {title}: none published")
+            continue
+        counts = Counter((row[owner], f"{row[day]:%Y-%m-%d}", row["kind"]) for row in rows)
+        print(f"\n== {title} per {owner}, day and kind")
+        print(table((owner, "day", "kind", "rows"), [(*key, count) for key, count in sorted(counts.items())]))
+
+
+def _docs(home: Home) -> str:
+    from chainlake.quality.docs import index_page
+
+    page = index_page(home)
+    return str(page) if page.exists() else "not built: no audit has run yet"
+
+
+def _print_query(home: Home, query: str) -> None:
+    from chainlake.lake.sql.query import Lake
+
+    print(f"\n== {query}")
+    try:
+        cursor = Lake(home).query(query)
+        print(table([column[0] for column in cursor.description or []], cursor.fetchall()))
+    except ChainlakeError as error:
+        print(f"  {error.summary}")
+
+
+def _print_timing(home: Home, chain: Chain, timing: Timing) -> None:
+    print("\n== Where the time went (seconds)")
+    total = sum(seconds for _, seconds in timing.parts)
+    print(table(("part", "seconds"), [(name, f"{s:.1f}") for name, s in [*timing.parts, ("total", total)]]))
+    spans: dict[str, set[tuple[datetime, datetime]]] = defaultdict(set)
+    applications = set()
+    for row in ops.current(home, "runs"):
+        if row["started"] >= timing.start:
+            # Models that are run together have a row each, with the same times.
+            spans[f"{row['step']}: {row['phase']}"].add((row["started"], row["ended"]))
+            if row["spark_app_id"]:
+                applications.add(row["spark_app_id"])
+    runs = [run.seconds for run in chain.runs if run.seconds]
+    print(f"\n  {len(runs)} runs took {sum(runs):.0f} s in all, two at a time; Spark drivers: {len(applications)}")
+    rows = [
+        (name, len(times), f"{sum((ended - started).total_seconds() for started, ended in times):.1f}")
+        for name, times in sorted(spans.items())
+    ]
+    if rows:
+        print(table(("phase", "times", "seconds in all"), rows))

@@ -1,0 +1,111 @@
+"""Airflow's configuration, by environment variables only: no file to edit, nothing outside ``CHAINLAKE_HOME``."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import sys
+from importlib.metadata import version
+
+from chainlake.env.java import java_home
+from chainlake.env.ports import HOST
+from chainlake.env.private import write_private
+from chainlake.local.door import ROLE, USER, passwords_file
+from chainlake.local.guard import MARK
+from chainlake.paths import PROJECT, Home
+
+PARALLELISM = 4
+#: The pool of the tasks that start Spark, and how many of them run at a time.
+SPARK_POOL = "spark"
+SPARK_SLOTS = 2
+
+
+def airflow_version() -> str:
+    """The installed version of Airflow."""
+    return version("apache-airflow")
+
+
+def _keys(home: Home) -> dict[str, str]:
+    """Signing keys, made once and kept: the components must agree on them, and open pages survive a restart."""
+    path = home.airflow / "keys.json"
+    if not path.exists():
+        write_private(path, json.dumps({name: secrets.token_urlsafe(64) for name in ("jwt", "pages")}))
+    return {str(name): str(value) for name, value in json.loads(path.read_text()).items()}
+
+
+def base_environment(home: Home) -> dict[str, str]:
+    """What every process of a launcher inherits, the Spark applications too.
+
+    Raises:
+        InfrastructureError: no usable Java was found.
+    """
+    env = {name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW_")}
+    env |= {
+        MARK: str(home.root),
+        "CHAINLAKE_HOME": str(home.root),
+        "CHAINLAKE_LAKE": home.lake,
+        "CHAINLAKE_CONFIG": str(home.config),
+        "CHAINLAKE_CACHE": str(home.cache),
+        "JAVA_HOME": str(java_home()),
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": HOST,
+        "PYTHONPATH": str(PROJECT),
+        "PYTHONUNBUFFERED": "1",
+        # Process titles would otherwise overwrite the environment by which the guard knows its processes.
+        "SPT_NOENV": "1",
+    }
+    return env
+
+
+def airflow_environment(home: Home, database: str, api_port: int) -> dict[str, str]:
+    """The environment of Airflow's components.
+
+    Args:
+        home: the installation.
+        database: SQLAlchemy URL of the metadata database.
+        api_port: port of the page and the API, on loopback.
+    """
+    keys = _keys(home)
+    page = f"http://{HOST}:{api_port}"
+    options = {
+        "CORE__DAGS_FOLDER": str(PROJECT / "dags"),
+        "CORE__LOAD_EXAMPLES": "False",
+        "CORE__EXECUTOR": "LocalExecutor",
+        "CORE__PARALLELISM": str(PARALLELISM),
+        "CORE__DAGS_ARE_PAUSED_AT_CREATION": "True",
+        "CORE__EXECUTION_API_SERVER_URL": f"{page}/execution/",
+        # With this setting Airflow logs everybody in who can reach the port: every user of the machine.
+        "CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "False",
+        "CORE__SIMPLE_AUTH_MANAGER_USERS": f"{USER}:{ROLE.lower()}",
+        "CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(passwords_file(home)),
+        # The layer that refuses other names in ``Host`` and the requests of other pages.
+        "CORE__PLUGINS_FOLDER": str(PROJECT / "jobs" / "airflow_run" / "plugins"),
+        "API__HOST": HOST,
+        "API__PORT": str(api_port),
+        "API__BASE_URL": page,
+        "API__WORKERS": "1",
+        "API__SECRET_KEY": keys["pages"],
+        "API_AUTH__JWT_SECRET": keys["jwt"],
+        "DATABASE__SQL_ALCHEMY_CONN": database,
+        "LOGGING__BASE_LOG_FOLDER": str(home.airflow / "logs"),
+        "LOGGING__DAG_PROCESSOR_CHILD_PROCESS_LOG_DIRECTORY": str(home.airflow / "logs" / "dag_processor"),
+        "SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "1",
+        "SCHEDULER__SCHEDULER_HEARTBEAT_SEC": "2",
+        "SCHEDULER__JOB_HEARTBEAT_SEC": "2",
+        "SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "30",
+        "SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "60",
+        # A restart of the API server must not end running tasks.
+        "WORKERS__MAX_FAILED_HEARTBEATS": "24",
+        # Nor may a task that starts meanwhile lose a try: it asks for about a minute, on a busy machine needed.
+        "WORKERS__EXECUTION_API_RETRIES": "20",
+        "WORKERS__EXECUTION_API_RETRY_WAIT_MAX": "5",
+        "DAG_PROCESSOR__DAG_BUNDLE_STORAGE_PATH": str(home.airflow / "bundles"),
+        "DAG_PROCESSOR__REFRESH_INTERVAL": "30",
+        "DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "30",
+        "DAG_PROCESSOR__PARSING_PROCESSES": "1",
+    }
+    env = base_environment(home)
+    env["AIRFLOW_HOME"] = str(home.airflow)
+    env |= {f"AIRFLOW__{name}": value for name, value in options.items()}
+    return env

@@ -1,0 +1,14 @@
+"""Windowed least-squares models over several nodes, and the monitors that tell when they changed.
+
+Plain arrays in, arrays out: nothing here imports Spark, Airflow or Delta (``reduce_spark`` is the one Spark file).
+Spec ``model-monitoring``, sections 1 to 7; design §6.
+"""
+
+from __future__ import annotations
+
+from chainlake.model_change.library import MonitorResult, monitor
+
+#: Raised by hand whenever the results of an unchanged model on unchanged events can change.
+ENGINE_VERSION = 5
+
+__all__ = ["ENGINE_VERSION", "MonitorResult", "monitor"]

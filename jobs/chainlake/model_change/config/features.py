@@ -1,0 +1,186 @@
+"""What the columns of a model are: their description in YAML, and their values in every round (design §6)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from chainlake.model_change.config.reading import Section
+
+_FORMS = (
+    "a column name, constant, {of: COLUMN, key: OTHER KEY or member: N, transform: log|diff|lag N}, "
+    "{polynomial: {of: COLUMN, degree: N, scale: [-1, 1]}}"
+)
+
+
+@dataclass(frozen=True)
+class Feature:
+    """One entry of ``features``, or the response.
+
+    Args:
+        of: event column; None for the constant.
+        key: take the value that this other key has in the same round, instead of the node's own.
+        member: take the value of the node's N-th key (from 1); without it a node of several keys has their mean (their
+            sum, smallest or largest value if that is how the events of a round are aggregated).
+        steps: transforms in order: ``("log", 0)``, ``("diff", 1)``, ``("lag", n)``.
+        degree: number of powers, 1 for a plain column.
+        low, high: raw values that ``scale`` maps its ends to; None: smallest and largest of the first usable round.
+        scale: the interval that a polynomial's values are mapped to.
+    """
+
+    of: str | None
+    key: str | None = None
+    steps: tuple[tuple[str, int], ...] = ()
+    degree: int = 1
+    low: float | None = None
+    high: float | None = None
+    scale: tuple[float, float] | None = None
+    member: int | None = None
+
+    @property
+    def base(self) -> str:
+        """Readable name without power."""
+        if self.of is None:
+            return "constant"
+        text = f"{self.key}.{self.of}" if self.key is not None else self.of
+        text = f"{text}[{self.member}]" if self.member is not None else text
+        for step, n in self.steps:
+            text = f"{step}({text}, {n})" if step == "lag" else f"{step}({text})"
+        return text
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the model's columns that come from this entry."""
+        return tuple(self.base if power == 1 else f"{self.base}^{power}" for power in range(1, self.degree + 1))
+
+    @property
+    def reach(self) -> int:
+        """How many earlier rounds the value needs."""
+        return sum(n for _, n in self.steps)
+
+
+def parse_features(top: Section) -> tuple[Feature, ...]:
+    """``features`` and ``intercept`` as entries in model order; the intercept is column 0 (spec 6.8).
+
+    Raises:
+        DefinitionError: for unknown forms and for the same column twice.
+    """
+    listed = top.values.get("features", [])
+    if not isinstance(listed, list):
+        top.fail("'features' is not a list", "features", hint=f"Each entry: {_FORMS}.")
+    found = tuple(_feature(top, value, "features", i) for i, value in enumerate(listed))
+    if top.flag("intercept", True):
+        for i, feature in enumerate(found):
+            if feature.of is None:
+                top.fail(
+                    "the constant is given both as a feature and by 'intercept', which is true unless set",
+                    "features",
+                    i,
+                    hint="Drop the feature, or set intercept: false.",
+                )
+        found = (Feature(of=None), *found)
+    names = [name for feature in found for name in feature.names]
+    for name in names:
+        if names.count(name) > 1:
+            top.fail(f"the feature '{name}' stands twice", "features", hint="Name every feature once.")
+    if not names:
+        top.fail("a model needs at least one feature", "features", hint=f"Each entry: {_FORMS}.")
+    return found
+
+
+def parse_series(top: Section, value: Any, *path: str | int) -> Feature:
+    """One column, own or of another key, with its transforms; it stands at ``path``."""
+    if value is None:
+        top.fail(f"'{path[-1]}' is missing", *path, hint="Give a column name or {of: COLUMN, ...}.")
+    if isinstance(value, str) and value != "constant":
+        return Feature(of=value)
+    if not isinstance(value, dict):
+        top.fail(f"'{value}' is not a column", *path, hint=f"Allowed: {_FORMS}.")
+    section = top.inner(value, *path)
+    section.only("of", "key", "member", "transform")
+    other = section.values.get("key")
+    if other is not None and "member" in section.values:
+        section.fail("'key' and 'member' exclude each other", "member", hint="Drop one of the two.")
+    return Feature(
+        of=section.text("of"),
+        key=None if other is None else section.key_value("key"),
+        steps=_steps(section),
+        member=section.whole("member", None),
+    )
+
+
+def _feature(top: Section, value: Any, *path: str | int) -> Feature:
+    if value == "constant":
+        return Feature(of=None)
+    if not (isinstance(value, dict) and "polynomial" in value):
+        return parse_series(top, value, *path)
+    outer = top.inner(value, *path)
+    outer.only("polynomial")
+    section = outer.section("polynomial", "{of: COLUMN, degree: N, scale: [-1, 1], range: [low, high]}")
+    section.only("of", "degree", "scale", "range")
+    low, high = _pair(section, "range", (None, None))
+    return Feature(
+        of=section.text("of"),
+        degree=section.whole("degree"),
+        low=low,
+        high=high,
+        scale=_pair(section, "scale", (-1.0, 1.0)),
+    )
+
+
+def _pair(section: Section, key: str, default: Any) -> Any:
+    value = section.values.get(key)
+    if value is None:
+        return default
+    numbers = isinstance(value, list) and len(value) == 2 and all(type(v) in (int, float) for v in value)
+    if not numbers or value[0] >= value[1]:
+        section.fail(f"'{value}' is not a pair of rising numbers", key, hint="Give [low, high].")
+    return float(value[0]), float(value[1])
+
+
+def _steps(section: Section) -> tuple[tuple[str, int], ...]:
+    value = section.values.get("transform", [])
+    found = []
+    for step in value if isinstance(value, list) else [value]:
+        words = str(step).split()
+        if words in (["log"], ["diff"]):
+            found.append((words[0], 0 if words[0] == "log" else 1))
+        elif len(words) == 2 and words[0] == "lag" and words[1].isdigit() and int(words[1]) > 0:
+            found.append(("lag", int(words[1])))
+        else:
+            section.fail(f"'{step}' is not a transform", "transform", hint="Allowed: log, diff, lag N; or a list.")
+    return tuple(found)
+
+
+def values_of(feature: Feature, own: np.ndarray, span: tuple[float, float] | None) -> np.ndarray:
+    """The columns of one entry for consecutive rounds.
+
+    Args:
+        feature: the entry.
+        own: (h + n, k) values of every node before transforms, with ``h`` rounds of history in front; NaN where none is
+            known.
+        span: raw values mapped to the ends of ``feature.scale``; needed for polynomials only.
+
+    Returns:
+        (h + n, k, degree); NaN where the history does not reach.
+    """
+    for step, n in feature.steps:
+        if step == "log":
+            with np.errstate(invalid="ignore", divide="ignore"):
+                own = np.where(own > 0, np.log(np.where(own > 0, own, 1.0)), np.nan)
+        else:
+            shifted = np.full_like(own, np.nan)
+            shifted[n:] = own[: max(len(own) - n, 0)]
+            own = own - shifted if step == "diff" else shifted
+    if feature.scale is None or span is None:
+        return own[:, :, None]
+    low, high = span
+    a, b = feature.scale
+    scaled = a + (own - low) * ((b - a) / (high - low) if high > low else 0.0)
+    powers = [scaled]
+    with np.errstate(over="ignore"):  # whoever uses the values looks at their size
+        for _ in range(1, feature.degree):
+            powers.append(powers[-1] * scaled)
+    return np.stack(powers, axis=2)

@@ -1,0 +1,134 @@
+"""The nodes of a model: keys, or groups of keys, with the days on which each takes part (design §6)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+import numpy as np
+
+from chainlake.days import day_start_us
+from chainlake.model_change.config.reading import Section
+
+_FORMS = "a key, or {name: NAME, keys: [key, ...], from: DAY, to: DAY} or with dates: [{from: DAY, to: DAY}, ...]"
+#: Times before and after all rounds, microseconds.
+_EVER = (-(2**62), 2**62)
+
+
+@dataclass(frozen=True)
+class Node:
+    """One node.
+
+    Args:
+        name: how results call it.
+        keys: the key values whose events are its; features may name them one by one (``member``).
+        dates: stretches of UTC days on which it takes part, in order, each the first day (None: from ever) and the day
+            after the last one (None: for good); none: always.
+    """
+
+    name: str
+    keys: tuple[str, ...]
+    dates: tuple[tuple[date | None, date | None], ...] = ()
+
+    @property
+    def dated(self) -> bool:
+        """Whether there is a day on which it does not take part."""
+        return bool(self.dates)
+
+    def begun(self, day: date) -> bool:
+        """Whether it takes part on a day, or did on one before."""
+        return any(first is None or first <= day for first, _ in self.dates or ((None, None),))
+
+    def takes_part(self, us: np.ndarray) -> np.ndarray:
+        """Whether it takes part at each of some times, microseconds."""
+        found = np.zeros(us.shape, dtype=bool)
+        for first, end in self.dates or ((None, None),):
+            lo = _EVER[0] if first is None else day_start_us(first)
+            hi = _EVER[1] if end is None else day_start_us(end)
+            found |= (lo <= us) & (us < hi)
+        return found
+
+
+def parse_groups(top: Section) -> dict[str, tuple[Node, ...]]:
+    """``nodes`` or ``groups``: a group's id to its ordered nodes; one model without groups has the empty id.
+
+    Raises:
+        DefinitionError: naming the key and what is allowed there.
+    """
+    if ("nodes" in top.values) == ("groups" in top.values):
+        top.fail(
+            "exactly one of 'nodes' and 'groups' is needed",
+            "nodes",
+            hint="Give nodes: [key, ...] for one model, or groups: {name: [key, ...]} for several of one kind.",
+        )
+    if "nodes" in top.values:
+        return {"": _nodes(top, "nodes")}
+    section = top.section("groups", "a mapping of group names to lists of nodes")
+    if not section.values:
+        top.fail("'groups' is empty", "groups", hint="Give groups: {name: [key, ...]}.")
+    return {str(group): _nodes(section, group) for group in section.values}
+
+
+def fewest(nodes: tuple[Node, ...]) -> int:
+    """The smallest number of nodes that take part on a day on which any does."""
+    edges = {day_start_us(day) for node in nodes for span in node.dates for day in span if day is not None}
+    us = np.array([_EVER[0], *sorted(edges)])
+    counts = np.sum([node.takes_part(us) for node in nodes], axis=0)
+    return int(counts[counts > 0].min(initial=len(nodes)))
+
+
+def _nodes(section: Section, key: str) -> tuple[Node, ...]:
+    value = section.values.get(key)
+    if not isinstance(value, list) or not value:
+        section.fail(f"'{key}' is not a list of nodes", key, hint=f"Give a non-empty list; each entry: {_FORMS}.")
+    found = tuple(_node(section, item, key, i) for i, item in enumerate(value))
+    names = [node.name for node in found]
+    for name in names:
+        if names.count(name) > 1:
+            section.fail(f"'{name}' stands twice in '{key}'", key, hint="Name every node once.")
+    return found
+
+
+def _node(section: Section, item: Any, *path: str | int) -> Node:
+    if not isinstance(item, dict):
+        if item is None or isinstance(item, (list, bool)):
+            section.fail(f"'{item}' is not a node", *path, hint=f"Allowed: {_FORMS}.")
+        name = str(section.typed(*path))
+        return Node(name, (name,))
+    inner = section.inner(item, *path)
+    inner.only("name", "keys", "from", "to", "dates")
+    keys = inner.names("keys")
+    named = item.get("name")
+    if named is None and len(keys) > 1:
+        inner.fail("a node of several keys needs a name", "name", hint="Give name: a text.")
+    return Node(keys[0] if named is None else inner.key_value("name"), keys, _dates(inner))
+
+
+def _dates(node: Section) -> tuple[tuple[date | None, date | None], ...]:
+    """``dates``, or the one stretch ``from`` to ``to``."""
+    listed = node.values.get("dates")
+    if listed is None:
+        one = _stretch(node)
+        return () if one == (None, None) else (one,)
+    if "from" in node.values or "to" in node.values:
+        node.fail("'dates' is given besides 'from' or 'to'", "dates", hint="Put all stretches into dates.")
+    if not isinstance(listed, list) or not listed or not all(isinstance(item, dict) for item in listed):
+        node.fail("'dates' is not a list of stretches", "dates", hint="Give [{from: DAY, to: DAY}, ...].")
+    found: list[tuple[date | None, date | None]] = []
+    for i, item in enumerate(listed):
+        inner = node.inner(item, "dates", i)
+        inner.only("from", "to")
+        first, end = _stretch(inner)
+        if found and (first is None or found[-1][1] is None or first <= found[-1][1]):
+            hint = "Give the stretches in order, with at least a day between them."
+            inner.fail(f"the stretch from {first} does not come after the one to {found[-1][1]}", "from", hint=hint)
+        found.append((first, end))
+    return tuple(found)
+
+
+def _stretch(section: Section) -> tuple[date | None, date | None]:
+    first, end = (section.day(key) if section.values.get(key) is not None else None for key in ("from", "to"))
+    if first is not None and end is not None and first >= end:
+        section.fail(f"'to' {end} is not after 'from' {first}", "to", hint="'to' is the day after the last one.")
+    return first, end

@@ -1,0 +1,135 @@
+"""What all monitors share: whose events they watch, and how those become rounds (spec 4.3, 6.9; design §6)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass
+from datetime import date
+from typing import Any
+
+from chainlake.days import US_PER_DAY
+from chainlake.model_change.config.features import Feature
+from chainlake.model_change.config.nodes import Node, fewest
+from chainlake.model_change.config.reading import Section
+
+ON_GAP = ("continue", "reset")
+AGGREGATES = ("last", "first", "mean", "sum", "min", "max")
+#: Keys that a model and a threshold monitor read alike.
+SHARED_KEYS = ("kind", "description", "source", "start", "round", "max_carry", "missing_if_zero", "max_replay")
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """How the events of a key become rounds: their length, how several events come together, and the column whose 0
+    means not reported."""
+
+    round_us: int
+    aggregate: str
+    missing_if_zero: str | None
+
+
+@dataclass(frozen=True)
+class SeriesConfig:
+    """The part of a monitor that says how its rounds are made. Times in microseconds, counts in rounds.
+
+    ``groups`` maps a group's id to its ordered nodes; every group is a monitor of its own. An event whose column
+    ``missing_if_zero`` is 0 counts as not reported.
+    """
+
+    name: str
+    file: str | None
+    description: str
+    source: str
+    start: date
+    groups: dict[str, tuple[Node, ...]]
+    response: Feature
+    features: tuple[Feature, ...]
+    round_us: int
+    aggregate: str
+    min_nodes: int
+    window: int
+    max_carry: int
+    session_gap_us: int | None
+    on_gap: str
+    missing_if_zero: str | None
+    max_replay: int
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """The coefficients' names in model order."""
+        return tuple(name for feature in self.features for name in feature.names)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The event columns that rounds are made of, sorted."""
+        return tuple(sorted({f.of for f in (self.response, *self.features) if f.of is not None}))
+
+    @property
+    def reduction(self) -> Reduction:
+        """How its events become rounds; monitors with the same one can share the work."""
+        return Reduction(self.round_us, self.aggregate, self.missing_if_zero)
+
+    def keys(self, group: str) -> tuple[str, ...]:
+        """The key values whose events ``group`` needs: its nodes', then the other keys its features name."""
+        own = tuple(dict.fromkeys(key for node in self.groups[group] for key in node.keys))
+        others = sorted({f.key for f in (self.response, *self.features) if f.key is not None} - set(own))
+        return (*own, *others)
+
+    @property
+    def all_keys(self) -> tuple[str, ...]:
+        """Every key value that some group needs, sorted."""
+        return tuple(sorted({key for group in self.groups for key in self.keys(group)}))
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is allowed but seldom meant, one sentence each."""
+        return ()
+
+    @property
+    def definition_hash(self) -> str:
+        """Hash of everything that can change a result; not the description, nor ``max_replay`` (design §4)."""
+        told = {key: v for key, v in asdict(self).items() if key not in ("file", "description", "max_replay")}
+        text = json.dumps(told, sort_keys=True, default=str)
+        return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def shared_values(
+    top: Section, name: str, groups: dict[str, tuple[Node, ...]], window: int, least_nodes: int | None
+) -> dict[str, Any]:
+    """The fields of `SeriesConfig` that `SHARED_KEYS` give.
+
+    Args:
+        top: the file.
+        name: the monitor's name.
+        groups: its nodes.
+        window: the default of ``max_carry``.
+        least_nodes: the default of ``min_nodes``; None: 1.
+
+    Raises:
+        DefinitionError: naming file, line, key and the allowed values.
+    """
+    smallest = min(fewest(nodes) for nodes in groups.values())
+    rounds = top.section("round", "a mapping with length, aggregate, min_nodes")
+    rounds.only("length", "aggregate", "min_nodes")
+    length = rounds.duration("length")
+    if US_PER_DAY % length:
+        rounds.fail("a whole number of rounds must fill a day", "length", hint="Allowed: 1 s, 1 min, 5 min, 1 h, ...")
+    min_nodes = rounds.whole("min_nodes", least_nodes or 1)
+    if min_nodes > smallest:
+        what = f"min_nodes is {min_nodes}, a group has at times no more than {smallest} nodes"
+        rounds.fail(what, "min_nodes", hint=f"Allowed: 1 to {smallest}.")
+    return {
+        "name": name,
+        "file": top.file,
+        "description": top.text("description", ""),
+        "source": top.text("source"),
+        "start": top.day("start"),
+        "groups": groups,
+        "round_us": length,
+        "aggregate": rounds.choice("aggregate", AGGREGATES, "last"),
+        "min_nodes": min_nodes,
+        "max_carry": top.whole("max_carry", window, least=0),
+        "missing_if_zero": top.text("missing_if_zero", None),
+        "max_replay": top.whole("max_replay", 60),
+    }

@@ -1,0 +1,53 @@
+"""A threshold monitor's file (``kind: threshold`` in ``dags/config/models/``) as a checked value (spec 7)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from chainlake.model_change.config.features import Feature, parse_series
+from chainlake.model_change.config.nodes import parse_groups
+from chainlake.model_change.config.reading import Section
+from chainlake.model_change.config.series import SHARED_KEYS, SeriesConfig, shared_values
+
+_KEYS = ("nodes", "value", "threshold", "weight")
+#: Rounds that a silent sensor's last reading stands for it, where ``max_carry`` is not given.
+_CARRY = 60
+
+
+@dataclass(frozen=True)
+class ThresholdConfig(SeriesConfig):
+    """A monitor of the mean of ``response`` over the nodes, checked.
+
+    ``threshold`` is T; with ``weighted`` the one feature is every node's weight (number of vehicles), and the weighted
+    mean is watched.
+    """
+
+    threshold: float
+    weighted: bool
+
+
+def checked_threshold(name: str, top: Section) -> ThresholdConfig:
+    """The monitor that a file describes.
+
+    Raises:
+        DefinitionError: naming file, line, key and the allowed values.
+    """
+    top.only(*SHARED_KEYS, *_KEYS)
+    if "nodes" not in top.values:
+        top.fail("'nodes' is missing", "nodes", hint="Give nodes: [key, ...].")
+    groups = parse_groups(top)
+    for i, node in enumerate(groups[""]):
+        if node.dated:
+            top.fail("the sensors of a threshold monitor do not change", "nodes", i, hint="Drop from and to.")
+    value = parse_series(top, top.values.get("value"), "value")
+    weight = top.text("weight", None)
+    return ThresholdConfig(
+        **shared_values(top, name, groups, _CARRY, None),
+        response=value,
+        features=(Feature(of=weight),),
+        window=1,
+        session_gap_us=None,
+        on_gap="continue",
+        threshold=top.number("threshold"),
+        weighted=weight is not None,
+    )

@@ -1,0 +1,1 @@
+"""A model day by day: rows, state between days, sweeps over thresholds."""

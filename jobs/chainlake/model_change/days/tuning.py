@@ -1,0 +1,159 @@
+"""What other thresholds, windows and phi would have cost and found: the sweeps of the report's figures 4.5 to 4.9."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+
+import numpy as np
+import pyarrow as pa
+
+from chainlake.errors import InputError
+from chainlake.model_change.config.model import ModelConfig
+from chainlake.model_change.days.traces import GroupTrace, trace_group
+from chainlake.model_change.detectors.periodic import best_periods, errors_by_period
+from chainlake.model_change.statistics.statistics import Array
+
+#: Multiples of the model's own eps that are tried if none are given.
+STEPS = (0.25, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0)
+#: Longest period tried for the periodic baseline if the model does not say: trying all costs rounds x periods.
+LONGEST_PERIOD = 1000
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One setting, over all groups of the model.
+
+    Args:
+        eps: as the model file would say it (a share if its eps is one).
+        window: W.
+        phi: of the AR(1) errors, None for ordinary least squares.
+        rounds: counted rounds, all groups.
+        syncs: synchronisations of the local detector.
+        exceeded: those before which the error really was above eps.
+        up: messages up per node and round (naive: 1; spec 2.6).
+        both: messages in both directions per node and round.
+        up_bytes: bytes up over those of sending every row.
+        max_error: largest error after resolution, in the unit of ``eps``.
+        exact: changes of the exact detector.
+        exact_us: when they were, microseconds.
+        period: longest period whose updates keep the errors of the local detector, None if every round is too seldom.
+        period_mono: longest period up to which all do.
+        periodic_error: largest error of updates with ``period``, in the unit of ``eps``; None if there is none.
+        capped: whether the longest period tried was good enough, so that a longer one may be too.
+    """
+
+    eps: float
+    window: int
+    phi: float | str | None
+    rounds: int
+    syncs: int
+    exceeded: int
+    up: float
+    both: float
+    up_bytes: float
+    max_error: float
+    exact: int
+    exact_us: tuple[int, ...]
+    period: int | None
+    period_mono: int | None
+    periodic_error: float | None
+    capped: bool
+
+    @property
+    def periodic_up(self) -> float | None:
+        """Messages up per node and round of the periodic baseline with ``period``."""
+        return None if self.period is None else 1 / self.period
+
+
+def sweep(
+    config: ModelConfig,
+    reduced: pa.Table,
+    first: date,
+    end: date,
+    *,
+    eps: Sequence[float] = (),
+    windows: Sequence[int] = (),
+    phis: Sequence[float | str | None] = (),
+) -> Iterator[Outcome]:
+    """Run a model with every combination of the given settings; what is not given is the model's own.
+
+    Args:
+        config: the model; both detectors are run whatever it says, with its constraint.
+        reduced: rounds of the days, from `reduce.reduce_rows`.
+        first, end: the days ``[first, end)``; the first window begins with the first of them.
+        eps: thresholds, as in the model file; by default `STEPS` times the model's.
+        windows: lengths W in rounds.
+        phis: AR(1) coefficients, ``"fit"``, or None for ordinary least squares.
+
+    Raises:
+        InputError: if no window is ever complete, so that nothing can be said.
+    """
+    for window in windows or (config.window,):
+        for phi in phis or (config.phi,):
+            periods: list[Array] | None = None
+            for threshold in sorted(eps) or [step * config.eps for step in STEPS]:
+                tried = replace(config, detector="both", start=first, window=window, phi=phi, eps=threshold)
+                traces = [trace_group(tried, group, reduced, first, end) for group in tried.groups]
+                traces = [trace for trace in traces if trace.counted.any()]
+                if not traces:
+                    raise InputError(
+                        f"no window of {window} rounds is complete from {first} to {end}",
+                        file=config.file,
+                        hint="Take more days or a shorter window, and see whether the events of these days are there.",
+                    )
+                if periods is None:
+                    # Exact models know no threshold: one table of periodic errors serves all of them.
+                    periods = _periodic_errors(traces, config.per_longest or LONGEST_PERIOD)
+                yield _outcome(tried, threshold, traces, periods)
+
+
+def _periodic_errors(traces: list[GroupTrace], longest: int) -> list[Array]:
+    """Per group: the largest error of each period. The first counted round is its first synchronisation."""
+    longest = max(1, min(longest, *(int(trace.counted.sum()) // 2 for trace in traces)))
+    return [errors_by_period(trace.beta[trace.counted], longest) for trace in traces]
+
+
+def _outcome(config: ModelConfig, eps: float, traces: list[GroupTrace], periods: list[Array]) -> Outcome:
+    m = len(config.feature_names)
+    syncs = exceeded = reports = replies = rounds = 0
+    sent = 0.0
+    worst, changes, units = [], [], []
+    within = np.ones(min(map(len, periods)), dtype=bool)
+    for trace, errors in zip(traces, periods, strict=True):
+        counted = trace.counted
+        syncs += int(trace.synced[counted].sum())
+        exceeded += sum(bool(event.exceeded) for _, event in trace.of_kind("sync"))
+        reports += int(trace.reports[counted].sum())
+        replies += int((trace.nodes * trace.synced)[counted].sum())
+        rounds += int(counted.sum())
+        sent += float(trace.nodes[counted].sum())
+        known = trace.error_local[counted]
+        largest = float(np.nanmax(known)) if np.isfinite(known).any() else 0.0
+        within &= errors[: len(within)] <= largest
+        units.append(eps / trace.eps if trace.eps else 1.0)
+        worst.append(largest * units[-1])
+        changes += [int(trace.ts[at]) for at, _ in trace.of_kind("change")]
+    period, mono = best_periods(np.where(within, 0.0, 1.0), 0.5)
+    return Outcome(
+        eps=eps,
+        window=config.window,
+        phi=config.phi,
+        rounds=rounds,
+        syncs=syncs,
+        exceeded=exceeded,
+        up=(reports + replies) / sent,
+        both=(reports + 3 * replies) / sent,
+        # A report is one number, a reply a symmetric matrix and a vector, a row its features and the response.
+        up_bytes=(reports + replies * (m * (m + 3) // 2)) / (sent * (m + 1)),
+        max_error=max(worst),
+        exact=len(changes),
+        exact_us=tuple(sorted(changes)),
+        period=period,
+        period_mono=mono,
+        periodic_error=(
+            None if period is None else max(e[period - 1] * unit for e, unit in zip(periods, units, strict=True))
+        ),
+        capped=period == len(within),
+    )

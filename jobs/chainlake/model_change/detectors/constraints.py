@@ -1,0 +1,202 @@
+"""The local tests of a node's drift against the reference model of the last synchronisation (spec 2.1-2.4, 3.2).
+
+All are convex and contain (0, 0): if no node violates, the pooled model lies within ``eps`` of the reference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from chainlake.model_change.statistics.basis import Basis
+from chainlake.model_change.statistics.statistics import Array, norm
+
+#: A value up to this much above eps (relative) is still equal to it (spec 2.4).
+TIE = 1e-9
+#: Entries of matrices up to which their products with themselves stay in the range of doubles.
+_LARGE = 1e100
+
+
+@dataclass
+class Reference:
+    """A reference model and the matrices that tests of drifts need.
+
+    Args:
+        a: (m, m) internal average of the nodes' sums (plus ridge / k).
+        beta: (m,) internal model.
+        monitored: (m,) the same where distances are measured.
+        basis: the coordinates of ``a`` and ``beta``.
+        now: the coordinates of the drifts.
+
+    ``left`` and ``right`` give M = left D right, ``whole`` is the model of the uncentred response in the coordinates
+    of the drifts, ``constant`` what a model of the centred one lacks of it.
+    """
+
+    a: Array
+    beta: Array
+    monitored: Array
+    basis: Basis
+    now: Basis
+    left: Array = field(init=False)
+    right: Array = field(init=False)
+    constant: Array = field(init=False)
+    whole: Array = field(init=False)
+    into: Array | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        inverse = np.linalg.inv(self.a)
+        self.left = self.basis.beta_map @ ((inverse + inverse.T) / 2)
+        self.right = self.now.row_map.T
+        self.constant = self.now.constant
+        self.whole = self.beta + self.basis.constant
+        self.into = None if self.now.same(self.basis) else self.basis.seen_from(self.now)
+        if self.into is not None:
+            self.left, self.whole = self.left @ self.into, self.into.T @ self.whole
+
+    @property
+    def roots(self) -> tuple[Array, Array]:
+        """Maps to coordinates in which the average is the identity (D there is root D root^T, r is root r), and from
+        changes of models there to those of monitored ones."""
+        scale = np.sqrt(np.diag(self.a))
+        root = np.linalg.inv(np.linalg.cholesky(self.a / np.outer(scale, scale))) / scale
+        return root if self.into is None else root @ self.into, self.basis.beta_map @ root.T
+
+    def carried(self, a: Array, c: Array) -> tuple[Array, Array]:
+        """Sums a (..., m, m) and c (..., m) of the reference's coordinates in those of the drifts."""
+        if self.into is None:
+            return a, c
+        move = self.now.seen_from(self.basis)
+        moved = np.matmul(c + a[..., 0] * (self.basis.centre_y - self.now.centre_y), move.T)
+        return np.matmul(np.matmul(move, a), move.T), moved
+
+    def movement(self, d_a: Array) -> Array:
+        """M = Ahat0^-1 D of (n, m, m) drifts; one product per drift, so that no block size shows in the bits."""
+        return np.matmul(np.matmul(self.left, d_a), self.right)
+
+    def shift(self, rows: Array) -> Array:
+        """K Ahat0^-1 times each of (n, m) vectors."""
+        return np.matmul(self.left, rows[:, :, None])[:, :, 0]
+
+    def unexplained(self, d_a: Array, d_c: Array) -> Array:
+        """r = d - D beta0 of (n, m, m), (n, m) drifts, internal."""
+        return d_c - np.matmul(d_a, (self.whole - self.constant)[:, None])[:, :, 0]
+
+    def drift_of_c(self, d_a: Array, d_c: Array) -> Array:
+        """d of the uncentred response."""
+        return d_c + np.matmul(d_a, self.constant[:, None])[:, :, 0]
+
+
+#: (reference, drifts D (n, m, m), d (n, m), eps) -> (value, norm term), each (n,).
+Evaluator = Callable[[Reference, Array, Array, float], tuple[Array, Array]]
+
+
+def _spectral(m: Array) -> Array:
+    """Largest singular value; by the eigenvalues of M^T M, which costs half of an SVD and loses nothing at the top."""
+    return np.sqrt(np.maximum(np.linalg.eigvalsh(np.matmul(np.swapaxes(m, 1, 2), m))[:, -1], 0.0))
+
+
+def _rising(m: Array) -> Array:
+    """lambda_max(-(M + M^T)/2)."""
+    return np.linalg.eigvalsh(-(m + np.swapaxes(m, 1, 2)) / 2)[:, -1]
+
+
+def _bounded(term: Callable[[Array], Array], m: Array) -> Array:
+    """``term``, which grows as its argument does, of matrices of any size: infinite for those beyond all doubles."""
+    large = np.abs(m).max(axis=(1, 2))
+    if (large < _LARGE).all():
+        return term(m)
+    found, usable = np.full(len(m), np.inf), np.isfinite(large)
+    scale = np.maximum(large[usable], 1.0)
+    found[usable] = term(m[usable] / scale[:, None, None]) * scale
+    return found
+
+
+def vector_part(name: str, ref: Reference, d_a: Array, d_c: Array) -> Array:
+    """The part of the value that needs no matrix norm, for paper, residual and onesided: (n,)."""
+    if name == "paper":
+        moved = ref.shift(np.matmul(d_a, ref.whole[:, None])[:, :, 0])
+        return norm(ref.shift(ref.drift_of_c(d_a, d_c))) + norm(moved)
+    return norm(ref.shift(ref.unexplained(d_a, d_c)))
+
+
+def _normed(name: str, term: Callable[[Array], Array]) -> Evaluator:
+    def evaluate(ref: Reference, d_a: Array, d_c: Array, eps: float) -> tuple[Array, Array]:
+        with np.errstate(over="ignore", invalid="ignore"):  # what is beyond all doubles is beyond eps
+            size = _bounded(term, ref.movement(d_a))
+            return eps * size + vector_part(name, ref, d_a, d_c), size
+
+    return evaluate
+
+
+def _energy(ref: Reference, d_a: Array, d_c: Array, eps: float) -> tuple[Array, Array]:
+    # The eigenvalues of A^-1/2 D A^-1/2 and the norm of A^-1/2 r are those of any root of A, and the smallest
+    # eigenvalue of A is that of its root in monitored coordinates: no large mean comes in.
+    root, own = ref.roots
+    with np.errstate(over="ignore", invalid="ignore"):
+        size = _bounded(_rising, np.matmul(np.matmul(root, d_a), root.T))
+        moved = np.matmul(root, ref.unexplained(d_a, d_c)[:, :, None])[:, :, 0]
+        return norm(moved) * _spectral(own[None])[0] + eps * size, size
+
+
+def _matfrac(ref: Reference, d_a: Array, d_c: Array, eps: float) -> tuple[Array, Array]:
+    # In the coordinates in which the average is the identity, S = I + E, and what it loses by E decides.
+    root, own = ref.roots
+    with np.errstate(over="ignore", invalid="ignore"):
+        e = np.matmul(np.matmul(root, d_a), root.T)
+        r = np.matmul(root, ref.unexplained(d_a, d_c)[:, :, None])[:, :, 0]
+    value = np.full(len(e), np.inf)
+    usable = np.flatnonzero(np.isfinite(e).all(axis=(1, 2)) & np.isfinite(r).all(axis=1))
+    s = np.eye(e.shape[1]) + (e[usable] + np.swapaxes(e[usable], 1, 2)) / 2
+    values, vectors = np.linalg.eigh(s)
+    good = values[:, 0] > 0
+    usable, values, vectors = usable[good], values[good], vectors[good]
+    if len(usable):
+        turned = np.matmul(np.swapaxes(vectors, 1, 2), r[usable][:, :, None])[:, :, 0]
+        # lambda_min of S in monitored coordinates is one over the largest eigenvalue of its inverse there.
+        spread = np.matmul(own, vectors) / np.sqrt(values)[:, None, :]
+        value[usable] = norm(turned / np.sqrt(values)) * _spectral(spread)
+    return value, np.full(len(value), -np.inf)
+
+
+EVALUATORS: dict[str, Evaluator] = {
+    "paper": _normed("paper", _spectral),
+    "residual": _normed("residual", _spectral),
+    "onesided": _normed("onesided", _rising),
+    "energy": _energy,
+    "matfrac": _matfrac,
+}
+
+
+def violates(value: Array, size: Array, eps: float) -> Array:
+    """The normative test of spec 2.4; NaN is a violation."""
+    return ~((value <= eps * (1 + TIE)) & (size < 1 - TIE))
+
+
+def clear_cut(name: str, ref: Reference, d_a: Array, d_c: Array, eps: float) -> tuple[Array, Array]:
+    """Which drifts cheap bounds decide: (surely fine, surely violating), each (n,) bool (spec 6.6 step 4).
+
+    The bounds are fast big products whose last bits depend on the block, so a margin keeps every decision that a last
+    bit could turn for the exact evaluation.
+    """
+    if name not in ("paper", "residual", "onesided"):
+        none = np.zeros(len(d_a), dtype=bool)
+        return none, none
+    n, m, _ = d_a.shape
+    # (D K_left^T) are the transposed rows of left D, and D is symmetric: one product for all drifts.
+    moved = (d_a.reshape(-1, m) @ ref.left.T).reshape(n, m, m)
+    if ref.now.moves:
+        moved = np.matmul(ref.right.T, moved)
+    frobenius = np.sqrt(np.einsum("nij,nij->n", moved, moved))
+    lower = frobenius / np.sqrt(m)
+    if name == "onesided":
+        lower = -np.einsum("nii->n", moved) / m
+    if name == "paper":
+        h = np.sqrt(((ref.drift_of_c(d_a, d_c) @ ref.left.T) ** 2).sum(axis=1))
+        h = h + np.sqrt((((d_a @ ref.whole) @ ref.left.T) ** 2).sum(axis=1))
+    else:
+        h = np.sqrt((((d_c - d_a @ (ref.whole - ref.constant)) @ ref.left.T) ** 2).sum(axis=1))
+    # The margin is of the size of the bounds themselves, so that rounding in large cancelling terms is covered too.
+    margin = 1e-7 * (eps + h + eps * frobenius)
+    return (h + eps * frobenius <= eps - margin) & (frobenius < 1 - 1e-7), h + eps * lower > eps + margin

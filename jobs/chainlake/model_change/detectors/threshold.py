@@ -1,0 +1,133 @@
+"""Is the mean over k sensors below a threshold, without every sensor reporting (spec 7).
+
+Every sensor holds a threshold tau_j; their sum is always k T. A sensor below its own reports; the coordinator collects
+further ones until the slack of some covers the lack of others, and shares the slack out anew. So silence proves that
+the mean is not below T, and no alert is missed or false.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from chainlake.model_change.statistics.statistics import Array
+
+#: Rounds looked at together right after a report; doubled while nobody reports.
+_SHORT = 16
+
+
+@dataclass(frozen=True)
+class Collection:
+    """A round in which the coordinator did something that is worth a row.
+
+    Args:
+        at: the round's place.
+        violators: sensors below their threshold, ascending.
+        collected: all sensors heard, in the order of hearing.
+        balanced: whether those heard certify that the mean is not below T.
+        signal: ``below``, ``recovered`` or None.
+        thresholds: (k,) in force afterwards.
+    """
+
+    at: int
+    violators: tuple[int, ...]
+    collected: tuple[int, ...]
+    balanced: bool
+    signal: str | None
+    thresholds: Array
+
+
+@dataclass
+class ThresholdMonitor:
+    """One monitor over time.
+
+    Args:
+        level: T.
+        thresholds: (k,) tau; k times T at the start.
+        below: whether the last signal was ``below``.
+    """
+
+    level: float
+    thresholds: Array
+    below: bool = False
+
+    @classmethod
+    def start(cls, level: float, k: int) -> ThresholdMonitor:
+        """The monitor of ``k`` sensors before its first round."""
+        return cls(level, np.full(k, level))
+
+    def feed(self, values: Array) -> tuple[list[Collection], Array, Array]:
+        """Take the next rounds.
+
+        Args:
+            values: (n, k) readings, finite.
+
+        Returns:
+            the rounds with something to tell, and (n,) messages up and down.
+        """
+        n, k = values.shape
+        found: list[Collection] = []
+        up, down = np.zeros(n, np.int64), np.zeros(n, np.int64)
+        at, size = 0, _SHORT
+        while at < n:
+            if not self.below:
+                loud = np.flatnonzero((values[at : at + size] < self.thresholds).any(axis=1))
+                if not len(loud):
+                    at, size = at + size, size * 2
+                    continue
+                at += int(loud[0])
+            found += self._polled(at, values[at], up, down) if self.below else self._reported(at, values[at], up, down)
+            at, size = at + 1, _SHORT
+        return found, up, down
+
+    def _excess(self, v: Array) -> float:
+        """What the readings of all sensors have to spare."""
+        return math.fsum([*v.tolist(), *[-self.level] * len(v)])
+
+    def _polled(self, at: int, v: Array, up: Array, down: Array) -> list[Collection]:
+        """A round below: everybody is asked."""
+        k = len(v)
+        up[at], down[at] = k, k
+        spare = self._excess(v)
+        if spare < 0:
+            return []
+        down[at] += k
+        self.below, self.thresholds = False, _raised(v - spare / k, [self.level] * k)
+        return [Collection(at, (), tuple(range(k)), True, "recovered", self.thresholds)]
+
+    def _reported(self, at: int, v: Array, up: Array, down: Array) -> list[Collection]:
+        """A round in which somebody reports: collect in ascending order until it balances."""
+        k = len(v)
+        violators = tuple(int(j) for j in np.flatnonzero(v < self.thresholds))
+        heard = list(violators)
+        others = [j for j in range(k) if j not in violators]
+        while True:
+            spare = self._excess(v) if len(heard) == k else math.fsum([*v[heard], *-self.thresholds[heard]])
+            if spare >= 0 or len(heard) == k:
+                break
+            heard.append(others.pop(0))
+        up[at], down[at] = len(heard), len(heard) - len(violators)
+        if spare < 0:
+            self.below = True
+            return [Collection(at, violators, tuple(heard), False, "below", self.thresholds)]
+        down[at] += len(heard)
+        self.thresholds = self.thresholds.copy()
+        # Of all sensors together the sum is known: what thresholds had lost to rounding comes back.
+        held = [self.level] * k if len(heard) == k else self.thresholds[heard].tolist()
+        self.thresholds[heard] = _raised(v[heard] - spare / len(heard), held)
+        return [Collection(at, violators, tuple(heard), True, None, self.thresholds)]
+
+
+def _raised(thresholds: Array, held: list[float]) -> Array:
+    """Thresholds whose sum is not below that of those held before.
+
+    Beside a far reading a threshold's rounding can be more than all else; were their sum to fall, silence would prove
+    nothing for ever. A sum that is a little high costs a message, and lasts until all sensors are heard.
+    """
+    lack = math.fsum([*held, *-thresholds])
+    while lack > 0:
+        thresholds[0] = np.nextafter(thresholds[0] + lack, np.inf)
+        lack = math.fsum([*held, *-thresholds])
+    return thresholds

@@ -1,0 +1,115 @@
+"""The monitor as a library: a model and events in; changes, metrics and state out, without Spark or a lake."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from chainlake.days import day_of_us
+from chainlake.errors import InputError, UsageError
+from chainlake.model_change.config.series import SeriesConfig
+from chainlake.model_change.days.definitions import Config, load_definition, parse_definition, result_table
+from chainlake.model_change.days.replay import run_days
+from chainlake.model_change.rounds.reduce import reduce_rows
+from chainlake.schemas.models import ALERTS, CHANGES, METRICS
+
+
+@dataclass(frozen=True)
+class MonitorResult:
+    """What a model found.
+
+    Args:
+        changes: as in ``models.changes``; no rows for a threshold monitor.
+        metrics: as in ``models.metrics``.
+        alerts: as in ``alerts.threshold``; no rows for a model.
+        state: per group, as JSON.
+        next_day: the day that a call with this state goes on from.
+        definition_hash: of the model that the state belongs to.
+        warnings: what is allowed in a model but seldom meant, and what its first windows showed.
+        near_ties: rounds in which a node's value lay within 1e-9 of eps, so that another machine's last bit could
+            have decided otherwise (spec 6.7).
+    """
+
+    changes: pa.Table
+    metrics: pa.Table
+    alerts: pa.Table
+    state: dict[str, str]
+    next_day: date
+    definition_hash: str
+    warnings: tuple[str, ...]
+    near_ties: int
+
+
+def monitor(
+    model: Config | dict[str, Any] | str | Path,
+    rows: pa.Table | list[dict[str, Any]],
+    *,
+    key: str = "key",
+    until: date | None = None,
+    after: MonitorResult | None = None,
+) -> MonitorResult:
+    """Run a model, or a threshold monitor, over events.
+
+    Args:
+        model: a checked model, the content of its YAML, the YAML text, or the path of its file.
+        rows: events: ``ts`` (UTC timestamps or microseconds), the key column, the model's columns; any order.
+        key: name of the key column.
+        until: first day not to run; default: the day after the last event.
+        after: result of an earlier call of the same model to go on from; rows before its ``next_day`` are ignored.
+
+    Returns:
+        the result; it does not depend on how the days were divided over calls.
+
+    Raises:
+        DefinitionError: for a wrong model. InputError: for rows without its columns or without a time, and for an
+            ``after`` of another model. UsageError: for an ``until`` before the day to go on from.
+    """
+    config = _config(model)
+    if after is not None and after.definition_hash != config.definition_hash:
+        raise InputError(
+            f"the state to go on from is not of this definition of {config.name}",
+            key="after",
+            hint="Pass the result of the same model, or leave 'after' out and begin anew at the model's start.",
+        )
+    table = result_table(config)
+    reduced = reduce_rows(config, rows, key)
+    first = after.next_day if after else config.start
+    last = day_of_us(pc.max(reduced["round_us"]).as_py()) + timedelta(days=1) if len(reduced) else first
+    end = until or max(last, first)
+    if end < first:
+        raise UsageError(f"until {end} lies before {first}, where the monitor goes on")
+    found: list[dict[str, Any]] = []
+    metrics: list[dict[str, Any]] = []
+    state = {}
+    warnings, near_ties = list(config.warnings), 0
+    for group in config.groups:
+        snapshot = after.state[group] if after else None
+        gave = run_days(config, group, reduced, first, end, snapshot, every_state=False)
+        found += gave.found
+        metrics += gave.metrics
+        warnings += gave.warnings
+        near_ties += gave.near_ties
+        state[group] = gave.states[end - timedelta(days=1)]
+    return MonitorResult(
+        pa.Table.from_pylist(found if table is CHANGES else [], schema=CHANGES.arrow()),
+        pa.Table.from_pylist(metrics, schema=METRICS.arrow()),
+        pa.Table.from_pylist(found if table is ALERTS else [], schema=ALERTS.arrow()),
+        state,
+        end,
+        config.definition_hash,
+        tuple(warnings),
+        near_ties,
+    )
+
+
+def _config(model: Config | dict[str, Any] | str | Path) -> Config:
+    if isinstance(model, SeriesConfig):
+        return model
+    if isinstance(model, Path) or (isinstance(model, str) and "\n" not in model and model.endswith((".yaml", ".yml"))):
+        return load_definition(model)
+    return parse_definition(model)

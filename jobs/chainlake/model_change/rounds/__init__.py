@@ -1,0 +1,1 @@
+"""Events to rounds: one row per key and round, carried values, who takes part."""

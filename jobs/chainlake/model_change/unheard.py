@@ -1,0 +1,44 @@
+"""Keys that a monitor names and no event has: most often misspelt, or ``007`` without quotes, which YAML reads as 7."""
+
+from __future__ import annotations
+
+from datetime import date
+
+from chainlake.model_change.config.series import SeriesConfig
+from chainlake.model_change.statistics import state as states
+from chainlake.model_change.statistics.statistics import Array
+
+#: Keys that are named one by one.
+_LISTED = 5
+
+
+def unheard(config: SeriesConfig, group: str, heard: Array, day: date) -> list[str]:
+    """What to say of the keys of a group that no event has had up to a day: one sentence, or none.
+
+    Args:
+        config: the monitor.
+        group: its group.
+        heard: per key of ``config.keys(group)`` whether there was an event.
+        day: the last day looked at; nodes that do not take part before it are not expected yet.
+    """
+    later = {key for node in config.groups[group] if not node.begun(day) for key in node.keys}
+    keys = [key for key, known in zip(config.keys(group), heard, strict=True) if not known and key not in later]
+    if not keys:
+        return []
+    listed = ", ".join(f"'{key}'" for key in keys[:_LISTED])
+    more = f" and {len(keys) - _LISTED} more" if len(keys) > _LISTED else ""
+    where = f" of group {group}" if group else ""
+    event = f"event with {config.missing_if_zero} other than 0" if config.missing_if_zero else "event"
+    return [
+        f"no {event} up to {day} has the key{'s' if len(keys) > 1 else ''} {listed}{more}{where}: "
+        "see whether the file spells it as the events do; a key with leading zeros needs quotes"
+    ]
+
+
+def unheard_of_state(config: SeriesConfig, group: str, snapshot: str, day: date) -> list[str]:
+    """`unheard` of a published state; none if it is of another version or of other keys."""
+    values = states.loads(snapshot)
+    if values is None or group not in config.groups:
+        return []
+    heard = values["rounds"]["heard"]
+    return unheard(config, group, heard, day) if len(heard) == len(config.keys(group)) else []

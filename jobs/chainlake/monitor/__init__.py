@@ -1,0 +1,1 @@
+"""The monitor step: events of a source to the changes and metrics of its models."""

@@ -1,0 +1,1 @@
+"""Work on a whole lake: long stretches of days, repair, retirement, maintenance."""

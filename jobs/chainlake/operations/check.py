@@ -1,0 +1,255 @@
+"""The check step: whether every table holds what was written to it, and what mends those that do not; no JVM.
+
+A table is read without its lock first, since reading takes long and writers must not wait for it; only if something is
+wrong it is read once more under the lock, so that what a writer was about to do is not taken for damage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from chainlake.days import Days
+from chainlake.definitions.source import Source, load_sources
+from chainlake.errors import InfrastructureError, UsageError
+from chainlake.ingest.check import SourceTables, check_source
+from chainlake.lake.locks import file_lock
+from chainlake.lake.records import ops
+from chainlake.lake.records.registered import registered_table
+from chainlake.lake.records.runs import phase
+from chainlake.lake.sql.scan import list_tables
+from chainlake.lake.upkeep import noted
+from chainlake.lake.upkeep.check_ops import check_ops
+from chainlake.lake.upkeep.check_published import check_matches, check_models
+from chainlake.lake.upkeep.check_table import look_at
+from chainlake.lake.upkeep.findings import Finding
+from chainlake.lake.upkeep.maintain import lock_of
+from chainlake.paths import Home
+from chainlake.run.common import raise_together
+from chainlake.schemas.models import ALERTS, CHANGES, METRICS, STATE
+
+STEP = "check"
+#: How long a writer is waited for before a table is read under its lock.
+_WAIT_S = 600.0
+#: The tables of models, in the order in which publishing locks them.
+_MODELS = (ALERTS, CHANGES, METRICS, STATE)
+_SOURCE = ("raw", "events", "quarantine")
+
+
+@dataclass
+class Checked:
+    """What came of a check.
+
+    Args:
+        findings: all, table by table.
+        tables: tables that were looked at.
+        failures: tables that could not be looked at, and why.
+    """
+
+    findings: list[Finding] = field(default_factory=list)
+    tables: int = 0
+    failures: list[tuple[str, BaseException]] = field(default_factory=list)
+
+    @property
+    def damage(self) -> list[Finding]:
+        """Those that are no mere notes."""
+        return [one for one in self.findings if one.damage]
+
+
+@dataclass(frozen=True)
+class _Unit:
+    """Tables that are compared together: their locks, and what finds out about them."""
+
+    name: str
+    locks: tuple[str, ...]
+    run: Callable[[], tuple[list[Finding], int]]
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What is checked.
+
+    Args:
+        within: only these days of what is published and of events.
+        tables: only these, by ``schema.name``.
+        source: only tables of this source and of ``definitions``.
+        definitions: with ``source``, its patterns and models, as ``pattern/NAME`` and ``model/NAME``.
+        quick: only logs and files are looked at; no row is read.
+    """
+
+    within: Days | None = None
+    tables: tuple[str, ...] | None = None
+    source: str | None = None
+    definitions: tuple[str, ...] = ()
+    quick: bool = False
+
+
+def check(home: Home, *, run_id: str, scope: Scope) -> Checked:
+    """Check the lake, or a part of it.
+
+    Args:
+        home: the installation.
+        run_id: under which the run is logged.
+        scope: what is checked.
+
+    Raises:
+        UsageError: a table that neither exists nor was ever written to.
+        InfrastructureError: after all others, if tables with damage were being written to all the time.
+    """
+    if look_at(home, "ops", "runs", strangers=False).findings:
+        # A run that cannot be logged must not hide what it found.
+        found = look(home, scope)
+    else:
+        with phase(home, run_id, source=scope.source or "", step=STEP, phase=STEP, days=scope.within) as report:
+            found = look(home, scope)
+            report.rows_in, report.rows_out = found.tables, len(found.damage)
+            if found.damage:
+                report.status, report.reason = "failed", f"damaged: {found.damage[0]}"[:1000]
+    raise_together(found.failures, f"{found.tables} tables checked")
+    return found
+
+
+def look(home: Home, scope: Scope) -> Checked:
+    """:func:`check` without a log row, and without raising what stopped some tables."""
+    found = Checked()
+    _run(home, _ops_unit(home), found)
+    if any(one.damage and one.table.startswith("ops.") for one in found.findings) and not _readable(home):
+        what = "no rows were compared, since what was noted of them cannot be read"
+        found.findings.append(Finding("ops", what, damage=False))
+        scope = replace(scope, quick=True)
+    for unit in _units(home, scope):
+        _run(home, unit, found)
+    if scope.tables is not None:
+        found.findings = [one for one in found.findings if one.table in scope.tables]
+    return found
+
+
+def _run(home: Home, unit: _Unit, into: Checked) -> None:
+    findings, tables = unit.run()
+    if any(one.damage for one in findings):
+        try:
+            with ExitStack() as locks:
+                for lock in unit.locks:
+                    locks.enter_context(file_lock(home, lock, wait_s=_WAIT_S))
+                findings, tables = unit.run()
+        except InfrastructureError as error:
+            into.failures.append((unit.name, error))
+            return
+    into.findings += findings
+    into.tables += tables
+
+
+def _readable(home: Home) -> bool:
+    """Whether the logs that everything is compared with can be read."""
+    try:
+        for name in ("intervals", "event_days", "files", "rates"):
+            ops.current_table(home, name)
+    except Exception:  # whatever stops one of the readers stops the comparison
+        return False
+    return True
+
+
+def _ops_unit(home: Home) -> _Unit:
+    def run() -> tuple[list[Finding], int]:
+        findings: list[Finding] = []
+        names = list_tables(home, "ops")
+        for name in names:
+            looked = look_at(home, "ops", name)
+            found = check_ops(looked)
+            looked.note_bad_files()
+            findings += [*looked.findings, *found]
+        return findings, len(names)
+
+    return _Unit("ops", ("ops",), run)
+
+
+def _units(home: Home, scope: Scope) -> Iterator[_Unit]:
+    sources = load_sources(home)
+    published = {} if scope.quick else noted.noted_days(home)
+    known = _source_names(home, scope)
+    for name in sorted(known if scope.source is None else {scope.source}):
+        yield _source_unit(home, name, sources.get(name), scope)
+    tables = set(list_tables(home, "matches"))
+    tables |= {table.partition(".")[2] for table in published if table.startswith("matches.")}
+    for name in sorted(tables):
+        pattern = name.partition("/")[0]
+        if scope.source is None or f"pattern/{pattern}" in scope.definitions:
+            yield _match_unit(home, name, pattern, scope)
+    yield _model_unit(home, scope)
+    if scope.tables is not None:
+        there = {f"{s}.{n}" for s in (*_SOURCE, "matches", "models", "alerts", "ops") for n in list_tables(home, s)}
+        unknown = sorted(set(scope.tables) - there - set(published) - {f"{s}.{n}" for s in _SOURCE for n in known})
+        if unknown:
+            raise UsageError(f"there is no table {', '.join(unknown)}", hint="'python -m jobs sql' lists the tables.")
+
+
+def _source_names(home: Home, scope: Scope) -> set[str]:
+    found = {name for schema in _SOURCE for name in list_tables(home, schema)}
+    if not scope.quick:
+        for log in ("files", "event_days"):
+            found |= set(ops.current_table(home, log, columns=["source"])["source"].to_pylist())
+    return found
+
+
+def _wanted(scope: Scope, *names: str) -> bool:
+    return scope.tables is None or any(name in scope.tables for name in names)
+
+
+def _source_unit(home: Home, name: str, source: Source | None, scope: Scope) -> _Unit:
+    def run() -> tuple[list[Finding], int]:
+        if not _wanted(scope, *(f"{schema}.{name}" for schema in _SOURCE), "ops.rates"):
+            return [], 0
+        looked = {schema: look_at(home, schema, name) for schema in _SOURCE}
+        found: list[Finding] = []
+        if not scope.quick:
+            tables = SourceTables(looked["events"], looked["raw"], looked["quarantine"])
+            found = check_source(home, name, source, tables, scope.within)
+        return _all(looked.values(), found)
+
+    return _Unit(f"source {name}", (f"source-{name}",), run)
+
+
+def _match_unit(home: Home, name: str, pattern: str, scope: Scope) -> _Unit:
+    table = f"matches.{name}"
+
+    def run() -> tuple[list[Finding], int]:
+        if not _wanted(scope, table):
+            return [], 0
+        looked = look_at(home, "matches", name)
+        if looked.contents is None and not looked.findings and registered_table(home, pattern) != name:
+            # Its rows have moved to a table of another version.
+            return [], 0
+        found: list[Finding] = []
+        if not scope.quick:
+            found = check_matches(looked, noted.noted_days(home).get(table, {}), scope.within)
+        return _all([looked], found)
+
+    return _Unit(table, (lock_of("matches", name),), run)
+
+
+def _model_unit(home: Home, scope: Scope) -> _Unit:
+    names = [table.path_name for table in _MODELS]
+
+    def run() -> tuple[list[Finding], int]:
+        if not _wanted(scope, *names):
+            return [], 0
+        looked = {table.path_name: look_at(home, table.schema, table.name) for table in _MODELS}
+        only = None if scope.source is None else {one.removeprefix("model/") for one in scope.definitions}
+        found = [] if scope.quick else check_models(looked, noted.noted_days(home), scope.within, only)
+        return _all(looked.values(), found)
+
+    return _Unit("models", tuple(lock_of(table.schema, table.name) for table in _MODELS), run)
+
+
+def _all(looked: Any, found: Sequence[Finding]) -> tuple[list[Finding], int]:
+    findings: list[Finding] = []
+    tables = 0
+    for one in looked:
+        one.note_bad_files()
+        findings += one.findings
+        tables += one.contents is not None or bool(one.findings)
+    return [*findings, *found], tables
+
+

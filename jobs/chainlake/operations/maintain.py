@@ -1,0 +1,91 @@
+"""The maintain step: every table compacted and cleaned, one after the other; no JVM (design §8)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from typing import Any
+
+from chainlake.errors import InfrastructureError, UsageError
+from chainlake.lake.commits.places import take_places, with_later_versions
+from chainlake.lake.delta import tables
+from chainlake.lake.records.runs import one_line, phase
+from chainlake.lake.sql.scan import list_tables
+from chainlake.lake.upkeep.maintain import Maintained, maintain_table
+from chainlake.operations.sweep import Swept, sweep
+from chainlake.paths import Home
+from chainlake.run.common import raise_together, sweep_leftovers
+
+STEP = "maintain"
+#: How long to wait for who is writing to a table.
+_WAIT_S = 600.0
+SCHEMAS = ("raw", "events", "quarantine", "matches", "models", "alerts", "ops")
+
+
+def maintain(
+    home: Home, *, run_id: str, only: Sequence[str] | None = None, keep: timedelta | None = None
+) -> dict[str, Any]:
+    """Maintain all tables, or some.
+
+    Args:
+        home: the installation; its lake must lie on a local disk for its tables to be found without naming them.
+        run_id: under which the run is logged.
+        only: ``schema.name`` of the tables; all if not given.
+        keep: how long what was replaced is kept; see ``chainlake.lake.upkeep.maintain`` for what holds if not given.
+
+    Returns:
+        ``{"tables": …, "compacted": files merged, "loads": raw loads removed, "removed": files deleted, "files": …,
+        "logs": old logs removed or cut, "cached": things removed from the cache}``; the last two only with all tables.
+
+    Raises:
+        UsageError: a table that does not exist.
+        InfrastructureError: after all others were maintained, if one was in use all the time.
+    """
+    done: list[Maintained] = []
+    failures: list[tuple[str, BaseException]] = []
+    with phase(home, run_id, source="", step=STEP, phase=STEP) as report:
+        taken, stuck = take_places(home, with_later_versions(home), run_id, wait_s=_WAIT_S)
+        for pattern in taken:
+            print(f"matches.{pattern}: its new version has taken its place, or was moved beside it", flush=True)
+        failures += [(f"matches.{pattern}", error) for pattern, error in stuck.items()]
+        names = [_known(home, name) for name in only] if only is not None else list(all_tables(home))
+        for schema, name in names:
+            try:
+                found = maintain_table(home, schema, name, keep=keep)
+            except InfrastructureError as error:
+                failures.append((f"{schema}.{name}", error))
+                print(f"{schema}.{name} not maintained: {one_line(error)}", flush=True)
+                continue
+            if found is None:
+                print(f"{schema}.{name} was dropped meanwhile", flush=True)
+                continue
+            done.append(found)
+            print(
+                f"{found.table}: {found.compacted} files merged, {found.loads} old loads, {found.removed} files "
+                f"deleted, {found.files} left",
+                flush=True,
+            )
+        report.rows_in, report.rows_out = len(names), len(done)
+        sweep_leftovers(home)
+        swept = sweep(home) if only is None else Swept()
+        for folder in home.unused:
+            print(f"{folder} is not used any more; remove it if nothing in it is yours", flush=True)
+        raise_together(failures, f"{len(done)} tables maintained")
+    counts = {name: sum(getattr(one, name) for one in done) for name in ("compacted", "loads", "removed", "files")}
+    for folder in swept.foreign:
+        print(f"the logs in {folder} are not swept: the folder was there before Chainlake used it", flush=True)
+    return {"tables": len(done), **counts, "logs": swept.logs, "cached": swept.cached}
+
+
+def all_tables(home: Home) -> Iterator[tuple[str, str]]:
+    """``(schema, name)`` of every table under a lake on local disk."""
+    for schema in SCHEMAS:
+        for name in sorted(list_tables(home, schema)):
+            yield schema, name
+
+
+def _known(home: Home, name: str) -> tuple[str, str]:
+    schema, _, table = name.partition(".")
+    if schema not in SCHEMAS or not table or not tables.exists(home, schema, table):
+        raise UsageError(f"there is no table {name}", hint="'python -m jobs sql' lists the tables.")
+    return schema, table

@@ -1,0 +1,332 @@
+"""Which Spark applications a long stretch of days needs, and what each would compute, read and change; no JVM.
+
+One application computes all to-do days of a source's definitions within a window of ``chunk`` days. Patterns of a
+day depend on events alone, so their applications may run in any order; a model carries state, so its windows go in
+the order of time, and its first one replays whatever comes before it (design §4 "Models").
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import date, timedelta
+from typing import Any
+
+import numpy as np
+
+from chainlake.catalog.models import LoadedModel, load_models
+from chainlake.catalog.patterns import load_patterns
+from chainlake.days import Days, day_of_us
+from chainlake.definitions.files import BrokenDefinition
+from chainlake.definitions.source import load_sources
+from chainlake.errors import InputError, UsageError
+from chainlake.lake.records.definitions import Definition
+from chainlake.lake.records.event_days import EventDays
+from chainlake.lake.records.staleness import TO_DO, Judged, StatusRow, judge
+from chainlake.monitor.states import KeptStates
+from chainlake.monitor.step import plan_model
+from chainlake.paths import Home
+from chainlake.run.common import STALE, the_source
+
+#: Days of one application unless said otherwise: a failure costs no more than this, and Java starts once a month.
+CHUNK = 30
+_ONE = timedelta(days=1)
+
+
+@dataclass(frozen=True)
+class Part:
+    """What one definition computes in one application.
+
+    Args:
+        definition: ``pattern/NAME`` or ``model/NAME``.
+        table: ``schema.name`` of the table it publishes to.
+        days: the days to compute, ascending.
+        states: how many of them are ``missing``, ``stale``, ``failed``, or ``following`` (of a model: up to date by
+            themselves, but computed again because a day before them is).
+        reads: whole days that hold the read ranges.
+        rows_read: events on these days.
+        rows_there: rows published for ``days`` so far; these and no others can be withdrawn or changed.
+    """
+
+    definition: str
+    table: str
+    days: tuple[date, ...]
+    states: dict[str, int]
+    reads: Days
+    rows_read: int
+    rows_there: int
+
+
+@dataclass(frozen=True)
+class Application:
+    """One Spark application.
+
+    Args:
+        step: ``detect`` or ``monitor``.
+        source: name of the source.
+        days: from the first to the last day that is to do; days in between that are done are left alone.
+        only_stale: days that were never computed are left alone too.
+        parts: what it computes, by definition.
+    """
+
+    step: str
+    source: str
+    days: Days
+    only_stale: bool
+    parts: tuple[Part, ...]
+
+    @property
+    def definitions(self) -> list[str]:
+        """Names without their kind, as the step takes them."""
+        return [part.definition.partition("/")[2] for part in self.parts]
+
+    @property
+    def name(self) -> str:
+        """Such as ``detect stock 2013-10-01 2013-10-31``."""
+        return f"{self.step} {self.source} {self.days.start} {self.days.end}"
+
+
+@dataclass(frozen=True)
+class RangePlan:
+    """What would be done.
+
+    Args:
+        applications: in the order in which they run.
+        left: (definition, why) → days that will not be computed, such as those that wait for an ingest.
+        failures: definitions that cannot be computed, each with its error.
+    """
+
+    applications: list[Application] = field(default_factory=list)
+    left: Counter[tuple[str, str]] = field(default_factory=Counter)
+    failures: list[tuple[str, BaseException]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    days: Days | None
+    chunk: int
+    states: tuple[str, ...]
+
+    @property
+    def only_stale(self) -> bool:
+        return "missing" not in self.states
+
+
+def plan_range(
+    home: Home,
+    days: Days | None,
+    *,
+    patterns: Sequence[str] | None = None,
+    models: Sequence[str] | None = None,
+    sources: Sequence[str] | None = None,
+    chunk: int = CHUNK,
+    only_stale: bool = False,
+) -> RangePlan:
+    """Plan the computation of every to-do day of ``days``.
+
+    Args:
+        home: the installation.
+        days: the days; all if None.
+        patterns: names of the patterns; all if ``models`` is None too, else none.
+        models: names of the models, likewise.
+        sources: only definitions of these sources; all if None.
+        chunk: days of an application's window, at least 1.
+        only_stale: only days that are stale or failed, not those never computed.
+
+    Raises:
+        UsageError: a name that does not exist, or a chunk of no days.
+    """
+    if chunk < 1:
+        raise UsageError(f"a chunk of {chunk} days holds no day", hint="Give --chunk 30d, or any other number of days.")
+    for name in sources or ():
+        the_source(home, name)
+    known = load_sources(home)
+    compiled, bad_patterns = load_patterns(home, known)
+    loaded, bad_models = load_models(home, known)
+    both = patterns is None and models is None
+    plan = RangePlan()
+    asked = _Asked(days, chunk, STALE if only_stale else TO_DO)
+    pattern_names = _chosen("pattern", patterns, both, [c.definition for c in compiled], bad_patterns, sources, plan)
+    model_names = _chosen("model", models, both, [m.definition for m in loaded], bad_models, sources, plan)
+    by_name = {m.definition.name: m for m in loaded}
+    judged = list(judge(home, [d for d in (*pattern_names, *model_names)], None))
+    events = {name: EventDays.load(home, name) for name in {j.definition.source for j in judged}}
+    for source in sorted(events):
+        mine = [j for j in judged if j.definition.source == source]
+        for j in mine:
+            _note_left(j, asked, plan)
+        pattern_days = [j for j in mine if j.definition.start is None]
+        plan.applications.extend(_pattern_applications(pattern_days, source, events[source], asked))
+        models_here = [(by_name[j.definition.name], j) for j in mine if j.definition.start is not None]
+        plan.applications.extend(_model_applications(home, models_here, source, events[source], asked, plan))
+    return plan
+
+
+def _chosen(
+    kind: str,
+    wanted: Sequence[str] | None,
+    both: bool,
+    good: Sequence[Definition],
+    bad: Sequence[BrokenDefinition],
+    sources: Sequence[str] | None,
+    plan: RangePlan,
+) -> list[Definition]:
+    """The definitions of one kind that were asked for; broken ones are noted as failures."""
+    if wanted is None and not both:
+        return []
+    known = {d.name.partition("/")[2] for d in good} | {b.name for b in bad}
+    unknown = sorted(set(wanted or ()) - known)
+    if unknown:
+        there = ", ".join(sorted(known)) or "none yet"
+        raise UsageError(f"there is no {kind} {', '.join(unknown)}", hint=f"The {kind}s are {there}.")
+
+    def meant(name: str, source: str | None) -> bool:
+        return (wanted is None or name in wanted) and (sources is None or source is None or source in sources)
+
+    plan.failures.extend((f"{kind}/{b.name}", b.error) for b in bad if meant(b.name, b.source))
+    return [d for d in good if meant(d.name.partition("/")[2], d.source)]
+
+
+def _positions(judged: Judged, asked: _Asked) -> np.ndarray:
+    """Positions of the days to compute."""
+    return np.flatnonzero(_inside(judged, asked) & judged.ready & np.isin(judged.state, asked.states))
+
+
+def _inside(judged: Judged, asked: _Asked) -> np.ndarray:
+    if asked.days is None:
+        return np.ones(len(judged.numbers), dtype=bool)
+    lo, hi = ((day - date(1970, 1, 1)).days for day in (asked.days.start, asked.days.end))
+    return (judged.numbers >= lo) & (judged.numbers < hi)
+
+
+def _note_left(judged: Judged, asked: _Asked, plan: RangePlan) -> None:
+    """Days that somebody may expect to be computed and that will not be, each with the reason."""
+    states = (*asked.states, "audit_failed", *(() if asked.only_stale else ("waiting",)))
+    left = _inside(judged, asked) & np.isin(judged.state, states)
+    left &= ~(judged.ready & np.isin(judged.state, asked.states))
+    for at in np.flatnonzero(left).tolist():
+        why = judged.why(at)
+        if judged.state[at] == "audit_failed":
+            why = f"its audit failed, and nothing has changed since: {why}"
+        plan.left[judged.definition.name, why] += 1
+
+
+def _windows(days: Sequence[date], asked: _Asked) -> list[Days]:
+    """Windows of ``chunk`` days from the first day asked for (or to do) on; those without a to-do day left out."""
+    if not days:
+        return []
+    start = asked.days.start if asked.days else min(days)
+    numbers = sorted({(day - start).days // asked.chunk for day in days})
+    step = timedelta(days=asked.chunk)
+    return [Days(start + n * step, start + (n + 1) * step) for n in numbers]
+
+
+def _pattern_applications(judged: Sequence[Judged], source: str, events: EventDays, asked: _Asked) -> list[Application]:
+    to_do = {j.definition.name: (j, _positions(j, asked)) for j in judged}
+    all_days = {j.day(at) for j, found in to_do.values() for at in found.tolist()}
+    applications = []
+    for window in _windows(sorted(all_days), asked):
+        parts = []
+        for j, found in to_do.values():
+            inside = [at for at in found.tolist() if j.day(at) in window]
+            if inside:
+                spans = [j.definition.read_range(j.day(at)) for at in (inside[0], inside[-1])]
+                reads = Days(day_of_us(spans[0][0]), day_of_us(spans[1][1] - 1) + _ONE)
+                parts.append(_part(j, inside, reads, events))
+        applications.append(_application("detect", source, parts, asked))
+    return applications
+
+
+def _application(step: str, source: str, parts: list[Part], asked: _Asked, window: Days | None = None) -> Application:
+    if window is None:
+        first, last = min(p.days[0] for p in parts), max(p.days[-1] for p in parts)
+        window = Days(first, last + _ONE)
+    return Application(step, source, window, asked.only_stale, tuple(parts))
+
+
+def _part(judged: Judged, positions: Sequence[int], reads: Days, events: EventDays) -> Part:
+    days = tuple(judged.day(at) for at in positions)
+    states = Counter(state if state in TO_DO else "following" for state in judged.state[list(positions)].tolist())
+    rows_read = sum(int(row["rows"] or 0) for day, row in events.rows.items() if day in reads)
+    there = int(judged.rows(np.array(positions, dtype=np.int64)).sum())
+    return Part(judged.definition.name, judged.definition.table_name, days, dict(states), reads, rows_read, there)
+
+
+def _model_applications(
+    home: Home,
+    models: Sequence[tuple[LoadedModel, Judged]],
+    source: str,
+    events: EventDays,
+    asked: _Asked,
+    plan: RangePlan,
+) -> list[Application]:
+    """The windows of all models of a source, in the order of time."""
+    to_do = {j.definition.name: [j.day(at) for at in _positions(j, asked).tolist()] for _, j in models}
+    reached: dict[str, date] = {}
+    applications = []
+    kept = KeptStates(home, [model.config.name for model, _ in models])
+    for window in _windows(sorted({day for days in to_do.values() for day in days}), asked):
+        parts, spans = [], []
+        for model, j in models:
+            name = j.definition.name
+            days = [day for day in to_do[name] if day in window and day >= reached.get(name, day)]
+            if not days:
+                continue
+            span = Days(days[0], days[-1] + _ONE)
+            if name in reached:
+                replay = Days(reached[name], span.end)
+            else:
+                try:
+                    replay = plan_model(kept, model, span, events, _status(j)).days
+                except InputError as error:
+                    plan.failures.append((name, error))
+                    to_do[name] = []
+                    continue
+            reached[name] = replay.end
+            spans.append(span)
+            parts.append(_replayed(j, replay, model, events))
+        if parts:
+            whole = Days(min(s.start for s in spans), max(s.end for s in spans))
+            applications.append(_application("monitor", source, parts, asked, whole))
+    return applications
+
+
+def _status(judged: Judged) -> list[StatusRow]:
+    return [judged.row(at) for at in range(len(judged.numbers))]
+
+
+def _replayed(judged: Judged, replay: Days, model: LoadedModel, events: EventDays) -> Part:
+    inside = [at for at in range(len(judged.numbers)) if judged.day(at) in replay]
+    reads = Days(min(max(replay.start, model.config.start), replay.end - _ONE), replay.end)
+    return _part(judged, inside, reads, events)
+
+
+def as_json(plan: RangePlan) -> dict[str, Any]:
+    """The plan as plain values; days as YYYY-MM-DD."""
+    return {
+        "applications": [
+            {
+                "step": app.step,
+                "source": app.source,
+                "from": str(app.days.start),
+                "to": str(app.days.end),
+                "definitions": [
+                    {
+                        "definition": part.definition,
+                        "table": part.table,
+                        "days": [str(day) for day in part.days],
+                        "states": part.states,
+                        "reads_from": str(part.reads.start),
+                        "reads_to": str(part.reads.end),
+                        "rows_read": part.rows_read,
+                        "rows_there": part.rows_there,
+                    }
+                    for part in app.parts
+                ],
+            }
+            for app in plan.applications
+        ],
+        "left": [{"definition": name, "why": why, "days": n} for (name, why), n in sorted(plan.left.items())],
+        "failures": [{"definition": name, "error": str(error)} for name, error in plan.failures],
+    }

@@ -1,0 +1,248 @@
+"""``jobs check --repair``: what was found broken is marked to do, so that the ordinary steps make it again.
+
+Damaged files are set aside first, since rows can only be compared in tables that can be read; then exactly the days and
+files whose rows are wrong are marked; then the commits of others are signed as looked through.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import date, timedelta
+from typing import Any
+
+from chainlake.catalog.models import load_models
+from chainlake.catalog.patterns import load_patterns
+from chainlake.definitions.source import load_sources
+from chainlake.errors import ChainlakeError
+from chainlake.ingest.landing.lost import DAMAGED
+from chainlake.lake.delta import tables
+from chainlake.lake.delta.log import signature
+from chainlake.lake.delta.reader import open_table
+from chainlake.lake.locks import file_lock
+from chainlake.lake.records import ops
+from chainlake.lake.records.runs import one_line
+from chainlake.lake.upkeep.findings import (
+    STRUCTURE,
+    EventDay,
+    Finding,
+    LandedFile,
+    Mend,
+    OpsLog,
+    PublishedDay,
+    Signature,
+    SurplusRows,
+    TableFile,
+    WholeTable,
+)
+from chainlake.lake.upkeep.maintain import lock_of
+from chainlake.lake.upkeep.ops_rebuild import rebuild
+from chainlake.lake.upkeep.set_aside import set_aside, take_out
+from chainlake.operations.check import Checked, Scope, check
+from chainlake.paths import Home
+from chainlake.words import counted
+
+#: A table whose log was mended may turn out to have a damaged file, and one that cannot be read to be gone.
+_ROUNDS = 4
+#: Files that a message names.
+_NAMED = 5
+
+
+@dataclass
+class Repaired:
+    """What a repair did.
+
+    Args:
+        found: all findings that there were, in the order in which they came up.
+        done: what was set aside and marked, one line each.
+        left: what nothing here can mend, one line each.
+        commands: what makes the marked days and files again, in this order.
+    """
+
+    found: list[Finding] = field(default_factory=list)
+    done: list[str] = field(default_factory=list)
+    left: list[str] = field(default_factory=list)
+    commands: list[str] = field(default_factory=list)
+
+
+def repair(home: Home, *, run_id: str, scope: Scope, say: Callable[[str], None] = print) -> tuple[Checked, Repaired]:
+    """Check, and mark what is broken.
+
+    Args:
+        home: the installation.
+        run_id: under which it is logged.
+        scope: what is checked.
+        say: receives a line for everything that is done.
+
+    Returns:
+        the last check, made before the marks, and what was done.
+
+    Raises:
+        UsageError, InfrastructureError: as for :func:`chainlake.operations.check.check`.
+    """
+    result = Repaired()
+    for number in range(1, _ROUNDS + 1):
+        checked = check(home, run_id=f"{run_id}.{number}", scope=scope)
+        fresh = [one for one in checked.findings if one not in result.found]
+        result.found += fresh
+        structural = list(dict.fromkeys(m for one in checked.findings for m in one.mends if isinstance(m, STRUCTURE)))
+        if not structural or number == _ROUNDS:
+            break
+        for mend in structural:
+            _attempt(result, say, lambda mend=mend: _structure(home, mend))  # type: ignore[misc]
+    mends = list(dict.fromkeys(m for one in checked.findings for m in one.mends if not isinstance(m, STRUCTURE)))
+    _Marks(home, run_id, result, say).apply(mends)
+    unmended = [str(one) for one in checked.damage if not one.mends]
+    result.left += unmended
+    return checked, result
+
+
+def _attempt(result: Repaired, say: Callable[[str], None], act: Callable[[], str]) -> None:
+    try:
+        line = act()
+    except ChainlakeError as error:
+        result.left.append(one_line(error))
+        return
+    result.done.append(line)
+    say(line)
+
+
+def _structure(home: Home, mend: Mend) -> str:
+    """Set damaged files aside; what was done, in one line."""
+    if isinstance(mend, OpsLog):
+        return f"ops.{mend.name}: put together again from its files, {counted(rebuild(home, mend.name), 'row')}"
+    assert isinstance(mend, TableFile | WholeTable)
+    with file_lock(home, lock_of(mend.schema, mend.name)):
+        if isinstance(mend, TableFile):
+            place = take_out(home, mend.schema, mend.name, mend.file)
+            return f"{mend.schema}.{mend.name}: {mend.file} set aside as {place}"
+        place = set_aside(home, mend.schema, mend.name)
+        return f"{mend.schema}.{mend.name}: the whole table set aside as {place}"
+
+
+class _Marks:
+    """Marks days and files to do; the lines of what was done go to ``result``."""
+
+    def __init__(self, home: Home, run_id: str, result: Repaired, say: Callable[[str], None]) -> None:
+        self._home, self._run_id, self._result, self._say = home, run_id, result, say
+
+    def apply(self, mends: Sequence[Mend]) -> None:
+        """All of them, kind by kind."""
+        sources: dict[str, set[str]] = defaultdict(set)
+        for one in mends:
+            if isinstance(one, LandedFile):
+                sources[one.source].add(one.path)
+        refused = {source for source, paths in sources.items() if not self._files(source, sorted(paths))}
+        marked = sources.keys() - refused
+        days: dict[str, set[date]] = defaultdict(set)
+        for one in mends:
+            # Days of a source whose raw rows cannot be had again would lose the events that they still have.
+            if isinstance(one, EventDay) and one.source not in refused:
+                days[one.source].add(one.day)
+        for source, listed in sorted(days.items()):
+            self._event_days(source, sorted(listed))
+        self._ingest_again(sorted(marked | days.keys()))
+        self._published([one for one in mends if isinstance(one, PublishedDay)])
+        for one in mends:
+            if isinstance(one, SurplusRows):
+                _attempt(self._result, self._say, lambda one=one: _remove(self._home, one))  # type: ignore[misc]
+        for one in mends:
+            if isinstance(one, Signature):
+                _attempt(self._result, self._say, lambda one=one: _sign(self._home, one))  # type: ignore[misc]
+
+    def _done(self, line: str) -> None:
+        self._result.done.append(line)
+        self._say(line)
+
+    def _files(self, source: str, paths: Sequence[str]) -> bool:
+        """Mark landed files to be read again; whether all of them are there."""
+        landing = self._home.landing(source)
+        gone = [path for path in paths if not (landing / path.partition("!")[0]).is_file()]
+        if gone:
+            more = f" and {len(gone) - _NAMED} more" if len(gone) > _NAMED else ""
+            self._result.left.append(
+                f"raw.{source} cannot be read again from landing, where {counted(len(gone), 'file')} of it "
+                f"{'is' if len(gone) == 1 else 'are'} missing: {', '.join(gone[:_NAMED])}{more}. Put them back into "
+                f"landing/{source}/ and run this again; nothing of source {source} was marked"
+            )
+            return False
+        with file_lock(self._home, f"source-{source}"):
+            rows = {row["path"]: row for row in ops.current(self._home, "files", source=source)}
+            # Another content than what has landed: so the file is taken as one that has changed.
+            again = [{**_kept(rows[path]), "file_id": f"{DAMAGED}{rows[path]['file_id']}"} for path in paths]
+            ops.append(self._home, "files", again, self._run_id)
+        self._done(f"source {source}: {counted(len(paths), 'file')} to be read again, such as {paths[0]}")
+        return True
+
+    def _event_days(self, source: str, days: Sequence[date]) -> None:
+        with file_lock(self._home, f"source-{source}"):
+            rows = [{"source": source, "day": day, "status": "changing"} for day in days]
+            ops.append(self._home, "event_days", rows, self._run_id)
+        self._done(f"source {source}: {counted(len(days), 'day')} to be resolved again, from {days[0]}")
+
+    def _ingest_again(self, sources: Iterable[str]) -> None:
+        for source in sources:
+            # An interval that was ingested before, so that no day counts as passed which is not.
+            runs = ops.current(self._home, "runs", source=source, step="ingest")
+            ends = [row["day_to"] for row in runs if row["phase"] == "ingest" and row["day_to"] is not None]
+            listed = [row["day"] for row in ops.current(self._home, "event_days", source=source)]
+            end = max(ends, default=max(listed, default=date(1970, 1, 1)) + timedelta(days=1))
+            self._result.commands.append(f"python -m jobs ingest {source} {end - timedelta(days=1)} {end}")
+
+    def _published(self, mends: Sequence[PublishedDay]) -> None:
+        days: dict[str, list[date]] = defaultdict(list)
+        for one in mends:
+            days[one.definition].append(one.day)
+        owners = _sources_of(self._home)
+        for name, listed in sorted(days.items()):
+            if name not in owners:
+                self._result.left.append(f"{name} has no file any more, so {counted(len(listed), 'day')} of it cannot "
+                                         "be computed again; put its file back and run this again")  # fmt: skip
+                continue
+            rows = {row["day"]: row for row in ops.current(self._home, "intervals", definition=name)}
+            reason = "jobs check found other rows than were published"
+            again = [
+                {**_kept(rows[day]), "status": "failed", "reason": reason} for day in sorted(set(listed)) if day in rows
+            ]
+            ops.append(self._home, "intervals", again, self._run_id)
+            self._done(f"{name}: {counted(len(again), 'day')} to be computed again, from {min(listed)}")
+        for source in sorted({owners[name] for name in days if name in owners}):
+            self._result.commands.append(f"python -m jobs restate --source {source}")
+
+
+def _kept(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if name not in ("seq", "written_at", "run_id")}
+
+
+def _sources_of(home: Home) -> dict[str, str]:
+    """The source of every definition that can be computed."""
+    sources = load_sources(home)
+    found = [one.definition for one in load_patterns(home, sources)[0]]
+    found += [one.definition for one in load_models(home, sources)[0]]
+    return {one.name: one.source for one in found}
+
+
+def _remove(home: Home, rows: SurplusRows) -> str:
+    from deltalake import CommitProperties, Transaction
+
+    lock = lock_of(rows.schema, rows.name)
+    purpose = lock if lock.startswith("table-") else f"ingest-{rows.name}"
+    with file_lock(home, lock):
+        delta = open_table(home, rows.schema, rows.name, to_write=True)
+        # The next turn of the table's writers, so that a late commit of a dead one is refused.
+        turn = Transaction(purpose, delta.version() + 1)
+        properties = CommitProperties(app_transactions=[turn], max_commit_retries=0)
+        gone = delta.delete(rows.where, commit_properties=properties)["num_deleted_rows"]
+    return f"{rows.schema}.{rows.name}: {counted(gone, 'row')} removed where {rows.where}"
+
+
+def _sign(home: Home, mend: Signature) -> str:
+    with file_lock(home, lock_of(mend.schema, mend.name)):
+        if not tables.exists(home, mend.schema, mend.name):
+            return f"{mend.schema}.{mend.name}: gone, so there is nothing to sign"
+        delta = open_table(home, mend.schema, mend.name, to_write=True)
+        delta.create_write_transaction(
+            [], "append", delta.schema(), delta.metadata().partition_columns, commit_properties=signature()
+        )
+    return f"{mend.schema}.{mend.name}: what others committed is signed as looked through"

@@ -1,0 +1,115 @@
+"""Retiring a pattern or a model whose file has been removed (design §4): its days are marked, its rows kept or dropped.
+
+Under the table's lock, so that an attempt that is still publishing comes to its end first; one that computes for the
+removed file publishes nothing, since publishing looks whether the definition is still there.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from chainlake.errors import InputError, UsageError
+from chainlake.lake.delta import tables
+from chainlake.lake.delta.log import marked
+from chainlake.lake.delta.own_files import remove_table
+from chainlake.lake.delta.reader import open_table
+from chainlake.lake.locks import file_lock
+from chainlake.lake.records import ops
+from chainlake.lake.records.registered import later_versions
+from chainlake.lake.records.runs import phase
+from chainlake.lake.upkeep.maintain import lock_of
+from chainlake.paths import Home
+
+STEP = "retire"
+#: Kind → folder and ending of its files.
+FILES = {"pattern": ("patterns", ".sase"), "model": ("models", ".yaml")}
+#: Tables that hold rows of several models, in the order in which publishing locks them, and the column that says whose.
+_SHARED = {("alerts", "threshold"): "monitor", ("models", "changes"): "model", ("models", "metrics"): "model",
+           ("models", "state"): "model"}  # fmt: skip
+
+
+def retire(home: Home, name: str, *, drop: bool, run_id: str) -> dict[str, Any]:
+    """Retire a definition.
+
+    Args:
+        home: the installation.
+        name: ``pattern/NAME`` or ``model/NAME``; just ``NAME`` if only one of both was ever published.
+        drop: remove the rows: a pattern's tables, or a model's rows of the model tables. Otherwise they stay.
+        run_id: under which it is logged.
+
+    Returns:
+        ``{"definition": …, "days": days marked, "dropped": tables (or parts of tables) removed}``.
+
+    Raises:
+        UsageError: nothing was ever published under the name, or the name is not unique.
+        InputError: its file is still in ``dags/config``.
+        InfrastructureError: a table was in use all the time.
+    """
+    definition = _definition(home, name)
+    kind, _, short = definition.partition("/")
+    folder, ending = FILES[kind]
+    file = home.config / folder / f"{short}{ending}"
+    if file.exists():
+        raise InputError(
+            f"{definition} is in use: its file is still there",
+            file=file,
+            hint="Remove the file first; with it there, the next run would compute all days again.",
+        )
+    with ExitStack() as locks, phase(home, run_id, source="", step=STEP, phase=STEP, definition=definition) as report:
+        owned = _tables(home, kind, short)
+        # In this order; the versions of a match table share one lock.
+        for purpose in dict.fromkeys(lock_of(schema, table) for schema, table in owned):
+            locks.enter_context(file_lock(home, purpose))
+        rows = [row for row in ops.current(home, "intervals", definition=definition) if row["status"] != "retired"]
+        ops.append(home, "intervals", [_retired(row, drop) for row in rows], run_id)
+        # The first version last: while it is there, the others are known as its versions.
+        dropped = [_drop(home, schema, table, short) for schema, table in reversed(owned)] if drop else []
+        report.rows_out = len(rows)
+    return {"definition": definition, "days": len(rows), "dropped": [name for name in dropped if name]}
+
+
+def _definition(home: Home, name: str) -> str:
+    known = set(ops.current_table(home, "intervals", columns=["definition"])["definition"].to_pylist())
+    found = [name] if name in known else sorted(known & {f"{kind}/{name}" for kind in FILES})
+    if len(found) > 1:
+        raise UsageError(f"'{name}' is {' and '.join(found)}", hint="Write it with its kind, such as pattern/NAME.")
+    if not found:
+        there = ", ".join(sorted(known)) or "none yet"
+        raise UsageError(f"nothing was ever published as '{name}'", hint=f"Published were {there}.")
+    return found[0]
+
+
+def _tables(home: Home, kind: str, name: str) -> list[tuple[str, str]]:
+    """The tables that hold its rows, in the order in which publishing locks them."""
+    if kind == "model":
+        return [place for place in _SHARED if tables.exists(home, *place)]
+    return [("matches", name), *(("matches", f"{name}/v{number}") for number in later_versions(home, name))]
+
+
+def _retired(row: dict[str, Any], drop: bool) -> dict[str, Any]:
+    kept = {key: value for key, value in row.items() if key not in ("seq", "written_at", "run_id")}
+    what = "rows dropped" if drop else "rows kept"
+    counts = {"rows": 0 if drop else row["rows"], "added": None, "withdrawn": None, "changed": None}
+    return {**kept, **counts, "status": "retired", "reason": f"retired, {what}"}
+
+
+def _drop(home: Home, schema: str, table: str, name: str) -> str | None:
+    """Remove a pattern's table, or a model's rows of a table; what was removed, ``None`` if there was nothing."""
+    column = _SHARED.get((schema, table))
+    if column is not None:
+        rows = open_table(home, schema, table, to_write=True)
+        gone = rows.delete(f"{column} = '{name}'", commit_properties=marked("retire"))["num_deleted_rows"]
+        return f"{gone} rows of {schema}.{table}" if gone else None
+    path = Path(home.table(schema, table))
+    if "://" in home.lake:
+        raise UsageError(
+            f"{home.table(schema, table)} is not on a local disk",
+            hint="Its days are marked; remove the folder yourself.",
+        )
+    if not path.is_dir():
+        return None
+    left = remove_table(str(path))
+    kept = f" (left: {', '.join(left)}, which Delta did not write)" if left else ""
+    return f"{schema}.{table}{kept}"

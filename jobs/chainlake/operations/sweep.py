@@ -1,0 +1,192 @@
+"""What grows beside the tables and is swept with them: logs, and what later runs may use again and can make anew.
+
+Only what is ours by its mark or its name: logs in a folder that carries our mark, other files by names that nobody
+else gives. Links are not followed.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import shutil
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from chainlake.env.own_folders import MARKER, is_own
+from chainlake.lake.spark.jars import ARTIFACTS
+from chainlake.paths import Home
+
+_DAY_S = 86_400
+#: Logs are kept as long as versions of tables can be read: a question about a row finds the log of its run.
+LOGS_KEPT_DAYS = 30
+#: A log that one process writes for as long as it runs is cut to its end when it is this long.
+LOG_BYTES, LOG_LEFT_BYTES = 64 << 20, 8 << 20
+#: Kernels, class archives and JARs of other versions: a project that was not used for a season makes them anew.
+CACHE_KEPT_DAYS = 90
+#: Of a kernel there are some 100 kB; patterns by the thousand have their kernels within this.
+KERNEL_BYTES = 256 << 20
+#: A class archive has 180 MB; each version of Java or Spark has its own.
+ARCHIVES = 3
+#: What a killed process left in the cache.
+_UNFINISHED_DAYS = 1
+
+_KERNEL = re.compile(r"(chainlake_kernel_[0-9a-f]{32})\b.*\.(?:py|nbc|nbi)")
+_ARCHIVE = re.compile(r"[0-9a-f]{16}\.jsa")
+_JAR = re.compile(r"delta-(?:spark_[\d._]+|storage)-[\d.]+\.jar")
+_UNFINISHED = re.compile(r"\.make-\w+|\.fetch-\w+|tmp\w+\.tmp|checksums-\w+\.\d+\.tmp")
+_ERROR = re.compile(r"error-\d{8}T\d{6}-\d+\.txt")
+_CODE = re.compile(r"chainlake-[0-9a-f]{16}\.zip")
+
+
+@dataclass
+class Swept:
+    """What was removed.
+
+    Args:
+        logs: log files removed or cut.
+        cached: files of the cache removed, of a kernel all as one.
+        bytes: of all of them.
+        foreign: folders of logs that were left alone, since they do not carry our mark.
+    """
+
+    logs: int = 0
+    cached: int = 0
+    bytes: int = 0
+    foreign: tuple[Path, ...] = ()
+
+
+def sweep(home: Home, now: float | None = None) -> Swept:
+    """Remove old logs and what the cache holds for nobody.
+
+    Args:
+        home: the installation; its cache may be shared with others.
+        now: seconds since 1970; the present if not given.
+    """
+    now = time.time() if now is None else now
+    logs, cached, freed = 0, 0, 0
+    airflow = home.airflow / "logs"
+    marked = is_own(airflow)
+    old_errors = _named(home.logs, _ERROR, lambda path: _age_days(path, now) > LOGS_KEPT_DAYS)
+    old_code = _named(home.temporary, _CODE, lambda path: _age_days(path, now) > LOGS_KEPT_DAYS)
+    for path in (*old_errors, *old_code, *(_old_files(airflow, now) if marked else ())):
+        freed += _remove(path)
+        logs += 1
+    if marked:
+        for path in sorted(airflow.glob("components/*.log")):
+            cut = _cut(path)
+            freed += cut
+            logs += cut > 0
+        _remove_empty(airflow, now)
+    for paths in (*_kernels(home.cache / "kernels", now), *_others(home, now)):
+        freed += sum(_remove(path) for path in paths)
+        cached += 1
+    return Swept(logs, cached, freed, () if marked or not airflow.exists() else (airflow,))
+
+
+def _age_days(path: Path, now: float) -> float:
+    return (now - _time(path)) / _DAY_S
+
+
+def _time(path: Path) -> float:
+    """When a file was written last; far in the future for one that somebody else has just removed."""
+    try:
+        return path.lstat().st_mtime
+    except FileNotFoundError:
+        return math.inf
+
+
+def _used(path: Path) -> float:
+    """When a file of a kernel was used: its source has a time that is fixed, but was put there at another."""
+    try:
+        return path.lstat().st_ctime if path.suffix == ".py" else path.lstat().st_mtime
+    except FileNotFoundError:
+        return math.inf
+
+
+def _named(folder: Path, name: re.Pattern[str], wanted: Callable[[Path], bool]) -> list[Path]:
+    """Entries of ``folder`` with such a name that are wanted, the oldest first."""
+    if not folder.is_dir():
+        return []
+    found = [path for path in folder.iterdir() if name.fullmatch(path.name) and wanted(path)]
+    return sorted(found, key=_time)
+
+
+def _old_files(folder: Path, now: float) -> Iterator[Path]:
+    """Files and links under a marked folder that nobody has written to for long."""
+    for place, _, names in os.walk(folder):
+        for name in names:
+            path = Path(place, name)
+            if path != folder / MARKER and _age_days(path, now) > LOGS_KEPT_DAYS:
+                yield path
+
+
+def _remove_empty(folder: Path, now: float) -> None:
+    """Folders of runs whose logs are gone; a new one stays, since somebody is about to write into it."""
+    for place, _, _ in os.walk(folder, topdown=False):
+        path = Path(place)
+        if path != folder and not any(path.iterdir()) and _age_days(path, now) > _UNFINISHED_DAYS:
+            path.rmdir()
+
+
+def _cut(path: Path) -> int:
+    """Keep the end of a log that has grown too long; returns the bytes it lost.
+
+    Its writer appends, so that the file may become shorter meanwhile; lines of the same moment can be lost.
+    """
+    size = path.stat().st_size
+    if size <= LOG_BYTES:
+        return 0
+    with open(path, "r+b") as log:
+        log.seek(size - LOG_LEFT_BYTES)
+        log.readline()
+        end = log.read()
+        log.seek(0)
+        log.write(end)
+        log.truncate()
+    return size - len(end)
+
+
+def _kernels(folder: Path, now: float) -> Iterator[Sequence[Path]]:
+    """The files of each kernel that was not used for long, or is beyond the size that all may have."""
+    found: dict[tuple[Path, str], list[Path]] = {}
+    for path in (*folder.glob("*/*"), *folder.glob("*/__pycache__/*")):
+        if name := _KERNEL.fullmatch(path.name):
+            version = path.parent.parent if path.parent.name == "__pycache__" else path.parent
+            found.setdefault((version, name[1]), []).append(path)
+    used = {key: max(map(_used, paths)) for key, paths in found.items()}
+    room = KERNEL_BYTES
+    for key in sorted(found, key=lambda key: used[key], reverse=True):
+        room -= sum(path.lstat().st_size for path in found[key] if path.exists())
+        if room < 0 or (now - used[key]) / _DAY_S > CACHE_KEPT_DAYS:
+            yield found[key]
+
+
+def _others(home: Home, now: float) -> Iterator[Sequence[Path]]:
+    """Class archives and JARs of other versions, and what was never finished."""
+    cache = home.cache
+    archives = _named(cache / "cds", _ARCHIVE, lambda path: True)
+    for number, path in enumerate(reversed(archives)):
+        if number >= ARCHIVES or _age_days(path, now) > CACHE_KEPT_DAYS:
+            yield [path]
+    for path in _named(cache / "jars", _JAR, lambda path: path.name not in ARTIFACTS):
+        if _age_days(path, now) > CACHE_KEPT_DAYS:
+            yield [path]
+    for folder in (cache / "cds", cache / "jars", *(cache / "kernels").glob("*"), home.root / "cache"):
+        for path in _named(folder, _UNFINISHED, lambda path: _age_days(path, now) > _UNFINISHED_DAYS):
+            yield [path]
+
+
+def _remove(path: Path) -> int:
+    """Remove a file, a link or a folder of ours; its bytes. Somebody else may have removed it already."""
+    try:
+        size = path.lstat().st_size
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+    except FileNotFoundError:
+        return 0
+    return size

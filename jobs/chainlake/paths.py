@@ -1,0 +1,140 @@
+"""Where things lie (design §2): everything a run writes is under ``CHAINLAKE_HOME`` and the cache."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from chainlake.errors import InfrastructureError
+
+#: The project folder: the one that holds ``jobs/``, ``schemas/`` and ``dags/``.
+PROJECT = Path(__file__).resolve().parent.parent
+
+
+def _folder(variable: str, default: Path) -> Path:
+    return Path(os.environ.get(variable) or default).expanduser().absolute()
+
+
+def _is_folder(path: str) -> bool:
+    if "://" not in path:
+        return os.path.isdir(path)
+    from pyarrow import fs
+
+    system, inside = fs.FileSystem.from_uri(path)
+    return bool(system.get_file_info(inside).type == fs.FileType.Directory)
+
+
+def folders(path: str) -> list[str]:
+    """Names of the folders in the folder ``path``, which may be a URI; none if there is no such folder."""
+    if "://" not in path:
+        try:
+            with os.scandir(path) as entries:
+                return sorted(entry.name for entry in entries if entry.is_dir())
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+    from pyarrow import fs
+
+    system, inside = fs.FileSystem.from_uri(path)
+    found: list[Any] = system.get_file_info(fs.FileSelector(inside, allow_not_found=True))
+    return sorted(entry.base_name for entry in found if entry.type == fs.FileType.Directory)
+
+
+@dataclass(frozen=True)
+class Home:
+    """The folders of one Chainlake installation.
+
+    Args:
+        root: ``CHAINLAKE_HOME``, default ``.chainlake`` in the project folder.
+        lake: URI or path of the Delta tables; ``CHAINLAKE_LAKE``, default ``<root>/lake``.
+        config: folder with ``sources/``, ``patterns/`` and ``models/``; ``CHAINLAKE_CONFIG``, default ``dags/config``.
+        cache: downloaded JARs and other things a later run uses; ``CHAINLAKE_CACHE``, default ``~/.cache/chainlake``.
+    """
+
+    root: Path
+    lake: str
+    config: Path
+    cache: Path
+
+    @classmethod
+    def from_env(cls) -> Home:
+        """The home that the environment variables name.
+
+        Raises:
+            InfrastructureError: ``CHAINLAKE_HOME`` cannot be a folder, since it is a file or lies below one.
+        """
+        root = _folder("CHAINLAKE_HOME", PROJECT / ".chainlake")
+        there = next((path for path in (root, *root.parents) if path.exists()), root)
+        if not there.is_dir():
+            raise InfrastructureError(
+                f"{there} is a file, and CHAINLAKE_HOME is {root}", hint="Set CHAINLAKE_HOME to a folder."
+            )
+        return cls(
+            root=root,
+            lake=os.environ.get("CHAINLAKE_LAKE") or str(root / "lake"),
+            config=_folder("CHAINLAKE_CONFIG", PROJECT / "dags" / "config"),
+            cache=_folder("CHAINLAKE_CACHE", Path.home() / ".cache" / "chainlake"),
+        )
+
+    def landing(self, source: str) -> Path:
+        """The folder into which files of ``source`` are delivered."""
+        return self.root / "landing" / source
+
+    def table(self, schema: str, name: str) -> str:
+        """Path or URI of the Delta table ``schema.name``.
+
+        A later version of a match table, named ``p/v2``, lies beside the tables and inside none: whoever cleans a
+        folder up takes what lies in it for the table's own. In lakes of older releases it lies in the first version's
+        folder until it is moved (``chainlake.lake.commits.places``).
+        """
+        if "/" not in name:
+            return f"{self.lake}/{schema}/{name}"
+        beside, nested = f"{self.lake}/{schema}-next/{name}", self.nested_table(schema, name)
+        return nested if _is_folder(f"{nested}/_delta_log") and not _is_folder(beside) else beside
+
+    def nested_table(self, schema: str, name: str) -> str:
+        """Where older releases put a later version of a match table: in the folder of the first."""
+        return f"{self.lake}/{schema}/{name}"
+
+    def next_tables(self, schema: str) -> str:
+        """Path or URI of the folder with the later versions of the tables of ``schema``, a folder for each table."""
+        return f"{self.lake}/{schema}-next"
+
+    @property
+    def staging(self) -> str:
+        """Path or URI under which attempts stage their output, each in a folder of its own; inside the lake."""
+        return f"{self.lake.rstrip('/')}/chainlake-staging"
+
+    @property
+    def docs(self) -> Path:
+        """Data Docs."""
+        return self.root / "docs"
+
+    @property
+    def airflow(self) -> Path:
+        """``AIRFLOW_HOME``: configuration, logs, the embedded database."""
+        return self.root / "airflow"
+
+    @property
+    def locks(self) -> Path:
+        """Lock files, one per purpose."""
+        return self.root / "locks"
+
+    @property
+    def temporary(self) -> Path:
+        """Temporary files of Spark, the JVM and tasks."""
+        return self.root / "chainlake-tmp"
+
+    @property
+    def unused(self) -> list[Path]:
+        """Folders that older releases used and swept, whoever's they were; nothing is written or removed there now."""
+        old = [self.root / "tmp"]
+        if "://" not in self.lake:
+            old.append(Path(self.lake.rstrip("/")).parent / "staging")
+        return [path for path in old if path.is_dir()]
+
+    @property
+    def logs(self) -> Path:
+        """Full stack traces of unexpected errors."""
+        return self.root / "logs"

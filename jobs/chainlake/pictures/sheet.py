@@ -1,0 +1,76 @@
+"""A figure, its colours and its file: what all pictures share."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from chainlake.days import US_PER_DAY
+from chainlake.errors import UsageError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+#: Colours that stay apart for the colour-blind (Okabe and Ito).
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+QUIET, LOUD = "#888888", "#D55E00"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def sheet(width: float, height: float) -> Figure:
+    """An empty figure, in inches; no window is ever opened."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Write a PNG; the same picture gives the same bytes.
+
+    Raises:
+        UsageError: the file cannot be written.
+    """
+    try:
+        figure.savefig(path, format="png", dpi=75, metadata={"Software": None})
+    except OSError as error:
+        raise UsageError(f"the picture cannot be written: {error.strerror}", file=path) from None
+
+
+def days(us: np.ndarray | float) -> np.ndarray:
+    """Microseconds as places on a time axis, which counts days since 1970."""
+    return np.asarray(us) / US_PER_DAY
+
+
+def stamp(us: int) -> str:
+    """A time for a title."""
+    return f"{_EPOCH + timedelta(microseconds=int(us)):%Y-%m-%d %H:%M} UTC"
+
+
+def broken(us: np.ndarray, values: np.ndarray, longest_us: int) -> tuple[np.ndarray, np.ndarray]:
+    """A line's points with a hole wherever more than ``longest_us`` lie between two of them."""
+    holes = np.flatnonzero(np.diff(us) > longest_us) + 1
+    moved = np.insert(us, holes, us[holes] - 1)
+    return days(moved), np.insert(values.astype(float), holes, np.nan, axis=0)
+
+
+def time_axis(axis: Axes) -> None:
+    """Short UTC labels."""
+    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+
+    locator = AutoDateLocator(tz=UTC)
+    axis.xaxis.set_major_locator(locator)
+    axis.xaxis.set_major_formatter(ConciseDateFormatter(locator, tz=UTC))
+    axis.grid(True, alpha=0.3)
+
+
+def legend(axis: Axes, **options: Any) -> None:
+    """A small legend, if there is anything to explain."""
+    if axis.get_legend_handles_labels()[1]:
+        axis.legend(fontsize=7, **options)

@@ -1,0 +1,16 @@
+"""Quality gates: Great Expectations suites on what is about to be published, and their Data Docs (design §7).
+
+Importing this package imports neither Great Expectations nor Spark; ``warm_up()`` begins to, in the background.
+"""
+
+from chainlake.quality.accounting import audit_accounting
+from chainlake.quality.audit import Audit, AuditResult, Failure, warm_up
+from chainlake.quality.matches.files import MatchFiles
+from chainlake.quality.matches.gate import audit_matches
+from chainlake.quality.matches.sql import MatchRules
+from chainlake.quality.models import audit_models
+
+__all__ = [
+    "Audit", "AuditResult", "Failure", "MatchFiles", "MatchRules", "audit_accounting", "audit_matches", "audit_models",
+    "warm_up",
+]  # fmt: skip

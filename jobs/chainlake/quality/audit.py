@@ -1,0 +1,243 @@
+"""One audit per application: runs Great Expectations suites on small outputs and keeps the results for Data Docs.
+
+The import of Great Expectations takes about six seconds and the first suite some more, so an application calls
+``warm_up()`` before it starts its JVM and makes one ``Audit`` for everything it publishes (design §7).
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from chainlake.errors import AuditFailed
+from chainlake.paths import Home
+from chainlake.quality import docs
+from chainlake.quality.templates import instantiate
+from chainlake.terminal import one_line
+
+#: How many offending rows a failure names.
+EXAMPLES = 5
+
+_importer: threading.Thread | None = None
+_importer_lock = threading.Lock()
+
+
+def _quiet() -> None:
+    """No telemetry and no chatter; must run before the import."""
+    os.environ["GX_ANALYTICS_ENABLED"] = "false"
+    logging.getLogger("great_expectations").setLevel(logging.ERROR)
+
+
+def _import() -> None:
+    _quiet()
+    import great_expectations  # noqa: F401
+    import great_expectations.expectations.core  # noqa: F401
+
+
+def warm_up() -> threading.Thread:
+    """Begin to import Great Expectations in the background; returns the thread, which nobody has to wait for."""
+    global _importer
+    with _importer_lock:
+        if _importer is None:
+            _importer = threading.Thread(target=_import, name="gx-import", daemon=True)
+            _importer.start()
+        return _importer
+
+
+@dataclass(frozen=True)
+class Failure:
+    """One broken expectation.
+
+    Args:
+        expectation: its type, such as ``expect_column_values_to_be_between``.
+        column: the column or columns it looks at, empty for a table-wide one.
+        message: what should hold, in words.
+        count: how many rows break it, ``None`` if not known.
+        examples: up to five offending rows, as dicts.
+    """
+
+    expectation: str
+    column: str
+    message: str
+    count: int | None
+    examples: tuple[dict[str, Any], ...] = ()
+
+    def __str__(self) -> str:
+        text = f"{self.message}: broken"
+        if self.count is not None:
+            text += f" by {self.count} row" + ("" if self.count == 1 else "s")
+        text += f" [{self.expectation}{' on ' + self.column if self.column else ''}]"
+        if self.examples:
+            shown = ", ".join(f"{key}={one_line(str(value))}" for key, value in self.examples[0].items())
+            text += f", for example {shown}"
+        return text
+
+
+@dataclass(frozen=True)
+class AuditResult:
+    """What one run of a suite found.
+
+    Args:
+        label: what was looked at, as the caller named it.
+        success: every expectation holds.
+        failures: the broken ones, in the order of the template.
+    """
+
+    label: str
+    success: bool
+    failures: tuple[Failure, ...] = ()
+
+    @property
+    def reason(self) -> str | None:
+        """One line naming the first broken expectation, ``None`` after a success."""
+        if self.success:
+            return None
+        more = f" (and {len(self.failures) - 1} more)" if len(self.failures) > 1 else ""
+        return f"{self.label}: {self.failures[0]}{more}"
+
+
+class Audit:
+    """Runs suites and builds their Data Docs; one per application.
+
+    Args:
+        home: the installation; Data Docs and their store lie under ``home.docs``.
+    """
+
+    def __init__(self, home: Home) -> None:
+        self.home = home
+        self._results: list[docs.Kept] = []
+        self._context: Any = None
+
+    def run(
+        self,
+        template: str,
+        df: Any,
+        params: Mapping[str, Any],
+        label: str,
+        *,
+        key: Sequence[str] = (),
+        details: bool = True,
+    ) -> AuditResult:
+        """Run the suite of ``template``, filled with ``params``, on ``df`` (Spark or pandas).
+
+        At first only yes or no is computed; the broken expectations alone are run again for counts and example rows.
+
+        Args:
+            key: columns that identify a row, shown with every example.
+            details: whether to find counts and example rows for what is broken.
+
+        Raises:
+            UsageError: an unknown template or a parameter missing.
+        """
+        context = self._open()
+        import great_expectations as gx
+        from great_expectations.core.result_format import ResultFormat
+
+        document = instantiate(template, params)
+        for position, expectation in enumerate(document["expectations"]):
+            expectation["meta"] = {"position": position}
+        suite = gx.ExpectationSuite(name=document["name"], expectations=document["expectations"])
+        batch = self._batch(context, df)
+        found = batch.validate(suite, result_format=ResultFormat.BOOLEAN_ONLY)
+        found.results.sort(key=_position)  # they come grouped by how they are computed
+        failures: list[Failure] = []
+        for position, result in enumerate(found.results):
+            if result.success:
+                continue
+            wanted: dict[str, Any] = {"partial_unexpected_count": EXAMPLES, "result_format": "SUMMARY"}
+            if key:
+                wanted["unexpected_index_column_names"] = list(key)
+            if details:
+                result = found.results[position] = batch.validate(suite.expectations[position], result_format=wanted)
+            failures.append(_failure(result, key))
+        self._results.append(docs.Kept.of(suite, found, batch.id, label))
+        return AuditResult(label, bool(found.success), tuple(failures))
+
+    def check(self, result: AuditResult) -> None:
+        """Raise what a failed audit means for a step.
+
+        Raises:
+            AuditFailed: the result is not a success.
+        """
+        if not result.success:
+            raise AuditFailed(f"audit of {result.reason}", hint=f"Data Docs: {self.build_docs()}")
+
+    def build_docs(self) -> Path:
+        """Write all results so far into the shared Data Docs and return the path of their first page."""
+        if self._results:
+            docs.publish(self.home, self._results)
+            self._results.clear()
+        return docs.index_page(self.home)
+
+    def _open(self) -> Any:
+        if self._context is None:
+            warm_up().join()
+            _import()  # raises here what went wrong there
+            self._context = docs.memory_context()
+        return self._context
+
+    def _batch(self, context: Any, df: Any) -> Any:
+        """``df`` as a batch; data frames are told apart by their module, so that pandas-only steps import no Spark."""
+        engine = "spark" if type(df).__module__.startswith("pyspark.") else "pandas"
+        source = context.data_sources.all().get(engine)
+        if source is None:
+            add = context.data_sources.add_spark if engine == "spark" else context.data_sources.add_pandas
+            source = add(engine, persist=False) if engine == "spark" else add(engine)
+            source.add_dataframe_asset("rows").add_batch_definition_whole_dataframe("all")
+        definition = source.get_asset("rows").get_batch_definition("all")
+        return definition.get_batch({"dataframe": df})
+
+
+def _position(result: Any) -> int:
+    return result.expectation_config.meta["position"]
+
+
+def _failure(result: Any, key: Sequence[str]) -> Failure:
+    config = result.expectation_config
+    kwargs = config.kwargs
+    columns = kwargs.get("column") or ", ".join(kwargs.get("column_list", ()))
+    outcome = result.result or {}
+    count = outcome.get("unexpected_count")
+    # Without key columns the index list of pandas holds mere row numbers.
+    rows: list[Any] = [row for row in outcome.get("partial_unexpected_index_list") or () if isinstance(row, dict)]
+    if not rows:
+        rows = [r if isinstance(r, dict) else {columns: r} for r in outcome.get("partial_unexpected_list") or ()]
+    message = config.description or config.type
+    if trouble := _trouble(result):
+        message += f" (could not be evaluated: {trouble})"
+    elif config.type == "expect_table_columns_to_match_set":
+        mismatched = (outcome.get("details") or {}).get("mismatched", {})
+        rows = [{kind: ", ".join(sorted(names)) for kind, names in mismatched.items()}]
+    examples = tuple(_example(_as_dict(row), key) for row in rows[:EXAMPLES])
+    return Failure(config.type, columns, message, count, examples)
+
+
+def _example(row: Mapping[Any, Any], key: Sequence[str]) -> dict[str, Any]:
+    """A row with its key in front, whichever engine found it."""
+    return {str(name): _plain(row[name]) for name in sorted(row, key=lambda name: name not in key)}
+
+
+def _as_dict(row: Any) -> dict[str, Any]:
+    return row if isinstance(row, dict) else row.asDict()
+
+
+def _plain(value: Any) -> Any:
+    """A value as it reads well in one line: times in ISO form, NumPy scalars as Python ones."""
+    if hasattr(value, "isoformat"):
+        return value.isoformat()
+    return value.item() if hasattr(value, "item") else value
+
+
+def _trouble(result: Any) -> str:
+    """The first line of the exception that kept an expectation from being evaluated, empty if there was none."""
+    info = result.exception_info or {}
+    entries = [info] if "raised_exception" in info else list(info.values())
+    for entry in entries:
+        if isinstance(entry, dict) and entry.get("raised_exception"):
+            return str(entry.get("exception_message") or "error").strip().splitlines()[0]
+    return ""

@@ -1,0 +1,1 @@
+"""The gate of match tables, and the measures of matches that it looks at."""

@@ -1,0 +1,219 @@
+"""Gate of ``models.changes`` and ``models.metrics``: keys, owned days, counts and the guarantee (design §7).
+
+Both are small, a row per change and a row per group and day, and are held as Arrow tables: no Spark here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from chainlake.quality.audit import Audit, AuditResult
+from chainlake.quality.days import per_day, span
+from chainlake.quality.frames import nullable
+from chainlake.schemas.models import CHANGES, KINDS, METRICS
+from chainlake.schemas.table import Table
+
+#: Bounds are compared with this relative room, as the monitor compares them (spec model-monitoring.md).
+ROOM = 1e-9
+
+_COUNTS = (
+    "rounds", "rounds_skipped", "syncs", "changes", "reports_up", "polls_down", "normalized_up", "normalized_all",
+    "bytes", "max_error", "per_T", "per_T_mono",
+)  # fmt: skip
+#: A failure of these means rows that belong to no day of the run.
+_UNDATED = ("owned_day", "ts", "day")
+
+
+def _bounds(groups: pa.ChunkedArray, eps: float | Mapping[str, float]) -> list[float | None]:
+    """eps of each row's group, ``None`` where it is not known."""
+    names = groups.to_pylist()
+    return [eps.get(name) for name in names] if isinstance(eps, Mapping) else [float(eps)] * len(names)
+
+
+def _exceeded_fits(exceeded: bool | None, error: float | None, bound: float | None) -> bool | None:
+    """Whether ``exceeded`` says rightly that ``error`` is above ``bound``; ``None`` if one of them is not known."""
+    if exceeded is None or error is None or bound is None:
+        return None
+    if not error <= bound * (1 + ROOM):  # NaN is above everything
+        return exceeded
+    return not exceeded if error < bound * (1 - ROOM) else True
+
+
+def _guarantee_holds(error: float | None, bound: float | None) -> bool:
+    return error is None or (bound is not None and error <= bound * (1 + ROOM))
+
+
+@dataclass(frozen=True)
+class Gate:
+    """A suite and what it tests.
+
+    Args:
+        template: its file in ``expectations/``.
+        table: the table that the rows are for.
+        measures: staged rows and their bound → the rows with the columns ``added``.
+        added: measures that the suite tests.
+        kinds: values that the column ``kind`` may have.
+    """
+
+    template: str
+    table: Table
+    measures: Callable[[pa.Table, Any], pa.Table]
+    added: tuple[str, ...]
+    kinds: tuple[str, ...] = ()
+
+    def params(self, models: Sequence[str], title: str, owned: Sequence[date]) -> dict[str, Any]:
+        """What the template needs: whose rows they must be, a name for the suite, and the days."""
+        return {
+            "model": title,
+            "models": list(models),
+            "columns": [*self.table.column_names, *self.added],
+            "kinds": list(self.kinds),
+            "days": [day.isoformat() for day in owned],
+        }
+
+
+def day_text(days: pa.ChunkedArray) -> pa.ChunkedArray:
+    """UTC days as texts."""
+    return pc.cast(pc.cast(days, pa.date32()), pa.string())
+
+
+def changes_measures(staged: pa.Table, eps: float | Mapping[str, float]) -> pa.Table:
+    """``staged`` rows of models.changes with what the suite tests; as they are if a column is missing."""
+    if not set(CHANGES.column_names) <= set(staged.column_names):
+        return staged
+    columns = (staged["exceeded"].to_pylist(), staged["error_before"].to_pylist(), _bounds(staged["group_id"], eps))
+    fits = [_exceeded_fits(*row) for row in zip(*columns, strict=True)]
+    day = pc.cast(staged["ts"], pa.date32())
+    return (
+        staged.append_column("owned_day", day_text(day))
+        .append_column("day_fits", pc.equal(staged["event_date"], day))
+        .append_column("exceeded_fits", pa.array(fits, pa.bool_()))
+    )
+
+
+def metrics_measures(staged: pa.Table, eps: float | Mapping[str, float]) -> pa.Table:
+    """``staged`` rows of models.metrics with what the suite tests; as they are if a column is missing."""
+    if not set(METRICS.column_names) <= set(staged.column_names):
+        return staged
+    counts = pc.min_element_wise(*(pc.cast(staged[name], pa.float64()) for name in _COUNTS))
+    columns = (staged["max_error"].to_pylist(), _bounds(staged["group_id"], eps))
+    holds = [_guarantee_holds(*row) for row in zip(*columns, strict=True)]
+    return (
+        staged.append_column("owned_day", day_text(staged["day"]))
+        .append_column("least_count", counts)
+        .append_column("guarantee_holds", pa.array(holds, pa.bool_()))
+    )
+
+
+CHANGES_GATE = Gate("models_changes", CHANGES, changes_measures, ("owned_day", "day_fits", "exceeded_fits"), KINDS)
+METRICS_GATE = Gate("models_metrics", METRICS, metrics_measures, ("owned_day", "least_count", "guarantee_holds"))
+
+
+def audit_models(
+    audit: Audit,
+    model: str,
+    changes: pa.Table,
+    metrics: pa.Table,
+    days: Iterable[date],
+    eps: float | Mapping[str, float],
+) -> dict[date, str | None]:
+    """Which days of a model's staged output may be published.
+
+    State carries from day to day, so whoever publishes must stop at the first day that failed (design §4, Models).
+
+    Args:
+        audit: the application's audit.
+        model: name of the model; every row must be its.
+        changes: staged rows of ``models.changes``.
+        metrics: staged rows of ``models.metrics``.
+        days: the UTC days that the run owns.
+        eps: bound on the error after resolution, in the unit of ``max_error``; one number, or one per group.
+
+    Returns:
+        day → ``None`` if it passed both suites, else one line naming the broken expectation with an example row.
+    """
+    owned = sorted(days)
+    found = audit_table(audit, CHANGES_GATE, changes_measures(changes, eps), model, owned)
+    more = audit_table(audit, METRICS_GATE, metrics_measures(metrics, eps), model, owned)
+    return {day: found[day] or more[day] for day in owned}
+
+
+@dataclass(frozen=True)
+class Gated:
+    """What a model or threshold monitor staged.
+
+    Args:
+        name: the model; every row must be its.
+        found: rows of ``models.changes``, or of ``alerts.threshold``.
+        metrics: rows of ``models.metrics``.
+        bound: eps, one or per group; of a threshold monitor its threshold.
+    """
+
+    name: str
+    found: pa.Table
+    metrics: pa.Table
+    bound: Any
+
+
+def audit_together(audit: Audit, gate: Gate, staged: Sequence[Gated], days: Iterable[date]) -> bool:
+    """Whether everything that several models staged may be published.
+
+    One suite per table over all of them, which costs what a single model's does; the answer no says nothing about a
+    single one.
+
+    Args:
+        audit: the application's audit.
+        gate: of the table that all of them publish in, besides ``models.metrics``.
+        staged: what each staged.
+        days: the UTC days that the run owns, the same for all.
+    """
+    owned = sorted(days)
+    for one in staged:
+        for rows, column in ((one.found, gate.table.key[0]), (one.metrics, METRICS.key[0])):
+            if not set(rows[column].to_pylist()) <= {one.name}:
+                return False
+    names = [one.name for one in staged]
+    found = pa.concat_tables([gate.measures(one.found, one.bound) for one in staged])
+    metrics = pa.concat_tables([metrics_measures(one.metrics, one.bound) for one in staged])
+    label = f"{len(names)} models of {span(owned)}"
+    return all(
+        audit.run(
+            its.template,
+            nullable(rows),
+            its.params(names, f"{len(names)} models", owned),
+            f"{its.table.path_name} of {label}",
+            key=its.table.key,
+            details=False,
+        ).success
+        for its, rows in ((gate, found), (METRICS_GATE, metrics))
+    )
+
+
+def audit_table(audit: Audit, gate: Gate, rows: pa.Table, model: str, owned: list[date]) -> dict[date, str | None]:
+    """Run one suite on the rows of one table, on each day by itself if it fails on all.
+
+    Args:
+        audit: the application's audit.
+        gate: the suite and its table.
+        rows: staged rows with the gate's measures.
+        model: name of the model or monitor.
+        owned: the UTC days that the run owns, sorted.
+
+    Returns:
+        day → ``None`` if it passed, else one line naming the broken expectation with an example row.
+    """
+    params = gate.params([model], model, owned)
+    frame = nullable(rows)
+
+    def run(day: date | None, details: bool) -> AuditResult:
+        part = frame if day is None else frame[frame["owned_day"] == str(day)]
+        label = f"{gate.table.path_name} of {model} of {day or span(owned)}"
+        return audit.run(gate.template, part, params, label, key=gate.table.key, details=details)
+
+    return per_day(owned, run, _UNDATED)

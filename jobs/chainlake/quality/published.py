@@ -1,0 +1,143 @@
+"""The same suites on what is already published: does the lake still say the truth (``python -m jobs validate``)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from chainlake.days import Days, day_of_us
+from chainlake.lake.delta import tables
+from chainlake.lake.records import ops
+from chainlake.model_change.config.model import ModelConfig
+from chainlake.model_change.config.threshold import ThresholdConfig
+from chainlake.paths import Home
+from chainlake.quality.accounting import audit_accounting
+from chainlake.quality.alerts import audit_alerts
+from chainlake.quality.audit import Audit
+from chainlake.quality.matches.gate import audit_matches
+from chainlake.quality.models import audit_models
+from chainlake.schemas.models import ALERTS, CHANGES, METRICS
+from chainlake.schemas.table import Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from chainlake.catalog.models import LoadedModel
+    from chainlake.catalog.patterns import CompiledPattern
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What was looked at, the days of it, and per day that is not right one line saying what is broken."""
+
+    what: str
+    days: tuple[date, ...]
+    broken: dict[date, str]
+
+
+def published_days(home: Home, definition: str, days: Days) -> list[date]:
+    """The days whose current ``ops.intervals`` row says that the definition is done."""
+    rows = ops.current(home, "intervals", definition=definition)
+    return sorted(row["day"] for row in rows if row["status"] == "done" and row["day"] in days)
+
+
+def accounting(audit: Audit, source: str, days: Days) -> Outcome:
+    """Files and days of a source: every delivered row is an event, or counted as what it is instead."""
+    home = audit.home
+    files = ops.current(home, "files", source=source)
+    listed = [row for row in ops.current(home, "event_days", source=source) if row["day"] in days]
+    raw = _raw_rows(home, source, files, days)
+    counted = [{**row, "rows_raw": raw.get(row["day"], 0)} for row in listed]
+    reason = audit_accounting(audit, files, counted)
+    found = tuple(sorted(row["day"] for row in listed))
+    return Outcome(f"accounting of source {source}", found, {} if reason is None else {days.start: reason})
+
+
+def _raw_rows(home: Home, source: str, files: Sequence[dict[str, Any]], days: Days) -> dict[date, int]:
+    """Raw rows of effective files per day: of each file_id one load counts, whatever paths hold it.
+
+    Of a content that was read under one name and not under another, the one with rows.
+    """
+    if not files or not tables.exists(home, "raw", source):
+        return {}
+    loads = sorted({row["file_id"]: row["load_id"] for row in files if row["rows_raw"]}.values())
+    rows = tables.arrow(
+        home,
+        "raw",
+        source,
+        columns=["event_date"],
+        filters=[("event_date", ">=", days.start), ("event_date", "<", days.end), ("load_id", "in", loads)],
+    )
+    counts = rows.group_by("event_date").aggregate([([], "count_all")])
+    return dict(zip(counts["event_date"].to_pylist(), counts["count_all"].to_pylist(), strict=True))
+
+
+def _between(frame: DataFrame, column: str, days: Collection[date]) -> DataFrame:
+    from pyspark.sql import functions as F
+
+    return frame.where(F.to_date(column).isin(sorted(days)))
+
+
+def matches(
+    audit: Audit, spark: SparkSession, source: str, patterns: Sequence[CompiledPattern], days: Days
+) -> Iterator[Outcome]:
+    """The match tables of a source, pattern by pattern."""
+    from pyspark.sql import functions as F
+
+    for compiled in patterns:
+        own = published_days(audit.home, compiled.definition.name, days)
+        if not own or not tables.exists(audit.home, "matches", compiled.table.name):
+            continue
+        rows = _between(tables.read(spark, audit.home, "matches", compiled.table.name), "decision_ts", own)
+        spans = [compiled.definition.read_range(day) for day in own]
+        first, last = day_of_us(min(lo for lo, _ in spans)), day_of_us(max(hi for _, hi in spans) - 1)
+        events = tables.read(spark, audit.home, "events", source)
+        events = events.where((F.col("event_date") >= first) & (F.col("event_date") < last + timedelta(days=1)))
+        found = audit_matches(audit, compiled.pattern, rows, own, events)
+        yield Outcome(compiled.definition.name, tuple(own), {d: why for d, why in found.items() if why is not None})
+
+
+def models(audit: Audit, loaded: Sequence[LoadedModel], days: Days) -> Iterator[Outcome]:
+    """The changes and metrics of a source's models, model by model; no JVM."""
+    for model in loaded:
+        own = published_days(audit.home, model.definition.name, days)
+        if not own:
+            continue
+        name = model.config.name
+        metrics = _rows_of(audit.home, METRICS, [("model", "=", name), ("day", "in", own)])
+        if isinstance(model.config, ThresholdConfig):
+            alerts = _rows_of(audit.home, ALERTS, [("monitor", "=", name)])
+            alerts = alerts.filter(pc.is_in(pc.cast(alerts["ts"], pa.date32(), safe=False), pa.array(own)))
+            found = audit_alerts(audit, name, alerts, metrics, own, model.config.threshold)
+        else:
+            changes = _rows_of(audit.home, CHANGES, [("model", "=", name), ("event_date", "in", own)])
+            found = audit_models(audit, name, changes, metrics, own, _eps(audit.home, model))
+        yield Outcome(model.definition.name, tuple(own), {d: why for d, why in found.items() if why is not None})
+
+
+def _rows_of(home: Home, table: Table, filters: list[tuple[str, str, Any]]) -> pa.Table:
+    """Published rows of a table, none if there is no table: a model can be done without a row."""
+    if not tables.exists(home, table.schema, table.name):
+        return table.arrow().empty_table()
+    return tables.arrow(home, table.schema, table.name, filters=filters)
+
+
+def _eps(home: Home, model: LoadedModel) -> float | dict[str, float]:
+    """The threshold in force per group; one that is a share of the first model is kept in the state, frozen."""
+    from chainlake.model_change.days.daily import GroupMonitor
+
+    config = model.config
+    assert isinstance(config, ModelConfig)
+    if not config.eps_is_share:
+        return config.eps
+    if not tables.exists(home, "models", "state"):
+        return {}
+    rows = tables.arrow(home, "models", "state", filters=[("model", "=", model.config.name)]).to_pylist()
+    newest = {row["group_id"]: row["state"] for row in sorted(rows, key=lambda row: row["day"])}
+    known = {group: GroupMonitor(config, group, state).eps for group, state in newest.items()}
+    return {group: eps for group, eps in known.items() if eps is not None}

@@ -1,0 +1,64 @@
+"""Suite templates: one JSON file per table family in ``expectations/``, filled in per pattern, model or source.
+
+A template is a Great Expectations suite in its own JSON form. A string that is just ``"$name"`` is replaced by the
+parameter's value with its type (a number, a list); ``$name`` inside a longer string by its text. Every expectation
+carries a ``description`` that says in words what is broken when it fails.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from string import Template
+from typing import Any
+
+from chainlake.errors import DefinitionError, UsageError
+from chainlake.paths import PROJECT
+
+#: Folder of the templates.
+FOLDER = PROJECT / "expectations"
+
+
+def template_path(name: str) -> Path:
+    """The file of template ``name``.
+
+    Raises:
+        UsageError: there is no such template.
+    """
+    path = FOLDER / f"{name}.json"
+    if not path.is_file():
+        known = ", ".join(sorted(p.stem for p in FOLDER.glob("*.json")))
+        raise UsageError(f"there is no suite template '{name}'", hint=f"Templates: {known}.")
+    return path
+
+
+def instantiate(name: str, params: Mapping[str, Any]) -> dict[str, Any]:
+    """The suite of template ``name`` as a dict, with all parameters filled in (design §7).
+
+    Raises:
+        UsageError: no such template, or a parameter that it mentions is not given.
+        DefinitionError: the file is not JSON.
+    """
+    path = template_path(name)
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except json.JSONDecodeError as error:
+        what = f"the suite template is not JSON: {error.msg}"
+        raise DefinitionError(what, file=path, line=error.lineno, column=error.colno) from None
+    try:
+        return _fill(document, params)
+    except KeyError as error:
+        raise UsageError(f"suite template '{name}' needs the parameter {error}") from None
+
+
+def _fill(value: Any, params: Mapping[str, Any]) -> Any:
+    if isinstance(value, dict):
+        return {key: _fill(item, params) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_fill(item, params) for item in value]
+    if not isinstance(value, str) or "$" not in value:
+        return value
+    if value[0] == "$" and value[1:].isidentifier():
+        return params[value[1:]]
+    return Template(value).substitute(params)

@@ -1,5 +1,0 @@
-"""Seeded landing files of any size for the three shipped sources, with planted truths, for tests and benchmarks."""
-
-from jobs.generate.run import generate
-
-__all__ = ["generate"]
