@@ -1,1 +1,39 @@
-"""Chainlake: event-pattern and model-change detection on Delta tables."""
+"""Chainlake: where in this history did these events happen, and when did this linear relation change?
+
+Example:
+    >>> import chainlake as cl
+    >>> events = [
+    ...     {"id": "1", "type": "Bar", "ts": "2025-10-01T09:30:00Z", "close": 10.0},
+    ...     {"id": "2", "type": "Bar", "ts": "2025-10-01T09:31:00Z", "close": 11.0},
+    ... ]
+    >>> [m["events"] for m in cl.match("PATTERN SEQ(Bar a, Bar b) WHERE b.close > a.close WITHIN 5 min", events)]
+    [{'a': '1', 'b': '2'}]
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from chainlake.cep.library import match
+    from chainlake.cep.pattern import compile_pattern
+    from chainlake.cep.search.find import find
+    from chainlake.model_change.library import monitor
+
+__all__ = ["compile_pattern", "find", "match", "monitor"]
+
+#: Where the public names are; each is imported when it is first asked for, since DAG files import this package often.
+_PLACES = {
+    "compile_pattern": "chainlake.cep.pattern",
+    "find": "chainlake.cep.search.find",
+    "match": "chainlake.cep.library",
+    "monitor": "chainlake.model_change.library",
+}
+
+
+def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
+    if name not in _PLACES:
+        raise AttributeError(f"module 'chainlake' has no attribute {name!r}")
+    return getattr(import_module(_PLACES[name]), name)

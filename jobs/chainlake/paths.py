@@ -9,8 +9,20 @@ from typing import Any
 
 from chainlake.errors import InfrastructureError
 
-#: The project folder: the one that holds ``jobs/``, ``schemas/`` and ``dags/``.
-PROJECT = Path(__file__).resolve().parent.parent
+#: The installed package, and the folder from which it is imported.
+PACKAGE = Path(__file__).resolve().parent
+CODE = PACKAGE.parent
+#: The project folder: that of the checkout, or the working directory where the package was installed from a wheel.
+PROJECT = CODE.parent if (CODE.parent / "pyproject.toml").is_file() and CODE.name == "jobs" else Path.cwd()
+
+
+def code_files() -> list[Path]:
+    """The package's Python files, its schemas included, which a checkout keeps outside of it and links to."""
+    found = []
+    for folder, folders, names in os.walk(PACKAGE, followlinks=True):
+        folders[:] = [name for name in folders if name != "__pycache__"]
+        found += [Path(folder, name) for name in names if name.endswith(".py")]
+    return sorted(found)
 
 
 def _folder(variable: str, default: Path) -> Path:

@@ -91,7 +91,7 @@ def main(target: Path) -> None:
     count_reports(row["#report"] for row in rows if row["#report"] is not None)
     matches = sorted(json.dumps(bound(pattern, row), sort_keys=True) for row in rows if row["#report"] is None)
     context = spark.sparkContext
-    code = context.parallelize(range(16), 16).map(lambda _: (__import__("os").getcwd(), __import__("jobs").__file__))
+    code = context.parallelize(range(16), 16).map(lambda _: (__import__("os").getcwd(), __import__("chainlake").__file__))
     assert context._jsc is not None
     found = {
         "matches": matches,

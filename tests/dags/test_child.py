@@ -142,7 +142,7 @@ def test_the_command_of_a_step(home: Home, monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr(tasks, "run_child", run)
     tasks.run_step("detect", "stock", DAY, run_id="r", definitions=["a", "b"])
-    assert commands[0][1:6] == ["-m", "jobs", "detect", "stock", "2025-10-01"]
+    assert commands[0][1:6] == ["-m", "chainlake", "detect", "stock", "2025-10-01"]
     assert commands[0][6:11] == ["2025-10-02", "--pattern", "a", "--pattern", "b"]
     assert commands[0][11:13] == ["--run-id", "r"]
 

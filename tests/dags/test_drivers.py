@@ -13,6 +13,7 @@ from collections.abc import Iterator
 import psutil
 import pytest
 
+from chainlake import paths
 from chainlake.env.child import wait_until
 from chainlake.errors import InfrastructureError
 from chainlake.local.drivers import keeper as drivers
@@ -146,10 +147,9 @@ def test_a_wrong_token_runs_nothing(keeper):
 
 
 def test_an_edited_file_changes_the_state_of_the_code(tmp_path, monkeypatch):
-    (tmp_path / "jobs").mkdir()
-    file = tmp_path / "jobs" / "thing.py"
+    file = tmp_path / "thing.py"
     file.write_text("x = 1\n")
-    monkeypatch.setattr(drivers, "PROJECT", tmp_path)
+    monkeypatch.setattr(paths, "PACKAGE", tmp_path)
     before = drivers.code_state()
     assert drivers.code_state() == before
     os.utime(file, (1, 1))

@@ -103,7 +103,7 @@ def set_up(folder: Path, **env: str) -> subprocess.CompletedProcess[str]:
     """Run the set-up in ``folder`` with a lock file that wants one package."""
     (folder / "requirements.txt").write_text("no-such-package-of-chainlake==1.0\n")
     return subprocess.run(
-        [sys.executable, str(PROJECT / "jobs" / "env" / "setup.py"), ".venv", "requirements.txt"],
+        [sys.executable, str(PROJECT / "jobs" / "chainlake" / "env" / "setup.py"), ".venv", "requirements.txt"],
         cwd=folder,
         env=os.environ | env,
         capture_output=True,

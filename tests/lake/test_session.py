@@ -94,7 +94,7 @@ def test_the_code_archive_holds_jobs_and_schemas(tmp_path: Path) -> None:
 
     archive = code_archive(tmp_path)
     names = zipfile.ZipFile(archive).namelist()
-    assert "jobs/chainlake/lake/spark/session.py" in names and "schemas/ops.py" in names
+    assert "chainlake/lake/spark/session.py" in names and "chainlake/schemas/ops.py" in names
     assert code_archive(tmp_path) == archive
 
 

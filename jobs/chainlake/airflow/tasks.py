@@ -22,7 +22,7 @@ from chainlake.env.java import java_home
 from chainlake.env.own_folders import own_folder
 from chainlake.errors import InfrastructureError, UsageError
 from chainlake.local.drivers.keeper import ADDRESS, run_in_driver
-from chainlake.paths import PROJECT, Home
+from chainlake.paths import CODE, PROJECT, Home
 
 log = logging.getLogger("chainlake")
 
@@ -180,7 +180,7 @@ def _run(call: list[str], on_line: Callable[[str], None], warm: bool) -> int:
     code = run_in_driver(address, call, on_line) if address else None
     if code is not None:
         return code
-    return run_child([sys.executable, "-m", "jobs", *call], env=_environment(), cwd=PROJECT, on_line=on_line)
+    return run_child([sys.executable, "-m", "chainlake", *call], env=_environment(), cwd=PROJECT, on_line=on_line)
 
 
 class _Lines:
@@ -202,6 +202,6 @@ def _environment() -> dict[str, str]:
         "JAVA_HOME": str(java_home()),
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_LOCAL_IP": "127.0.0.1",
-        "PYTHONPATH": str(PROJECT),
+        "PYTHONPATH": str(CODE),
         "PYTHONUNBUFFERED": "1",
     }

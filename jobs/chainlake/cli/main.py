@@ -1,4 +1,4 @@
-"""The command line: ``python -m jobs VERB …``, one module of ``chainlake.cli`` per verb.
+"""The command line: ``python -m jobs VERB …``, one module of ``chainlake.cli.verbs`` per verb.
 
 A verb's module is imported only when its verb is called, so that verbs without a JVM stay fast.
 """
@@ -13,6 +13,7 @@ import sys
 import traceback
 from datetime import UTC, datetime
 from types import ModuleType
+from typing import NoReturn
 
 from chainlake.env.private import private_folder
 from chainlake.errors import ChainlakeError, InfrastructureError
@@ -94,7 +95,7 @@ def _run(argv: list[str] | None) -> int:
     if verb is None:
         _parser(None, None).parse_args(argv or ["--help"])
         return 2
-    module = importlib.import_module(f"chainlake.cli.{verb}")
+    module = importlib.import_module(f"chainlake.cli.verbs.{verb}")
     args = _parser(verb, module).parse_args(argv[1:])
     try:
         return int(module.run(args))
@@ -126,7 +127,7 @@ def _told(error: Exception) -> int:
     return found.exit_code
 
 
-def _end(code: int) -> None:
+def end(code: int) -> NoReturn:
     """End the process with ``code``, whatever threads of native libraries (the table readers have some) still do:
     they can abort the interpreter's teardown, which would turn a run that is done into a failed one.
     """
@@ -137,5 +138,11 @@ def _end(code: int) -> None:
     os._exit(code)
 
 
-if __name__ == "__main__":
-    _end(main())
+def run_verb(verb: str) -> NoReturn:
+    """Run ``verb`` with the arguments of this process, and end it: what the scripts for ``spark-submit`` call."""
+    end(main([verb, *sys.argv[1:]]))
+
+
+def command() -> NoReturn:
+    """The installed command ``chainlake``."""
+    end(main())

@@ -29,7 +29,7 @@ from chainlake.errors import (
     UsageError,
 )
 from chainlake.operations.plan import CHUNK, Application
-from chainlake.paths import PROJECT, Home
+from chainlake.paths import CODE, PROJECT, Home
 
 _CHUNK = re.compile(r"(\d+)d?")
 _ERRORS: dict[int, type[ChainlakeError]] = {
@@ -107,7 +107,7 @@ def in_a_process(say: Callable[[str], None]) -> Callable[[Home, Application, str
     def launch(home: Home, application: Application, run_id: str) -> dict[str, Any]:
         with tempfile.TemporaryDirectory(prefix="chainlake-result-") as folder:
             file = Path(folder) / "result.json"
-            command = [sys.executable, "-m", "jobs", *command_of(application, run_id), "--result", str(file)]
+            command = [sys.executable, "-m", "chainlake", *command_of(application, run_id), "--result", str(file)]
             code = run_child(
                 command, env=_environment(), cwd=PROJECT, on_line=lambda line: say(f"    {line}"), watch_parent=False
             )
@@ -126,7 +126,7 @@ def _environment() -> dict[str, str]:
     return os.environ | {
         "JAVA_HOME": str(java_home()),
         "PYSPARK_PYTHON": sys.executable,
-        "PYTHONPATH": str(PROJECT),
+        "PYTHONPATH": str(CODE),
         "PYTHONUNBUFFERED": "1",
     }
 

@@ -94,6 +94,9 @@ def main(venv, requirements):
     install = [python, "-m", "uv", "pip", "install", "--compile-bytecode", "--python", python]
     install += ["--require-hashes", "-r", requirements]
     run(install, log, "the packages of requirements.txt cannot be installed")
+    # The checkout itself, so that ``chainlake`` is a command and every process finds the package.
+    own = [python, "-m", "uv", "pip", "install", "--python", python, "--no-deps", "--no-build-isolation", "-e", "."]
+    run(own, log, "the checkout cannot be installed into the virtual environment")
 
 
 if __name__ == "__main__":

@@ -11,9 +11,10 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import psutil
+
+from chainlake.paths import PROJECT
 
 MARK = "CHAINLAKE_LAUNCHED_FOR"
 #: How long processes get to end by themselves after SIGTERM before they are killed.
@@ -74,7 +75,7 @@ def start(home: str) -> subprocess.Popen[bytes]:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
-        cwd=Path(__file__).resolve().parent.parent.parent,
+        cwd=PROJECT,
     )
 
 

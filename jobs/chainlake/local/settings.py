@@ -13,7 +13,7 @@ from chainlake.env.ports import HOST
 from chainlake.env.private import write_private
 from chainlake.local.door import ROLE, USER, passwords_file
 from chainlake.local.guard import MARK
-from chainlake.paths import PROJECT, Home
+from chainlake.paths import CODE, PROJECT, Home
 
 PARALLELISM = 4
 #: The pool of the tasks that start Spark, and how many of them run at a time.
@@ -50,7 +50,7 @@ def base_environment(home: Home) -> dict[str, str]:
         "JAVA_HOME": str(java_home()),
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_LOCAL_IP": HOST,
-        "PYTHONPATH": str(PROJECT),
+        "PYTHONPATH": str(CODE),
         "PYTHONUNBUFFERED": "1",
         # Process titles would otherwise overwrite the environment by which the guard knows its processes.
         "SPT_NOENV": "1",

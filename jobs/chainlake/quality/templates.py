@@ -14,10 +14,10 @@ from string import Template
 from typing import Any
 
 from chainlake.errors import DefinitionError, UsageError
-from chainlake.paths import PROJECT
+from chainlake.paths import PACKAGE
 
 #: Folder of the templates.
-FOLDER = PROJECT / "expectations"
+FOLDER = PACKAGE / "expectations"
 
 
 def template_path(name: str) -> Path:

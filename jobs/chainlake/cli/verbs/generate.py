@@ -8,10 +8,11 @@ from pathlib import Path
 
 from chainlake.days import parse_day
 from chainlake.errors import InfrastructureError, UsageError
+from chainlake.paths import PACKAGE
 from chainlake.words import counted
 
 #: The source file that reads what ``--ticks`` writes.
-TICKS = Path(__file__).parents[1] / "generate" / "ticks.yaml"
+TICKS = PACKAGE / "generate" / "ticks.yaml"
 
 HELP = """Write landing files for one of the shipped sources: seeded, in the format of the shipped files, one file per
 local day. Planted into them are matches of the shipped patterns and changes of a regression relation; the truth file

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import functools
 import sys
-import tomllib
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from importlib import metadata
 
 from chainlake.days import Days
 from chainlake.errors import ChainlakeError
 from chainlake.lake.records import ops
-from chainlake.paths import PROJECT, Home
+from chainlake.paths import Home
 
 #: Status of a phase that came to its end.
 FINISHED = ("ok", "nothing", "incomplete")
@@ -117,10 +117,10 @@ def one_line(error: BaseException) -> str:
 
 @functools.cache
 def code_version() -> str:
-    """Chainlake's version, from ``pyproject.toml``; ``unknown`` where the project folder does not have it."""
+    """Version of the installed package; ``unknown`` where it is imported from a folder that was never installed."""
     try:
-        return str(tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["version"])
-    except (OSError, KeyError, tomllib.TOMLDecodeError):
+        return metadata.version("chainlake")
+    except metadata.PackageNotFoundError:
         return "unknown"
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from chainlake.env.java import java_home
 from chainlake.errors import InfrastructureError
 from chainlake.lake.spark.jars import delta_jars
-from chainlake.paths import PROJECT, Home
+from chainlake.paths import CODE, Home
 
 #: Set in the process that makes the archive: where to write it.
 _DUMP = "CHAINLAKE_CDS_DUMP"
@@ -62,7 +62,7 @@ def make_archive(home: Home) -> Path:
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".make-", dir=target.parent) as work:
         dump = Path(work, "archive.jsa")
-        environment = {**os.environ, _DUMP: str(dump), "CHAINLAKE_HOME": work, "PYTHONPATH": str(PROJECT)}
+        environment = {**os.environ, _DUMP: str(dump), "CHAINLAKE_HOME": work, "PYTHONPATH": str(CODE)}
         for name in ("CHAINLAKE_LAKE", "CHAINLAKE_CONFIG", "SPARK_LOCAL_DIRS"):
             environment.pop(name, None)
         command = [sys.executable, "-m", "chainlake.operations.exercise"]

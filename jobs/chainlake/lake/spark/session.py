@@ -19,7 +19,7 @@ from chainlake.env.own_folders import own_folder
 from chainlake.errors import InfrastructureError
 from chainlake.lake.spark.cds import java_options
 from chainlake.lake.spark.jars import delta_jars
-from chainlake.paths import PROJECT, Home
+from chainlake.paths import PACKAGE, Home, code_files
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -170,18 +170,16 @@ def settings(home: Home, jars: list[Path], folder: Path, *, long_running: bool) 
 
 
 def code_archive(folder: Path) -> Path:
-    """A zip of ``jobs/`` and ``schemas/``, named by its content: on a cluster, workers have no other copy of them."""
-    files = sorted(
-        path for package in ("jobs", "schemas") for path in (PROJECT / package).rglob("*.py") if path.is_file()
-    )
+    """A zip of the package, named by its content: on a cluster, workers have no other copy of it."""
+    files = code_files()
     digest = hashlib.sha256()
     for path in files:
-        digest.update(str(path.relative_to(PROJECT)).encode() + b"\0" + path.read_bytes() + b"\0")
+        digest.update(str(path.relative_to(PACKAGE.parent)).encode() + b"\0" + path.read_bytes() + b"\0")
     target = folder / f"chainlake-{digest.hexdigest()[:16]}.zip"
     if not target.exists():
         handle, name = tempfile.mkstemp(prefix=".code-", suffix=".zip", dir=folder)
         with os.fdopen(handle, "wb") as stream, zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
             for path in files:
-                archive.write(path, str(path.relative_to(PROJECT)))
+                archive.write(path, str(path.relative_to(PACKAGE.parent)))
         os.replace(name, target)
     return target

@@ -25,7 +25,7 @@ from typing import Any
 from chainlake.env.child import GRACE_S, die_with_parent
 from chainlake.env.ports import HOST, require_own
 from chainlake.errors import InfrastructureError
-from chainlake.paths import PROJECT
+from chainlake.paths import PROJECT, code_files
 
 #: ``PORT:TOKEN`` of the keeper, in the environment of the tasks.
 ADDRESS = "CHAINLAKE_DRIVERS"
@@ -39,8 +39,7 @@ _LINE_BYTES = 1 << 24
 
 def code_state() -> int:
     """Changes whenever a Python file of the project does."""
-    files = (path for package in ("jobs", "schemas") for path in (PROJECT / package).rglob("*.py"))
-    return hash(tuple(sorted((str(path), path.stat().st_mtime_ns) for path in files)))
+    return hash(tuple((str(path), path.stat().st_mtime_ns) for path in code_files()))
 
 
 @dataclass(eq=False)

@@ -1,0 +1,6 @@
+"""Landing files of a source to raw and events: ``spark-submit jobs/ingest.py traffic 2025-10-01 2025-10-05``."""
+
+from chainlake.cli.main import run_verb
+
+if __name__ == "__main__":
+    run_verb("ingest")

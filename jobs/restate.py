@@ -1,0 +1,6 @@
+"""Stale days computed anew: ``spark-submit jobs/restate.py 2025-10-01 2025-10-05``."""
+
+from chainlake.cli.main import run_verb
+
+if __name__ == "__main__":
+    run_verb("restate")
