@@ -24,14 +24,15 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.ipc
+from chainlake.cep import compile_pattern
+from chainlake.cep.pattern_shape import match_shape
+from chainlake.detect.tasks.slices import PIECES, Slice
+from chainlake.detect.tasks.worker import SLICE, Matcher
+from chainlake.schemas.matches import matches_table
 
 from benchmarks.kernel import ours
 from benchmarks.kernel_peers import least
 from benchmarks.kernel_streams import QUERY, Stream, stream
-from chainlake.cep import compile_pattern
-from chainlake.detect.tasks.slices import PIECES, Slice
-from chainlake.detect.tasks.worker import SLICE, Matcher
-from chainlake.schemas.matches import matches_table
 
 PATTERN = compile_pattern(QUERY, columns={"price": pa.float64()})
 #: Rows of a batch that Spark sends to a worker.
@@ -67,7 +68,7 @@ def work(folder: Path, core: int, numbers: Sequence[int]) -> None:
         if number in numbers:
             own[number] = (lo, hi)
             batches += pa.ipc.open_file(file.read_bytes()).read_all().to_batches()
-    schema = matches_table(PATTERN.shape(types={"price": pa.float64()})).arrow()
+    schema = matches_table(match_shape(PATTERN, types={"price": pa.float64()})).arrow()
     matcher = Matcher(PATTERN, schema, own, None)
     # Once before, whole: what is imported, compiled and allocated for the first time is no part of the search.
     sum(len(batch) for batch in matcher.run(batches))

@@ -25,15 +25,16 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-
-from benchmarks.processes import PeakMemory, high_water_mb
 from chainlake.cep import Pattern, compile_pattern
+from chainlake.cep.pattern_shape import match_shape
 from chainlake.days import Days
 from chainlake.detect.tasks.slices import Slice, runs, whole
 from chainlake.detect.tasks.worker import REPORT, SLICE, Matcher
 from chainlake.paths import Home
 from chainlake.schemas.matches import matches_table
 from chainlake.schemas.table import TIMESTAMP
+
+from benchmarks.processes import PeakMemory, high_water_mb
 
 LIMIT_MB = 1_024
 #: Events that Spark sends at a time (chainlake.lake.spark.session).
@@ -77,7 +78,7 @@ def measure(shape: str, events: int, per_event: int) -> dict[str, object]:
     pattern = pattern_of(shape, per_event)
     own = (0, events * _STEP_US + 86_400_000_000)
     one = Slice(0, own, pattern.read_range(*own))
-    table = matches_table(pattern.shape(key="k")).arrow()
+    table = matches_table(match_shape(pattern, key="k")).arrow()
     matcher = Matcher(pattern, table, {one.number: one.own}, None)
     before, started, matches, report = high_water_mb("self"), time.monotonic(), 0, ""
     for batch in matcher.run(batches(shape, events, per_event)):
@@ -97,10 +98,9 @@ def measure(shape: str, events: int, per_event: int) -> dict[str, object]:
 
 def measure_in_spark(shape: str, events: int, per_event: int, folder: Path) -> dict[str, object]:
     """The same by a session's worker: one slice, one task."""
-    from pyspark.sql import functions as F
-
     from chainlake.detect.tasks.by_shuffle import detect_matches, report_of
     from chainlake.lake.spark.session import spark_session, stop_session
+    from pyspark.sql import functions as F
 
     pattern = pattern_of(shape, per_event)
     written = folder / "events"
@@ -118,7 +118,7 @@ def measure_in_spark(shape: str, events: int, per_event: int, folder: Path) -> d
             spark = spark_session(home, "memory benchmark", long_running=True)
             frame = spark.read.parquet(str(written))
             started = time.monotonic()
-            found = detect_matches(frame, pattern, matches_table(pattern.shape(key="k")), layout)
+            found = detect_matches(frame, pattern, matches_table(match_shape(pattern, key="k")), layout)
             matches, reports = found.agg(F.count("match_id"), F.collect_list(report_of(found))).collect()[0]
             seconds = time.monotonic() - started
     finally:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Protocol
 
 import pyarrow as pa
-
 from chainlake.schemas.table import Column
 
 

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import settings
-
 from chainlake.paths import Home
+from hypothesis import settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -6,13 +6,12 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-
+from chainlake.cep.pattern_shape import match_shape
 from chainlake.detect.tasks.slices import Layout, Slice
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from chainlake.cep import Pattern
+    from pyspark.sql import SparkSession
 
 
 def session() -> SparkSession:
@@ -33,6 +32,7 @@ def spark_matches(pattern: Pattern, events: list[dict[str, Any]]) -> list[str]:
     from chainlake.cep.library import from_dicts
     from chainlake.detect.tasks.by_shuffle import count_reports, detect_matches
     from chainlake.schemas.matches import matches_table
+
     from tests.cep.distributed import bound
 
     table, ids = from_dicts(events)
@@ -41,7 +41,7 @@ def spark_matches(pattern: Pattern, events: list[dict[str, Any]]) -> list[str]:
     given = dict(zip(table["event_id"].to_pylist(), ids, strict=True))
     # A column of nulls is like none, and Spark has no type for it.
     table = table.select([f.name for f in table.schema if not pa.types.is_null(f.type)])
-    shape = pattern.shape(types={f.name: f.type for f in table.schema})
+    shape = match_shape(pattern, types={f.name: f.type for f in table.schema})
     found = detect_matches(session().createDataFrame(table), pattern, matches_table(shape), _thirds(pattern, table))
     rows = found.toArrow().to_pylist()
     count_reports(row["#report"] for row in rows if row["#report"] is not None)

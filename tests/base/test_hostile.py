@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
 from chainlake.cli.main import main
 from chainlake.paths import Home
 

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-
 from chainlake.cep import Pattern, compile_pattern
+from chainlake.cep.pattern_shape import match_shape
 from chainlake.definitions.derived import History
+
 from tests.cep import test_slices
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ def found_in_files(spark: SparkSession, folder: Path) -> list[str]:
     from chainlake.detect.tasks.slices import Slice
     from chainlake.lake.delta.event_files import EventFiles
     from chainlake.schemas.matches import matches_table
+
     from tests.cep.distributed import bound
 
     pattern, table = compiled(IN_FILES), events()
@@ -61,7 +63,7 @@ def found_in_files(spark: SparkSession, folder: Path) -> list[str]:
     bounds = [lo, lo + (hi - lo) // 3, hi - (hi - lo) // 3, hi]
     slices = [Slice(n, own, pattern.read_range(*own)) for n, own in enumerate(itertools.pairwise(bounds))]
     files = EventFiles(table.schema, {day: (str(file),)}, {day: len(table)})
-    table_of = matches_table(pattern.shape(key="k"))
+    table_of = matches_table(match_shape(pattern, key="k"))
     stage_matches(spark, files, [Search(pattern, table_of, [[one] for one in slices], None, str(folder / "staged"))])
     rows = pq.read_table(folder / "staged").to_pylist()
     return sorted(json.dumps(bound(pattern, row), sort_keys=True) for row in rows)
@@ -78,6 +80,7 @@ def main(target: Path) -> None:
     from chainlake.lake.spark.session import spark_session, stop_session
     from chainlake.paths import Home
     from chainlake.schemas.matches import matches_table
+
     from tests.cep.distributed import bound
 
     spark = spark_session(Home.from_env(), "cluster test")
@@ -87,7 +90,7 @@ def main(target: Path) -> None:
     estimate = Estimate(pattern, sample.models, orders, ({},) * len(orders))
     layout = lay_out(runs(pattern, list(test_slices.DAY)), estimate, SampleCounts(sample, table["k"]), 1, not_cut=0.0)
     frame = with_histories(spark.createDataFrame(table).repartition(2), "k", HISTORIES)
-    rows = detect_matches(frame, pattern, matches_table(pattern.shape(key="k")), layout, orders).toArrow().to_pylist()
+    rows = detect_matches(frame, pattern, matches_table(match_shape(pattern, key="k")), layout, orders).toArrow().to_pylist()
     count_reports(row["#report"] for row in rows if row["#report"] is not None)
     matches = sorted(json.dumps(bound(pattern, row), sort_keys=True) for row in rows if row["#report"] is None)
     context = spark.sparkContext

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
-
 from chainlake.cep import Pattern
+from chainlake.cep.pattern_shape import match_shape
 from chainlake.detect.tasks.slices import Layout
 from chainlake.detect.tasks.worker import REPORT, SLICE, Matcher
 from chainlake.schemas.matches import matches_table
@@ -24,7 +24,7 @@ def distributed(
     orders: Sequence[Sequence[str]] | None = None,
 ) -> tuple[list[str], list[dict[str, Any]]]:
     """Matches as sorted texts, duplicates kept, and the reports; one worker per slice (and none shares a key)."""
-    schema = matches_table(pattern.shape(types={f.name: f.type for f in events.schema})).arrow()
+    schema = matches_table(match_shape(pattern, types={f.name: f.type for f in events.schema})).arrow()
     matcher = Matcher(pattern, schema, {s.number: s.own for s in layout.slices}, orders, piece_rows)
     key = pattern.partition_key
     linked = key is not None and all(len(branch.positive) > 1 for branch in pattern.branches)

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-
 from chainlake.cep.search.backend import decide
 from chainlake.cep.search.compiled import machine
 

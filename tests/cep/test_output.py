@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
-
 from chainlake.cep import compile_pattern, find, match_rows
+from chainlake.cep.pattern_shape import match_shape
 from chainlake.schemas.matches import matches_table
 
 COLUMNS = {
@@ -32,7 +32,7 @@ EVENTS = pa.table(
 def rows(query: str, name: str = "p", output: str = "[volume]") -> list[dict]:
     text = f"---\nsource: stock\noutput: {output}\n---\n{query}"
     pattern = compile_pattern(text, name=name, columns=COLUMNS)
-    schema = matches_table(pattern.shape(key="ticker")).arrow()
+    schema = matches_table(match_shape(pattern, key="ticker")).arrow()
     found = [match_rows(pattern, EVENTS, batch, schema) for batch in find(pattern, EVENTS)]
     assert all(table.schema == schema for table in found)
     return [row for table in found for row in table.to_pylist()]

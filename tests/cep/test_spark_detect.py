@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-
 from chainlake.cep import Statistics, compile_pattern, find
 from chainlake.cep.events.history import add_histories
 from chainlake.cep.library import as_dicts
+from chainlake.cep.pattern_shape import match_shape
 from chainlake.cep.search.hindsight import sample_of
 from chainlake.days import US_PER_DAY
 from chainlake.definitions.derived import History
@@ -22,6 +22,7 @@ from chainlake.detect.tasks.by_shuffle import candidates, count_reports, detect_
 from chainlake.detect.tasks.histories import with_histories
 from chainlake.detect.tasks.slices import Estimate, Layout, lay_out, runs, whole
 from chainlake.schemas.matches import matches_table
+
 from tests.cep.distributed import bound
 from tests.cep.test_slices import DAY, events
 
@@ -59,7 +60,7 @@ def compiled(name: str, table: pa.Table):  # type: ignore[no-untyped-def]
 
 def detected(frame: DataFrame, pattern, layout: Layout, orders):  # type: ignore[no-untyped-def]
     """Matches as sorted texts, and the evaluations."""
-    found = detect_matches(frame, pattern, matches_table(pattern.shape(key="k")), layout, orders)
+    found = detect_matches(frame, pattern, matches_table(match_shape(pattern, key="k")), layout, orders)
     rows = found.toArrow().to_pylist()
     reports = [row["#report"] for row in rows if row["#report"] is not None]
     matches = [json.dumps(bound(pattern, row), sort_keys=True) for row in rows if row["#report"] is None]
@@ -165,6 +166,6 @@ def test_zeros_of_either_sign_are_one_key_and_nan_is_none(spark: SparkSession) -
     )
     base = runs(pattern, list(DAY))
     spread = Layout(base, {}, 3, {})
-    found = detect_matches(spark.createDataFrame(table), pattern, matches_table(pattern.shape()), spread)
+    found = detect_matches(spark.createDataFrame(table), pattern, matches_table(match_shape(pattern)), spread)
     matches = found.where(report_of(found).isNull()).collect()
     assert [(row["a"]["event_id"], row["b"]["event_id"]) for row in matches] == [("e1", "e2")]

@@ -6,15 +6,16 @@ import hashlib
 import itertools
 import json
 
+import chainlake.detect.tasks.worker as worker
 import pyarrow as pa
 import pytest
+from chainlake.cep import compile_pattern
+from chainlake.cep.library import from_dicts
+from chainlake.cep.pattern_shape import match_shape
+from chainlake.detect.tasks.slices import Layout, Slice
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import chainlake.detect.tasks.worker as worker
-from chainlake.cep import compile_pattern
-from chainlake.cep.library import from_dicts
-from chainlake.detect.tasks.slices import Layout, Slice
 from tests.cep.brute_force import brute_force
 from tests.cep.distributed import distributed
 from tests.cep.strategies import queries, streams, text_of
@@ -142,7 +143,7 @@ def test_events_out_of_order_are_an_error_and_not_a_wrong_result() -> None:
     rows = events.take(pa.array([0, 1, 4, 3, 2, 5])).add_column(0, worker.SLICE, pa.array([0] * 6, pa.int32()))
     from chainlake.schemas.matches import matches_table
 
-    schema = matches_table(pattern.shape(types={"type": pa.string()})).arrow()
+    schema = matches_table(match_shape(pattern, types={"type": pa.string()})).arrow()
     for batch_rows in (6, 1):
         found = list(worker.Matcher(pattern, schema, {0: FAR}, None).run(rows.to_batches(max_chunksize=batch_rows)))
         report = json.loads(found[-1]["#report"][0].as_py())

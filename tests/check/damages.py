@@ -12,9 +12,8 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from deltalake import DeltaTable, write_deltalake
-
 from chainlake.paths import Home
+from deltalake import DeltaTable, write_deltalake
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
 from chainlake.airflow import tasks
 from chainlake.days import Days
 from chainlake.env import child

@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from chainlake.env.ports import ForeignServer
 from chainlake.env.private import private_folder, write_private
+from chainlake.env.warm_driver import run_in_driver
 from chainlake.local.api import Api
 from chainlake.local.door import Door, login_address, new_password, own_hosts, passwords_file
-from chainlake.local.drivers.keeper import run_in_driver
 from chainlake.local.settings import airflow_environment
 from chainlake.paths import PROJECT, Home
+
 from tests.other_user import follow, start_as_other_user
 
 OWN = "127.0.0.1:8080"

@@ -12,12 +12,12 @@ from collections.abc import Iterator
 
 import psutil
 import pytest
-
 from chainlake import paths
 from chainlake.env.child import wait_until
+from chainlake.env.warm_driver import run_in_driver
 from chainlake.errors import InfrastructureError
 from chainlake.local.drivers import keeper as drivers
-from chainlake.local.drivers.keeper import run_in_driver, start_keeper
+from chainlake.local.drivers.keeper import start_keeper
 from chainlake.paths import PROJECT, Home
 
 LIST = ["sql", "SELECT 41 + 1 AS answer", "--format", "csv"]

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-
 from chainlake.airflow import tasks
 from chainlake.days import Days
 from chainlake.lake.records import ops

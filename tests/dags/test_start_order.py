@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from chainlake.errors import InfrastructureError
 from chainlake.local import launcher
 from chainlake.local.api import ApiUnreachable

@@ -14,7 +14,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-
 from chainlake.env import doctor, java
 from chainlake.env.ports import HOST, free_port
 from chainlake.errors import InfrastructureError

@@ -14,8 +14,6 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from deltalake import DeltaTable
-
 from chainlake.days import day_start_us
 from chainlake.definitions.source import Source, load_sources
 from chainlake.errors import AuditFailed
@@ -23,9 +21,10 @@ from chainlake.ingest.events import hashes
 from chainlake.ingest.events import resolve_days as resolving
 from chainlake.ingest.events import resolve_tasks as by_tasks
 from chainlake.ingest.events import stretches as planning
-from chainlake.ingest.events.resolve import Effective, corrects_keys
+from chainlake.ingest.events.resolve import corrects_keys
 from chainlake.ingest.events.resolve_tasks import resolve_part
 from chainlake.ingest.events.stretches import stretches
+from chainlake.ingest.landing.effective import Effective
 from chainlake.ingest.rows import parse_tasks as parsing
 from chainlake.ingest.rows.parse import COUNTS, ROW, Task, parse_file
 from chainlake.lake import faults
@@ -38,6 +37,8 @@ from chainlake.lake.upkeep.same import same_tables
 from chainlake.paths import Home
 from chainlake.schemas.events import events_table
 from chainlake.schemas.raw import raw_table
+from deltalake import DeltaTable
+
 from tests.ingest.conftest import Lake
 
 DAYS = [date(2025, 1, 1), date(2025, 1, 2), date(2025, 1, 3)]

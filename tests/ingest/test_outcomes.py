@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-
 from chainlake.cli import step
 from chainlake.days import Days
 from chainlake.definitions.source import load_source

@@ -6,12 +6,11 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 
 import pytest
-
 from chainlake.days import Days
 from chainlake.definitions.source import load_source
 from chainlake.errors import InputError
 from chainlake.ingest import PARSER_VERSION
-from chainlake.ingest.events.resolve import EMPTY_CHECKSUM
+from chainlake.ingest.checksum import EMPTY_CHECKSUM
 from chainlake.ingest.landing.completeness import Arrived, day_rows, passed_to, status_of
 from chainlake.ingest.landing.discovery import Landed, Landing
 from chainlake.ingest.landing.plan import effective, make_plan

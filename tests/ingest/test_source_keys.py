@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
 from chainlake.definitions.source import Source, load_source
 from chainlake.errors import DefinitionError
 

@@ -6,9 +6,8 @@ import json
 from datetime import date
 
 import pytest
-
 from chainlake.errors import InfrastructureError, InputError
-from chainlake.ingest.events.resolve import EMPTY_CHECKSUM
+from chainlake.ingest.checksum import EMPTY_CHECKSUM
 from chainlake.ingest.landing.outcomes import FilesUnread
 from chainlake.lake.records import ops
 

@@ -10,9 +10,6 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
 from chainlake.cli.main import main
 from chainlake.days import US_PER_DAY, Days, day_start_us
 from chainlake.errors import InfrastructureError
@@ -23,6 +20,9 @@ from chainlake.lake.records.definitions import Definition
 from chainlake.lake.records.event_days import AbandonedDays, EventDays, pin
 from chainlake.lake.records.staleness import fingerprint, status_rows, to_do
 from chainlake.paths import Home
+from hypothesis import given
+from hypothesis import strategies as st
+
 from tests.lake.things import THINGS
 
 D0 = date(2025, 10, 1)

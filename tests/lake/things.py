@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
-
 from chainlake.days import day_start_us
 from chainlake.schemas.table import TIMESTAMP, Check, Column, Table
 

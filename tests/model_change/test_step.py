@@ -10,8 +10,6 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, write_deltalake
-
 from chainlake.catalog.models import load_models
 from chainlake.cli.main import main
 from chainlake.days import Days
@@ -26,6 +24,8 @@ from chainlake.model_change import monitor as library
 from chainlake.monitor.states import KeptStates
 from chainlake.monitor.step import monitor, plan_model
 from chainlake.schemas.models import CHANGES, METRICS, STATE
+from deltalake import DeltaTable, write_deltalake
+
 from tests.steps.history import MODEL, SOURCE, day, deliver
 
 

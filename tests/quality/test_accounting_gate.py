@@ -11,7 +11,6 @@ from typing import Any
 
 import pandas as pd
 import pytest
-
 from chainlake.errors import AuditFailed, DefinitionError, UsageError
 from chainlake.paths import PROJECT, Home
 from chainlake.quality import Audit, audit_accounting

@@ -13,19 +13,18 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-import pytest
-from deltalake import write_deltalake
-
 import chainlake.detect.cut as in_files
 import chainlake.detect.order as order_choice
 import chainlake.detect.run as detect_run
 import chainlake.detect.staged as staged_rows
 import chainlake.lake.commits.rows as lake_rows
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
 from chainlake.cep import Statistics, compile_pattern, find
 from chainlake.cep.library import as_dicts
+from chainlake.cep.pattern_shape import match_shape
 from chainlake.cep.search.hindsight import sample_of
 from chainlake.days import US_PER_DAY, Days
 from chainlake.detect.counts.file_counts import FileCounts, draw_all, survey_all
@@ -43,14 +42,15 @@ from chainlake.lake.delta.event_files import EventFiles, event_files
 from chainlake.paths import Home
 from chainlake.schemas.matches import matches_table
 from chainlake.schemas.table import TIMESTAMP
+from deltalake import write_deltalake
+
 from tests.cep.distributed import bound
 from tests.steps.conftest import DAY
 from tests.steps.test_detect import rows
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from chainlake.cep import Pattern
+    from pyspark.sql import SparkSession
 
 DAYS = Days.parse("2024-01-01", "2024-01-04")
 #: ``z`` is a key with nulls, NaN and zeros of both signs, which the first file of each day does not have.
@@ -133,7 +133,7 @@ def staged(
     spark: SparkSession, files: EventFiles, pattern: Pattern, slices: tuple[Slice, ...], orders: Any, path: Path
 ) -> tuple[list[str], dict[str, int]]:
     """What the tasks leave, as Spark reads it."""
-    table = matches_table(pattern.shape(key="k"))
+    table = matches_table(match_shape(pattern, key="k"))
     search = Search(pattern, table, [[one] for one in slices], orders, folder_of_matches(str(path)))
     (outcome,) = stage_matches(spark, files, [search])
     write_reports(outcome.reports, str(path), table)
@@ -166,7 +166,7 @@ def test_the_files_give_what_spark_and_the_kernel_give(
         assert one[1]["evaluations_neg"] == statistics.evaluations_neg
     elif name in ("keyed", "hostile keys"):
         frame = tables.read(spark, home, "events", "odd", 2)
-        table = matches_table(pattern.shape(key="k"))
+        table = matches_table(match_shape(pattern, key="k"))
         by_spark = detect_matches(frame, pattern, table, whole(base), orders).toArrow()
         reports = pc.drop_null(by_spark["#report"]).to_pylist()
         assert one == (texts(pattern, by_spark.filter(pc.is_null(by_spark["#report"]))), count_reports(reports))
@@ -206,7 +206,7 @@ def test_one_scan_gives_each_pattern_what_it_finds_by_itself(
         assert sum(end - begin for begin, end in own) == sum(one.own[1] - one.own[0] for one in base)
         cuts.append(cut)
         path = folder_of_matches(str(tmp_path / str(number)))
-        searches.append(Search(pattern, matches_table(pattern.shape(key="k")), cut, orders, path))
+        searches.append(Search(pattern, matches_table(match_shape(pattern, key="k")), cut, orders, path))
     assert any(not slices for cut in cuts for slices in cut) and any(len(slices) > 1 for cut in cuts for slices in cut)
     outcomes = stage_matches(spark, Counted(files.schema, files.paths, files.rows), searches)
     read = Counter(one.read_text() for one in reads.iterdir())

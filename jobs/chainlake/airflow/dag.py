@@ -20,9 +20,9 @@ from airflow.sdk import (
 from airflow.sdk.exceptions import AirflowFailException
 
 from chainlake.airflow import ranges, tasks
+from chainlake.airflow.names import SPARK_POOL
 from chainlake.days import Days
 from chainlake.errors import ChainlakeError, UsageError
-from chainlake.local.settings import SPARK_POOL
 
 #: Before all history, so that any day can be backfilled.
 START = datetime(1970, 1, 1, tzinfo=UTC)

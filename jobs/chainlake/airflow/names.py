@@ -69,3 +69,7 @@ def daily_dag_ids(home: Home) -> list[str]:
         *(f"detect_{name}" for name in names),
         *(f"monitor_{name}" for name in monitored_sources(home)),
     ]
+
+
+#: The pool of the tasks that start Spark, and how many of them run at a time.
+SPARK_POOL = "spark"

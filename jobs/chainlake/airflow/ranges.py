@@ -52,8 +52,8 @@ def restate_lines(params: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _lines(days: Days | None, **options: Any) -> list[dict[str, Any]]:
-    from chainlake.cli.ranges import options_of
     from chainlake.lake.records.runs import one_line
+    from chainlake.operations.launch import options_of
     from chainlake.operations.plan import plan_range
 
     plan = plan_range(Home.from_env(), days, **options)

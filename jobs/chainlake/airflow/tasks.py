@@ -20,8 +20,8 @@ from chainlake.days import Days
 from chainlake.env.child import run_child
 from chainlake.env.java import java_home
 from chainlake.env.own_folders import own_folder
+from chainlake.env.warm_driver import ADDRESS, run_in_driver
 from chainlake.errors import InfrastructureError, UsageError
-from chainlake.local.drivers.keeper import ADDRESS, run_in_driver
 from chainlake.paths import CODE, PROJECT, Home
 
 log = logging.getLogger("chainlake")

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from chainlake.cep import ENGINE_VERSION, Pattern, compile_pattern
+from chainlake.cep.pattern_shape import match_shape
 from chainlake.days import Days
 from chainlake.definitions.files import (
     BrokenDefinition,
@@ -119,6 +120,6 @@ def _fits(home: Home, table: Table) -> bool:
     return same_columns(tables.arrow_schema(home, table.schema, table.name), table.arrow())
 
 
-def match_shape(pattern: Pattern, source: Source, version: int) -> MatchShape:
+def shape_of(pattern: Pattern, source: Source, version: int) -> MatchShape:
     """The output columns of ``pattern`` on ``source``."""
-    return pattern.shape(version=version, key=source.key, types=source.event_columns())
+    return match_shape(pattern, version=version, key=source.key, types=source.event_columns())

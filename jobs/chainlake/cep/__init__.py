@@ -5,8 +5,9 @@ from __future__ import annotations
 from chainlake.cep.library import match
 from chainlake.cep.matches.rows import match_rows
 from chainlake.cep.pattern import Pattern, PositiveName, compile_pattern
-from chainlake.cep.search.find import MatchBatch, find
-from chainlake.cep.search.levels import Statistics
+from chainlake.cep.search.batch import MatchBatch
+from chainlake.cep.search.find import find
+from chainlake.cep.search.statistics import Statistics
 
 #: Raised by hand when results can change (design §4).
 ENGINE_VERSION = 5

@@ -12,8 +12,9 @@ import pyarrow.compute as pc
 
 from chainlake.cep.events.history import add_histories
 from chainlake.cep.pattern import Pattern, compile_pattern
-from chainlake.cep.search.find import MatchBatch, find
-from chainlake.cep.search.levels import Statistics
+from chainlake.cep.search.batch import MatchBatch
+from chainlake.cep.search.find import find
+from chainlake.cep.search.statistics import Statistics
 from chainlake.definitions.derived import parse_history
 from chainlake.errors import InputError, UsageError
 

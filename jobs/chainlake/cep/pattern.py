@@ -26,7 +26,6 @@ from chainlake.schemas.matches import FIXED_COLUMNS as MATCH_COLUMNS
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from chainlake.schemas.matches import MatchShape
 
 
 
@@ -166,18 +165,6 @@ class Pattern:
     def candidate_sql(self) -> str | None:
         """A Spark SQL condition that every event of interest fulfils, or None if it would say nothing."""
         return partition.candidate_sql(self.branches, self.kinds)
-
-    def shape(self, *, version: int = 1, key: str | None = None, types: Mapping[str, Any] | None = None) -> MatchShape:
-        """The shape of the pattern's match table.
-
-        Args:
-            version: table version.
-            key: the source's key column, or None.
-            types: column name to Arrow type; default the columns it was compiled with.
-        """
-        from chainlake.cep.matches.rows import match_shape
-
-        return match_shape(self, version, key, types if types is not None else self.types or {})
 
 
 def compile_pattern(

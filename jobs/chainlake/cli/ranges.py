@@ -6,35 +6,15 @@ Each application is a process of its own: it ends with its memory given back, an
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import re
 import signal
-import sys
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from types import FrameType
-from typing import Any
 
-from chainlake.env.child import run_child
-from chainlake.env.java import java_home
-from chainlake.errors import (
-    AuditFailed,
-    ChainlakeError,
-    DefinitionError,
-    InfrastructureError,
-    InputError,
-    UsageError,
-)
-from chainlake.operations.plan import CHUNK, Application
-from chainlake.paths import CODE, PROJECT, Home
+from chainlake.operations.plan import CHUNK
 
 _CHUNK = re.compile(r"(\d+)d?")
-_ERRORS: dict[int, type[ChainlakeError]] = {
-    kind.exit_code: kind for kind in (AuditFailed, UsageError, DefinitionError, InputError)
-}
 
 
 def add_range_arguments(parser: argparse.ArgumentParser) -> None:
@@ -88,47 +68,12 @@ def days_of_horizon(text: str) -> int:
     return int(text)
 
 
-def command_of(application: Application, run_id: str) -> list[str]:
-    """The arguments of ``python -m jobs`` that run an application."""
-    option = {"detect": "--pattern", "monitor": "--model"}[application.step]
-    names = [word for name in application.definitions for word in (option, name)]
-    words = [application.step, application.source, str(application.days.start), str(application.days.end)]
-    return [*words, *options_of(application), "--run-id", run_id, *names]
 
 
-def options_of(application: Application) -> list[str]:
-    """The options of its step: nothing outside its days, which other applications may be at work on."""
-    return ["--repair-horizon", "0", *(["--only-stale"] if application.only_stale else [])]
 
 
-def in_a_process(say: Callable[[str], None]) -> Callable[[Home, Application, str], dict[str, Any]]:
-    """A launch for ``chainlake.operations.backfill``: every application as a child, whose output goes to ``say``, indented."""
-
-    def launch(home: Home, application: Application, run_id: str) -> dict[str, Any]:
-        with tempfile.TemporaryDirectory(prefix="chainlake-result-") as folder:
-            file = Path(folder) / "result.json"
-            command = [sys.executable, "-m", "chainlake", *command_of(application, run_id), "--result", str(file)]
-            code = run_child(
-                command, env=_environment(), cwd=PROJECT, on_line=lambda line: say(f"    {line}"), watch_parent=False
-            )
-            result: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
-        if code == 0:
-            return result
-        reason = str(result.get("error") or "its last lines say why")
-        if code < 0:
-            reason = f"ended by signal {-code}"
-        raise _ERRORS.get(code, InfrastructureError)(reason)
-
-    return launch
 
 
-def _environment() -> dict[str, str]:
-    return os.environ | {
-        "JAVA_HOME": str(java_home()),
-        "PYSPARK_PYTHON": sys.executable,
-        "PYTHONPATH": str(CODE),
-        "PYTHONUNBUFFERED": "1",
-    }
 
 
 @contextmanager

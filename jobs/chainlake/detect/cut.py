@@ -21,11 +21,11 @@ from chainlake.detect.counts.file_counts import FileCounts, draw_all, survey_all
 from chainlake.detect.counts.survey import Ask, Draw, Survey
 from chainlake.detect.order import WHOLE, Plan, draw_stretches, sample_columns, stretch_length
 from chainlake.detect.staged import folder_of_matches
-from chainlake.detect.step import Work
 from chainlake.detect.tasks.by_files import Search
 from chainlake.detect.tasks.curve import Curve, sum_of
 from chainlake.detect.tasks.kept_days import MOST_ROWS
 from chainlake.detect.tasks.slices import PIECES, Slice, runs, spans_of, within, work_curve
+from chainlake.detect.work import Work
 from chainlake.lake.delta.event_files import EventFiles, event_files
 from chainlake.lake.records.event_days import Pinned
 from chainlake.lake.records.runs import one_line

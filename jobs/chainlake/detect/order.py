@@ -25,8 +25,8 @@ from chainlake.cep.plan.steps import routing
 from chainlake.cep.search.hindsight import Sample, sample_of
 from chainlake.cep.search.seconds import best_order
 from chainlake.detect.counts.spark_counts import SampleCounts
-from chainlake.detect.step import Work
 from chainlake.detect.tasks.slices import Cells, Estimate, Slice
+from chainlake.detect.work import Work
 from chainlake.lake.records import ops
 from chainlake.paths import Home
 

@@ -19,12 +19,12 @@ from chainlake.detect.counts.spark_counts import SampleCounts, SparkCounts
 from chainlake.detect.cut import InFiles, in_files, span_of
 from chainlake.detect.order import choose_plan, record_plan
 from chainlake.detect.staged import Staged, read_staged, write_reports, write_staged
-from chainlake.detect.step import STEP, Work
 from chainlake.detect.tasks.by_files import stage_matches
 from chainlake.detect.tasks.by_shuffle import candidates, detect_matches
 from chainlake.detect.tasks.histories import with_histories
 from chainlake.detect.tasks.slices import Slice, lay_out, runs
 from chainlake.detect.together import Prepared, match_together
+from chainlake.detect.work import STEP, Work
 from chainlake.errors import AuditFailed, LimitExceeded
 from chainlake.lake.commits.publish import publish_matches
 from chainlake.lake.commits.rows import SMALL_ROWS

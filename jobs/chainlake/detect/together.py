@@ -12,8 +12,8 @@ from chainlake.days import Days
 from chainlake.detect.cut import Cut, InFiles
 from chainlake.detect.order import Plan
 from chainlake.detect.staged import write_reports
-from chainlake.detect.step import STEP, Work
 from chainlake.detect.tasks.by_files import stage_matches
+from chainlake.detect.work import STEP, Work
 from chainlake.lake.records.runs import one_line, phase
 from chainlake.paths import Home
 from chainlake.run.common import discard, staging_folder

@@ -20,7 +20,7 @@ from chainlake.errors import AuditFailed
 from chainlake.ingest.events import resolve
 from chainlake.ingest.events import resolve_days as resolving
 from chainlake.ingest.events.resolve_days import Resolved
-from chainlake.ingest.events.write import append_raw, write_difference
+from chainlake.ingest.events.write import append_raw, conflict_rows, write_difference
 from chainlake.ingest.landing.completeness import COUNTS, Arrived, changing_rows, day_rows, passed_to
 from chainlake.ingest.landing.discovery import discover
 from chainlake.ingest.landing.edits import prepare_tables
@@ -312,7 +312,7 @@ class _Attempt:
         moved = (F.col("stage") == "resolve") & F.col("event_date").isin(touched)
         conflicts = sum(row["conflicts"] for row in resolved.counted.values())
         bad = sum(counts[load].rows_quarantined + counts[load].whole_file for load in fresh)
-        wanted = parsing.conflict_rows(self.source, resolved.frame)
+        wanted = conflict_rows(self.source, resolved.frame)
         if parsed is not None and bad:
             unreadable = parsing.quarantined_rows(self.source, parsing.without(parsed, counts.keys() - fresh))
             wanted = wanted.unionByName(unreadable) if conflicts else unreadable

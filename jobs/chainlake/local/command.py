@@ -13,10 +13,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from chainlake.env.private import write_private
+from chainlake.env.warm_driver import ADDRESS
 from chainlake.errors import ChainlakeError, InfrastructureError, UsageError
 from chainlake.local.api import Api, ApiUnreachable
 from chainlake.local.door import USER, passwords_file
-from chainlake.local.drivers.keeper import ADDRESS
 from chainlake.local.guard import MARK
 from chainlake.paths import Home
 

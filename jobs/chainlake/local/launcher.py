@@ -17,18 +17,19 @@ from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import IO
 
-from chainlake.airflow.names import dag_ids
-from chainlake.cli.main import unexpected
+from chainlake.airflow.names import SPARK_POOL, dag_ids
+from chainlake.env.ending import unexpected
 from chainlake.env.ports import HOST, free_port
 from chainlake.env.private import marked_folder, private_folder, write_private
 from chainlake.env.waiting import Notice
+from chainlake.env.warm_driver import ADDRESS
 from chainlake.errors import ChainlakeError, InfrastructureError
 from chainlake.local import guard, settings
 from chainlake.local.api import Api, ApiUnreachable
 from chainlake.local.command import forget_environment, keep_environment
 from chainlake.local.components import COMPONENTS, Components, last_line
 from chainlake.local.door import USER, login_address, new_password, passwords_file
-from chainlake.local.drivers.keeper import ADDRESS, start_keeper
+from chainlake.local.drivers.keeper import start_keeper
 from chainlake.local.postgres import Postgres, connection
 from chainlake.paths import Home
 from chainlake.terminal import for_people
@@ -168,7 +169,7 @@ class Airflow:
                 "Airflow's page answers to names that are not its own, so that any web site could use it",
                 hint=f"See {self._components.log('api-server')}: the plugin chainlake_door was not loaded.",
             )
-        self.api.set_pool(settings.SPARK_POOL, settings.SPARK_SLOTS, "Spark applications that run at a time")
+        self.api.set_pool(SPARK_POOL, settings.SPARK_SLOTS, "Spark applications that run at a time")
 
     def _start_components(self) -> None:
         assert self._components is not None

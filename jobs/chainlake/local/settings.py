@@ -16,8 +16,6 @@ from chainlake.local.guard import MARK
 from chainlake.paths import CODE, PROJECT, Home
 
 PARALLELISM = 4
-#: The pool of the tasks that start Spark, and how many of them run at a time.
-SPARK_POOL = "spark"
 SPARK_SLOTS = 2
 
 

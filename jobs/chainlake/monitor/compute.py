@@ -18,7 +18,7 @@ from chainlake.model_change.days.definitions import result_table
 from chainlake.model_change.days.replay import GroupDays, GroupRun
 from chainlake.model_change.rounds.reduce import reduce_rows, reduced_schema
 from chainlake.monitor.reduce_spark import run_groups
-from chainlake.monitor.step import Replay
+from chainlake.monitor.replay import Replay
 from chainlake.paths import Home
 from chainlake.schemas.models import METRICS, STATE
 

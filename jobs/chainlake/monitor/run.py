@@ -28,7 +28,7 @@ from chainlake.lake.spark.types import frame_of
 from chainlake.model_change.config.threshold import ThresholdConfig
 from chainlake.model_change.days.definitions import result_table
 from chainlake.monitor.compute import Outcome, compute
-from chainlake.monitor.step import STEP, Replay, stretches
+from chainlake.monitor.replay import STEP, Replay, stretches
 from chainlake.paths import Home
 from chainlake.quality import Audit, audit_models, warm_up
 from chainlake.quality.alerts import ALERTS_GATE, audit_alerts

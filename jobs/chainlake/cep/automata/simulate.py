@@ -22,8 +22,8 @@ from chainlake.cep.automata.tree import Tree
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.plan.steps import make_plan
 from chainlake.cep.search.find import candidates_of, check_kinds, dataset, order_of
-from chainlake.cep.search.levels import Statistics
 from chainlake.cep.search.reach import within_reach
+from chainlake.cep.search.statistics import Statistics
 from chainlake.errors import UsageError
 
 ENGINES = ("eager", "chain", "tree")

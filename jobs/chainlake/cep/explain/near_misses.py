@@ -23,8 +23,8 @@ from chainlake.cep.pattern import Pattern
 from chainlake.cep.plan.steps import Forbidden, Plan, Step
 from chainlake.cep.search.find import BLOCK_ROWS, candidates_of, dataset
 from chainlake.cep.search.kleene import SetLimit, iterate
-from chainlake.cep.search.levels import Statistics
 from chainlake.cep.search.negation import not_forbidden
+from chainlake.cep.search.statistics import Statistics
 
 #: Examples kept of each reason.
 EXAMPLES = 3

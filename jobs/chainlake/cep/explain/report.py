@@ -24,8 +24,8 @@ from chainlake.cep.plan.steps import Plan, make_plan
 from chainlake.cep.search.backend import Decision, decide
 from chainlake.cep.search.compiled.run import Compiled
 from chainlake.cep.search.find import candidates_of, check_kinds, dataset, order_of
-from chainlake.cep.search.levels import Statistics
 from chainlake.cep.search.reach import within_reach
+from chainlake.cep.search.statistics import Statistics
 
 _HOW = {
     "given": "as asked for",

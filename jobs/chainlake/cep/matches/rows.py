@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 
@@ -12,28 +9,10 @@ from chainlake.cep.events.dataset import ticks_of
 from chainlake.cep.events.event_ids import texts
 from chainlake.cep.matches.ids import Group, Single, match_ids
 from chainlake.cep.pattern import Pattern
-from chainlake.cep.search.find import MatchBatch
-from chainlake.schemas.matches import MatchName, MatchShape, matches_table
+from chainlake.cep.pattern_shape import match_shape
+from chainlake.cep.search.batch import MatchBatch
+from chainlake.schemas.matches import matches_table
 from chainlake.schemas.table import TIMESTAMP
-
-
-def match_shape(pattern: Pattern, version: int, key: str | None, types: Mapping[str, Any]) -> MatchShape:
-    """The shape of the pattern's match table.
-
-    Args:
-        pattern: the pattern.
-        version: table version.
-        key: the source's key column, carried by every name; None for tables without one.
-        types: Arrow type of every column; those not named are strings.
-    """
-    names = []
-    for name in pattern.names:
-        fields = [("event_id", pa.string()), ("ts", TIMESTAMP), ("type", pa.string())]
-        if key is not None:
-            fields.append((key, types.get(key, pa.string())))
-        fields += [(a, types.get(a, pa.string())) for a in name.attributes if a != key]
-        names.append(MatchName(name.name, name.kleene, tuple(fields)))
-    return MatchShape(pattern.name, version, pattern.source or "", tuple(names))
 
 
 def match_rows(pattern: Pattern, events: pa.Table, batch: MatchBatch, schema: pa.Schema | None = None) -> pa.Table:
@@ -49,7 +28,7 @@ def match_rows(pattern: Pattern, events: pa.Table, batch: MatchBatch, schema: pa
         Columns ``match_id``, ``decision_ts``, ``start_ts``, ``end_ts``, one struct or list of structs per name.
     """
     if schema is None:
-        shape = match_shape(pattern, 1, None, {field.name: field.type for field in events.schema})
+        shape = match_shape(pattern, types={field.name: field.type for field in events.schema})
         schema = matches_table(shape).arrow()
     names: list[Single | Group] = [*batch.single.items()]
     names += [(name, offsets, rows) for name, (offsets, rows) in batch.kleene.items()]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -20,12 +19,14 @@ from chainlake.cep.pattern import Pattern
 from chainlake.cep.plan.order import choose_order, given_order
 from chainlake.cep.plan.steps import make_plan, routing
 from chainlake.cep.search.backend import BACKENDS, decide
+from chainlake.cep.search.batch import MatchBatch
 from chainlake.cep.search.compiled.run import Compiled
 from chainlake.cep.search.dedupe import also_matches, same_names
 from chainlake.cep.search.kleene import SetLimit
-from chainlake.cep.search.levels import Search, Statistics
+from chainlake.cep.search.levels import Search
 from chainlake.cep.search.reach import within_reach
 from chainlake.cep.search.seconds import best_order
+from chainlake.cep.search.statistics import Statistics
 from chainlake.errors import InputError, LimitExceeded, UsageError
 
 #: Candidate bindings in memory at a time and level.
@@ -38,27 +39,6 @@ WORTH_MEASURING = 2_000_000
 _DAYS_ONE_BY_ONE = 8
 
 
-@dataclass(frozen=True)
-class MatchBatch:
-    """Some matches of one branch.
-
-    Args:
-        branch: its number.
-        n: how many matches.
-        start_us: smallest ts of each match (µs, or native units of a pattern that is not strict).
-        end_us: largest ts of each match.
-        decision_us: decision time of each match.
-        single: name to row of its event in the events table.
-        kleene: name to (offsets, rows) of its events, each match's in (ts, id) order.
-    """
-
-    branch: int
-    n: int
-    start_us: np.ndarray
-    end_us: np.ndarray
-    decision_us: np.ndarray
-    single: dict[str, np.ndarray]
-    kleene: dict[str, tuple[np.ndarray, np.ndarray]]
 
 
 def find(

@@ -16,7 +16,8 @@ from chainlake.cep.pattern import Pattern
 from chainlake.cep.plan.steps import make_plan
 from chainlake.cep.search.find import BLOCK_ROWS, candidates_of, dataset
 from chainlake.cep.search.kleene import SetLimit
-from chainlake.cep.search.levels import Search, Statistics
+from chainlake.cep.search.levels import Search
+from chainlake.cep.search.statistics import Statistics
 
 #: Evaluations spent on one pattern; orders that are estimated to go beyond are not tried, since none of them is best.
 BUDGET = 2_000_000

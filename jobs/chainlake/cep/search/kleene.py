@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,10 +12,8 @@ from chainlake.cep.conditions.evaluate import Candidates, View
 from chainlake.cep.events.clock import Clock
 from chainlake.cep.events.dataset import Dataset
 from chainlake.cep.plan.steps import Step
+from chainlake.cep.search.statistics import Statistics
 from chainlake.errors import LimitExceeded
-
-if TYPE_CHECKING:
-    from chainlake.cep.search.levels import Statistics
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,35 +13,7 @@ from chainlake.cep.events.dataset import Dataset
 from chainlake.cep.plan.steps import Plan, Step
 from chainlake.cep.search.kleene import SetLimit, iterate
 from chainlake.cep.search.negation import not_forbidden
-
-
-@dataclass
-class Statistics:
-    """What a search did (spec 6.1).
-
-    Args:
-        evaluations: E, edge-condition evaluations of events and sets.
-        evaluations_neg: E_neg, negated events tested.
-        evaluations_pre: E_pre, single members of sets tested.
-        tests: candidates really tested; the compiled backend passes over those that a value rules out.
-        matches: matches found.
-        order: the binding order of each branch.
-        how: where the order came from: ``given``, ``declared``, ``measured`` (frequency) or ``estimated`` (cost).
-        backends: what each branch ran on, ``numpy`` or ``compiled``, and why.
-    """
-
-    evaluations: int = 0
-    evaluations_neg: int = 0
-    evaluations_pre: int = 0
-    tests: int = 0
-    matches: int = 0
-    order: list[tuple[str, ...]] = field(default_factory=list)
-    how: str = "estimated"
-    backends: list[tuple[str, str]] = field(default_factory=list)
-
-    def count_neg(self, tests: int) -> None:
-        """Add to E_neg."""
-        self.evaluations_neg += tests
+from chainlake.cep.search.statistics import Statistics
 
 
 @dataclass

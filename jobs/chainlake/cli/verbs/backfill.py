@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import functools
 
-from chainlake.cli.ranges import add_range_arguments, in_a_process, stoppable
+from chainlake.cli.ranges import add_range_arguments, stoppable
 from chainlake.days import Days
 from chainlake.lake.records.runs import new_run_id
 from chainlake.operations.backfill import backfill
+from chainlake.operations.launch import in_a_process
 from chainlake.paths import Home
 
 HELP = (

@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 import functools
 
-from chainlake.cli.ranges import add_chunk_argument, in_a_process, stoppable
+from chainlake.cli.ranges import add_chunk_argument, stoppable
 from chainlake.lake.records.runs import new_run_id
 from chainlake.operations.backfill import restate
+from chainlake.operations.launch import in_a_process
 from chainlake.paths import Home
 
 HELP = (

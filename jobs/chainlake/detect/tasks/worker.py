@@ -24,7 +24,7 @@ from chainlake.cep.matches.day_limit import DayLimit
 from chainlake.cep.matches.rows import match_rows
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.search.find import candidates_of, dataset, find
-from chainlake.cep.search.levels import Statistics
+from chainlake.cep.search.statistics import Statistics
 from chainlake.errors import ChainlakeError, InfrastructureError
 
 #: Events that a group collects before they are matched; more make larger arrays, fewer cost a run each (some ms).

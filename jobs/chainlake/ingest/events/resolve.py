@@ -7,7 +7,6 @@ nor on what was resolved before.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from chainlake.definitions.source import Source
+from chainlake.ingest.checksum import checksum
 from chainlake.ingest.events.fates import codes, decide
 from chainlake.ingest.events.identity import content_sql, multiset_id_sql, quoted, row_hash_sql, unique_id_sql
+from chainlake.ingest.landing.effective import Effective
 from chainlake.schemas.events import events_table
 
 if TYPE_CHECKING:
@@ -25,36 +26,12 @@ if TYPE_CHECKING:
 
 #: What became of a raw row.
 EVENT, DUPLICATE, CONFLICT, SUPERSEDED = "event", "duplicate", "conflict", "superseded"
-#: Checksum of a day without events; a day without a row in ``ops.event_days`` stands for the same.
-EMPTY_CHECKSUM = "0:00000000000000000000000000000000"
 #: Rows of a batch that a task gives back.
 _BATCH_ROWS = 50_000
 
 
-@dataclass(frozen=True)
-class Effective:
-    """One effective file: distinct content under the current definition.
-
-    Args:
-        load_id: the load that holds its rows.
-        file_date, revision: from its path.
-        name: the smallest path that holds it.
-        key: the key that its path names, as events hold it, or ``None``.
-        whole: it was read to its end and its path says which it is; if not, it replaces nothing.
-    """
-
-    load_id: str
-    file_date: date | None
-    revision: int
-    name: str
-    key: str | None
-    whole: bool = True
 
 
-def checksum(rows: int, first: int, second: int) -> str:
-    """The checksum of a day: number of events, and xor of both 64-bit row hashes (signed) as hex."""
-    mask = (1 << 64) - 1
-    return f"{rows}:{first & mask:016x}{second & mask:016x}"
 
 
 def raw_days(raw: DataFrame, loads: Iterable[str]) -> set[date]:

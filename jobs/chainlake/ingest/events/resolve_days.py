@@ -17,11 +17,11 @@ from chainlake.definitions.source import Source
 from chainlake.errors import InfrastructureError
 from chainlake.ingest.events import resolve
 from chainlake.ingest.events import resolve_tasks as by_tasks
-from chainlake.ingest.events.resolve import Effective
 from chainlake.ingest.events.resolve_tasks import Written
 from chainlake.ingest.events.stretches import stretches
 from chainlake.ingest.events.write import write_difference
 from chainlake.ingest.landing.completeness import EMPTY
+from chainlake.ingest.landing.effective import Effective
 from chainlake.lake.commits.difference import Applied, apply_difference, apply_files
 from chainlake.lake.delta import tables
 from chainlake.lake.delta.data_files import tasks_write

@@ -21,19 +21,11 @@ import pyarrow.compute as pc
 
 from chainlake.definitions.source import Source
 from chainlake.errors import AuditFailed
+from chainlake.ingest.checksum import checksum
 from chainlake.ingest.events.hashes import content_hashes, event_ids, row_hashes
-from chainlake.ingest.events.resolve import (
-    CONFLICT,
-    COUNTED,
-    EVENT,
-    SUPERSEDED,
-    Effective,
-    beaten_loads,
-    checksum,
-    decided,
-    file_order,
-)
+from chainlake.ingest.events.resolve import CONFLICT, COUNTED, EVENT, SUPERSEDED, beaten_loads, decided, file_order
 from chainlake.ingest.events.stretches import Stretch
+from chainlake.ingest.landing.effective import Effective
 from chainlake.lake.commits.difference import difference_arrow
 from chainlake.lake.delta.data_files import DataFile, DataFiles
 from chainlake.lake.spark.types import spark_schema
@@ -55,7 +47,7 @@ class Written:
     """What tasks made of some days.
 
     Args:
-        conflicts: the conflicting rows, with the columns that ``chainlake.ingest.rows.parse_tasks.conflict_rows`` needs.
+        conflicts: the conflicting rows, with the columns that ``chainlake.ingest.events.write.conflict_rows`` needs.
         moved: the events to change and to withdraw, in the columns of the events table and ``_op``, ``U`` or ``D``.
         n_moved: how many they are.
         days, rates: as ``chainlake.ingest.events.resolve.summary`` gives them.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from chainlake.definitions.source import Source
 from chainlake.errors import InfrastructureError
 from chainlake.lake.commits.append import SMALL_APPEND, append_arrow, append_files
 from chainlake.lake.commits.difference import (
@@ -23,6 +24,7 @@ from chainlake.lake.delta import tables
 from chainlake.lake.delta.data_files import DataFile
 from chainlake.lake.delta.reader import open_table
 from chainlake.paths import Home
+from chainlake.schemas.quarantine import quarantine_table
 from chainlake.schemas.table import Table
 
 if TYPE_CHECKING:
@@ -127,3 +129,33 @@ def _as(rows: pa.Table | None, schema: pa.Schema, empty: pa.Table) -> pa.Table:
 def _count(home: Home, table: Table, where: list[list[tuple[str, str, Any]]]) -> int:
     delta = open_table(home, table.schema, table.name)
     return delta.to_pyarrow_dataset().count_rows(filter=pq.filters_to_expression(where))
+
+
+def conflict_rows(source: Source, resolved: DataFrame) -> DataFrame:
+    """The rows for ``quarantine.<source>`` with stage ``resolve``: what lost against another row of the same event."""
+    from pyspark.sql import functions as F
+
+    from chainlake.ingest.events.identity import quoted
+    from chainlake.ingest.events.resolve import CONFLICT
+
+    # The delivered text is not kept in raw; what was read from it says as much.
+    text = F.to_json(
+        F.struct("type", quoted(source.key), "ts", *(quoted(a.name) for a in source.attributes)),
+        {"ignoreNullFields": "false"},
+    )
+    return (
+        resolved.where(F.col("_fate") == CONFLICT)
+        .select(
+            "file_id",
+            "line",
+            "entry",
+            F.lit("resolve").alias("stage"),
+            F.lit("conflict").alias("reason"),
+            F.lit(None).cast("string").alias("field"),
+            F.lit(None).cast("string").alias("value"),
+            F.substring(text, 1, 1000).alias("raw"),
+            "event_date",
+            F.current_timestamp().alias("written_at"),
+        )
+        .select(*quarantine_table(source).column_names)
+    )

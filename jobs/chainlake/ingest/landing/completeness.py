@@ -9,7 +9,7 @@ from typing import Any
 
 from chainlake.days import Days
 from chainlake.definitions.source import Source
-from chainlake.ingest.events.resolve import EMPTY_CHECKSUM
+from chainlake.ingest.checksum import EMPTY_CHECKSUM
 from chainlake.ingest.landing.discovery import missing_expected, path_fields
 from chainlake.ingest.landing.outcomes import days_of, is_read, unread
 from chainlake.lake.records.event_days import quiet_stretches

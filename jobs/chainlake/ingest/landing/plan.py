@@ -10,8 +10,8 @@ from chainlake.days import Days
 from chainlake.definitions.source import Source
 from chainlake.errors import InputError
 from chainlake.ingest import PARSER_VERSION
-from chainlake.ingest.events.resolve import Effective
 from chainlake.ingest.landing.discovery import Landed, Landing, date_begins, expected_globs, glob_matches, path_fields
+from chainlake.ingest.landing.effective import Effective
 from chainlake.ingest.landing.outcomes import REMOVED, RereadFailed, holds_nothing, is_read
 from chainlake.terminal import one_line
 

@@ -155,31 +155,3 @@ def quarantined_rows(source: Source, parsed: DataFrame) -> DataFrame:
     )
 
 
-def conflict_rows(source: Source, resolved: DataFrame) -> DataFrame:
-    """The rows for ``quarantine.<source>`` with stage ``resolve``: what lost against another row of the same event."""
-    from pyspark.sql import functions as F
-
-    from chainlake.ingest.events.identity import quoted
-    from chainlake.ingest.events.resolve import CONFLICT
-
-    # The delivered text is not kept in raw; what was read from it says as much.
-    text = F.to_json(
-        F.struct("type", quoted(source.key), "ts", *(quoted(a.name) for a in source.attributes)),
-        {"ignoreNullFields": "false"},
-    )
-    return (
-        resolved.where(F.col("_fate") == CONFLICT)
-        .select(
-            "file_id",
-            "line",
-            "entry",
-            F.lit("resolve").alias("stage"),
-            F.lit("conflict").alias("reason"),
-            F.lit(None).cast("string").alias("field"),
-            F.lit(None).cast("string").alias("value"),
-            F.substring(text, 1, 1000).alias("raw"),
-            "event_date",
-            F.current_timestamp().alias("written_at"),
-        )
-        .select(*quarantine_table(source).column_names)
-    )

@@ -14,7 +14,6 @@ import json
 import os
 import secrets
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -23,18 +22,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from chainlake.env.child import GRACE_S, die_with_parent
-from chainlake.env.ports import HOST, require_own
+from chainlake.env.ports import HOST
+from chainlake.env.warm_driver import LINE_BYTES
 from chainlake.errors import InfrastructureError
 from chainlake.paths import PROJECT, code_files
 
-#: ``PORT:TOKEN`` of the keeper, in the environment of the tasks.
-ADDRESS = "CHAINLAKE_DRIVERS"
 #: Idle drivers that are kept, seconds that they are kept, and steps after which one has earned its rest.
 KEPT = 2
 IDLE_S = 120.0
 STEPS = 40
-#: Longest line of a step's output.
-_LINE_BYTES = 1 << 24
 
 
 def code_state() -> int:
@@ -135,7 +131,7 @@ class Keeper:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             cwd=PROJECT,
-            limit=_LINE_BYTES,
+            limit=LINE_BYTES,
             preexec_fn=die_with_parent(signal.SIGKILL),
         )
         return Driver(process, code)
@@ -156,7 +152,7 @@ async def keep() -> None:
     """Print ``PORT:TOKEN`` and serve until stdin ends."""
     token = secrets.token_hex(16)
     keeper = Keeper(token)
-    server = await asyncio.start_server(keeper.serve, HOST, 0, limit=_LINE_BYTES)
+    server = await asyncio.start_server(keeper.serve, HOST, 0, limit=LINE_BYTES)
     print(f"{server.sockets[0].getsockname()[1]}:{token}", flush=True)
     resting = asyncio.ensure_future(keeper.rest())
     await asyncio.to_thread(sys.stdin.buffer.read)
@@ -191,55 +187,6 @@ def start_keeper(env: Mapping[str, str]) -> tuple[subprocess.Popen[bytes], str]:
     return process, address
 
 
-def run_in_driver(address: str, arguments: Sequence[str], on_line: Callable[[str], None]) -> int | None:
-    """Run ``python -m jobs ARGUMENTS…`` in a warm driver.
-
-    The step ends when this process ends, however that happens, and when this process lost its own parent.
-
-    Args:
-        address: from :func:`start_keeper`.
-        arguments: verb and arguments.
-        on_line: called for every line of the step's output.
-
-    Returns:
-        The exit code, the negative signal number when a signal ended the driver; ``None`` if there is no keeper.
-
-    Raises:
-        InfrastructureError: the keeper went away in the middle, or somebody else has its port now.
-    """
-    supervisor = os.getppid()
-    port, _, token = address.partition(":")
-    require_own(int(port))
-    try:
-        connection = socket.create_connection((HOST, int(port)), timeout=5.0)
-    except OSError:
-        return None
-    with connection:
-        request = json.dumps({"token": token, "arguments": list(arguments)}).encode() + b"\n"
-        try:
-            connection.sendall(request)
-        except ConnectionError:
-            return None
-        connection.settimeout(1.0)
-        rest = b""
-        while True:
-            if os.getppid() != supervisor:
-                on_line("the supervisor of this task is gone: ending")
-                raise SystemExit(1)
-            try:
-                block = connection.recv(65536)
-            except TimeoutError:
-                continue
-            except ConnectionError:
-                block = b""
-            if not block:
-                raise InfrastructureError("the keeper of the Spark drivers is gone", hint="Run this again.")
-            *lines, rest = (rest + block).split(b"\n")
-            for line in lines:
-                answer = json.loads(line)
-                if "code" in answer:
-                    return int(answer["code"])
-                on_line(answer["line"])
 
 
 if __name__ == "__main__":

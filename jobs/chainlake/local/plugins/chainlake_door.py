@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import Any
 
 from airflow.plugins_manager import AirflowPlugin
-
 from chainlake.local.door import ROLE, USER, Door, own_hosts
 
 

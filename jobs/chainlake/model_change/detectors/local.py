@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 
-from chainlake.model_change.detectors.constraints import TIE, Reference, clear_cut, violates
-from chainlake.model_change.statistics.records import Event, State, Trace
+from chainlake.model_change.detectors.constraints import TIE, Evaluator, Reference, clear_cut, violates
+from chainlake.model_change.statistics.records import Event, Settings, State, Trace
 from chainlake.model_change.statistics.statistics import Array, norm
-
-if TYPE_CHECKING:
-    from chainlake.model_change.kernel import Kernel
 
 #: Rounds looked at together right after a synchronisation; doubled while nothing happens.
 _SHORT = 16
+
+
+class Monitored(Protocol):
+    """What the detector asks of the monitor that it works for.
+
+    Attributes:
+        settings: of the model.
+        state: of the group; the detector moves it on.
+        evaluator: the local test.
+        bounds: name of the constraint whose cheap bounds may decide first; empty if there are none.
+    """
+
+    settings: Settings
+    state: State
+    evaluator: Evaluator
+    bounds: str
 
 
 def install(state: State, k: int, sums: tuple[Array, Array, Array], beta: Array, monitored: Array) -> None:
@@ -45,7 +58,7 @@ def reference(state: State) -> Reference | None:
     return Reference(state.ref_average, state.ref_beta, state.ref_monitored, state.ref_basis, state.basis)
 
 
-def detect(kernel: Kernel, a: Array, c: Array, total: Array, beta: Array, place: int, trace: Trace) -> None:
+def detect(kernel: Monitored, a: Array, c: Array, total: Array, beta: Array, place: int, trace: Trace) -> None:
     """Walk a block: node sums a (n, k, m, m), c (n, k, m), pooled sums with ridge, internal models (n, m)."""
     st, s = kernel.state, kernel.settings
     eps = st.eps
@@ -94,7 +107,7 @@ def detect(kernel: Kernel, a: Array, c: Array, total: Array, beta: Array, place:
 
 
 def _first_violation(
-    kernel: Kernel, ref: Reference, a: Array, c: Array, trace: Trace, place: int
+    kernel: Monitored, ref: Reference, a: Array, c: Array, trace: Trace, place: int
 ) -> tuple[int, tuple[int, ...], float | None]:
     """(row, violators, largest value) of the first row with a violation; (rows, (), None) if there is none."""
     st = kernel.state

@@ -13,7 +13,6 @@ import numpy as np
 
 from chainlake.cep.conditions.evaluate import Candidates
 from chainlake.cep.events.dataset import Dataset
-from chainlake.cep.language import ast
 from chainlake.cep.language.normal_form import Clause
 from chainlake.cep.plan.steps import Forbidden, Plan, Scope, Step
 from chainlake.cep.search.compiled import slots as state
@@ -317,11 +316,3 @@ class Generator:
         out.put(f"{self.output.start}[n] = start", f"{self.output.end}[n] = end", "n += 1")
 
 
-def aggregates_of(plan: Plan, name: str) -> list[ast.Aggregate]:
-    """The aggregates over a repeated name in any clause of the branch, each once."""
-    found: dict[tuple[str, str | None], ast.Aggregate] = {}
-    for clause in plan.branch.clauses:
-        for node in (node for literal in clause.literals for node in literal.walk()):
-            if isinstance(node, ast.Aggregate) and node.name == name:
-                found.setdefault((node.function, node.attr), node)
-    return list(found.values())

@@ -7,15 +7,11 @@ tests. A list can also outlive the event bound last, if its conditions look at e
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from chainlake.cep.plan.steps import Step
 from chainlake.cep.search.compiled.expressions import Writer
-
-if TYPE_CHECKING:
-    from chainlake.cep.search.compiled.generate import Generator
+from chainlake.cep.search.compiled.site import Site
 
 
 class Listed:
@@ -27,7 +23,7 @@ class Listed:
         number: its number.
     """
 
-    def __init__(self, to: Generator, step: Step, number: int) -> None:
+    def __init__(self, to: Site, step: Step, number: int) -> None:
         self.to, self.step, self.number = to, step, number
         #: whether the list is made anew for each binding of the step before
         self.fresh = to.lists[number] == number - 1

@@ -19,7 +19,7 @@ from chainlake.cep.search.compiled.generate import Generator
 from chainlake.cep.search.compiled.skip import choose_skips
 from chainlake.cep.search.compiled.slots import place
 from chainlake.cep.search.kleene import too_many
-from chainlake.cep.search.levels import Statistics
+from chainlake.cep.search.statistics import Statistics
 
 #: Loops within each other that Python takes.
 NESTED = 20

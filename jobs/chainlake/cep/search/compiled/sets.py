@@ -6,16 +6,13 @@ counts, minima and maxima are kept per depth and cost one operation a set.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from chainlake.cep.language import ast
+from chainlake.cep.plan.aggregates import aggregates_of
 from chainlake.cep.plan.steps import Step
 from chainlake.cep.search.compiled.expressions import NULL, Code, Group, Writer
-
-if TYPE_CHECKING:
-    from chainlake.cep.search.compiled.generate import Generator
+from chainlake.cep.search.compiled.site import Site
 
 
 class Sets:
@@ -27,7 +24,7 @@ class Sets:
         number: its number.
     """
 
-    def __init__(self, to: Generator, step: Step, number: int) -> None:
+    def __init__(self, to: Site, step: Step, number: int) -> None:
         self.to, self.step, self.number = to, step, number
         self.name = step.name
         self.of = to.candidates[self.name]
@@ -158,8 +155,6 @@ class Sets:
         out.close()
 
     def _aggregates(self, x: str, depth: str) -> None:
-        from chainlake.cep.search.compiled.generate import aggregates_of
-
         to = self.to
         position = to.make.fresh()
         to.out.put(f"{position} = {self.group.members}[{x}]")

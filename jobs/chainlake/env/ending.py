@@ -1,0 +1,39 @@
+"""How a process of ours ends: one line for the user, and the exit code."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import traceback
+from datetime import UTC, datetime
+from typing import NoReturn
+
+from chainlake.env.private import private_folder
+from chainlake.errors import InfrastructureError
+from chainlake.paths import Home
+
+
+def unexpected(error: BaseException) -> int:
+    """One line for the user; the stack goes to a file, where it is of use to somebody who debugs."""
+    text = f"unexpected {type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}"
+    try:
+        folder = private_folder(Home.from_env().logs)
+        path = folder / f"error-{datetime.now(UTC):%Y%m%dT%H%M%S}-{os.getpid()}.txt"
+        path.write_text("".join(traceback.format_exception(error)))
+        text += f"\nhint: The stack trace is in {path}."
+    except (OSError, InfrastructureError) as unwritable:
+        text += f"\nhint: The stack trace could not be kept: {unwritable}."
+    print(f"error: {text}", file=sys.stderr)
+    return InfrastructureError.exit_code
+
+
+def end(code: int) -> NoReturn:
+    """End the process with ``code``, whatever threads of native libraries (the table readers have some) still do:
+    they can abort the interpreter's teardown, which would turn a run that is done into a failed one.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        # The reader of a pipe may have gone, which main() has seen to.
+        with contextlib.suppress(BrokenPipeError, ValueError):
+            stream.flush()
+    os._exit(code)

@@ -1,0 +1,69 @@
+"""A step in a Spark driver that is warm already, if somebody keeps one."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from collections.abc import Callable, Sequence
+
+from chainlake.env.ports import HOST, require_own
+from chainlake.errors import InfrastructureError
+
+#: ``PORT:TOKEN`` of the keeper, in the environment of the tasks.
+ADDRESS = "CHAINLAKE_DRIVERS"
+
+
+#: Longest line of a step's output.
+LINE_BYTES = 1 << 24
+
+
+def run_in_driver(address: str, arguments: Sequence[str], on_line: Callable[[str], None]) -> int | None:
+    """Run ``python -m jobs ARGUMENTS…`` in a warm driver.
+
+    The step ends when this process ends, however that happens, and when this process lost its own parent.
+
+    Args:
+        address: from :func:`start_keeper`.
+        arguments: verb and arguments.
+        on_line: called for every line of the step's output.
+
+    Returns:
+        The exit code, the negative signal number when a signal ended the driver; ``None`` if there is no keeper.
+
+    Raises:
+        InfrastructureError: the keeper went away in the middle, or somebody else has its port now.
+    """
+    supervisor = os.getppid()
+    port, _, token = address.partition(":")
+    require_own(int(port))
+    try:
+        connection = socket.create_connection((HOST, int(port)), timeout=5.0)
+    except OSError:
+        return None
+    with connection:
+        request = json.dumps({"token": token, "arguments": list(arguments)}).encode() + b"\n"
+        try:
+            connection.sendall(request)
+        except ConnectionError:
+            return None
+        connection.settimeout(1.0)
+        rest = b""
+        while True:
+            if os.getppid() != supervisor:
+                on_line("the supervisor of this task is gone: ending")
+                raise SystemExit(1)
+            try:
+                block = connection.recv(65536)
+            except TimeoutError:
+                continue
+            except ConnectionError:
+                block = b""
+            if not block:
+                raise InfrastructureError("the keeper of the Spark drivers is gone", hint="Run this again.")
+            *lines, rest = (rest + block).split(b"\n")
+            for line in lines:
+                answer = json.loads(line)
+                if "code" in answer:
+                    return int(answer["code"])
+                on_line(answer["line"])
