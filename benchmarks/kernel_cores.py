@@ -4,10 +4,9 @@
 
 Ten times the events at equal density, on one core, as ``benchmarks.kernel`` measures. Two cores: the stream is cut into
 eight equal stretches of decision time, each with the events of its read range, as detection cuts a pattern without a
-key; workers (``chainlake.detect.tasks.worker``: Arrow batches in, rows of the match table out) in processes of their own, each bound
-to a core, take all eight or half of them. They have done it once before: their start, reading of the input, imports and
-compiling are left out. The exit code
-is 1 if matches differ.
+key; workers (``chainlake.detect.tasks.worker``: Arrow batches in, rows of the match table out) in processes of their
+own, each bound to a core, take all eight or half of them. They have done it once before: their start, reading of the
+input, imports and compiling are left out. The exit code is 1 if matches differ.
 """
 
 from __future__ import annotations

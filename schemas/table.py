@@ -1,4 +1,5 @@
-"""What a table definition is made of. Types are Arrow types; the Delta side maps them (``chainlake.lake.spark.types``)."""
+"""What a table definition is made of. Types are Arrow types; the Delta side maps them
+(``chainlake.lake.spark.types``)."""
 
 from __future__ import annotations
 

@@ -16,9 +16,7 @@ def test_error_names_place_excerpt_and_hint() -> None:
     error = DefinitionError(
         "unknown name 'd'", file="rise.sase", line=3, column=7, excerpt="WHERE d.price > 1", hint="Names are a, b."
     )
-    assert str(error) == (
-        "rise.sase:3:7: unknown name 'd'\n    WHERE d.price > 1\n          ^\nhint: Names are a, b."
-    )
+    assert str(error) == ("rise.sase:3:7: unknown name 'd'\n    WHERE d.price > 1\n          ^\nhint: Names are a, b.")
     assert error.summary == "rise.sase:3:7: unknown name 'd'. Names are a, b."
 
 

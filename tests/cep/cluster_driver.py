@@ -90,11 +90,17 @@ def main(target: Path) -> None:
     estimate = Estimate(pattern, sample.models, orders, ({},) * len(orders))
     layout = lay_out(runs(pattern, list(test_slices.DAY)), estimate, SampleCounts(sample, table["k"]), 1, not_cut=0.0)
     frame = with_histories(spark.createDataFrame(table).repartition(2), "k", HISTORIES)
-    rows = detect_matches(frame, pattern, matches_table(match_shape(pattern, key="k")), layout, orders).toArrow().to_pylist()
+    rows = (
+        detect_matches(frame, pattern, matches_table(match_shape(pattern, key="k")), layout, orders)
+        .toArrow()
+        .to_pylist()
+    )
     count_reports(row["#report"] for row in rows if row["#report"] is not None)
     matches = sorted(json.dumps(bound(pattern, row), sort_keys=True) for row in rows if row["#report"] is None)
     context = spark.sparkContext
-    code = context.parallelize(range(16), 16).map(lambda _: (__import__("os").getcwd(), __import__("chainlake").__file__))
+    code = context.parallelize(range(16), 16).map(
+        lambda _: (__import__("os").getcwd(), __import__("chainlake").__file__)
+    )
     assert context._jsc is not None
     found = {
         "matches": matches,

@@ -79,6 +79,7 @@ PATTERNS: dict[str, Callable[[float], tuple]] = {
         ("or", [("null", ("op", "+", ref("b", "y"), ref("a")), True), ("cmp", ">", ref("c"), ("lit", n))])))], None),
 }  # fmt: skip
 
+
 def drawn(pick: Random, nulls: bool) -> list[Event]:
     """A stream in which every column has a type, and nulls or (but for doubles) none: what a shape depends on."""
     last: list[Event] = [

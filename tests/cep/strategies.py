@@ -133,9 +133,12 @@ def where(pick: Pick, structure: tuple) -> tuple | None:
     def atom(pool: list[str]) -> tuple:
         what = pick.one(range(10))
         if what == 0:
-            return "in", value(pool), pick.one((False, True)), [
-                pick.one((0, 1, 2, "p")) for _ in range(pick.one((1, 1, 2, 3)))
-            ]
+            return (
+                "in",
+                value(pool),
+                pick.one((False, True)),
+                [pick.one((0, 1, 2, "p")) for _ in range(pick.one((1, 1, 2, 3)))],
+            )
         if what == 1:
             return "cmp", pick.one(("=", "!=")), ("ref", pick.one(pool), "k"), ("lit", "p")
         if what == 2:

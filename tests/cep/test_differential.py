@@ -113,9 +113,7 @@ def test_evaluations_do_not_depend_on_blocks(query: tuple, events: list[dict]) -
 def test_row_order_never_shows(seed: int) -> None:
     import random
 
-    rows = [
-        {"id": f"e{i}", "type": "AB"[i % 2], "ts": i // 4, "attrs": {"x": float(i % 3)}} for i in range(24)
-    ]
+    rows = [{"id": f"e{i}", "type": "AB"[i % 2], "ts": i // 4, "attrs": {"x": float(i % 3)}} for i in range(24)]
     pattern = compile_pattern("PATTERN SEQ(A a, B* b, NOT(A n)) WHERE AVG(b.x) < 1.2 WITHIN 2", strict_units=False)
     table, ids = from_dicts(rows)
     wanted = canonical([m for b in find(pattern, table) for m in as_dicts(pattern, b, ids)])

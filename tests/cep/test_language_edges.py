@@ -49,9 +49,7 @@ def test_missing_values_are_looked_for_by_the_scan(condition: str, sql: str | No
 
 def test_layout_writes_tests_for_null_in_capitals_and_leaves_names_alone() -> None:
     text = "PATTERN SEQ(is null, B b) WHERE null.x is not null and null.y = 'it''s' or b.x Is Null WITHIN 1 s"
-    wanted = (
-        "PATTERN SEQ(is null, B b)\nWHERE null.x IS NOT NULL AND null.y = 'it''s' OR b.x IS NULL\nWITHIN 1 s\n"
-    )
+    wanted = "PATTERN SEQ(is null, B b)\nWHERE null.x IS NOT NULL AND null.y = 'it''s' OR b.x IS NULL\nWITHIN 1 s\n"
     assert laid_out(text) == wanted and laid_out(wanted) == wanted
 
 

@@ -105,9 +105,7 @@ def test_large_slices_of_a_search_by_value_give_the_whole() -> None:
         for i, k in enumerate(kinds)
     ]
     table, _ = from_dicts(events)
-    pattern = compile_pattern(
-        "PATTERN SEQ(A a, B b, C c) WHERE a.x < b.x AND b.x < c.x WITHIN 60", strict_units=False
-    )
+    pattern = compile_pattern("PATTERN SEQ(A a, B b, C c) WHERE a.x < b.x AND b.x < c.x WITHIN 60", strict_units=False)
 
     def rows(backend: str, own: tuple[int, int] | None) -> list[tuple[int, ...]]:
         found = []

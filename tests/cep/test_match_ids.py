@@ -60,5 +60,3 @@ def test_sets_and_ids_of_several_lengths_are_hashed_one_by_one(monkeypatch: pyte
     uneven = ["e1", "e10", "e2"]
     found = match_ids("p", pa.array(uneven), [("a", np.array([0, 1, 2]))])
     assert found.to_pylist() == [plain("p", {"a": [text]}) for text in uneven]
-
-

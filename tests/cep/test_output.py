@@ -74,6 +74,4 @@ def test_default_schema_has_the_columns_of_the_events() -> None:
     (batch,) = find(pattern, EVENTS)
     table = match_rows(pattern, EVENTS, batch)
     assert table.column_names == ["match_id", "decision_ts", "start_ts", "end_ts", "a", "b"]
-    assert table["b"].to_pylist() == [
-        {"event_id": "e2", "ts": START + timedelta(seconds=1), "type": "B", "close": 2.0}
-    ]
+    assert table["b"].to_pylist() == [{"event_id": "e2", "ts": START + timedelta(seconds=1), "type": "B", "close": 2.0}]

@@ -14,9 +14,7 @@ from chainlake.cep.search.seconds import best_order, compiled_seconds, numpy_sec
 
 from tests.cep.interpreted import no_compiler
 
-RISING = compile_pattern(
-    "PATTERN SEQ(A a, B b, C c) WHERE a.x < b.x AND b.x < c.x WITHIN 200", strict_units=False
-)
+RISING = compile_pattern("PATTERN SEQ(A a, B b, C c) WHERE a.x < b.x AND b.x < c.x WITHIN 200", strict_units=False)
 
 
 def stream(n: int, share: float) -> pa.Table:

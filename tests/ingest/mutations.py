@@ -85,7 +85,7 @@ class Kind:
 
 
 _EUROPE = "time: {column: ts, format: '%d.%m.%Y %H:%M:%S'}\n    delimiter: ';'\n    decimal: ','\n    thousands: '.'"
-_BARE = "columns: [ts, ticker, price, volume, note, ok, due]\n    skip_lines: 1\n    delimiter: \"\\t\""
+_BARE = 'columns: [ts, ticker, price, volume, note, ok, due]\n    skip_lines: 1\n    delimiter: "\\t"'
 _WHEN = "[{value: 0, when: {price: '> 5'}}]"
 _SENTINELS = f"map: {{price: {{sentinels: [-1, 999.9]}}, volume: {{scale: 100, sentinels: {_WHEN}}}}}"
 _MAP = "{constant: S}, price: value"

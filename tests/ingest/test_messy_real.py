@@ -262,4 +262,3 @@ formats:
     found = Read(tmp_path, yaml, "lean_nifty50_20190101_trade_two_members.zip")
     found.all_events(378 * days)
     assert len(set(day.date() for day in found.events["ts"].to_pylist())) == days
-

@@ -194,7 +194,7 @@ def test_a_wrong_value_is_refused_where_it_stands(tmp_path: Path, old: str, new:
         ("'x_*'", "'2025/**/x_[0-9]?.csv'"),
         ("'x_*'", "'x_[[]a].csv'"),
         ("map:", 'delimiter: "\\t"\n    map:'),
-        ("map:", "thousands: \"'\"\n    map:"),
+        ("map:", 'thousands: "\'"\n    map:'),
         ("map:", "'null': ['', NA, -, 1.50, NO]\n    map:"),
         ("map:", "encoding: utf-16\n    map:"),
         ("map:", "optional: [Px, size]\n    map:"),

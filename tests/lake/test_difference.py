@@ -35,9 +35,7 @@ def _put(spark: SparkSession, home: Home, rows: list[dict[str, Any]], by: str = 
         wanted = spark.createDataFrame(things(rows), spark_schema(THINGS.arrow()))
         diff = difference(tables.read(spark, home, "matches", "things", base), wanted, ["id"], COMPARE)
     bounds = ("ts", DAY_US, DAY_US + 1_000_000)
-    return apply_difference(
-        spark, home, THINGS, diff, purpose="test", base_version=base, bounds=bounds, **options
-    )
+    return apply_difference(spark, home, THINGS, diff, purpose="test", base_version=base, bounds=bounds, **options)
 
 
 def _rows(home: Home) -> list[dict[str, Any]]:

@@ -104,9 +104,7 @@ def protocol(folder: Path, reader: int, features: list[str], configuration: dict
         schema = json.loads(metadata["schemaString"])
         for number, field in enumerate(schema["fields"]):
             field["metadata"] = {"delta.columnMapping.id": number, "delta.columnMapping.physicalName": field["name"]}
-        actions.append(
-            {"metaData": {**metadata, "configuration": configuration, "schemaString": json.dumps(schema)}}
-        )
+        actions.append({"metaData": {**metadata, "configuration": configuration, "schemaString": json.dumps(schema)}})
     (folder / "_delta_log" / f"{1:020}.json").write_text("\n".join(map(json.dumps, actions)))
 
 

@@ -32,9 +32,7 @@ few = settings(deadline=None, max_examples=60)
 TEXTS = st.one_of(st.none(), st.text(max_size=20), st.sampled_from(["AIG", "BAC", "0123456789abcdef" * 2]))
 FLOATS = st.one_of(st.none(), st.floats(), st.sampled_from([0.0, -0.0, math.nan]))
 INTS = st.one_of(st.none(), st.integers(-(2**63), 2**63 - 1))
-STAMPS = st.one_of(
-    st.none(), st.datetimes(datetime(2025, 1, 1), datetime(2025, 1, 5), timezones=st.just(UTC))
-)
+STAMPS = st.one_of(st.none(), st.datetimes(datetime(2025, 1, 1), datetime(2025, 1, 5), timezones=st.just(UTC)))
 EVENTS = st.one_of(st.none(), st.fixed_dictionaries({"event_id": TEXTS, "ts": STAMPS, "x": FLOATS, "n": INTS}))
 ROWS = st.fixed_dictionaries({
     "id": TEXTS, "ts": STAMPS, "x": FLOATS, "n": INTS, "b": st.one_of(st.none(), st.booleans()),

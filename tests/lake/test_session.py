@@ -26,6 +26,7 @@ from tests.lake.things import THINGS, thing, things
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+
 def test_a_table_has_comments_constraints_and_the_change_feed(spark: SparkSession, home: Home) -> None:
     tables.ensure_table(home, THINGS)
     tables.ensure_table(home, THINGS)

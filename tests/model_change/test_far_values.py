@@ -229,4 +229,3 @@ def test_a_stuck_value_is_unidentifiable_and_comes_back():
     x[40] = 0.3  # the same number but for its last bit
     kinds = [(row["kind"], row["round"]) for row in published(x, 2 * x, eps=1e-3)]
     assert kinds == [("init", 9), ("unidentifiable", 39), ("recovered", 60)]
-

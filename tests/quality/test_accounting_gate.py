@@ -143,5 +143,7 @@ def test_templates_are_filled_with_types(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_nothing_heavy_is_imported_before_it_is_needed() -> None:
-    code = "import sys, chainlake.quality; sys.exit(bool({'great_expectations', 'pyspark', 'pandas'} & set(sys.modules)))"
+    code = (
+        "import sys, chainlake.quality; sys.exit(bool({'great_expectations', 'pyspark', 'pandas'} & set(sys.modules)))"
+    )
     assert subprocess.run([sys.executable, "-c", code], cwd=PROJECT, check=False).returncode == 0

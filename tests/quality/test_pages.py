@@ -13,7 +13,7 @@ from chainlake.paths import Home
 HOSTILE = [
     "<script>alert(1)</script>",
     "<img src=x onerror=alert(2)>",
-    "\" onmouseover=\"alert(3)",
+    '" onmouseover="alert(3)',
     "' onmouseover='alert(3)",
     "</script><script>alert(4)</script>",
     "');alert(5);//",

@@ -174,9 +174,7 @@ class Simulation:
         if not nested and fate.kind in ("kill", "late", "error") and self.rng.random() < 0.4:
             self._step(verb, days, nested=True)
 
-    def _run(
-        self, verb: str, days: Days, now: datetime, *, undisturbed: bool, nested: bool = False
-    ) -> dict[str, Any]:
+    def _run(self, verb: str, days: Days, now: datetime, *, undisturbed: bool, nested: bool = False) -> dict[str, Any]:
         if verb in ("backfill", "restate"):
             asked, chunk = days if verb == "backfill" else None, self.rng.choice([1, 2, 3, 30])
             return verbs.long_run(self.home, asked, chunk=chunk, undisturbed=undisturbed)

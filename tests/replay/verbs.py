@@ -71,5 +71,3 @@ def maintained(home: Home, *, nothing_kept: bool) -> dict[str, Any]:
     """``maintain``; with ``nothing_kept``, as if the retention had passed since whatever was replaced."""
     keep = timedelta(0) if nothing_kept else None
     return maintain(home, run_id=runs.new_run_id("maintain"), keep=keep)
-
-

@@ -118,9 +118,7 @@ class SourceKind:
     def text(self, scale: int) -> str:
         """The source file."""
         replaces = "replaces: [file_date]\n" if self.replaces else ""
-        return _SOURCE.format(
-            identity=self.identity, on_conflict=self.on_conflict, replaces=replaces, scale=scale
-        )
+        return _SOURCE.format(identity=self.identity, on_conflict=self.on_conflict, replaces=replaces, scale=scale)
 
 
 @dataclass(frozen=True)
@@ -188,9 +186,7 @@ def _lateness(rng: random.Random) -> float:
 
 
 def _rows(rng: random.Random, number: int) -> list[Row]:
-    return [
-        _row(rng, number, slot, key) for slot in range(24 // _HOURS) for key in KEYS if rng.random() < 0.95
-    ]
+    return [_row(rng, number, slot, key) for slot in range(24 // _HOURS) for key in KEYS if rng.random() < 0.95]
 
 
 def _row(rng: random.Random, number: int, slot: int, key: str) -> Row:

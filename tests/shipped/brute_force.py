@@ -85,9 +85,7 @@ def breakdown(events: Events) -> Iterator[Match]:
 
 def queue_spillback(events: Events) -> Iterator[Match]:
     for rows in events.values():
-        downstream = [
-            other for other in events.values() if 0 < other[0]["position"] - rows[0]["position"] <= 1.0
-        ]
+        downstream = [other for other in events.values() if 0 < other[0]["position"] - rows[0]["position"] <= 1.0]
         for before in rows:
             if before["speed"] > 50:
                 for jam in _later(rows, before, 30):

@@ -103,7 +103,9 @@ def test_histories_reach_patterns_and_the_events_are_scanned_once(
     opened: list[str] = []
     honest = detect_run.tables.read_days
     monkeypatch.setattr(
-        detect_run.tables, "read_days", lambda *a, **k: opened.append(f"{a[2]}.{a[3]}") or honest(*a, **k)  # type: ignore[func-returns-value]
+        detect_run.tables,
+        "read_days",
+        lambda *a, **k: opened.append(f"{a[2]}.{a[3]}") or honest(*a, **k),  # type: ignore[func-returns-value]
     )
     detect(stock_home, "stock", DAY, run_id="r1")
     assert opened.count("events.stock") == 1
@@ -191,9 +193,7 @@ def test_a_step_ends_what_a_killed_one_began(
     assert {row["table_name"] for row in ops.current(stock_home, "intervals")} == {"matches.pair"}
 
 
-def test_a_broken_pattern_is_named_with_its_place_and_the_others_publish(
-    stock_home: Home, add_pattern: Add
-) -> None:
+def test_a_broken_pattern_is_named_with_its_place_and_the_others_publish(stock_home: Home, add_pattern: Add) -> None:
     add_pattern("pair", pair())
     broken = add_pattern("broken", pair().replace("a.close > a.open", "a.klose > a.open"))
     with pytest.raises(DefinitionError) as raised:
@@ -220,9 +220,7 @@ def test_a_failed_audit_publishes_nothing_and_is_shown(
     add_pattern("pair", pair())
     honest = detect_run.audit_matches
 
-    def planted(
-        audit: Any, pattern: Any, staged: Any, days: Any, events: Any, **more: Any
-    ) -> dict[date, str | None]:
+    def planted(audit: Any, pattern: Any, staged: Any, days: Any, events: Any, **more: Any) -> dict[date, str | None]:
         from pyspark.sql import functions as F
 
         late = staged.withColumn("end_ts", F.expr("end_ts + INTERVAL 1 HOUR"))

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-
-
 @dataclass(frozen=True)
 class PositiveName:
     """A positive name of the pattern.

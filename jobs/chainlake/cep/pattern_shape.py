@@ -21,7 +21,8 @@ def match_shape(
         pattern: the pattern.
         version: table version.
         key: the source's key column, carried by every name; None for tables without one.
-        types: Arrow type of every column, default those that the pattern was compiled with; those not named are strings.
+        types: Arrow type of every column, default those that the pattern was compiled with; those not named are
+            strings.
     """
     types = types if types is not None else pattern.types or {}
     names = []

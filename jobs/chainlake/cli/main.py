@@ -66,8 +66,6 @@ def _parser(verb: str | None, module: ModuleType | None) -> argparse.ArgumentPar
     return parser
 
 
-
-
 def main(argv: list[str] | None = None) -> int:
     """Run one verb and return its exit code; what it prints is safe to look at, whatever the data holds."""
     with for_people():
@@ -110,8 +108,6 @@ def _told(error: Exception) -> int:
         return unexpected(found)
     print(f"error: {found}", file=sys.stderr)
     return found.exit_code
-
-
 
 
 def run_verb(verb: str) -> NoReturn:

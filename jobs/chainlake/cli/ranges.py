@@ -68,14 +68,6 @@ def days_of_horizon(text: str) -> int:
     return int(text)
 
 
-
-
-
-
-
-
-
-
 @contextmanager
 def stoppable(say: Callable[[str], None]) -> Iterator[None]:
     """SIGTERM ends the block as Ctrl-C does, with its children, and says how to go on."""

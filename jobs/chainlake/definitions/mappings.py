@@ -208,9 +208,7 @@ def _check_json(section: Section, mapping: dict[str, Mapping], fields: Fields[st
             )  # fmt: skip
 
 
-def _unpivoted(
-    section: Section, mapping: dict[str, Mapping], given: Section, into: str, wide: set[str]
-) -> Mapping:
+def _unpivoted(section: Section, mapping: dict[str, Mapping], given: Section, into: str, wide: set[str]) -> Mapping:
     if isinstance(given.data.get(into), dict):
         origins = [origin for origin in ("column", "path", "constant") if origin in given.data[into]]
     else:

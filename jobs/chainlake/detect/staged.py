@@ -59,7 +59,8 @@ class Staged:
 
 
 def write_staged(found: DataFrame, path: str) -> None:
-    """Write what :func:`chainlake.detect.tasks.by_shuffle.detect_matches` gave to the folder ``path``, which must not exist."""
+    """Write what :func:`chainlake.detect.tasks.by_shuffle.detect_matches` gave to the folder ``path``, which must not
+    exist."""
     from pyspark.sql import functions as F
 
     report = report_of(found)

@@ -1,4 +1,5 @@
-"""``python -m chainlake.env.doctor``: is this machine able to run Chainlake? One sentence per thing, never a stack trace."""
+"""``python -m chainlake.env.doctor``: is this machine able to run Chainlake? One sentence per thing, never a stack
+trace."""
 
 from __future__ import annotations
 

@@ -221,9 +221,7 @@ class _Attempt:
             published=applied.version,
         )
 
-    def _parse(
-        self, loads: Loads, stack: ExitStack
-    ) -> tuple[DataFrame | None, dict[str, Counts], dict[str, str]]:
+    def _parse(self, loads: Loads, stack: ExitStack) -> tuple[DataFrame | None, dict[str, Counts], dict[str, str]]:
         """Parse and append to raw.
 
         Returns:

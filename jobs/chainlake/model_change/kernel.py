@@ -109,9 +109,7 @@ class Kernel:
         total = self._with_ridge(pooled((st.base_a + st.run_a)[None]), st.basis)[0]
         return float(np.linalg.cond(outside @ total @ outside.T))
 
-    def _summed(
-        self, rows: tuple[Array, Array, Array], phi: float | None
-    ) -> tuple[Basis, tuple[Array, Array]]:
+    def _summed(self, rows: tuple[Array, Array, Array], phi: float | None) -> tuple[Basis, tuple[Array, Array]]:
         """The coordinates of a window's rows x, y and their gaps, and its sums in them."""
         s = self.settings
         basis, (a, c) = Basis.from_window(rows, moments=Moments(phi), intercept=s.intercept, ridge=s.ridge_matrix)
@@ -179,9 +177,7 @@ class Kernel:
             a[~stays], c[~stays] = moments.dense(*rows(change.x, change.y, change.gap, ~stays))
         return a, c
 
-    def _synchronise(
-        self, carried: tuple[Array, Array] | None, rows: tuple[Array, Array, Array], trace: Trace
-    ) -> None:
+    def _synchronise(self, carried: tuple[Array, Array] | None, rows: tuple[Array, Array, Array], trace: Trace) -> None:
         """Make the last of the rows the reference of both detectors; ``carried``: sums of an infinite window."""
         s, st = self.settings, self.state
         assert st.eps is not None

@@ -89,9 +89,7 @@ def compute(
     return [failed.get(at) or _together(item, mine[at]) for at, item in enumerate(items)], events
 
 
-def _on_the_driver(
-    home: Home, pinned: Pinned, runs: Sequence[GroupRun], key: str
-) -> list[GroupDays | Exception]:
+def _on_the_driver(home: Home, pinned: Pinned, runs: Sequence[GroupRun], key: str) -> list[GroupDays | Exception]:
     """`run_groups` for so few events that they are read at once."""
     first, end = min(run.first for run in runs), max(run.end for run in runs)
     events: _ByKey | None = None

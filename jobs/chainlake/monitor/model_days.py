@@ -58,7 +58,8 @@ def find_model(home: Home, name: str) -> Model:
 
 
 def read_rounds(home: Home, model: Model, days: Days) -> pa.Table:
-    """The rounds of some days, as `chainlake.model_change.rounds.reduce.reduce_rows` gives them; those before its start too.
+    """The rounds of some days, as `chainlake.model_change.rounds.reduce.reduce_rows` gives them; those before its start
+    too.
 
     Raises:
         InputError: the source has no events on these days.

@@ -96,9 +96,7 @@ def _batches(parts: Sequence[Replay]) -> Iterator[list[Replay]]:
 class _Step:
     """One application: what its batches share."""
 
-    def __init__(
-        self, spark: SparkSession, home: Home, source: str, pinned: Pinned, audit: Audit, run_id: str
-    ):
+    def __init__(self, spark: SparkSession, home: Home, source: str, pinned: Pinned, audit: Audit, run_id: str):
         self.spark, self.home, self.source, self.pinned = spark, home, source, pinned
         self.audit, self.run_id = audit, run_id
 
@@ -225,9 +223,7 @@ def _gated(outcome: Outcome) -> Gated:
 
 def _output(outcome: Outcome, passed: Mapping[date, str | None]) -> ModelOutput:
     item = outcome.item
-    return ModelOutput(
-        item.model.definition, outcome.found, outcome.metrics, outcome.states, item.fingerprints, passed
-    )
+    return ModelOutput(item.model.definition, outcome.found, outcome.metrics, outcome.states, item.fingerprints, passed)
 
 
 def _count(result: dict[str, Any], published: Iterable[Published]) -> None:

@@ -33,9 +33,7 @@ class KeptStates:
         self._prints: dict[int, dict[tuple[str, date], dict[str, str]]] = {}
         self._of_day: tuple[date, dict[str, dict[str, str]]] | None = None
 
-    def last(
-        self, model: LoadedModel, fresh: date, wrong: date, event_days: EventDays
-    ) -> tuple[date, dict[str, str]]:
+    def last(self, model: LoadedModel, fresh: date, wrong: date, event_days: EventDays) -> tuple[date, dict[str, str]]:
         """Where a model can go on before ``wrong``.
 
         Args:
@@ -98,9 +96,7 @@ class KeptStates:
         """Model → group → state at the end of a day; kept until another day is asked for."""
         if self._of_day is None or self._of_day[0] != day:
             wanted = [("model", "in", self._models), ("day", "=", day)]
-            rows = tables.arrow(
-                self._home, "models", "state", columns=["model", "group_id", "state"], filters=wanted
-            )
+            rows = tables.arrow(self._home, "models", "state", columns=["model", "group_id", "state"], filters=wanted)
             found: dict[str, dict[str, str]] = {}
             for row in rows.to_pylist():
                 found.setdefault(row["model"], {})[row["group_id"]] = row["state"]

@@ -162,8 +162,6 @@ def plan_model(
     return Replay(model, whole, snapshots, {day: fingerprint(model.definition, day, event_days) for day in whole})
 
 
-
-
 def _ready(event_days: EventDays, day: date) -> bool:
     """Whether a day's events are final; before the first event day there is nothing to wait for."""
     before = event_days.first is not None and day < event_days.first

@@ -251,5 +251,3 @@ def _all(looked: Any, found: Sequence[Finding]) -> tuple[list[Finding], int]:
         findings += one.findings
         tables += one.contents is not None or bool(one.findings)
     return [*findings, *found], tables
-
-

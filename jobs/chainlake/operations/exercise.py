@@ -1,4 +1,5 @@
-"""One generated day through ingest and detect: what ``chainlake.lake.spark.cds`` runs to see which classes the steps load.
+"""One generated day through ingest and detect: what ``chainlake.lake.spark.cds`` runs to see which classes the steps
+load.
 
 ``CHAINLAKE_HOME`` is a folder of its own that is thrown away afterwards.
 """

@@ -35,7 +35,8 @@ def options_of(application: Application) -> list[str]:
 
 
 def in_a_process(say: Callable[[str], None]) -> Callable[[Home, Application, str], dict[str, Any]]:
-    """A launch for ``chainlake.operations.backfill``: every application as a child, whose output goes to ``say``, indented."""
+    """A launch for ``chainlake.operations.backfill``: every application as a child, whose output goes to ``say``,
+    indented."""
 
     def launch(home: Home, application: Application, run_id: str) -> dict[str, Any]:
         with tempfile.TemporaryDirectory(prefix="chainlake-result-") as folder:

@@ -35,9 +35,7 @@ def alerts_measures(staged: pa.Table, threshold: float) -> pa.Table:
     )
 
 
-ALERTS_GATE = Gate(
-    "alerts_threshold", ALERTS, alerts_measures, ("owned_day", "alternates", "mean_fits"), ALERT_KINDS
-)
+ALERTS_GATE = Gate("alerts_threshold", ALERTS, alerts_measures, ("owned_day", "alternates", "mean_fits"), ALERT_KINDS)
 
 
 def audit_alerts(

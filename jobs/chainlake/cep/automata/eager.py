@@ -1,6 +1,7 @@
 """The eager automaton of a partial order: every event is bound when it arrives, so there is a state per set of names.
 
-For a sequence it is the lazy chain in the order of the sequence (spec 2), and ``chainlake.cep.automata.simulate`` runs that; this one
+For a sequence it is the lazy chain in the order of the sequence (spec 2), and ``chainlake.cep.automata.simulate`` runs
+that; this one
 is for AND, where no single order will do: 2^n states, n * 2^(n-1) take edges.
 """
 

@@ -172,9 +172,7 @@ class Conditions:
             self._columns[attr] = [None if x != x else x for x in found]
         return self._columns[attr]
 
-    def _arithmetic(
-        self, op: str, left: _Value, left_kind: str, right: _Value, right_kind: str
-    ) -> tuple[_Value, str]:
+    def _arithmetic(self, op: str, left: _Value, left_kind: str, right: _Value, right_kind: str) -> tuple[_Value, str]:
         if "null" in (left_kind, right_kind):
             return _null, "null"
         kind = arithmetic(op, Value(1, None, left_kind), Value(1, None, right_kind)).kind

@@ -116,9 +116,7 @@ class Tree:
         """The end of the data: nothing waits for it."""
 
     def _concerns(self, node: Node, names: list[str]) -> bool:
-        return any(
-            name in node.ranges and node.ranges[name][0] <= self._now <= node.ranges[name][1] for name in names
-        )
+        return any(name in node.ranges and node.ranges[name][0] <= self._now <= node.ranges[name][1] for name in names)
 
     def _trim(self) -> None:
         """Forget what is in no instance's window; the root wants a window from now on backwards."""

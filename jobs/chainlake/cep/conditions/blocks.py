@@ -119,8 +119,10 @@ class Bindings:
             else:
                 offsets, flat = spread(*self.groups[name], rows)
                 event = np.repeat(of.rows[positions], np.diff(offsets))
-                same = np.logical_or.reduceat(candidates[name].rows[flat] == event, offsets[:-1]) if len(rows) else (
-                    np.zeros(0, bool)
+                same = (
+                    np.logical_or.reduceat(candidates[name].rows[flat] == event, offsets[:-1])
+                    if len(rows)
+                    else (np.zeros(0, bool))
                 )
             good = ~same if good is None else good & ~same
         return good

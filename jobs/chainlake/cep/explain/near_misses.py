@@ -1,7 +1,7 @@
 """What nearly was a match: per step of the search, how many candidates each condition ended, with examples.
 
-The same search as ``chainlake.cep.search.levels`` in NumPy, which only looks at what it drops, condition by condition: of several
-that an event fails, the first in the order of testing is named. Unknown counts as failed (spec 1.7).
+The same search as ``chainlake.cep.search.levels`` in NumPy, which only looks at what it drops, condition by condition:
+of several that an event fails, the first in the order of testing is named. Unknown counts as failed (spec 1.7).
 """
 
 from __future__ import annotations
@@ -265,9 +265,7 @@ def _extended(bindings: Bindings, name: str, of: Candidates, rows: np.ndarray, p
     return found
 
 
-def describe(
-    pattern: Pattern, events: pa.Table, reports: Sequence[Report], key: str | None = None
-) -> Iterator[str]:
+def describe(pattern: Pattern, events: pa.Table, reports: Sequence[Report], key: str | None = None) -> Iterator[str]:
     """The reports in lines of text.
 
     Args:

@@ -26,7 +26,7 @@ _TOKEN = re.compile(
 )
 _SAME = {"==": "=", "<>": "!=", "∈": "IN"}
 _HINTS = {
-    **dict.fromkeys("\"`\u2018\u2019\u201c\u201d\u00b4", "Strings take single quotes: 'text'."),
+    **dict.fromkeys('"`\u2018\u2019\u201c\u201d\u00b4', "Strings take single quotes: 'text'."),
     **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2212", "Minus is written -."),
     **dict.fromkeys("\u00a0\u2007\u202f\u3000\u2003\u200b", "Put an ordinary blank here, or nothing."),
     "\u2264": "Write <=.",

@@ -189,7 +189,7 @@ def _push_not(node: ast.Node, negate: bool) -> ast.Node:
             return kind(tuple(_push_not(part, negate) for part in parts), node.at)
         case ast.Compare(op) if negate:
             return replace(node, op=_OPPOSITE[op])
-        case (ast.Member(_, negated) | ast.IsNull(_, negated)) if negate:
+        case ast.Member(_, negated) | ast.IsNull(_, negated) if negate:
             return replace(node, negated=not negated)
         case ast.Const(value) if negate:
             return replace(node, value=not value)

@@ -187,6 +187,4 @@ class Resolver:
             if not isinstance(values, tuple):
                 raise self.source.error(f"{items} is one value, not a set", at, hint="Declare it as a list.")
             return tuple(ast.Literal(value, at) for value in values)
-        return tuple(
-            self.operand(item, names, True) if isinstance(item, ast.Word) else item for item in items
-        )
+        return tuple(self.operand(item, names, True) if isinstance(item, ast.Word) else item for item in items)

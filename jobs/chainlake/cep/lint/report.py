@@ -202,9 +202,7 @@ class _Lint:
             derived = frozenset() if schema is None else frozenset(one.name for one in schema.histories)
             self.front(front, tuple(branch for those in structures for branch in those), checker.columns, derived)
 
-    def condition(
-        self, node: ast.Node, names: frozenset[str], resolver: Resolver, checker: Checker
-    ) -> ast.Node | None:
+    def condition(self, node: ast.Node, names: frozenset[str], resolver: Resolver, checker: Checker) -> ast.Node | None:
         """The condition with its words replaced; None if something in it is wrong."""
         good = True
         for leaf in _leaves(node):

@@ -251,9 +251,12 @@ def _kept(name: str, kind: str, column: Column) -> pa.ChunkedArray:
         return column.values.cast(pa.string())
     if (
         pa.types.is_null(of)
-        or kind == "number" and is_number
-        or kind == "bool" and pa.types.is_boolean(of)
-        or kind == "time" and (pa.types.is_timestamp(of) or pa.types.is_date(of))
+        or kind == "number"
+        and is_number
+        or kind == "bool"
+        and pa.types.is_boolean(of)
+        or kind == "time"
+        and (pa.types.is_timestamp(of) or pa.types.is_date(of))
     ):
         return column.values
     raise InputError(f"{name} holds {of} values, which cannot be read as {kind}", file=column.file, key=name)

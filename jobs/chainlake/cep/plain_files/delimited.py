@@ -72,4 +72,3 @@ def _check_lines(file: Path, data: bytes) -> None:
                 line=number,
                 hint="A quote inside a quoted cell is written twice; a cell cannot go on in the next line.",
             )
-

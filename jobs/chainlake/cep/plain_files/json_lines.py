@@ -120,9 +120,7 @@ def _array(kind: str, values: list[Any]) -> pa.Array:
     offsets = np.zeros(len(values) + 1, np.int32)
     offsets[1:] = np.cumsum([len(one or ()) for one in values])
     inner = pa.Array.from_buffers(pa.float64(), len(flat), [None, pa.py_buffer(flat)])
-    return pa.Array.from_buffers(
-        pa.list_(pa.float64()), len(values), [known, pa.py_buffer(offsets)], children=[inner]
-    )
+    return pa.Array.from_buffers(pa.list_(pa.float64()), len(values), [known, pa.py_buffer(offsets)], children=[inner])
 
 
 def _objects(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -182,9 +180,7 @@ def _constant(name: str) -> None:
         raise ValueError(f"{name} is no number")
 
 
-_DECODER = json.JSONDecoder(
-    object_pairs_hook=_object, parse_int=_Number, parse_float=_Number, parse_constant=_constant
-)
+_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_int=_Number, parse_float=_Number, parse_constant=_constant)
 
 
 def _is_unicode(text: str) -> bool:

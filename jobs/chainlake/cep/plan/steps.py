@@ -91,9 +91,7 @@ class Plan:
 
 def routing(branch: Branch) -> dict[str, tuple[Clause, ...]]:
     """Per name the clauses that mention it alone and no aggregate: they decide which events are its candidates."""
-    return {
-        name: tuple(c for c in branch.clauses if c.names == {name} and not c.aggregated) for name in branch.types
-    }
+    return {name: tuple(c for c in branch.clauses if c.names == {name} and not c.aggregated) for name in branch.types}
 
 
 def make_plan(branch: Branch, order: tuple[str, ...]) -> Plan:
@@ -131,9 +129,7 @@ def scope_of(branch: Branch, name: str, bound: list[str] | tuple[str, ...]) -> S
     return Scope(
         after=tuple(n for n in bound if n in branch.before[name]),
         before=tuple(n for n in bound if n in branch.after[name]),
-        apart_from=tuple(
-            n for n in bound if branch.types[n] == branch.types[name] and not branch.ordered(n, name)
-        ),
+        apart_from=tuple(n for n in bound if branch.types[n] == branch.types[name] and not branch.ordered(n, name)),
     )
 
 

@@ -76,8 +76,6 @@ def _as_bound_by(branch: Branch, found: Bindings) -> Bindings:
     groups = {name: group for name, group in found.groups.items() if name in branch.kleene}
     singles |= {name: flat for name, (_, flat) in found.groups.items() if name not in branch.kleene}
     groups |= {
-        name: (np.arange(found.n + 1), positions)
-        for name, positions in found.singles.items()
-        if name in branch.kleene
+        name: (np.arange(found.n + 1), positions) for name, positions in found.singles.items() if name in branch.kleene
     }
     return Bindings(found.n, singles, groups, found.start, found.end)

@@ -39,8 +39,6 @@ WORTH_MEASURING = 2_000_000
 _DAYS_ONE_BY_ONE = 8
 
 
-
-
 def find(
     pattern: Pattern,
     events: pa.Table,
@@ -64,8 +62,8 @@ def find(
         order: binding order of the positive names; default: by rates, or as ``by`` says.
         orders: the same for each branch by itself.
         rates: events per name in any common unit; default: the front matter's.
-        by: without order and rates: ``cost`` takes the order of the fewest estimated seconds (chainlake.cep.search.seconds),
-            ``frequency`` the rarest name first.
+        by: without order and rates: ``cost`` takes the order of the fewest estimated seconds
+            (chainlake.cep.search.seconds), ``frequency`` the rarest name first.
         backend: ``numpy``; ``compiled``, which falls back on NumPy where there is no code for a condition; or ``auto``,
             the one that is estimated to be done first. Both give the same matches and counts; ``statistics`` says
             which it was.
@@ -211,17 +209,17 @@ def candidates_of(
     return found
 
 
-def _may_be_owned(
-    pattern: Pattern, branch: Branch, name: str, ts: np.ndarray, own: tuple[int, int]
-) -> np.ndarray:
+def _may_be_owned(pattern: Pattern, branch: Branch, name: str, ts: np.ndarray, own: tuple[int, int]) -> np.ndarray:
     """Which events of a name can be in an owned match, where ≺ alone says that the name decides the match."""
     positive = set(branch.positive)
     if name in branch.kleene or name not in positive:
         return np.ones(len(ts), bool)
     if pattern.open_right:
         first = branch.after[name] >= positive - {name}
-        return (ts >= own[0] - pattern.window_us) & (ts < own[1] - pattern.window_us) if first else (
-            np.ones(len(ts), bool)
+        return (
+            (ts >= own[0] - pattern.window_us) & (ts < own[1] - pattern.window_us)
+            if first
+            else (np.ones(len(ts), bool))
         )
     last = branch.before[name] >= positive - {name}
     return ts >= own[0] if last else np.ones(len(ts), bool)

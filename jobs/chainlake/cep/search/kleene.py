@@ -142,9 +142,7 @@ def iterate(
         if limit is not None:
             anchors = _check(step, limit, some, usable, data, candidates, kleene, window, block_rows)
         others = usable.stop[anchors] - anchors - 1
-        yield from _subsets(
-            step, some, usable, anchors, others, data, candidates, kleene, block_rows, statistics
-        )
+        yield from _subsets(step, some, usable, anchors, others, data, candidates, kleene, block_rows, statistics)
 
 
 def _parts(counts: np.ndarray, limit: int) -> Iterator[np.ndarray]:
@@ -177,9 +175,7 @@ def _check(
             apart_from=tuple(n for n in other.scope.apart_from if n in bindings.singles),
         )
         bound = bindings.singles.keys() | {other.name}
-        alone = replace(
-            other, scope=scope, member_clauses=tuple(c for c in other.member_clauses if c.names <= bound)
-        )
+        alone = replace(other, scope=scope, member_clauses=tuple(c for c in other.member_clauses if c.names <= bound))
         sets.append((other, _usable(alone, bindings, data, candidates, kleene, window, None, block_rows)))
     for _, found in sets:
         fits &= np.diff(found.offsets) > 0

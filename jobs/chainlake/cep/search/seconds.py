@@ -1,7 +1,8 @@
 """What an order of binding costs in seconds on either backend, and the order that costs least.
 
-Evaluations (``chainlake.cep.estimate.cost``) say what an order costs on paper. Seconds differ: NumPy pays for each binding that it
-extends, machine code passes over candidates that a value rules out, and finds those that several bindings share once.
+Evaluations (``chainlake.cep.estimate.cost``) say what an order costs on paper. Seconds differ: NumPy pays for each
+binding that it extends, machine code passes over candidates that a value rules out, and finds those that several
+bindings share once.
 """
 
 from __future__ import annotations

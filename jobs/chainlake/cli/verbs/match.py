@@ -22,7 +22,7 @@ HELP = (
 EXAMPLE = (
     "  python -m jobs match dags/config/patterns/NAME.sase readings.csv --id reading --ts time\n"
     "  python -m jobs match dags/config/patterns/NAME.sase daily.csv --type-of ts=date:%Y%m%d --missing NA\n"
-    "  python -m jobs match \"PATTERN SEQ(Login a, Alarm b) WHERE a.user = b.user WITHIN 5 min\" events.jsonl"
+    '  python -m jobs match "PATTERN SEQ(Login a, Alarm b) WHERE a.user = b.user WITHIN 5 min" events.jsonl'
 )
 
 

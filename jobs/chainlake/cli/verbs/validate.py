@@ -95,9 +95,7 @@ def _definitions(home: Home, source_name: str) -> tuple[str, ...]:
     return tuple(sorted(one.name for one in found if one.source == source_name))
 
 
-def _outcomes(
-    audit: Audit, source_name: str, days: Days, unread: list[tuple[str, BaseException]]
-) -> Iterator[Outcome]:
+def _outcomes(audit: Audit, source_name: str, days: Days, unread: list[tuple[str, BaseException]]) -> Iterator[Outcome]:
     """All results of a source; a JVM starts only if there are published matches to look at.
 
     Definitions that cannot be read, and so not be looked at, are added to ``unread``.

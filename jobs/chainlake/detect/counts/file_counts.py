@@ -1,4 +1,5 @@
-"""Where the events of a pattern lie, counted in the files of the events by tasks of Spark (``chainlake.detect.counts.survey``)."""
+"""Where the events of a pattern lie, counted in the files of the events by tasks of Spark
+(``chainlake.detect.counts.survey``)."""
 
 from __future__ import annotations
 

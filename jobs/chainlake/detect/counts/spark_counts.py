@@ -64,7 +64,6 @@ class SparkCounts:
         table = counted.orderBy(F.desc("_rows"), "_key").limit(KEYS).toArrow()
         return table["_key"].to_pylist(), np.array([table[f"c{i}"].to_numpy() for i in range(len(tests))], np.float64)
 
-
     def whole(self, columns: Sequence[str]) -> pa.Table:
         """As ``chainlake.detect.order.Look``; one job."""
         return self.found.select(*columns).toArrow()
@@ -73,9 +72,7 @@ class SparkCounts:
         """As ``chainlake.detect.order.Look``; one job."""
         sums = [F.count_if(F.expr(sql)).alias(f"c{i}") for i, sql in enumerate(self._tests())]
         table = self.found.groupBy(_stretch(length).alias("stretch")).agg(*sums).toArrow().sort_by("stretch")
-        return table["stretch"].to_numpy(), np.array(
-            [table[f"c{i}"].to_numpy() for i in range(len(sums))], np.float64
-        )
+        return table["stretch"].to_numpy(), np.array([table[f"c{i}"].to_numpy() for i in range(len(sums))], np.float64)
 
     def drawn(self, length: int, stretches: Sequence[int], thinning: Sequence[int], columns: Sequence[str]) -> pa.Table:
         """As ``chainlake.detect.order.Look``; one job."""

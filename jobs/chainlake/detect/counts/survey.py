@@ -62,7 +62,8 @@ class Ask:
 
 @dataclass(frozen=True)
 class Survey:
-    """Counts of events per name; the names of all branches one after another, as ``chainlake.cep.plan.partition.name_sql``.
+    """Counts of events per name; the names of all branches one after another, as
+    ``chainlake.cep.plan.partition.name_sql``.
 
     Args:
         numbers: the stretches that hold events, ascending.

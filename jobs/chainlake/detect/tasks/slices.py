@@ -70,7 +70,8 @@ class Layout:
 
 
 class Cells(Protocol):
-    """Counts of events by name; the names of all branches one after another, as ``chainlake.cep.plan.partition.name_sql``."""
+    """Counts of events by name; the names of all branches one after another, as
+    ``chainlake.cep.plan.partition.name_sql``."""
 
     def by_cell(self, cells: Sequence[tuple[int, int]], parts: int, key: Any = None) -> np.ndarray:
         """Events per name in each of ``parts`` equal parts of each cell ``[lo, hi)``, of one key or all.
@@ -333,9 +334,7 @@ def _owned(base: Sequence[Slice], decided: np.ndarray) -> np.ndarray:
     return np.logical_or.reduce([(middle >= one.own[0]) & (middle < one.own[1]) for one in base])
 
 
-def _counted(
-    counts: Cells, cells: Sequence[tuple[int, int]], parts: int, key: Any
-) -> tuple[np.ndarray, np.ndarray]:
+def _counted(counts: Cells, cells: Sequence[tuple[int, int]], parts: int, key: Any) -> tuple[np.ndarray, np.ndarray]:
     """Where the parts of the cells begin, and the events per name in each; parts beyond the end of a cell left out."""
     found = counts.by_cell(cells, parts, key)
     starts = np.concatenate([lo + part_length(lo, hi, parts) * np.arange(parts) for lo, hi in cells])
@@ -348,9 +347,7 @@ def part_length(lo: int, hi: int, parts: int) -> int:
     return max(1, -(-(hi - lo) // parts))
 
 
-def _placed(
-    load: Mapping[int, float], parallelism: int, spread: float, least: int = 1
-) -> tuple[int, dict[int, int]]:
+def _placed(load: Mapping[int, float], parallelism: int, spread: float, least: int = 1) -> tuple[int, dict[int, int]]:
     """Partitions, and one for each slice: the heaviest first, each to the partition with the least work.
 
     Args:

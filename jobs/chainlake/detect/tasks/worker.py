@@ -115,8 +115,8 @@ class _Events:
     """Events that are kept for a while.
 
     Args:
-        packs: whether their ids are kept packed (``chainlake.cep.events.event_ids``): if no condition reads them and all are like
-            the lake's.
+        packs: whether their ids are kept packed (``chainlake.cep.events.event_ids``): if no condition reads them and
+            all are like the lake's.
         parts: the events.
         rows: how many.
     """

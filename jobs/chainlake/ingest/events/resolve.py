@@ -30,10 +30,6 @@ EVENT, DUPLICATE, CONFLICT, SUPERSEDED = "event", "duplicate", "conflict", "supe
 _BATCH_ROWS = 50_000
 
 
-
-
-
-
 def raw_days(raw: DataFrame, loads: Iterable[str]) -> set[date]:
     """The days on which the given loads have rows."""
     from pyspark.sql import functions as F

@@ -115,7 +115,8 @@ def resolve_days(
 def write_events(
     spark: SparkSession, home: Home, source: Source, resolved: Resolved, days: Sequence[date], *, force: bool
 ) -> Applied:
-    """Bring the events of ``days`` to ``resolved``, in one commit; see ``chainlake.ingest.events.write.write_difference``."""
+    """Bring the events of ``days`` to ``resolved``, in one commit; see
+    ``chainlake.ingest.events.write.write_difference``."""
     table = events_table(source)
     if resolved.written is not None:
         return _write_difference_of_tasks(spark, home, table, resolved.written, resolved.base_version, days, force)

@@ -1,8 +1,8 @@
 """Events of many rows, resolved, compared and written by tasks that read the files themselves (design §3).
 
-The rows are what ``chainlake.ingest.events.resolve`` gives, and so are counts, checksums and rates; but Spark only starts the
-tasks. New events end up in data files. Back through Spark come conflicting rows, for the quarantine, and events that
-are there already and have to be changed or withdrawn.
+The rows are what ``chainlake.ingest.events.resolve`` gives, and so are counts, checksums and rates; but Spark only
+starts the tasks. New events end up in data files. Back through Spark come conflicting rows, for the quarantine, and
+events that are there already and have to be changed or withdrawn.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Parsing spread over Spark: one file = one task, streamed through ``mapInArrow`` (design §3, "Parsing").
 
-A task writes the rows of a large file as data files of ``raw`` itself, where it can (``chainlake.lake.delta.data_files``): only
-what could not be parsed, and counts, go through Spark. The rows of small files do, so that many small files become few.
+A task writes the rows of a large file as data files of ``raw`` itself, where it can
+(``chainlake.lake.delta.data_files``): only what could not be parsed, and counts, go through Spark. The rows of small
+files do, so that many small files become few.
 """
 
 from __future__ import annotations
@@ -153,5 +154,3 @@ def quarantined_rows(source: Source, parsed: DataFrame) -> DataFrame:
         )
         .select(*quarantine_table(source).column_names)
     )
-
-

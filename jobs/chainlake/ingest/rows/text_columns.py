@@ -166,9 +166,7 @@ def _row_pattern(form: Format, ends: bytes) -> re.Pattern[bytes]:
     return re.compile(b"(?s)%b(?:%b%b)*+" % (field, delimiter, field))
 
 
-def _read_csv(
-    lines: list[bytes], form: Format, cells: int, *, strict: bool
-) -> tuple[pa.Table, dict[int, int]] | None:
+def _read_csv(lines: list[bytes], form: Format, cells: int, *, strict: bool) -> tuple[pa.Table, dict[int, int]] | None:
     """All lines as a table of text columns, and the positions of the lines with another number of cells, with that
     number; ``None`` if some row is not one line.
 

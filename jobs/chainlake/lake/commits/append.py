@@ -75,12 +75,11 @@ def append_arrow(home: Home, table: Table, rows: pa.Table, *, app: str, base_ver
     return base_version + 1
 
 
-def append_files(
-    home: Home, table: Table, files: Sequence[DataFile], *, app: str, base_version: int, mark: str
-) -> int:
+def append_files(home: Home, table: Table, files: Sequence[DataFile], *, app: str, base_version: int, mark: str) -> int:
     """Make files that lie under the table's folder part of it, as version ``base_version + 1``; none is a commit too.
 
-    Whoever wrote them has seen to it that no row breaks a rule of the table (``chainlake.lake.delta.data_files.DataFiles`` does).
+    Whoever wrote them has seen to it that no row breaks a rule of the table
+    (``chainlake.lake.delta.data_files.DataFiles`` does).
 
     Args:
         home: the installation; its lake is on a file system.

@@ -1,7 +1,7 @@
 """The change feed of a table: what was added, withdrawn and changed since a version or a time; no JVM (design §9).
 
-Publishing writes differences only (``chainlake.lake.commits.difference``), so the feed holds exactly those: a recomputation that
-changes nothing, and a compaction, leave no trace in it.
+Publishing writes differences only (``chainlake.lake.commits.difference``), so the feed holds exactly those: a
+recomputation that changes nothing, and a compaction, leave no trace in it.
 """
 
 from __future__ import annotations
@@ -112,8 +112,7 @@ def _first(name: str, commits: list[Commit], since: int | datetime, now: int) ->
     raise UsageError(
         f"the change feed of {name} is kept from version {first} ({moment}) to {now}: "
         f"{why}changes since {since} are not all there",
-        hint=f"Ask --since {first - 1}, or read the whole table; "
-        "how long it is kept is an option of 'jobs maintain'.",
+        hint=f"Ask --since {first - 1}, or read the whole table; how long it is kept is an option of 'jobs maintain'.",
     )
 
 

@@ -190,7 +190,8 @@ def apply_files(
     Args:
         home: the installation; its lake is on a file system.
         table: the table to change.
-        files: from ``chainlake.lake.delta.data_files``; none of their rows is in the table, and none breaks a rule of it.
+        files: from ``chainlake.lake.delta.data_files``; none of their rows is in the table, and none breaks a rule of
+            it.
         purpose, base_version, force: see :func:`apply_difference`.
 
     Raises:

@@ -252,9 +252,7 @@ def _note_failed_audits(
     run_id: str,
 ) -> None:
     failed = [day for day, why in left_out.items() if why.startswith("its audit failed")]
-    rows = [
-        {**_row(definition, day, fingerprints), "status": "audit_failed", "reason": audits[day]} for day in failed
-    ]
+    rows = [{**_row(definition, day, fingerprints), "status": "audit_failed", "reason": audits[day]} for day in failed]
     ops.append(home, "intervals", rows, run_id)
 
 

@@ -88,9 +88,7 @@ class Change:
         if isinstance(self.diff, StagedFiles):
             folder = home.table(self.table.schema, self.table.name)
             files = data_files_of(folder, self.table, self.diff.paths)
-            return apply_files(
-                home, self.table, files, purpose=purpose, base_version=self.base_version, force=force
-            )
+            return apply_files(home, self.table, files, purpose=purpose, base_version=self.base_version, force=force)
         return apply_difference(
             spark,
             home,
@@ -154,9 +152,7 @@ def staged_change(
     return _by_spark(spark, home, table, staged, base, days, bounds, only, names, nothing_published=nothing)
 
 
-def _published(
-    home: Home, table: Table, base: int, bounds: Bounds, only: Owners | None
-) -> pa.Table | None:
+def _published(home: Home, table: Table, base: int, bounds: Bounds, only: Owners | None) -> pa.Table | None:
     """The published rows within ``bounds``, or ``None`` if they are many."""
     import pyarrow.dataset as ds
 
@@ -239,7 +235,5 @@ def _by_spark(
 def _between(column: Column, bounds: Bounds) -> Column:
     from pyspark.sql import functions as F
 
-    low, high = (
-        F.timestamp_micros(F.lit(value)) if isinstance(value, int) else F.lit(value) for value in bounds[1:]
-    )
+    low, high = (F.timestamp_micros(F.lit(value)) if isinstance(value, int) else F.lit(value) for value in bounds[1:])
     return (column >= low) & (column < high)

@@ -48,7 +48,6 @@ class Checksum:
     def __str__(self) -> str:
         return f"{self.rows}:{self.xor:016x}{self.total:016x}"
 
-
     @classmethod
     def of(cls, text: str) -> Checksum:
         """From its text."""

@@ -1,4 +1,5 @@
-"""Which commits of a table can still be read in full: ``chainlake.lake.upkeep.maintain`` removes log entries and files."""
+"""Which commits of a table can still be read in full: ``chainlake.lake.upkeep.maintain`` removes log entries and
+files."""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ def _resolve(work: Path) -> str:
         "--conf",
         f"spark.jars.ivy={work / 'ivy'}",
         "--conf",
-        f"spark.driver.extraJavaOptions=-XX:-UsePerfData -Djava.io.tmpdir=\"{work}\"",
+        f'spark.driver.extraJavaOptions=-XX:-UsePerfData -Djava.io.tmpdir="{work}"',
         str(program),
     ]
     environment = {

@@ -54,7 +54,8 @@ class Lake:
     Args:
         home: the installation.
         derived: ``(schema, name)`` → what makes the rows of a table that is nowhere stored, when a query mentions it.
-        safe: for statements of somebody else, who may read the tables and nothing else; see ``chainlake.lake.sql.safe``.
+        safe: for statements of somebody else, who may read the tables and nothing else; see
+            ``chainlake.lake.sql.safe``.
     """
 
     def __init__(

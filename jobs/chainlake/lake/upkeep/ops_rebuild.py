@@ -46,9 +46,7 @@ def rebuild(home: Home, name: str) -> int:
                 description=definition.comment,
                 commit_properties=marked("repair"),
             )
-        write_deltalake(
-            path, found, mode="overwrite", schema_mode="overwrite", commit_properties=marked("repair")
-        )
+        write_deltalake(path, found, mode="overwrite", schema_mode="overwrite", commit_properties=marked("repair"))
     return len(found)
 
 

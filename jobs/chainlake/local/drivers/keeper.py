@@ -187,7 +187,5 @@ def start_keeper(env: Mapping[str, str]) -> tuple[subprocess.Popen[bytes], str]:
     return process, address
 
 
-
-
 if __name__ == "__main__":
     asyncio.run(keep())

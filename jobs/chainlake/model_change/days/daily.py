@@ -73,9 +73,7 @@ class GroupMonitor:
 
     def snapshot(self) -> str:
         """The state after the last day, as JSON."""
-        return states.dumps(
-            {"rounds": self.rounds.carried, "kernel": self.kernel.state, "last_beta": self.last_beta}
-        )
+        return states.dumps({"rounds": self.rounds.carried, "kernel": self.kernel.state, "last_beta": self.last_beta})
 
     def day(self, day: date, reduced: pa.Table) -> tuple[list[dict[str, Any]], dict[str, Any] | None]:
         """Monitor one UTC day.

@@ -52,8 +52,8 @@ def extremes(rules: MatchRules, staged: DataFrame, events: DataFrame) -> pd.Data
         events: events of the read range, at least ``event_id``.
 
     Returns:
-        columns as of :func:`chainlake.quality.matches.measures.measures`; ``None`` if a match is there twice or binds an
-        unknown event, so that its rows must be looked at.
+        columns as of :func:`chainlake.quality.matches.measures.measures`; ``None`` if a match is there twice or binds
+        an unknown event, so that its rows must be looked at.
     """
     if _some_twice(staged) or _some_unknown(rules, staged, events):
         return None

@@ -2,7 +2,8 @@
 
 Great Expectations runs on pandas where the staged output is small, the usual case, and else on Spark: with Spark each
 expectation or two is a job, and a job of a few dozen rows costs about as much as the whole suite does in pandas. Of
-large outputs it first sees the extremes only, which decide whether everything passes (chainlake.quality.matches.extremes).
+large outputs it first sees the extremes only, which decide whether everything passes
+(chainlake.quality.matches.extremes).
 """
 
 from __future__ import annotations

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql import DataFrame
 
+
 def apart(staged: DataFrame) -> DataFrame:
     """``staged`` with its columns named so that no measure can be called like one of them."""
     return staged.toDF(*(c if c in FIXED_COLUMNS else bound_column(c) for c in staged.columns))

@@ -86,8 +86,10 @@ class Generator:
         self.flat_capacity = self.slots.number(0, "flat")
         self.members = self.slots.number(members, "members")
         self.own = self.slots.number(0, "own from"), self.slots.number(0, "own to")
-        self.clock = None if data.clock is None else (
-            self.slots.number(data.clock.base, "base"), self.slots.number(data.clock.period, "period")
+        self.clock = (
+            None
+            if data.clock is None
+            else (self.slots.number(data.clock.base, "base"), self.slots.number(data.clock.period, "period"))
         )
         self.output = self._output()
 
@@ -314,5 +316,3 @@ class Generator:
             out.close()
             out.put(f"{kleene[name]}[n + 1] = {written}")
         out.put(f"{self.output.start}[n] = start", f"{self.output.end}[n] = end", "n += 1")
-
-

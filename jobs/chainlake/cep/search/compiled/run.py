@@ -59,9 +59,7 @@ class Compiled:
         if len(self.data.ts) >= 2**31 - 1:
             raise NotCompilable("more than 2^31 events at once")
         skips, lists = choose_skips(self.plan, self.data, self.candidates, self.window)
-        made = Generator(
-            self.plan, self.data, self.candidates, self.window, self.by_start, skips, lists, self.members
-        )
+        made = Generator(self.plan, self.data, self.candidates, self.window, self.by_start, skips, lists, self.members)
         source = made.source()
         if _nested_loops(source) > NESTED:
             raise NotCompilable(f"more than {NESTED} loops within each other")

@@ -101,9 +101,7 @@ def _reversed(values: np.ndarray, descending: bool) -> np.ndarray:
     return (-values if values.dtype.kind == "f" else ~values) if descending else values
 
 
-def _sort(
-    values: np.ndarray, found: np.ndarray, places: np.ndarray, n: int, shift: int, descending: bool
-) -> bool:
+def _sort(values: np.ndarray, found: np.ndarray, places: np.ndarray, n: int, shift: int, descending: bool) -> bool:
     """Sort the first ``n`` values into ``found`` and ``places``; False if there is no room for places beside them.
 
     That is so for whole numbers that lie too far apart, and for doubles that differ in their lowest bits only.
