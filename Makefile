@@ -56,8 +56,10 @@ SPARK ?=
 simulate: .venv/.installed ## random histories against clean runs (SEEDS=200 FIRST=1; SPARK=1: on real Spark)
 	@$(PY) -m tests.replay --seeds $(SEEDS) --first $(FIRST) $(if $(SPARK),,--light) $(ARGS)
 
-check: .venv/.installed ## ruff and mypy
+check: .venv/.installed ## ruff, its formatter, import contracts, mypy
 	@$(PY) -m ruff check .
+	@$(PY) -m ruff format --check --quiet .
+	@.venv/bin/lint-imports --no-cache
 	@$(PY) -m mypy
 
 # For every platform, with the hashes of all files of a release, so that the lock fits wherever a wheel fits.
