@@ -83,7 +83,7 @@ def test_maintenance_waits_for_its_hour_and_holds_no_place_of_spark(dags: dict[s
 def test_parsing_imports_nothing_heavy() -> None:
     program = (
         "import sys\n"
-        "from chainlake.local import dag, names\n"
+        "from chainlake.airflow import dag, names\n"
         "import dags.ingest, dags.detect, dags.monitor, dags.backfill_history, dags.restate_stale\n"
         "import dags.maintain_tables\n"
         "heavy = {'pyspark', 'delta', 'deltalake', 'pyarrow', 'great_expectations', 'duckdb'}\n"

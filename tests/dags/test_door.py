@@ -19,7 +19,7 @@ from chainlake.env.warm_driver import run_in_driver
 from chainlake.local.api import Api
 from chainlake.local.door import Door, login_address, new_password, own_hosts, passwords_file
 from chainlake.local.settings import airflow_environment
-from chainlake.paths import PROJECT, Home
+from chainlake.paths import CODE, PACKAGE, PROJECT, Home
 
 from tests.other_user import follow, start_as_other_user
 
@@ -172,7 +172,7 @@ def test_the_plugin_puts_the_door_first() -> None:
         "layer, = get_fastapi_plugins()[1]\n"
         "print(type(layer['middleware'](None)).__name__)"
     )
-    folder = PROJECT / "jobs" / "airflow_run" / "plugins"
-    env = os.environ | {"AIRFLOW__CORE__PLUGINS_FOLDER": str(folder), "PYTHONPATH": str(PROJECT)}
+    folder = PACKAGE / "local" / "plugins"
+    env = os.environ | {"AIRFLOW__CORE__PLUGINS_FOLDER": str(folder), "PYTHONPATH": str(CODE)}
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, cwd=PROJECT)
     assert done.stdout.splitlines()[-1:] == ["Door"], done.stderr[-2000:]

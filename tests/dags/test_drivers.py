@@ -88,7 +88,7 @@ def test_a_task_that_goes_takes_its_driver_with_it(keeper):
     process, address = keeper
     program = (
         "import sys\n"
-        "from chainlake.local.drivers.keeper import run_in_driver\n"
+        "from chainlake.env.warm_driver import run_in_driver\n"
         "run_in_driver(sys.argv[1], ['sql', sys.argv[2]], print)"
     )
     task = subprocess.Popen([sys.executable, "-c", program, address, FOREVER], cwd=PROJECT)

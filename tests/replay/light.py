@@ -98,13 +98,13 @@ def light(*, ops_in_memory: bool = True) -> Iterator[None]:
         (tables, {"read": _read, "read_days": _read_days}),
         (parsing, {
             "parse_all": _parse_all, "reports_of": _reports_of, "raw_rows": _raw_rows,
-            "quarantined_rows": _quarantined_rows, "conflict_rows": _conflict_rows,
+            "quarantined_rows": _quarantined_rows,
         }),
         (resolve, {
             "raw_days": _raw_days, "resolve": _resolve, "summary": _summary, "raw_counts": _raw_counts,
             "events_of": _events_of,
         }),
-        (ingest_step, {**lock, "_audit": None}),
+        (ingest_step, {**lock, "_audit": None, "conflict_rows": _conflict_rows}),
         (publish, lock),
         (difference, {"_materialise": _materialise, "_append": _append, "_merge": _merge}),
         (detect_run, {

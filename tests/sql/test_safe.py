@@ -225,7 +225,7 @@ def test_a_statement_is_interrupted(filled: Home, monkeypatch: pytest.MonkeyPatc
 
 def command(home: Home, sql: str, *, seconds: float | None = None) -> Iterator[Any]:
     """Exit code, output and errors of ``sql --safe`` as a program, with another time limit if given."""
-    code = "import sys; from chainlake.lake import safe; from chainlake.cli.main import main\n"
+    code = "import sys; from chainlake.lake.sql import safe; from chainlake.cli.main import main\n"
     if seconds is not None:
         code += f"safe.SECONDS, safe._GRACE_S = {seconds}, 1.0\n"
     code += "sys.exit(main(sys.argv[1:]))"

@@ -17,7 +17,7 @@ from chainlake.lake.records import ops
 from chainlake.lake.records.event_days import EventDays
 from chainlake.lake.records.staleness import fingerprint
 from chainlake.lake.upkeep.same import same_tables
-from chainlake.monitor import step as monitor
+from chainlake.monitor import replay
 from chainlake.operations.backfill import backfill, restate, run_plan
 from chainlake.operations.plan import Application, plan_range
 from chainlake.paths import Home
@@ -162,7 +162,7 @@ def test_chunks_in_reverse_and_one_application_give_the_same_tables(
 
     other = dataclasses.replace(history, root=tmp_path / "other", lake=str(tmp_path / "other" / "lake"))
     deliver(other, {n: readings(n) for n in range(SPAN)})
-    monkeypatch.setattr(monitor, "STRETCH", 3)  # one application, published in stretches
+    monkeypatch.setattr(replay, "STRETCH", 3)  # one application, published in stretches
     total = backfill(other, ALL, run_id="b", **QUIET)
     assert total["applications"] == 2 and total["added"] > 20
     assert {tables.version(other, "matches", name) for name in ("near", "far")} == {1}, "one commit for all days"

@@ -11,10 +11,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from chainlake.cli import ranges
 from chainlake.cli.main import _parser, main
 from chainlake.days import Days
 from chainlake.env.child import wait_until
+from chainlake.operations import launch
 from chainlake.operations.plan import Application, plan_range
 from chainlake.paths import PROJECT, Home
 
@@ -62,8 +62,8 @@ def test_a_broken_definition_is_an_exit_code_and_hides_nothing(lab: Home, capsys
 def test_the_steps_understand_what_a_child_is_told(lab: Home, only_stale: bool) -> None:
     for application in plan_range(lab, Days(day(0), day(3))).applications:
         asked = Application(application.step, "lab", application.days, only_stale, application.parts * 2)
-        words = ranges.command_of(asked, "r.1")
-        args = _parser(words[0], importlib.import_module(f"chainlake.cli.{words[0]}")).parse_args(words[1:])
+        words = launch.command_of(asked, "r.1")
+        args = _parser(words[0], importlib.import_module(f"chainlake.cli.verbs.{words[0]}")).parse_args(words[1:])
         assert (args.repair_horizon, args.only_stale, args.run_id) == (0, only_stale, "r.1")
         names = args.pattern if application.step == "detect" else args.model
         assert names == [*application.definitions] * 2
@@ -74,7 +74,7 @@ def test_a_child_that_fails_is_an_error_of_its_exit_code(
     lab: Home, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(
-        ranges, "command_of", lambda application, run_id: ["detect", "road", "2025-03-01", "2025-03-02"]
+        launch, "command_of", lambda application, run_id: ["detect", "road", "2025-03-01", "2025-03-02"]
     )
     assert main(["backfill", "2025-03-01", "2025-03-04", "--patterns", "near"]) == 2
     said = capsys.readouterr()
@@ -85,11 +85,11 @@ def test_a_child_that_fails_is_an_error_of_its_exit_code(
 def test_a_backfill_can_be_stopped(lab: Home) -> None:
     program = (
         "import sys, time\n"
-        "from chainlake.cli import ranges\n"
+        "from chainlake.operations import launch\n"
         "def run(command, **rest):\n"
         "    print('at work', flush=True)\n"
         "    time.sleep(60)\n"
-        "ranges.run_child = run\n"
+        "launch.run_child = run\n"
         "from chainlake.cli.main import main\n"
         "sys.exit(main(['backfill', '2025-03-01', '2025-03-04', '--patterns', 'near']))\n"
     )

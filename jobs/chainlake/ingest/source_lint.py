@@ -63,8 +63,8 @@ def lint_source(home: Home, path: Path, files: Sequence[Path] = ()) -> SourceRep
     for entry in walked.entries:
         if entry.stat is None:
             report.error(f"{entry.relative} is not read: {entry.detail}")
-    for path, why in walked.waiting.items():
-        report.error(f"{path} cannot be read: {why}")
+    for waiting, why in walked.waiting.items():
+        report.error(f"{waiting} cannot be read: {why}")
     for file in chosen:
         inside = file.is_relative_to(landing)
         report.file(file, file.relative_to(landing).as_posix() if inside else file.name)

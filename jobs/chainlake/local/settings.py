@@ -13,7 +13,7 @@ from chainlake.env.ports import HOST
 from chainlake.env.private import write_private
 from chainlake.local.door import ROLE, USER, passwords_file
 from chainlake.local.guard import MARK
-from chainlake.paths import CODE, PROJECT, Home
+from chainlake.paths import CODE, PACKAGE, PROJECT, Home
 
 PARALLELISM = 4
 SPARK_SLOTS = 2
@@ -78,7 +78,7 @@ def airflow_environment(home: Home, database: str, api_port: int) -> dict[str, s
         "CORE__SIMPLE_AUTH_MANAGER_USERS": f"{USER}:{ROLE.lower()}",
         "CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(passwords_file(home)),
         # The layer that refuses other names in ``Host`` and the requests of other pages.
-        "CORE__PLUGINS_FOLDER": str(PROJECT / "jobs" / "airflow_run" / "plugins"),
+        "CORE__PLUGINS_FOLDER": str(PACKAGE / "local" / "plugins"),
         "API__HOST": HOST,
         "API__PORT": str(api_port),
         "API__BASE_URL": page,
