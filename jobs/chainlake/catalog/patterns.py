@@ -106,14 +106,14 @@ def _compile(home: Home, file: Path, text: str, sources: Sources) -> CompiledPat
 
 def current_table(home: Home, pattern: Pattern, source: Source) -> Table:
     """The version of the match table that has the pattern's columns: the first that fits, else a new one."""
-    first = matches_table(match_shape(pattern, source, 1))
+    first = matches_table(shape_of(pattern, source, 1))
     if not tables.exists(home, "matches", first.name) or _fits(home, first):
         return first
     for version in later_versions(home, pattern.name):
-        table = matches_table(match_shape(pattern, source, version))
+        table = matches_table(shape_of(pattern, source, version))
         if _fits(home, table):
             return table
-    return matches_table(match_shape(pattern, source, next_version(home, pattern.name)))
+    return matches_table(shape_of(pattern, source, next_version(home, pattern.name)))
 
 
 def _fits(home: Home, table: Table) -> bool:
