@@ -18,7 +18,7 @@ from tests.lake.test_staleness import D0, day, done, event_day, pattern
 @pytest.fixture
 def shown(home: Home, monkeypatch: pytest.MonkeyPatch) -> Home:
     """Two patterns over five days: one all done, one with something of everything."""
-    found = [pattern("good"), pattern("mixed")], {"pattern/x"}, ["broken pattern/x"]
+    found = [pattern("good"), pattern("mixed")], [], {"pattern/x"}, ["broken pattern/x"]
     monkeypatch.setattr(status, "_definitions", lambda home: found)
     ops.append(home, "event_days", [event_day(n) for n in range(4)], "r")
     ops.append(home, "event_days", [event_day(4, status="provisional")], "r")

@@ -109,9 +109,7 @@ def test_slopes_of_random_windows_are_exact_after_shifts(happens):
     largest, looked = 0.0, 0
     for _ in range(13):
         k, m = int(rng.integers(1, 4)), int(rng.integers(2, 5))
-        intercept = [0, 0, m - 1, 1][int(rng.integers(4))]
-        if intercept == m - 1:
-            continue
+        intercept = int(rng.integers(min(m - 1, 2)))
         slopes = rng.choice([-5.0, 2.0, 3.0, 0.5], size=m)
         x, y = stream(rng, k=k, m=m, intercept=intercept, slopes=slopes)
         at, size = int(rng.integers(2, 30)), float(rng.choice([1e3, 1e5, 2e6, 1e9]) * rng.choice([-1, 1]))
@@ -124,7 +122,7 @@ def test_slopes_of_random_windows_are_exact_after_shifts(happens):
         rounds = sorted({*rng.choice(quiet, size=min(4, len(quiet)), replace=False).tolist(), quiet[-1]})
         largest = max(largest, worst(config, x, y, found, rounds))
         looked += len(rounds)
-    assert looked > 30
+    assert looked > 40
     assert largest < 1e-9
 
 

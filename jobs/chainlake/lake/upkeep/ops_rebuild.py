@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from chainlake.errors import InfrastructureError
 from chainlake.lake.delta.log import TableLog, marked
+from chainlake.lake.delta.reader import open_table
 from chainlake.lake.locks import file_lock
 from chainlake.lake.upkeep.set_aside import set_aside
 from chainlake.paths import Home
@@ -37,7 +39,7 @@ def rebuild(home: Home, name: str) -> int:
         log = TableLog(home, "ops", name)
         strangers = {file for commit in log.foreign() if commit.appends for file in commit.files}
         found = _numbered(_rows(Path(path), definition, strangers), definition)
-        if not _opens(path):
+        if not _opens(home, name):
             set_aside(home, "ops", name)
             DeltaTable.create(
                 path,
@@ -50,13 +52,12 @@ def rebuild(home: Home, name: str) -> int:
     return len(found)
 
 
-def _opens(path: str) -> bool:
-    from deltalake import DeltaTable
+def _opens(home: Home, name: str) -> bool:
     from deltalake.exceptions import DeltaError
 
     try:
-        DeltaTable(path).version()
-    except (DeltaError, OSError):
+        open_table(home, "ops", name)
+    except (DeltaError, InfrastructureError, OSError):
         return False
     return True
 

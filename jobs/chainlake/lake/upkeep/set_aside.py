@@ -8,6 +8,7 @@ from pathlib import Path
 
 from chainlake.errors import UsageError
 from chainlake.lake.delta.log import HINT, marked
+from chainlake.lake.delta.reader import open_table
 from chainlake.paths import Home
 
 
@@ -50,11 +51,9 @@ def _hadoop_checksum(path: Path) -> Path:
 
 def take_out(home: Home, schema: str, name: str, file: str) -> Path:
     """Set a file of a table aside; a data file is taken out of the table, which has fewer rows then."""
-    from deltalake import DeltaTable
-
     target = set_aside(home, schema, name, file)
     if not file.startswith("_delta_log/"):
-        DeltaTable(home.table(schema, name)).repair(commit_properties=marked("repair"))
+        open_table(home, schema, name, to_write=True).repair(commit_properties=marked("repair"))
     elif "checkpoint" in file and not file.endswith(HINT):
         # It may name the checkpoint that has just gone.
         set_aside(home, schema, name, f"_delta_log/{HINT}")
