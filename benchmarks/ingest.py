@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+
 from chainlake.days import Days
 from chainlake.lake.delta import tables
 from chainlake.lake.records import ops

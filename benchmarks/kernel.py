@@ -23,11 +23,11 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from chainlake.cep import Statistics, compile_pattern, find
 
 from benchmarks import kernel_peers as peers
 from benchmarks.kernel_peers import least
 from benchmarks.kernel_streams import QUERY, STREAMS, WINDOW_MS, Stream, stream
+from chainlake.cep import Statistics, compile_pattern, find
 
 PATTERN = compile_pattern(QUERY)
 #: Pairs of events in a window; beyond, NumPy, the self-joins or Flink's join would run for minutes.

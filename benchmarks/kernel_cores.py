@@ -23,15 +23,15 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.ipc
+
+from benchmarks.kernel import ours
+from benchmarks.kernel_peers import least
+from benchmarks.kernel_streams import QUERY, Stream, stream
 from chainlake.cep import compile_pattern
 from chainlake.cep.pattern_shape import match_shape
 from chainlake.detect.tasks.slices import PIECES, Slice
 from chainlake.detect.tasks.worker import SLICE, Matcher
 from chainlake.schemas.matches import matches_table
-
-from benchmarks.kernel import ours
-from benchmarks.kernel_peers import least
-from benchmarks.kernel_streams import QUERY, Stream, stream
 
 PATTERN = compile_pattern(QUERY, columns={"price": pa.float64()})
 #: Rows of a batch that Spark sends to a worker.

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-from chainlake.cep import compile_pattern
-from chainlake.cep.automata.simulate import simulate
 
 from benchmarks.kernel_streams import QUERY, Stream
+from chainlake.cep import compile_pattern
+from chainlake.cep.automata.simulate import simulate
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

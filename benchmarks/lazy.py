@@ -28,12 +28,12 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+
+from benchmarks.lazy_data import Quotes, quotes, rotating
 from chainlake.cep import Statistics, compile_pattern, find
 from chainlake.cep.automata.meter import Costs
 from chainlake.cep.automata.simulate import NEGATIONS, simulate, unfit_for
 from chainlake.cep.pattern import Pattern
-
-from benchmarks.lazy_data import Quotes, quotes, rotating
 
 PROJECT = Path(__file__).resolve().parent.parent
 CHAINS = tuple("".join(order) for order in permutations("abc"))

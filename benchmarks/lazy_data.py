@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+
 from chainlake.cep.events.history import add_histories
 from chainlake.cep.plain_files.read import Asked, read_events
 from chainlake.definitions.derived import parse_history

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+
 from chainlake.days import Days, day_start_us
 from chainlake.definitions.source import find_source
 from chainlake.lake.delta import tables

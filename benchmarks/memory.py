@@ -25,6 +25,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from benchmarks.processes import PeakMemory, high_water_mb
 from chainlake.cep import Pattern, compile_pattern
 from chainlake.cep.pattern_shape import match_shape
 from chainlake.days import Days
@@ -33,8 +35,6 @@ from chainlake.detect.tasks.worker import REPORT, SLICE, Matcher
 from chainlake.paths import Home
 from chainlake.schemas.matches import matches_table
 from chainlake.schemas.table import TIMESTAMP
-
-from benchmarks.processes import PeakMemory, high_water_mb
 
 LIMIT_MB = 1_024
 #: Events that Spark sends at a time (chainlake.lake.spark.session).
@@ -98,9 +98,10 @@ def measure(shape: str, events: int, per_event: int) -> dict[str, object]:
 
 def measure_in_spark(shape: str, events: int, per_event: int, folder: Path) -> dict[str, object]:
     """The same by a session's worker: one slice, one task."""
+    from pyspark.sql import functions as F
+
     from chainlake.detect.tasks.by_shuffle import detect_matches, report_of
     from chainlake.lake.spark.session import spark_session, stop_session
-    from pyspark.sql import functions as F
 
     pattern = pattern_of(shape, per_event)
     written = folder / "events"

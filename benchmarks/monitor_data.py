@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
 from chainlake.model_change.kernel import Kernel
 from chainlake.model_change.statistics.records import Settings, Trace
 

@@ -21,10 +21,10 @@ from pathlib import Path  # noqa: E402
 from typing import Any  # noqa: E402
 
 import numpy as np  # noqa: E402
-from chainlake.model_change.kernel import Kernel  # noqa: E402
-from chainlake.model_change.statistics.records import Settings  # noqa: E402
 
 from benchmarks import monitor_data as data  # noqa: E402
+from chainlake.model_change.kernel import Kernel  # noqa: E402
+from chainlake.model_change.statistics.records import Settings  # noqa: E402
 
 REPEATS = 3
 

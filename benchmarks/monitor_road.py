@@ -24,14 +24,14 @@ from pathlib import Path  # noqa: E402
 import numpy as np  # noqa: E402
 import pandas as pd  # noqa: E402
 import pyarrow as pa  # noqa: E402
+
+from benchmarks import monitor_data as data  # noqa: E402
 from chainlake.days import day_start_us  # noqa: E402
 from chainlake.model_change.config.model import ModelConfig, load_model, parse_model  # noqa: E402
 from chainlake.model_change.days.traces import GroupTrace, trace_group  # noqa: E402
 from chainlake.model_change.rounds.reduce import reduce_rows  # noqa: E402
 from chainlake.paths import PROJECT  # noqa: E402
 from chainlake.pictures.model import draw_model, largest_changes, shown_by_trace  # noqa: E402
-
-from benchmarks import monitor_data as data  # noqa: E402
 
 ZONE = "America/Los_Angeles"
 #: Stations of the shipped road that measured at least 99.5 % of all readings on all 20 days, in order of travel.

@@ -65,11 +65,12 @@ def configure(home: Home, counts: list[int]) -> None:
 
 def deliver(spark: SparkSession, home: Home, keys: int, minutes: int) -> None:
     """The events table as an ingest leaves it; the slope of every model moves from 1 to 2 at half of the day."""
+    from pyspark.sql import functions as F
+
     from chainlake.definitions.source import load_sources
     from chainlake.lake.delta import tables
     from chainlake.lake.records import ops
     from chainlake.schemas.events import events_table
-    from pyspark.sql import functions as F
 
     table = events_table(load_sources(home)["made"])
     tables.ensure_table(home, table)

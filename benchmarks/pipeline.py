@@ -27,13 +27,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+
+from benchmarks.made_lake import SOURCE, Stream, day_rows, make_lake, size_mb
+from benchmarks.processes import PeakMemory
 from chainlake.days import day_start_us
 from chainlake.lake.delta import tables
 from chainlake.lake.records import ops
 from chainlake.paths import Home
-
-from benchmarks.made_lake import SOURCE, Stream, day_rows, make_lake, size_mb
-from benchmarks.processes import PeakMemory
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -19,12 +19,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from chainlake.lake.records import ops
-from chainlake.paths import PROJECT, Home
-
 from benchmarks.made_lake import SOURCE, Stream, make_lake, size_mb
 from benchmarks.pipeline import NAME, PATTERN, in_folder, wrong_days
 from benchmarks.processes import PeakMemory
+from chainlake.lake.records import ops
+from chainlake.paths import PROJECT, Home
 
 LONELY = f"""\
 ---

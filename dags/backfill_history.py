@@ -5,6 +5,7 @@ Dates are half-open as everywhere in Chainlake: ``end`` is not included.
 
 # Airflow reads only files in which it sees the words dag and airflow.
 from airflow.sdk import Param
+
 from chainlake.airflow.dag import ranged
 from chainlake.airflow.ranges import backfill_lines
 

@@ -4,6 +4,7 @@ from collections.abc import Generator
 from typing import Any
 
 from airflow.sdk import DAG, Metadata, task
+
 from chainlake.airflow import tasks
 from chainlake.airflow.dag import STEP_TIMEOUT, daily, events, this_day, this_run
 from chainlake.airflow.names import SPARK_POOL, source_names

@@ -5,6 +5,7 @@ The daily DAGs look a week back; ``python -m jobs status --state stale`` lists w
 
 # Airflow reads only files in which it sees the words dag and airflow.
 from airflow.sdk import Param
+
 from chainlake.airflow.dag import ranged
 from chainlake.airflow.ranges import restate_lines
 

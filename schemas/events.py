@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pyarrow as pa
+
 from chainlake.schemas.source import SourceLike, attribute_columns
 from chainlake.schemas.table import TIMESTAMP, Check, Column, Table
 

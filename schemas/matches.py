@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pyarrow as pa
+
 from chainlake.schemas.table import TIMESTAMP, Check, Column, Table
 
 #: Columns that every match table has; a positive name must not be one of them.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pyarrow as pa
+
 from chainlake.schemas.table import TIMESTAMP, Check, Column, Table
 
 #: An array of (feature, value) in model order; maps cannot be compared, arrays can.

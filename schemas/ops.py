@@ -6,6 +6,7 @@ The current row of a key is the one with the highest ``seq``. These are plain ta
 from __future__ import annotations
 
 import pyarrow as pa
+
 from chainlake.schemas.table import TIMESTAMP, Column, Table
 
 _TAIL = (

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 import pyarrow as pa
+
 from chainlake.schemas.table import Column
 
 

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from chainlake.paths import Home
 from hypothesis import settings
+
+from chainlake.paths import Home
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -27,7 +27,6 @@ from typing import Any
 from chainlake.cep import Statistics, compile_pattern, find
 from chainlake.cep.library import as_dicts, from_dicts
 from chainlake.errors import DefinitionError
-
 from tests.cep.brute_force import brute_force
 from tests.cep.interpreted import always_by_value, no_compiler
 from tests.cep.shapes import PATTERNS, pair

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+
 from chainlake.model_change.detectors.constraints import EVALUATORS, Reference, violates
 from chainlake.model_change.detectors.periodic import best_periods, errors_by_period
 from chainlake.model_change.detectors.threshold import ThresholdMonitor

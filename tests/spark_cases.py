@@ -6,12 +6,14 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+
 from chainlake.cep.pattern_shape import match_shape
 from chainlake.detect.tasks.slices import Layout, Slice
 
 if TYPE_CHECKING:
-    from chainlake.cep import Pattern
     from pyspark.sql import SparkSession
+
+    from chainlake.cep import Pattern
 
 
 def session() -> SparkSession:
@@ -32,7 +34,6 @@ def spark_matches(pattern: Pattern, events: list[dict[str, Any]]) -> list[str]:
     from chainlake.cep.library import from_dicts
     from chainlake.detect.tasks.by_shuffle import count_reports, detect_matches
     from chainlake.schemas.matches import matches_table
-
     from tests.cep.distributed import bound
 
     table, ids = from_dicts(events)

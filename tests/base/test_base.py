@@ -6,6 +6,7 @@ import pickle
 from datetime import date
 
 import pytest
+
 from chainlake.cli.main import VERBS, main
 from chainlake.days import US_PER_DAY, Days, day_of_us, day_start_us, parse_day
 from chainlake.errors import ChainlakeError, DefinitionError, InfrastructureError, UsageError

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from chainlake.cli.main import main
 from chainlake.paths import Home
 

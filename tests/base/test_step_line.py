@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from chainlake.cli.main import main
 from chainlake.paths import Home
 

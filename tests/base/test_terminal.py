@@ -15,13 +15,14 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
+
 from chainlake.cli.main import main
 from chainlake.errors import InputError
 from chainlake.local.launcher import run_program
 from chainlake.local.run.progress import Progress
 from chainlake.paths import PROJECT, Home
 from chainlake.terminal import json_visible, one_line, visible
-from deltalake import write_deltalake
 
 #: Title and clipboard of the terminal, colours, an 8-bit control, overwriting, deletion, reversed order, a tag.
 NASTY = "a\x1b]0;title\x07\x1b[31mred\x9b2J\rover\x08\x7f\u202egnp.exe\u2066\U000e0041z"

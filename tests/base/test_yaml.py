@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+
 from chainlake.airflow.names import dag_ids
 from chainlake.catalog.models import load_models
 from chainlake.catalog.patterns import load_patterns

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+
 from chainlake.cep import Pattern, compile_pattern
 from chainlake.cep.pattern_shape import match_shape
 from chainlake.definitions.derived import History
-
 from tests.cep import test_slices
 
 if TYPE_CHECKING:
@@ -52,7 +52,6 @@ def found_in_files(spark: SparkSession, folder: Path) -> list[str]:
     from chainlake.detect.tasks.slices import Slice
     from chainlake.lake.delta.event_files import EventFiles
     from chainlake.schemas.matches import matches_table
-
     from tests.cep.distributed import bound
 
     pattern, table = compiled(IN_FILES), events()
@@ -80,7 +79,6 @@ def main(target: Path) -> None:
     from chainlake.lake.spark.session import spark_session, stop_session
     from chainlake.paths import Home
     from chainlake.schemas.matches import matches_table
-
     from tests.cep.distributed import bound
 
     spark = spark_session(Home.from_env(), "cluster test")

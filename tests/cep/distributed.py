@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
+
 from chainlake.cep import Pattern
 from chainlake.cep.pattern_shape import match_shape
 from chainlake.detect.tasks.slices import Layout

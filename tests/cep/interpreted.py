@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from chainlake.cep.search.backend import decide
 from chainlake.cep.search.compiled import machine
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+
 from chainlake.cep import Pattern, Statistics, compile_pattern, find
 from chainlake.cep.library import as_dicts, from_dicts
-
 from tests.cep.brute_force import brute_force
 from tests.cep.strategies import Random, stream, text_of
 from tests.cep.test_differential import canonical

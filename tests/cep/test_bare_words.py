@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+
 from chainlake.cep.language.front_matter import read_front_matter
 from chainlake.cep.language.source_text import SourceText
 from chainlake.cli.main import main

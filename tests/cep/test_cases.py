@@ -8,9 +8,9 @@ import random
 from pathlib import Path
 
 import pytest
+
 from chainlake.cep import compile_pattern, find, match
 from chainlake.cep.library import as_dicts, from_dicts
-
 from tests.run_cases import main, pattern_case
 
 FILE = Path(__file__).parent.parent / "cases" / "pattern-cases.json"

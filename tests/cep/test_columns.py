@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
+
 from chainlake.cep.events.dataset import Dataset
 
 ROWS = [("b", "A", 5, 1.0), ("a", "A", 5, 2.0), ("d", "C", 6, 3.0), ("c", "B", 6, 4.0), ("e", "A", 7, None)]

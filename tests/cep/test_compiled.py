@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+
 from chainlake.cep import Statistics, compile_pattern, find, match
 from chainlake.cep.events.values import absolute
 from chainlake.cep.explain.report import choose, explain
@@ -19,7 +20,6 @@ from chainlake.cep.language import functions
 from chainlake.cep.library import as_dicts
 from chainlake.cep.search.compiled import machine
 from chainlake.errors import LimitExceeded, UsageError
-
 from tests import fuzz
 from tests.cep.interpreted import no_compiler
 from tests.cep.test_cases import CASES

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from chainlake.cep import Pattern, Statistics, compile_pattern, find
 from chainlake.cep.estimate.cost import Density, Model, linear_extensions
 from chainlake.cep.estimate.selectivity import density, measure

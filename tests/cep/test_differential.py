@@ -6,12 +6,12 @@ import itertools
 import json
 
 import pytest
-from chainlake.cep import Statistics, compile_pattern, find
-from chainlake.cep.library import as_dicts, from_dicts
-from chainlake.errors import DefinitionError, LimitExceeded
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from chainlake.cep import Statistics, compile_pattern, find
+from chainlake.cep.library import as_dicts, from_dicts
+from chainlake.errors import DefinitionError, LimitExceeded
 from tests.cep.brute_force import brute_force
 from tests.cep.strategies import Random, queries, query, stream, streams, text_of
 

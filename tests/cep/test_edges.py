@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import permutations
 
 import pytest
+
 from chainlake.cep import compile_pattern
 from chainlake.cep.automata.edges import State, states_of
 from chainlake.cep.plan.order import given_order

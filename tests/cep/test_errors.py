@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+
 from chainlake.cep import compile_pattern, match
 from chainlake.errors import DefinitionError, InputError, UsageError
 

@@ -6,6 +6,7 @@ import random
 from itertools import permutations
 
 import pytest
+
 from chainlake.cep import Statistics, match
 
 RISING = "PATTERN SEQ(A a, B b, C c) WHERE a.price < b.price AND b.price < c.price WITHIN 1000"

@@ -6,6 +6,7 @@ import hashlib
 
 import pyarrow as pa
 import pytest
+
 from chainlake.cep.events.event_ids import PACKED, packed, texts
 
 LAKE = pa.array([hashlib.sha256(str(i).encode()).hexdigest()[:32] for i in range(40)])

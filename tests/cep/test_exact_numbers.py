@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+
 from chainlake.cep import Statistics, compile_pattern, match
 from chainlake.cep.automata.simulate import simulate
 from chainlake.cep.library import from_dicts
 from chainlake.errors import InputError
-
 from tests.cep.interpreted import no_compiler
 
 #: Nanoseconds of 2025: neighbours of this are one double.

@@ -9,13 +9,14 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from chainlake.cep import compile_pattern, match
 from chainlake.cep.events.history import add_histories
 from chainlake.definitions.derived import History, parse_history
 from chainlake.detect.tasks.histories import stream
 from chainlake.errors import DefinitionError, InputError, UsageError
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 DAY = 86_400_000_000
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+
 from chainlake.cep import compile_pattern, match
 from chainlake.cep.automata.simulate import unfit_for
 from chainlake.cep.lint.report import laid_out, lint
 from chainlake.errors import DefinitionError
-
 from tests.run_cases import ENGINES, pattern_case
 
 CASES = json.loads((Path(__file__).parents[1] / "cases" / "null-cases.json").read_text(encoding="utf-8"))

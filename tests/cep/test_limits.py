@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
+
 from chainlake.cep import compile_pattern, find, match
 from chainlake.cep.library import from_dicts
 from chainlake.errors import LimitExceeded

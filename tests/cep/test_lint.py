@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from chainlake.cep import compile_pattern
 from chainlake.cep.language.layout import WIDTH, format_text
 from chainlake.cep.lint.report import Report, Schema, laid_out, lint
 from chainlake.cli.main import main
 from chainlake.errors import DefinitionError
 from chainlake.paths import PROJECT
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 from tests.cep.strategies import queries, text_of
 from tests.cep.test_errors import COLUMNS
 

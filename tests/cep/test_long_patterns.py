@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
+
 from chainlake.cep import compile_pattern, find, match
 from chainlake.cep.estimate.cost import linear_extensions
 from chainlake.cep.explain.report import choose, explain
@@ -12,7 +13,6 @@ from chainlake.cep.language.normal_form import MAX_CLAUSES
 from chainlake.cep.library import as_dicts, from_dicts
 from chainlake.cep.lint.report import lint
 from chainlake.errors import DefinitionError
-
 from tests.cep.brute_force import brute_force
 from tests.cep.strategies import Random, query, stream, text_of
 from tests.cep.test_differential import canonical, compiled

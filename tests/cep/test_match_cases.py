@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from chainlake.cep import match
 from chainlake.cli.main import main
 from chainlake.errors import InputError

@@ -12,6 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
+
 from chainlake.cep import match
 from chainlake.cli.main import main
 from chainlake.errors import InputError

@@ -7,6 +7,7 @@ import hashlib
 import numpy as np
 import pyarrow as pa
 import pytest
+
 from chainlake.cep.events.event_ids import packed
 from chainlake.cep.matches import ids as ids_of
 from chainlake.cep.matches.ids import match_ids

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from chainlake.cep.search.compiled.merge import FEW, first_positions
 from hypothesis import given
 from hypothesis import strategies as st
+
+from chainlake.cep.search.compiled.merge import FEW, first_positions
 
 TIMES = st.lists(st.integers(-20, 20), max_size=40).map(sorted)
 

@@ -9,10 +9,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+
 from chainlake.cep import match
 from chainlake.cep.lint.report import lint
 from chainlake.errors import DefinitionError, LimitExceeded
-
 from tests.cep.test_language_page import EXAMPLES
 
 SHIPPED = Path(__file__).parents[2] / "dags" / "config" / "patterns"

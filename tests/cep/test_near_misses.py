@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+
 from chainlake.cep import compile_pattern, find
 from chainlake.cep.explain.near_misses import describe, near_misses
 from chainlake.cep.library import from_dicts
 from chainlake.cep.plan.steps import make_plan
 from chainlake.cli.main import main
-from hypothesis import given, settings
-
 from tests.cep.strategies import queries, streams, text_of
 from tests.cep.test_differential import SLOW, compiled
 

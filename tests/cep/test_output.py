@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
+
 from chainlake.cep import compile_pattern, find, match_rows
 from chainlake.cep.pattern_shape import match_shape
 from chainlake.schemas.matches import matches_table

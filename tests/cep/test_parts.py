@@ -7,17 +7,17 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-import chainlake.detect.tasks.worker as worker
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import chainlake.detect.tasks.worker as worker
 from chainlake.cep import Statistics, compile_pattern, find
 from chainlake.cep.events.clock import Clock
 from chainlake.cep.library import as_dicts, from_dicts
 from chainlake.errors import InputError, LimitExceeded, UsageError
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 from tests.cep.brute_force import brute_force
 from tests.cep.distributed import distributed
 from tests.cep.interpreted import no_compiler

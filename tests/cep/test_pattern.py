@@ -6,6 +6,8 @@ import pickle
 
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+
 from chainlake.cep import Statistics, compile_pattern, find, match
 from chainlake.cep.language.formatter import format_query
 from chainlake.cep.language.normal_form import normal_form
@@ -14,8 +16,6 @@ from chainlake.cep.language.resolve import Resolver
 from chainlake.cep.language.source_text import SourceText
 from chainlake.cep.library import from_dicts
 from chainlake.cep.plan.steps import make_plan
-from hypothesis import given, settings
-
 from tests.cep.strategies import queries, text_of
 from tests.cep.test_errors import COLUMNS
 

@@ -6,10 +6,10 @@ import itertools
 import json
 
 import pytest
+
 from chainlake.cep import compile_pattern, match
 from chainlake.cep.automata.simulate import NEGATIONS, simulate
 from chainlake.cep.library import from_dicts
-
 from tests.cep.interpreted import no_compiler
 
 

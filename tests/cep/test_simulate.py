@@ -6,14 +6,14 @@ import random
 from pathlib import Path
 
 import pytest
+
+from benchmarks import lazy
 from chainlake.cep import Statistics, compile_pattern, find, match
 from chainlake.cep.automata.chain import Chain
 from chainlake.cep.automata.meter import Costs
 from chainlake.cep.automata.simulate import ENGINES, NEGATIONS, Outcome, simulate
 from chainlake.cep.library import from_dicts
 from chainlake.errors import LimitExceeded, UsageError
-
-from benchmarks import lazy
 from tests.cep.test_evaluations import HUNDRED, ORDERS, RISING, stream
 
 ABC = "PATTERN SEQ(A a, B b, C c) WITHIN 100"

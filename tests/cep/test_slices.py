@@ -7,6 +7,7 @@ from datetime import date
 import numpy as np
 import pyarrow as pa
 import pytest
+
 from chainlake.cep import Statistics, compile_pattern, find
 from chainlake.cep.search.hindsight import sample_of
 from chainlake.days import Days

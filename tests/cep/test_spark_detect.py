@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+
 from chainlake.cep import Statistics, compile_pattern, find
 from chainlake.cep.events.history import add_histories
 from chainlake.cep.library import as_dicts
@@ -22,7 +23,6 @@ from chainlake.detect.tasks.by_shuffle import candidates, count_reports, detect_
 from chainlake.detect.tasks.histories import with_histories
 from chainlake.detect.tasks.slices import Estimate, Layout, lay_out, runs, whole
 from chainlake.schemas.matches import matches_table
-
 from tests.cep.distributed import bound
 from tests.cep.test_slices import DAY, events
 

@@ -15,12 +15,12 @@ from pathlib import Path
 
 import pyspark
 import pytest
+
 from chainlake.cep import find
 from chainlake.cep.events.history import add_histories
 from chainlake.cep.library import as_dicts
 from chainlake.env.java import use_java
 from chainlake.paths import PROJECT
-
 from tests.cep.cluster_driver import HISTORIES, IN_FILES, QUERY, compiled, events
 from tests.cep.test_slices import DAY
 

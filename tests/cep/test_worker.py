@@ -6,16 +6,16 @@ import hashlib
 import itertools
 import json
 
-import chainlake.detect.tasks.worker as worker
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import chainlake.detect.tasks.worker as worker
 from chainlake.cep import compile_pattern
 from chainlake.cep.library import from_dicts
 from chainlake.cep.pattern_shape import match_shape
 from chainlake.detect.tasks.slices import Layout, Slice
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 from tests.cep.brute_force import brute_force
 from tests.cep.distributed import distributed
 from tests.cep.strategies import queries, streams, text_of

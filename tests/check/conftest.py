@@ -7,8 +7,8 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from chainlake.paths import Home
 
+from chainlake.paths import Home
 from tests.check import lakes
 from tests.replay.surroundings import quick
 

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from chainlake.paths import Home
 from deltalake import DeltaTable, write_deltalake
+
+from chainlake.paths import Home
 
 
 @dataclass(frozen=True)

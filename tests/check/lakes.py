@@ -20,7 +20,6 @@ from chainlake.operations.backfill import restate
 from chainlake.operations.check import Checked, Scope, check
 from chainlake.operations.repair import Repaired, repair
 from chainlake.paths import Home
-
 from tests.replay.light import light
 
 FIRST = date(2025, 3, 1)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 
 import pytest
+
 from chainlake.lake.upkeep.same import same_tables
 from chainlake.paths import Home
-
 from tests.check import damages, lakes
 from tests.check.damages import Damage
 

@@ -6,6 +6,8 @@ import shutil
 from datetime import date, timedelta
 
 import pytest
+from deltalake import DeltaTable, write_deltalake
+
 from chainlake.days import Days
 from chainlake.detect.step import detect
 from chainlake.errors import InfrastructureError
@@ -15,8 +17,6 @@ from chainlake.lake.upkeep.same import same_tables
 from chainlake.operations.backfill import restate
 from chainlake.paths import Home
 from chainlake.schemas.ops import ALL as ALL_OPS
-from deltalake import DeltaTable, write_deltalake
-
 from tests.check import lakes
 from tests.check.damages import ALL
 from tests.check.lakes import NOW, SPAN

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+
 from chainlake.detect.step import detect
 from chainlake.lake.commits import rows as lake_rows
 from chainlake.lake.records import ops
 from chainlake.lake.upkeep.same import same_tables
 from chainlake.monitor.step import monitor
 from chainlake.paths import Home
-
 from tests.check import lakes
 from tests.steps.conftest import DAY, add_pattern, stock_home, stock_lake  # noqa: F401
 from tests.steps.test_validate import MODEL

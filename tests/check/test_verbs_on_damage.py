@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+
 from chainlake.cli.main import main
 from chainlake.paths import Home
-
 from tests.check import damages, lakes
 
 ACTS = {one.name: one for one in damages.ALL}

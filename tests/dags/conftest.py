@@ -29,6 +29,7 @@ def airflow_database() -> Path:
     from airflow.dag_processing.bundles.manager import DagBundlesManager
     from airflow.models.pool import Pool
     from airflow.utils.db import initdb
+
     from chainlake.airflow.names import SPARK_POOL
 
     # Airflow sends every logger to a stream that pytest closes, and py4j logs when connections are collected.

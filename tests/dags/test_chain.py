@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from chainlake.errors import DefinitionError
 from chainlake.local.api import ApiError, logical_date
 from chainlake.local.run.chain import Chain

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
 from chainlake.airflow import tasks
 from chainlake.days import Days
 from chainlake.env import child

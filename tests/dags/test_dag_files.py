@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from chainlake.airflow.names import MAINTENANCE, ON_DEMAND, dag_ids, daily_dag_ids, first_start, monitored_sources
 from chainlake.paths import PROJECT, Home
 

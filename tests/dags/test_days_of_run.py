@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, date, datetime, timedelta, timezone
 
 import pytest
+
 from chainlake.airflow.tasks import days_of_run
 from chainlake.days import Days
 from chainlake.errors import UsageError

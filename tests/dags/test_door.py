@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from chainlake.env.ports import ForeignServer
 from chainlake.env.private import private_folder, write_private
 from chainlake.env.warm_driver import run_in_driver
@@ -20,7 +21,6 @@ from chainlake.local.api import Api
 from chainlake.local.door import Door, login_address, new_password, own_hosts, passwords_file
 from chainlake.local.settings import airflow_environment
 from chainlake.paths import CODE, PACKAGE, PROJECT, Home
-
 from tests.other_user import follow, start_as_other_user
 
 OWN = "127.0.0.1:8080"

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 import psutil
 import pytest
+
 from chainlake import paths
 from chainlake.env.child import wait_until
 from chainlake.env.warm_driver import run_in_driver

@@ -7,6 +7,7 @@ from datetime import date
 from typing import Any
 
 import pytest
+
 from chainlake.airflow.tasks import bundles, gate
 from chainlake.days import Days
 from chainlake.lake.locks import file_lock

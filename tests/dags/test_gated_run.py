@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
 from chainlake.airflow import tasks
 from chainlake.days import Days
 from chainlake.lake.records import ops

@@ -18,13 +18,13 @@ from urllib.parse import urlsplit
 import psutil
 import psycopg2
 import pytest
+
 from chainlake.env.child import wait_until
 from chainlake.errors import InfrastructureError
 from chainlake.local import guard
 from chainlake.local.command import kept_environment, running_api
 from chainlake.local.postgres import Postgres
 from chainlake.paths import PROJECT, Home
-
 from tests.other_user import as_other_user
 
 #: Starting takes about ten seconds on an idle machine and a minute on a busy one.

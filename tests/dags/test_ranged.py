@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from chainlake.airflow import ranges, tasks
 from chainlake.days import Days
 from chainlake.errors import InfrastructureError, UsageError
 from chainlake.paths import PROJECT, Home
-
 from tests.steps.history import configured, day, deliver, pattern, readings
 
 PARAMS: dict[str, Any] = {

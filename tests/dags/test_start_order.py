@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from chainlake.errors import InfrastructureError
 from chainlake.local import launcher
 from chainlake.local.api import ApiUnreachable

@@ -6,10 +6,11 @@ from datetime import UTC, date, datetime, timedelta
 from types import SimpleNamespace
 
 import pyarrow as pa
+from deltalake import write_deltalake
+
 from chainlake.lake.records import ops
 from chainlake.local.run.summary import Timing, _print_changes, _print_timing
 from chainlake.schemas.models import ALERTS, CHANGES
-from deltalake import write_deltalake
 
 AT = datetime(2025, 10, 1, 23, 50, tzinfo=UTC)
 

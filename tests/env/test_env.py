@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+
 from chainlake.env import doctor, java
 from chainlake.env.ports import HOST, free_port
 from chainlake.errors import InfrastructureError
@@ -143,7 +144,8 @@ def test_the_lock_fits_other_machines() -> None:
 
 def test_a_file_that_is_not_the_locked_one_ends_the_set_up(tmp_path: Path) -> None:
     """A package of the installer's name and version, as somebody in between would offer it."""
-    version = re.search(r"^uv==(\S+)", (PROJECT / "jobs" / "env" / "installer.txt").read_text(), re.MULTILINE)
+    locked = (PROJECT / "jobs" / "chainlake" / "env" / "installer.txt").read_text()
+    version = re.search(r"^uv==(\S+)", locked, re.MULTILINE)
     assert version is not None
     offered = tmp_path / "offered"
     offered.mkdir()

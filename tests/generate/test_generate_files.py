@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+
 from chainlake.cli.main import main
 from chainlake.errors import UsageError
 from chainlake.generate import generate

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 import yaml
+
 from chainlake.cep import match
 from chainlake.cli.main import main
 from chainlake.definitions.source import load_source
@@ -19,7 +20,6 @@ from chainlake.ingest.landing.discovery import look_into
 from chainlake.ingest.rows.parse import BAD, ROW, Task, parse_file
 from chainlake.model_change.library import monitor
 from chainlake.paths import PROJECT
-
 from tests.shipped.brute_force import PATTERNS
 from tests.shipped.shipped_data import read
 

@@ -11,8 +11,8 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pandas as pd
 import pytest
-from chainlake.generate import generate
 
+from chainlake.generate import generate
 from tests.shipped.brute_force import PATTERNS, as_ids
 from tests.shipped.shipped_data import by_key, read
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from chainlake.days import Days
 from chainlake.lake.delta import tables
 from chainlake.lake.records import ops

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+
 from chainlake.definitions.source import Source, load_source
 from chainlake.ingest.landing.discovery import look_into
 from chainlake.ingest.rows import lines

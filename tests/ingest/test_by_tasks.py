@@ -14,6 +14,8 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from deltalake import DeltaTable
+
 from chainlake.days import day_start_us
 from chainlake.definitions.source import Source, load_sources
 from chainlake.errors import AuditFailed
@@ -37,8 +39,6 @@ from chainlake.lake.upkeep.same import same_tables
 from chainlake.paths import Home
 from chainlake.schemas.events import events_table
 from chainlake.schemas.raw import raw_table
-from deltalake import DeltaTable
-
 from tests.ingest.conftest import Lake
 
 DAYS = [date(2025, 1, 1), date(2025, 1, 2), date(2025, 1, 3)]

@@ -14,6 +14,7 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 
 import pytest
+
 from chainlake.definitions.source import Source, load_source
 from chainlake.ingest.landing import container, discovery
 from chainlake.ingest.landing.discovery import HIGHEST, Landing, discover, path_fields

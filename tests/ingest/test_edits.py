@@ -8,6 +8,7 @@ from datetime import UTC, date, datetime, timedelta
 
 import pyarrow as pa
 import pytest
+
 from chainlake.days import Days, day_start_us
 from chainlake.definitions.source import load_sources
 from chainlake.errors import DefinitionError, InfrastructureError, InputError
@@ -30,7 +31,6 @@ from chainlake.paths import Home
 from chainlake.schemas.events import events_table
 from chainlake.schemas.matches import MatchName, MatchShape, matches_table
 from chainlake.schemas.table import Table
-
 from tests.ingest.conftest import Lake
 
 DAYS = [date(2025, 1, 1), date(2025, 1, 2)]

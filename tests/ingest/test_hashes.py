@@ -10,13 +10,14 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from pyspark.sql import functions as F
+
 from chainlake.definitions.source import load_source
 from chainlake.ingest.events.hashes import content_hashes, event_ids, row_hashes
 from chainlake.ingest.events.identity import content_sql, event_id, multiset_id_sql, row_hash_sql, unique_id_sql
 from chainlake.lake.spark.types import frame_of
 from chainlake.schemas.events import events_table
 from chainlake.schemas.table import TIMESTAMP
-from pyspark.sql import functions as F
 
 SOURCE = """\
 key: "k"

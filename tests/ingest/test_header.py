@@ -8,6 +8,7 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 
 import pytest
+
 from chainlake.cli.main import main
 from chainlake.definitions.source import Source, load_source
 from chainlake.ingest.rows.parse import BAD, ROW, Task, parse_file

@@ -7,8 +7,8 @@ import zipfile
 from datetime import date
 
 import pytest
-from chainlake.ingest.rows import lines, parse, typed
 
+from chainlake.ingest.rows import lines, parse, typed
 from tests.ingest.test_parse import BARS, Parsed, parsed
 
 HEAD = "ts,ticker,price,volume,note\n"

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import functions as F
+
 from chainlake.definitions.source import Source, load_source
 from chainlake.ingest.events.local import in_order, resolve_local
 from chainlake.ingest.events.resolve import resolve
 from chainlake.ingest.landing.discovery import Landed
 from chainlake.ingest.landing.effective import Effective
-from pyspark.sql import functions as F
 
 BASE = """\
 key: k

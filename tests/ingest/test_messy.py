@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+
 from chainlake.ingest.events.local import in_order, resolve_local
 from chainlake.ingest.rows.parse import parsed_schema
-
 from tests.ingest.test_parse import MESSY, Parsed
 
 PEMS = (Path(__file__).parent / "sources" / "pems.yaml").read_text()

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pyarrow.compute as pc
 import pytest
+
 from chainlake.definitions.source import load_source
 from chainlake.ingest.events.local import in_order, resolve_local
 from chainlake.ingest.landing.discovery import look_into
 from chainlake.ingest.rows.parse import BAD, ROW, Task, parse_file
 from chainlake.paths import PROJECT
-
 from tests.ingest.test_parse import MESSY
 
 SHARED = PROJECT.parent / "shared" / "data" / "messy"

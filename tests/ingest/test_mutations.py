@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+
 from chainlake.ingest.rows import parse
 from chainlake.ingest.rows import text_columns as tables
-
 from tests.ingest import mutations
 
 

@@ -9,10 +9,10 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
+
 from chainlake.days import day_start_us
 from chainlake.ingest.rows import lines
 from chainlake.ingest.rows.zones import LocalTimes
-
 from tests.ingest.test_hostile_files import HEAD, fate
 from tests.ingest.test_parse import BARS, parsed
 

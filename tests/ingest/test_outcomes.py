@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+
 from chainlake.cli import step
 from chainlake.days import Days
 from chainlake.definitions.source import load_source

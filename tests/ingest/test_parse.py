@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+
 from chainlake.definitions.source import load_source
 from chainlake.ingest.landing.discovery import discover
 from chainlake.ingest.rows import lines

@@ -6,6 +6,7 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 
 import pytest
+
 from chainlake.days import Days
 from chainlake.definitions.source import load_source
 from chainlake.errors import InputError

@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 
 import pytest
+
 from chainlake.lake import faults
 from chainlake.lake.upkeep.same import same_tables
-
 from tests.ingest.test_step import A1, A2, B1, bars
 
 POINTS = [

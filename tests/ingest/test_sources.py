@@ -6,6 +6,7 @@ import pickle
 from datetime import date, timedelta
 
 import pytest
+
 from chainlake.definitions.source import load_source, parse_duration
 from chainlake.errors import DefinitionError
 from chainlake.ingest.landing.discovery import expected_globs, glob_matches, missing_expected, path_fields

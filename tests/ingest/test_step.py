@@ -6,6 +6,7 @@ import json
 from datetime import date
 
 import pytest
+
 from chainlake.errors import InfrastructureError, InputError
 from chainlake.ingest.checksum import EMPTY_CHECKSUM
 from chainlake.ingest.landing.outcomes import FilesUnread

@@ -9,12 +9,12 @@ import zipfile
 from datetime import UTC, date, datetime
 
 import pytest
+
 from chainlake.cli.verbs import status
 from chainlake.ingest.landing.outcomes import FilesUnread, FilesWaiting
 from chainlake.ingest.rows import parse_tasks as parsing
 from chainlake.lake.delta.tables import arrow
 from chainlake.lake.records import ops
-
 from tests.ingest.test_step import A1, A2, B1, bars
 
 D1, D2, D3 = (date(2025, 1, day) for day in (1, 2, 3))

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable
+
 from chainlake.errors import AuditFailed, InfrastructureError
 from chainlake.lake.commits import append
 from chainlake.lake.commits.append import BrokenRule, append_arrow
 from chainlake.lake.delta import tables
 from chainlake.paths import Home
-from deltalake import DeltaTable
-
 from tests.lake.things import THINGS, thing, things
 
 

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from deltalake import DeltaTable
+
 from chainlake.cli.main import main
 from chainlake.errors import UsageError
 from chainlake.lake.commits.changes import changes, parse_since
 from chainlake.lake.delta import tables
 from chainlake.lake.records import ops
 from chainlake.paths import Home
-from deltalake import DeltaTable
-
 from tests.lake.test_publish import D1, D2, D3, definition, match, publish
 
 if TYPE_CHECKING:
@@ -59,8 +59,8 @@ def test_the_feed_holds_the_differences_and_nothing_else(
 def small(home: Home) -> Home:
     """A match table with four versions, made without Spark."""
     import pyarrow as pa
-    from chainlake.lake.commits.append import append_arrow
 
+    from chainlake.lake.commits.append import append_arrow
     from tests.lake.test_publish import TABLE
 
     tables.ensure_table(home, TABLE)

@@ -14,6 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable
+from pyspark.sql import functions as F
+
 from chainlake.definitions.source import load_sources
 from chainlake.errors import AuditFailed, InfrastructureError
 from chainlake.lake.commits.append import append_arrow, append_files
@@ -29,9 +32,6 @@ from chainlake.schemas.events import events_table
 from chainlake.schemas.matches import MatchName, MatchShape, matches_table
 from chainlake.schemas.quarantine import quarantine_table
 from chainlake.schemas.table import TIMESTAMP, Check, Column, Table
-from deltalake import DeltaTable
-from pyspark.sql import functions as F
-
 from tests.lake.things import DAY, THINGS, thing, things
 
 if TYPE_CHECKING:

@@ -8,11 +8,12 @@ from datetime import date
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable, write_deltalake
+
 from chainlake.days import Days
 from chainlake.lake.delta.reader import UnreadableTable
 from chainlake.lake.delta.tables import day_files
 from chainlake.paths import Home
-from deltalake import DeltaTable, write_deltalake
 
 
 def test_the_files_hold_the_rows_of_the_days_at_the_version(home: Home) -> None:

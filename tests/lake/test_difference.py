@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+
 from chainlake.errors import AuditFailed, InfrastructureError
 from chainlake.lake.commits.difference import Applied, _append, apply_difference, difference, difference_arrow
 from chainlake.lake.delta import tables
 from chainlake.lake.spark.types import spark_schema
 from chainlake.paths import Home
-
 from tests.lake.things import DAY_US, THINGS, thing, things
 
 if TYPE_CHECKING:

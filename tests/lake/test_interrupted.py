@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import date
 
 import pytest
+
 from chainlake.lake.commits.publish import _interrupted
 from chainlake.lake.records import ops
 from chainlake.lake.records.definitions import Definition

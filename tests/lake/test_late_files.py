@@ -6,12 +6,12 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pytest
+
 from chainlake.days import Days
 from chainlake.lake.records import ops
 from chainlake.lake.records.late_files import REDEFINED, UNKNOWN
 from chainlake.lake.records.staleness import status_rows
 from chainlake.paths import Home
-
 from tests.lake.test_staleness import D0, day, done, event_day, pattern
 
 

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
+
 from chainlake.errors import InfrastructureError
 from chainlake.lake.locks import file_lock, held, holder, jvm_lock
 from chainlake.paths import PROJECT, Home

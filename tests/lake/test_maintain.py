@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
+
 from chainlake.cli.main import main
 from chainlake.errors import InfrastructureError, UsageError
 from chainlake.lake.commits.append import append_arrow
@@ -22,8 +24,6 @@ from chainlake.lake.records import ops
 from chainlake.lake.upkeep.maintain import OPS_KEPT, lock_of, maintain_table
 from chainlake.operations.maintain import all_tables, maintain
 from chainlake.paths import Home
-from deltalake import DeltaTable
-
 from tests.lake.test_publish import D1, D2, TABLE, match, publish
 
 if TYPE_CHECKING:

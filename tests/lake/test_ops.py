@@ -7,6 +7,7 @@ from datetime import UTC, date, datetime
 
 import pyarrow as pa
 import pytest
+
 from chainlake.days import Days
 from chainlake.errors import InputError
 from chainlake.lake.records import ops, runs

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
+
 from chainlake.errors import UsageError
 from chainlake.lake import faults
 from chainlake.lake.commits.append import append_arrow
@@ -30,8 +32,6 @@ from chainlake.operations.retire import retire
 from chainlake.paths import Home
 from chainlake.schemas.matches import MatchName, MatchShape, matches_table
 from chainlake.schemas.table import Table
-from deltalake import DeltaTable
-
 from tests.lake.test_publish import D1, D2, D3, FIELDS, TABLE, match
 
 if TYPE_CHECKING:

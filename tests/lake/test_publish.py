@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+
 from chainlake.days import US_PER_DAY, day_start_us
 from chainlake.lake import faults
 from chainlake.lake.commits import rows

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable
+
 from chainlake.errors import AuditFailed, InfrastructureError
 from chainlake.lake import faults
 from chainlake.lake.commits import rows
@@ -22,8 +24,6 @@ from chainlake.lake.spark.types import frame_of
 from chainlake.lake.sql.query import Lake
 from chainlake.paths import Home
 from chainlake.schemas.matches import MatchName, MatchShape, matches_table
-from deltalake import DeltaTable
-
 from tests.lake.test_publish import D1, D2, D3, FIELDS, POINTS, Killed, definition, intervals
 
 if TYPE_CHECKING:

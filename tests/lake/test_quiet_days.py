@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from chainlake.days import US_PER_DAY, Days
 from chainlake.definitions.source import Source, load_source
 from chainlake.ingest.landing.completeness import EMPTY, Arrived, day_rows

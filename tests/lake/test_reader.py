@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
+
 from chainlake.catalog.patterns import load_patterns
 from chainlake.cli.main import main
 from chainlake.days import Days
@@ -27,8 +29,6 @@ from chainlake.lake.sql.query import Lake
 from chainlake.lake.upkeep.maintain import maintain_table
 from chainlake.lake.upkeep.same import published_tables, same_tables
 from chainlake.paths import PROJECT, Home
-from deltalake import write_deltalake
-
 from tests.lake.things import THINGS, thing, things
 
 if TYPE_CHECKING:

@@ -14,11 +14,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from chainlake.lake.delta.checksums import Checksum, Sums, checksums, checksums_of_files, footer
 from chainlake.lake.delta.row_hashes import row_hashes
 from chainlake.schemas.table import TIMESTAMP
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 EVENT = pa.struct([("event_id", pa.string()), ("ts", TIMESTAMP), ("x", pa.float64()), ("n", pa.int64())])
 SCHEMA = pa.schema([

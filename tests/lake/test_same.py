@@ -8,10 +8,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
+
 from chainlake.lake.records import ops
 from chainlake.lake.upkeep.same import same_tables
 from chainlake.paths import Home
-from deltalake import write_deltalake
 
 DAY = date(2025, 10, 1)
 TS = datetime(2025, 10, 1, 12, tzinfo=UTC)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+
 from chainlake.errors import InfrastructureError
 from chainlake.lake.delta import tables
 from chainlake.lake.spark import cds, jars
@@ -20,7 +21,6 @@ from chainlake.lake.spark.session import code_archive
 from chainlake.lake.spark.types import spark_schema
 from chainlake.paths import Home
 from chainlake.schemas.table import TIMESTAMP
-
 from tests.lake.things import THINGS, thing, things
 
 if TYPE_CHECKING:

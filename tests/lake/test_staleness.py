@@ -10,6 +10,9 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from chainlake.cli.main import main
 from chainlake.days import US_PER_DAY, Days, day_start_us
 from chainlake.errors import InfrastructureError
@@ -20,9 +23,7 @@ from chainlake.lake.records.definitions import Definition
 from chainlake.lake.records.event_days import AbandonedDays, EventDays, pin
 from chainlake.lake.records.staleness import fingerprint, status_rows, to_do
 from chainlake.paths import Home
-from hypothesis import given
-from hypothesis import strategies as st
-
+from chainlake.schemas.models import METRICS
 from tests.lake.things import THINGS
 
 D0 = date(2025, 10, 1)
@@ -120,6 +121,7 @@ def test_a_model_has_no_days_before_its_start(home: Home) -> None:
     model = pattern(start=day(2), window=0)
     assert states(home, model) == {2: "missing", 3: "missing"}
     assert [item.day for item in to_do(home, [model])] == [day(2), day(3)]
+    tables.ensure_table(home, METRICS)
     done(home, model, 1)
     assert states(home, model) == {1: "done", 2: "missing", 3: "missing"}
     assert states(home, pattern(start=day(9), window=0, name="later")) == {}

@@ -7,11 +7,11 @@ from datetime import date
 from pathlib import Path
 
 import pytest
+
 from chainlake.cli.main import main
 from chainlake.cli.verbs import status
 from chainlake.lake.records import ops
 from chainlake.paths import Home
-
 from tests.lake.test_staleness import D0, day, done, event_day, pattern
 
 

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
+
 from chainlake.days import day_start_us
 from chainlake.schemas.table import TIMESTAMP, Check, Column, Table
 

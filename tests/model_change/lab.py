@@ -6,9 +6,10 @@ from datetime import UTC, date, datetime, timedelta
 
 import numpy as np
 import pyarrow as pa
+from deltalake import write_deltalake
+
 from chainlake.lake.records import ops
 from chainlake.paths import Home
-from deltalake import write_deltalake
 
 SOURCE = """\
 key: sensor

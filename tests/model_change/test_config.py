@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from chainlake.errors import DefinitionError
 from chainlake.model_change.config.model import load_model, parse_model
 from chainlake.paths import PROJECT

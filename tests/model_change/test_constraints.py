@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from chainlake.model_change.detectors.constraints import EVALUATORS, Reference, clear_cut, violates
-from chainlake.model_change.statistics.basis import Basis
-from chainlake.model_change.statistics.statistics import norm, solve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from chainlake.model_change.detectors.constraints import EVALUATORS, Reference, clear_cut, violates
+from chainlake.model_change.statistics.basis import Basis
+from chainlake.model_change.statistics.statistics import norm, solve
 from tests.model_change import plain_loop
 
 EPS = 0.7

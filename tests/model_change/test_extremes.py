@@ -8,9 +8,9 @@ from datetime import date
 import numpy as np
 import pyarrow as pa
 import pytest
+
 from chainlake.errors import InputError
 from chainlake.model_change import monitor
-
 from tests.model_change.test_monitor import START, events, model
 
 THRESHOLD = {

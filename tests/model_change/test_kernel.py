@@ -6,13 +6,13 @@ import dataclasses
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from chainlake.model_change.kernel import Kernel
 from chainlake.model_change.statistics import state as states
 from chainlake.model_change.statistics.records import Settings
 from chainlake.model_change.statistics.statistics import Moments, identifiable
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 from tests.model_change import plain_loop
 
 BOUNDS = ("paper", "residual", "onesided")

@@ -9,6 +9,9 @@ from datetime import UTC, date, datetime, timedelta
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from chainlake.errors import InputError
 from chainlake.model_change import monitor
 from chainlake.model_change.config.model import parse_model
@@ -18,8 +21,6 @@ from chainlake.model_change.rounds.reduce import reduce_rows
 from chainlake.model_change.rounds.rounds import Rounds
 from chainlake.model_change.statistics import state as states
 from chainlake.schemas.models import CHANGES, METRICS
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 START = datetime(2025, 3, 1, tzinfo=UTC)
 

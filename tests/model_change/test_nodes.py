@@ -7,12 +7,12 @@ from datetime import UTC, date, datetime, timedelta
 import numpy as np
 import pyarrow as pa
 import pytest
-from chainlake.errors import DefinitionError
-from chainlake.model_change import monitor
-from chainlake.model_change.config.model import parse_model
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from chainlake.errors import DefinitionError
+from chainlake.model_change import monitor
+from chainlake.model_change.config.model import parse_model
 from tests.model_change.plain_loop import identifiable, value_of
 
 FIRST = date(2025, 3, 1)

@@ -7,6 +7,8 @@ from datetime import date
 import numpy as np
 import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
+
 from chainlake.cli.main import main
 from chainlake.days import Days, day_start_us
 from chainlake.lake.delta import tables
@@ -20,8 +22,6 @@ from chainlake.model_change.rounds.reduce import reduce_rows
 from chainlake.monitor.model_days import beginning, find_model, published, read_rounds
 from chainlake.pictures.model import largest_changes, profile_feature, shown_by_trace
 from chainlake.schemas.models import CHANGES, METRICS, STATE
-from deltalake import write_deltalake
-
 from tests.model_change import lab
 
 SECOND, END = date(2025, 3, 2), date(2025, 3, 4)

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+
 from chainlake.model_change.statistics.basis import Basis, Measure
 from chainlake.model_change.statistics.statistics import Moments, identifiable, pooled, solve
 

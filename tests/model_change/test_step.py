@@ -10,12 +10,15 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable, write_deltalake
+
 from chainlake.catalog.models import load_models
 from chainlake.cli.main import main
 from chainlake.days import Days
 from chainlake.definitions.source import load_sources
 from chainlake.errors import AuditFailed, ChainlakeError, DefinitionError, InputError, UsageError
 from chainlake.lake.delta import tables
+from chainlake.lake.delta.log import marked
 from chainlake.lake.records import ops
 from chainlake.lake.records.event_days import EventDays
 from chainlake.lake.records.staleness import StatusRow, fingerprint, status_rows
@@ -24,8 +27,6 @@ from chainlake.model_change import monitor as library
 from chainlake.monitor.states import KeptStates
 from chainlake.monitor.step import monitor, plan_model
 from chainlake.schemas.models import CHANGES, METRICS, STATE
-from deltalake import DeltaTable, write_deltalake
-
 from tests.steps.history import MODEL, SOURCE, day, deliver
 
 
@@ -396,13 +397,15 @@ def test_status_says_which_keys_no_event_has(lab, monkeypatch, capsys):
         state = library(file, rows, key="sensor", until=day(3)).state[""]
         head = {"model": "slope", "group_id": "", "day": day(2), "fingerprint": "x", "state": state}
         kept = pa.Table.from_pylist([head], schema=STATE.arrow())
-        write_deltalake(lab.table("models", "state"), kept, mode="overwrite")
+        for table in (CHANGES, METRICS, STATE):
+            tables.ensure_table(lab, table)
+        write_deltalake(lab.table("models", "state"), kept, mode="overwrite", commit_properties=marked("monitor"))
         ops.append(lab, "event_days", [{"source": "lab", "day": day(i), "status": "complete", "rows": 24,
                                         "checksum": f"{i}", "events_version": 0} for i in (1, 2)], "r")  # fmt: skip
         print_ = fingerprint(model.definition, day(2), EventDays.load(lab, "lab"))
         done = {"definition": "model/slope", "day": day(2), "table_name": model.definition.table_name,
                 "definition_hash": model.definition.definition_hash, "engine_version": ENGINE_VERSION,
-                "input_fingerprint": print_, "status": "done", "rows": 0, "published_version": 1}  # fmt: skip
+                "input_fingerprint": print_, "status": "done", "rows": 0, "published_version": 0}  # fmt: skip
         ops.append(lab, "intervals", [done], "r")
         assert main(["status"]) == 0
         out = capsys.readouterr().out

@@ -8,14 +8,14 @@ from fractions import Fraction
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from chainlake.errors import DefinitionError
 from chainlake.model_change import monitor
 from chainlake.model_change.days.definitions import load_definition
 from chainlake.model_change.detectors.threshold import ThresholdMonitor
 from chainlake.schemas.models import ALERTS, METRICS
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 from tests.ingest.test_parse import Parsed
 
 START = datetime(2025, 3, 1, tzinfo=UTC)

@@ -8,6 +8,7 @@ from datetime import date
 
 import numpy as np
 import pytest
+
 from chainlake.cli.main import main
 from chainlake.errors import InputError
 from chainlake.model_change import monitor
@@ -15,7 +16,6 @@ from chainlake.model_change.config.model import parse_model
 from chainlake.model_change.days.traces import trace_group
 from chainlake.model_change.days.tuning import sweep
 from chainlake.model_change.rounds.reduce import reduce_rows
-
 from tests.model_change import lab
 
 END = date(2025, 3, 4)

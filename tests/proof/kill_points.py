@@ -30,7 +30,6 @@ from chainlake.local.run.chain import OPEN_STATES
 from chainlake.local.run.progress import Progress
 from chainlake.monitor.step import monitor
 from chainlake.paths import PROJECT, Home
-
 from tests.proof.points import DETECT, INGEST, MONITOR, Attempt, Point
 from tests.proof.scheduler_replay import end
 from tests.proof.small import DAYS, control, deliver, differences, in_folder, installation, print_tables

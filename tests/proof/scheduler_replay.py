@@ -27,7 +27,6 @@ from chainlake.local.run.demo import POLL_S, _unpause, _work
 from chainlake.local.run.progress import Progress
 from chainlake.local.run.shipped import ShippedDay, land
 from chainlake.paths import PROJECT, Home
-
 from tests.proof.small import DAYS, control, deliver, differences, in_folder, installation, print_tables
 from tests.steps.history import day
 

@@ -10,13 +10,13 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from deltalake import DeltaTable
+
 from chainlake.cli.verbs.status import _definitions
 from chainlake.lake.records.registered import registered_table
 from chainlake.lake.records.staleness import status_rows
 from chainlake.lake.upkeep.same import published_tables, same_tables
 from chainlake.paths import Home
-from deltalake import DeltaTable
-
 from tests.steps.history import SOURCE, configured, day, pattern, readings
 
 DAYS = 3

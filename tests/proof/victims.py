@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import psutil
+
 from chainlake.local import guard
 from chainlake.paths import Home
 

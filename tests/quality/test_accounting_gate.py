@@ -11,6 +11,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+
 from chainlake.errors import AuditFailed, DefinitionError, UsageError
 from chainlake.paths import PROJECT, Home
 from chainlake.quality import Audit, audit_accounting

@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+
 from chainlake.paths import Home
 from chainlake.quality import Audit
 from chainlake.quality.alerts import audit_alerts

@@ -9,12 +9,13 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import chainlake.quality.matches.gate as matches_gate
 import duckdb
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+
+import chainlake.quality.matches.gate as matches_gate
 from chainlake.lake.spark.session import expect_rows
 from chainlake.lake.spark.types import frame_of
 from chainlake.lake.sql.duck import connected, idle_cores

@@ -12,9 +12,10 @@ from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-import chainlake.quality.matches.gate as matches_gate
 import pyarrow as pa
 import pytest
+
+import chainlake.quality.matches.gate as matches_gate
 from chainlake.paths import Home
 from chainlake.quality import Audit, AuditResult, MatchRules, audit_matches
 from chainlake.quality.matches.extremes import extremes_of, tell_all

@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+
 from chainlake.paths import Home
 from chainlake.quality import Audit, AuditResult, audit_models
 from chainlake.quality.models import CHANGES_GATE, Gated, audit_together, changes_measures

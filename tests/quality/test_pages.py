@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from chainlake.paths import Home
 
 #: Texts that leave the place they stand in: an element, an attribute of either quote, a script, a markdown link.
@@ -52,6 +53,7 @@ def site(home: Home, text: str) -> list[str]:
     """The pages of a site on data and definitions that say ``text`` wherever they can say something."""
     import great_expectations as gx
     import pandas as pd
+
     from chainlake.quality import docs
 
     notes = {"notes": {"format": "markdown", "content": [f"note {text}"]}}

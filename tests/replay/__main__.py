@@ -10,7 +10,6 @@ import time
 from pathlib import Path
 
 from chainlake.paths import Home
-
 from tests.replay.simulator import ACTIONS, Broken, Simulation
 
 

@@ -25,7 +25,6 @@ from chainlake.lake.commits import difference
 from chainlake.lake.records import event_days, ops
 from chainlake.lake.upkeep import maintain
 from chainlake.monitor import run as monitor_run
-
 from tests.replay.light import Rows
 
 #: How long an attempt waits for a lock that the attempt around it holds: it never gets it.

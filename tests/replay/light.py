@@ -18,10 +18,11 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import MagicMock, patch
 
-import chainlake.lake.spark.session
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+
+import chainlake.lake.spark.session
 from chainlake.cep.matches.rows import match_rows
 from chainlake.cep.search.find import find
 from chainlake.definitions.source import Source
@@ -42,7 +43,6 @@ from chainlake.quality import audit as audits
 from chainlake.schemas.events import events_table
 from chainlake.schemas.quarantine import quarantine_table
 from chainlake.schemas.raw import raw_table
-
 from tests.replay.memory import MemoryOps
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+
 from chainlake.lake.delta import tables
 from chainlake.paths import Home
 from chainlake.schemas.ops import ALL

@@ -30,7 +30,6 @@ from chainlake.lake.records.staleness import status_rows
 from chainlake.lake.upkeep.same import same_tables
 from chainlake.monitor.step import monitor
 from chainlake.paths import Home
-
 from tests.check.published import published_damage
 from tests.replay import verbs, world
 from tests.replay.deaths import Deaths, Fate, Injected

@@ -10,12 +10,12 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 import yaml
+
 from chainlake.days import day_of_us
 from chainlake.definitions.source import load_source
 from chainlake.ingest.landing.discovery import path_fields
 from chainlake.ingest.rows.parse import BAD, ROW, Task, parse_file
 from chainlake.paths import PROJECT
-
 from tests.shipped.shipped_data import DATA, SOURCES, shipped
 
 

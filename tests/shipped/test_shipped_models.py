@@ -8,10 +8,10 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pyarrow as pa
 import pytest
+
 from chainlake.model_change import monitor
 from chainlake.model_change.days.definitions import load_definition
 from chainlake.paths import PROJECT
-
 from tests.shipped.shipped_data import SOURCES, shipped
 
 FOLDER = PROJECT / "dags" / "config" / "models"

@@ -7,13 +7,13 @@ from datetime import date, timedelta
 
 import pyarrow as pa
 import pytest
+
 from chainlake.cep import compile_pattern, find, match
 from chainlake.cep.events.history import add_histories
 from chainlake.cep.library import as_dicts
 from chainlake.days import day_of_us, day_start_us
 from chainlake.definitions.source import load_source
 from chainlake.paths import PROJECT
-
 from tests.shipped.brute_force import PATTERNS, WAITS, as_ids, counts
 from tests.shipped.shipped_data import SOURCES, by_key, shipped
 

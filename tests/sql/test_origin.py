@@ -7,14 +7,14 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
+
 from chainlake.cli.main import main
 from chainlake.errors import UsageError
 from chainlake.lake.records import ops
 from chainlake.lake.sql.query import Lake
 from chainlake.paths import Home
 from chainlake.schemas.models import METRICS
-from deltalake import write_deltalake
-
 from tests.sql.test_sql import event, write_matches
 from tests.steps.history import configured, day, deliver, pattern, readings
 

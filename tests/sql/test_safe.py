@@ -15,11 +15,12 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
+
 from chainlake.errors import ChainlakeError, InfrastructureError, UsageError
 from chainlake.lake.sql import safe
 from chainlake.lake.sql.query import Lake
 from chainlake.paths import PROJECT, Home
-from deltalake import write_deltalake
 
 T0 = datetime(2024, 3, 1, tzinfo=UTC)
 

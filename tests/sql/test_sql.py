@@ -13,6 +13,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
+
 from chainlake.cli.main import main
 from chainlake.errors import UsageError
 from chainlake.lake.records.registered import choose
@@ -21,7 +23,6 @@ from chainlake.paths import PROJECT, Home
 from chainlake.schemas.matches import MatchName, MatchShape, matches_table
 from chainlake.schemas.ops import ALL as OPS
 from chainlake.schemas.table import TIMESTAMP
-from deltalake import write_deltalake
 
 T0 = datetime(2013, 10, 7, 13, 30, tzinfo=UTC)
 FIELDS = (

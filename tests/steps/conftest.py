@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+
 from chainlake.days import Days
 from chainlake.ingest.step import ingest
 from chainlake.paths import PROJECT, Home

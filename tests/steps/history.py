@@ -9,12 +9,13 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
+from deltalake import DeltaTable, write_deltalake
+
 from chainlake.definitions.source import load_sources
 from chainlake.lake.delta import tables
 from chainlake.lake.records import ops
 from chainlake.paths import Home
 from chainlake.schemas.events import events_table
-from deltalake import DeltaTable, write_deltalake
 
 SOURCE = """\
 key: sensor

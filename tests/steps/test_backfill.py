@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
 from chainlake.catalog.patterns import load_patterns
 from chainlake.cli.verbs.status import _definitions
 from chainlake.days import Days
@@ -22,7 +23,6 @@ from chainlake.operations.backfill import backfill, restate, run_plan
 from chainlake.operations.plan import Application, plan_range
 from chainlake.paths import Home
 from chainlake.schemas.models import CHANGES, METRICS
-
 from tests.steps.history import configured, day, deliver, pattern, readings
 
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from chainlake.cli.main import main
 from chainlake.days import Days
 from chainlake.detect.step import detect
@@ -14,7 +15,6 @@ from chainlake.lake.records.runs import new_run_id
 from chainlake.monitor.step import monitor
 from chainlake.operations.plan import plan_range
 from chainlake.paths import Home
-
 from tests.steps.history import SOURCE, configured, day, deliver, pattern, readings
 
 DAYS = Days(day(0), day(1))

@@ -8,13 +8,14 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pytest
+
 import chainlake.detect.order as order_choice
 import chainlake.detect.run as detect_run
 import chainlake.detect.staged as staged
 import chainlake.lake.commits.rows as lake_rows
 import chainlake.lake.delta.data_files as data_files
-import numpy as np
-import pytest
 from chainlake.cep import compile_pattern, find
 from chainlake.cep.events.history import add_histories
 from chainlake.cep.library import as_dicts
@@ -30,7 +31,6 @@ from chainlake.lake.delta import tables
 from chainlake.lake.records import ops
 from chainlake.lake.sql.scan import list_tables
 from chainlake.paths import PROJECT, Home
-
 from tests.shipped.brute_force import PATTERNS, decision_day
 from tests.shipped.shipped_data import by_key, shipped
 from tests.steps.conftest import DAY

@@ -13,15 +13,17 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from deltalake import write_deltalake
+
 import chainlake.detect.cut as in_files
 import chainlake.detect.order as order_choice
 import chainlake.detect.run as detect_run
 import chainlake.detect.staged as staged_rows
 import chainlake.lake.commits.rows as lake_rows
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-import pytest
 from chainlake.cep import Statistics, compile_pattern, find
 from chainlake.cep.library import as_dicts
 from chainlake.cep.pattern_shape import match_shape
@@ -39,18 +41,18 @@ from chainlake.detect.tasks.slices import Slice, runs, whole, within
 from chainlake.errors import LimitExceeded
 from chainlake.lake.delta import tables
 from chainlake.lake.delta.event_files import EventFiles, event_files
+from chainlake.lake.delta.reader import UnreadableTable
 from chainlake.paths import Home
 from chainlake.schemas.matches import matches_table
 from chainlake.schemas.table import TIMESTAMP
-from deltalake import write_deltalake
-
 from tests.cep.distributed import bound
 from tests.steps.conftest import DAY
 from tests.steps.test_detect import rows
 
 if TYPE_CHECKING:
-    from chainlake.cep import Pattern
     from pyspark.sql import SparkSession
+
+    from chainlake.cep import Pattern
 
 DAYS = Days.parse("2024-01-01", "2024-01-04")
 #: ``z`` is a key with nulls, NaN and zeros of both signs, which the first file of each day does not have.
@@ -365,14 +367,15 @@ def test_days_that_a_task_could_not_hold_are_left_to_spark(
 
 
 def test_what_only_spark_can_read_is_left_to_spark(lake: tuple[Home, pa.Table]) -> None:
-    """A lake behind a URI, and a table whose readers must know more than the first protocol."""
+    """A lake behind a URI. A table whose files alone do not tell its rows is refused."""
     home, every = lake
     assert event_files(replace(home, lake="s3://somewhere/lake"), "odd", DAYS, 0) is None
     write_deltalake(
         home.table("events", "vectors"), every, partition_by=["event_date"],
         configuration={"delta.enableDeletionVectors": "true"},
     )  # fmt: skip
-    assert event_files(home, "vectors", DAYS, 0) is None
+    with pytest.raises(UnreadableTable, match="events.vectors uses the Delta feature 'deletionVectors'"):
+        event_files(home, "vectors", DAYS, 0)
 
 
 def test_only_the_days_and_times_asked_for_are_read(files: EventFiles, lake: tuple[Home, pa.Table]) -> None:

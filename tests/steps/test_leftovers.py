@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+
 from chainlake.cli.main import main
 from chainlake.env.own_folders import MARKER, own_folder
 from chainlake.paths import Home

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
 
-import chainlake.detect.run as detect_run
 import pytest
+
+import chainlake.detect.run as detect_run
 from chainlake.catalog.patterns import load_patterns
 from chainlake.days import Days
 from chainlake.definitions.source import load_sources
@@ -20,7 +21,6 @@ from chainlake.lake.records.staleness import status_rows
 from chainlake.lake.sql.query import Lake
 from chainlake.operations.backfill import backfill
 from chainlake.paths import Home
-
 from tests.steps.history import configured, day, deliver, pattern, readings
 from tests.steps.test_backfill import played
 

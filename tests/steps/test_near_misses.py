@@ -6,9 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
 from chainlake.cli.main import main
 from chainlake.paths import Home
-
 from tests.shipped.test_shipped_patterns import COUNTS
 
 

@@ -11,13 +11,13 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from chainlake.cli.main import _parser, main
 from chainlake.days import Days
 from chainlake.env.child import wait_until
 from chainlake.operations import launch
 from chainlake.operations.plan import Application, plan_range
 from chainlake.paths import PROJECT, Home
-
 from tests.steps.history import configured, day, deliver, pattern, readings
 
 

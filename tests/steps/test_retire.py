@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+
 from chainlake.cli.main import main
 from chainlake.errors import InputError, UsageError
 from chainlake.lake.commits.append import append_arrow
@@ -19,7 +20,6 @@ from chainlake.operations.retire import retire
 from chainlake.paths import Home
 from chainlake.schemas.models import CHANGES
 from chainlake.schemas.table import Table
-
 from tests.lake.test_publish import D1, D2, TABLE, change_row, definition, match
 
 

@@ -7,10 +7,11 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import chainlake.detect.staged as staged_module
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+
+import chainlake.detect.staged as staged_module
 from chainlake.detect.staged import Staged, read_staged, write_staged
 from chainlake.detect.tasks.worker import REPORT
 from chainlake.errors import LimitExceeded

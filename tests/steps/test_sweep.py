@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from chainlake.cep.search.compiled import machine
 from chainlake.cli.main import main
 from chainlake.env.own_folders import MARKER as MARK

@@ -11,12 +11,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 import chainlake.detect.counts.file_counts as file_counts
 import chainlake.detect.cut as in_files
 import chainlake.detect.order as order_choice
 import chainlake.detect.run as detect_run
 import chainlake.detect.together as together
-import pytest
+from benchmarks.made_lake import SOURCE, Stream, make_lake
 from chainlake.catalog.patterns import load_patterns
 from chainlake.cep import find
 from chainlake.cep.library import as_dicts
@@ -29,8 +31,6 @@ from chainlake.lake.delta import tables
 from chainlake.lake.delta.event_files import EventFiles
 from chainlake.lake.records import ops
 from chainlake.paths import Home
-
-from benchmarks.made_lake import SOURCE, Stream, make_lake
 from tests.cep.distributed import bound
 
 if TYPE_CHECKING:

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
+
 from chainlake.cli.main import main
 from chainlake.detect.step import detect
 from chainlake.lake.records import ops
 from chainlake.monitor.step import monitor
 from chainlake.paths import Home
-from deltalake import DeltaTable
-
 from tests.steps.conftest import DAY
 
 PAIR = """---
