@@ -55,15 +55,12 @@ REFUSED = [
     ("type: Bar", "type: Bar\nderived: {h: 'history(price, 5, 0 s)'}", 3, "never has a value"),
     ("type: Bar", "type: Bar\nderived: {h: 'history(price, 5, 99999999999 d)'}", 3, "not understood"),
     # identity
-    ("type: Bar", "type: Bar\ndelivery: disjoint", 3, "changes nothing of identity: unique"),
-    ("type: Bar", "type: Bar\nidentity: multiset\non_conflict: latest", 4, "changes nothing of identity: multiset"),
     # paths
     ("(?P<date>\\d{8})(?:_r(?P<revision>\\d+))?", "(\\d{8})", 3, "no field of the path is named"),
     ("(?P<date>", "(?P<dat>", 3, "'dat' means nothing, and 'date' is not defined"),
     ("(?P<revision>", "(?P<revison>", 3, "'revison' means nothing"),
     ("\\d{8}", "\\d{99999999999}", 3, "not a regular expression"),
     ("'x_(?P<date>", "'[x_(?P<date>", 3, "not a regular expression"),
-    ("path: 'x", "replaces: [file_date, key]\npath: 'x", 3, "needs the file's key"),
     ("(?:_r(?P<revision>\\d+))?'", "'\nreplaces: [file_date]", 4, "needs the file's revision"),
     ("path: 'x_(?P<date>\\d{8})(?:_r(?P<revision>\\d+))?'", "path: {pattern: '(?P<key>x)', date_format: '%d%m%y'}", 3,
      "no date in the path"),

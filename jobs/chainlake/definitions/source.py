@@ -210,7 +210,7 @@ def load_source(path: Path) -> Source:
         identity=identity,
         delivery=delivery,
         on_conflict=on_conflict,
-        replaces=read_replaces(section, formats, key, groups),
+        replaces=read_replaces(section, groups),
         path=path_rule,
         file_date_zone=file_date_zone,
         expect=read_expect(section),

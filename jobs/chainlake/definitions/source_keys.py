@@ -216,11 +216,11 @@ def check_path_fields(section: Section, formats: tuple[Format, ...], groups: set
             )  # fmt: skip
 
 
-def read_replaces(section: Section, formats: tuple[Format, ...], key: str, groups: set[str]) -> tuple[str, ...]:
-    """``replaces``; its fields must be among the ``groups`` of the path, the ``key`` may come from any field.
+def read_replaces(section: Section, groups: set[str]) -> tuple[str, ...]:
+    """``replaces``; date and revision must be among the ``groups`` of the path, keys are those of the file's rows.
 
     Raises:
-        DefinitionError: no scope, or one of which the path does not tell the date, the revision or the key.
+        DefinitionError: no scope, or the path does not tell the date or the revision.
     """
     scope = section.texts("replaces")
     if not scope:
@@ -232,9 +232,6 @@ def read_replaces(section: Section, formats: tuple[Format, ...], key: str, group
     if "revision" not in groups:
         hint = "Define (?P<revision>…) in 'path'; only a higher revision replaces a lower one."
         raise section.error("replaces needs the file's revision", "replaces", hint=hint)
-    keyed = "key" in groups or any(key in form.mapping and form.mapping[key].path is not None for form in formats)
-    if "key" in scope and not keyed:
-        raise section.error("replaces needs the file's key", "replaces", hint="Define (?P<key>…) in 'path'.")
     return scope
 
 
@@ -257,13 +254,6 @@ def read_identity(section: Section) -> tuple[str, str, str]:
     identity = section.choice("identity", ("unique", "multiset"), "unique")
     delivery = section.choice("delivery", ("overlapping", "disjoint"), "overlapping")
     on_conflict = section.choice("on_conflict", ("first", "latest", "quarantine_all"), "first")
-    if identity == "unique" and delivery != "overlapping":
-        hint = "Copies of a unique event are one event; disjoint is for identity: multiset."
-        raise section.error(f"delivery: {delivery} changes nothing of identity: unique", "delivery", hint=hint)
-    if identity == "multiset" and on_conflict != "first":
-        what = f"on_conflict: {on_conflict} changes nothing of identity: multiset"
-        hint = "Other content is another event of a multiset, and no conflict."
-        raise section.error(what, "on_conflict", hint=hint)
     return identity, delivery, on_conflict
 
 

@@ -169,7 +169,9 @@ def arrow(
     from pyarrow.parquet import filters_to_expression
 
     rows = open_table(home, schema, name, version=version).to_pyarrow_dataset()
-    chosen = filters_to_expression(filters) if isinstance(filters, list) and filters else filters or None
+    chosen = filters
+    if isinstance(filters, list):
+        chosen = filters_to_expression(filters) if filters else None
     return rows.to_table(columns=columns, filter=chosen, fragment_scan_options=verified())
 
 
