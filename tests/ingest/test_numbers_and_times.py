@@ -196,6 +196,62 @@ def test_a_file_of_a_double_hour_alone_and_a_series_that_does_not_tell(tmp_path)
     ]  # fmt: skip
 
 
+HOURS = ["00:00", "01:00", "01:00", "02:00", "03:00"]
+HOURLY = ["04:00", "05:00", "06:00", "07:00", "08:00"]
+
+
+def utc(folder, rows, zone="America/New_York", day="2024-11-03"):
+    """The times of day in UTC of the rows ``(wall time, key)``."""
+    folder.mkdir()
+    text = HEAD + "".join(f"{day} {time},{key},{n},1,\n" for n, (time, key) in enumerate(rows))
+    found = parsed(folder, text, BARS.replace("Europe/Berlin", zone))
+    return [row["ts"].strftime("%H:%M") for row in found.rows]
+
+
+@pytest.mark.parametrize("size", [30, 4 << 20])
+def test_hourly_data_has_the_one_time_of_the_double_hour_once_for_each_pass(tmp_path, monkeypatch, size):
+    monkeypatch.setattr(lines, "CHUNK", size)
+    up = [(time, "A") for time in HOURS]
+    assert utc(tmp_path / "up", up) == HOURLY
+    assert utc(tmp_path / "down", up[::-1]) == HOURLY[::-1]
+    both = [pair for up, down in zip(HOURS, HOURS[::-1], strict=True) for pair in ((up, "A"), (down, "B"))]
+    told = utc(tmp_path / "both", both)
+    assert (told[::2], told[1::2]) == (HOURLY, HOURLY[::-1])
+    # By the half hour: the time is that of the series.
+    half = [(time.replace(":00", ":30"), "A") for time in HOURS]
+    assert utc(tmp_path / "half", half) == [time.replace(":00", ":30") for time in HOURLY]
+    # One pass only, and two rows that are all there is.
+    assert utc(tmp_path / "once", [up[0], *up[2:]]) == ["04:00", "05:00", "07:00", "08:00"]
+    assert utc(tmp_path / "alone", up[1:3]) == ["05:00", "06:00"]
+    # A duplicate elsewhere is nothing that the series does.
+    assert utc(tmp_path / "duplicate", [*up, up[-1]]) == [*HOURLY, "08:00"]
+    howe = [("01:00", "A"), ("01:30", "A"), ("01:30", "A"), ("02:00", "A")]
+    assert utc(tmp_path / "howe", howe, "Australia/Lord_Howe", "2024-04-07") == ["14:00", "14:30", "15:00", "15:30"]
+
+
+@pytest.mark.parametrize("size", [30, 4 << 20])
+@pytest.mark.parametrize(
+    ("walls", "wanted"),
+    [
+        # Each row twice: both are of one pass, or two and two.
+        ("00:00 00:00 01:00 01:00 02:00 02:00", "04:00 04:00 05:00 05:00 07:00 07:00"),
+        ("00:00 00:00 01:00 01:00 01:00 01:00 02:00 02:00", "04:00 04:00 05:00 05:00 06:00 06:00 07:00 07:00"),
+        # Three or four where one is usual: both passes are there.
+        ("00:00 01:00 01:00 01:00 02:00", "04:00 05:00 06:00 06:00 07:00"),
+        ("00:00 01:00 01:00 01:00 01:00 02:00", "04:00 05:00 05:00 06:00 06:00 07:00"),
+        # Of a series with shorter or longer steps the row is a duplicate.
+        ("00:00 00:15 00:30 01:15 01:15 02:15 02:30", "04:00 04:15 04:30 05:15 05:15 07:15 07:30"),
+        ("01:00 01:15 01:15 01:30", "05:00 05:15 05:15 05:30"),
+        ("01:30 01:30 07:30 13:30", "05:30 05:30 12:30 18:30"),
+    ],
+)
+def test_a_time_that_comes_again_is_not_always_another_pass(tmp_path, monkeypatch, walls, wanted, size):
+    monkeypatch.setattr(lines, "CHUNK", size)
+    rows = [(time, "A") for time in walls.split()]
+    assert utc(tmp_path / "up", rows) == wanted.split()
+    assert utc(tmp_path / "down", rows[::-1]) == wanted.split()[::-1]
+
+
 def test_times_of_attributes_are_of_the_first_pass_in_blocks_of_any_size(tmp_path, monkeypatch):
     yaml = BARS.replace("note: {type: string}", "note: {type: timestamp}")
     text = HEAD + "".join(f"2025-01-01,A,1,1,2025-10-26 02:{minute}:00\n" for minute in ("50", "10", "30"))
