@@ -119,6 +119,15 @@ def test_separators_of_thousands_stand_before_three_digits(tmp_path, decimal, th
     ]
 
 
+@pytest.mark.parametrize("constant", ["1000", "0.5", "-.5", "1.", "1e-3", "+7", "1234.5"])
+@pytest.mark.parametrize("signs", ["", '    decimal: ","\n    thousands: "."\n    delimiter: ";"\n'])
+def test_a_constant_that_a_definition_takes_is_a_number_in_every_row(tmp_path, constant, signs):
+    yaml = BARS.replace(", min: 0", "") + f"    map: {{price: {{constant: '{constant}'}}}}\n{signs}"
+    text = HEAD + "2025-01-01,A,1,1,\n2025-01-02,A,1,1,\n"
+    found = parsed(tmp_path, text.replace(",", ";") if signs else text, yaml)
+    assert [row["price"] for row in found.rows] == [float(constant)] * 2 and not found.bad
+
+
 def test_offsets_that_no_place_has(tmp_path):
     good = ["+14:00", "-12:00", "+0545", "-0930", "+15:59", "Z", "-00:00"]
     bad = ["+99:99", "+24:00", "-16:00", "+14:60", "+1400:00", "+9", "+05:3", "++05:00"]
