@@ -142,6 +142,21 @@ def test_offsets_that_no_place_has(tmp_path):
         assert [one[:2] for one in found.bad] == [(at, "bad_time") for at in range(9, 9 + len(bad))]
 
 
+@pytest.mark.parametrize("size", [60, 4 << 20])
+@pytest.mark.parametrize("form", ["iso", "'%Y-%m-%d %H:%M:%S'", "'%Y-%m-%d %H:%M:%S%z'"])
+def test_times_of_far_years_are_out_of_range_and_no_bad_times(tmp_path, monkeypatch, form, size):
+    monkeypatch.setattr(lines, "CHUNK", size)
+    days = ["0001-01-01", "1600-02-29", "1677-01-01", "1850-01-01", "2262-12-31", "2300-01-01", "9999-12-31"]
+    wrong = ["2300-02-29", "9999-13-01", "0000-01-01", "10000-01-01", "1600-01-01T99"]
+    tail = "+01:00" if "%z" in form else ""
+    yaml = BARS.replace("format: iso", f"format: {form}").replace("note: {type: string}", "note: {type: timestamp}")
+    text = HEAD + "".join(f"{day} 10:00:00{tail},A,1,1,\n" for day in [*days, *wrong])
+    text += f"2025-01-01 10:00:00{tail},A,1,1,2300-01-01 10:00:00\n2025-01-01 10:00:00{tail},A,1,1,2300-02-29\n"
+    found = parsed(tmp_path, text, yaml)
+    reasons = [("time_range", "ts")] * len(days) + [("bad_time", "ts")] * len(wrong)
+    assert [bad[1:3] for bad in found.bad] == [*reasons, ("time_range", "note"), ("bad_time", "note")]
+
+
 def test_words_for_the_present_are_no_times(tmp_path):
     words = ["now", "today", "Now", "NaT", "tomorrow"]
     yaml = BARS.replace("{column: ts, format: iso}", "{column: ts, format: '%Y-%m-%d %H:%M'}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import decimal
 import re
+from datetime import datetime
 from typing import NamedTuple
 
 import numpy as np
@@ -32,6 +33,8 @@ _US_PER_MINUTE = 60_000_000
 _CLOCK_DAY_US = -25_567 * 24 * 60 * _US_PER_MINUTE
 #: Instants that pandas (nanoseconds in 64 bits) and Spark can both hold.
 _FIRST_US, _LAST_US = -9_223_372_036_000_000, 9_223_372_036_000_000
+#: The years in which they begin and end.
+_FIRST_YEAR, _LAST_YEAR = 1677, 2262
 
 
 class Cast(NamedTuple):
@@ -44,7 +47,7 @@ class Cast(NamedTuple):
 class Wall(NamedTuple):
     """Times as read: microseconds (int64, 0 where not known), whether each is UTC already, and what failed.
 
-    ``beyond`` are numbers that are no time of any calendar, since they are too large.
+    ``beyond`` are times that are too far away to be held.
     """
 
     micros: np.ndarray
@@ -231,15 +234,37 @@ def times(texts: pa.Array, form: str, day_us: int | None = None) -> Wall:
     if form == "iso":
         local = pc.replace_substring(local, ",", ".")
     parsed = pd.to_datetime(pd.Series(local.to_pandas()), format=pandas_format, errors="coerce")
-    bad = (parsed.isna().to_numpy() | impossible) & ~missing
+    unread = parsed.isna().to_numpy() & ~missing
+    beyond = _beyond(local, unread, pandas_format)
+    bad = (unread & ~beyond) | (impossible & ~missing)
     if form.endswith("%z"):
         bad |= ~has_offset & ~missing
+    beyond &= ~bad
     micros = parsed.to_numpy().astype("datetime64[us]").astype(np.int64)
     if date_from_path(form):
         bad = bad | (~missing & (day_us is None))
         micros = micros - _CLOCK_DAY_US + (day_us or 0)
-    micros = np.where(bad | missing, 0, micros - offset_us)
-    return Wall(micros, has_offset, bad, missing, np.zeros(len(texts), bool))
+    micros = np.where(bad | missing | beyond, 0, micros - offset_us)
+    return Wall(micros, has_offset, bad, missing, beyond)
+
+
+def _beyond(texts: pa.Array, unread: np.ndarray, form: str) -> np.ndarray:
+    """Which of the ``unread`` texts are times all the same, of years that pandas does not hold."""
+    found = np.zeros(len(texts), bool)
+    at = np.flatnonzero(unread)
+    if len(at):
+        codes = texts.take(pa.array(at)).dictionary_encode()
+        far = [text is not None and _is_far(text, form) for text in codes.dictionary.to_pylist()]
+        found[at] = np.array([*far, False])[codes.indices.fill_null(len(far)).to_numpy(zero_copy_only=False)]
+    return found
+
+
+def _is_far(text: str, form: str) -> bool:
+    try:
+        year = (datetime.fromisoformat(text) if form == "ISO8601" else datetime.strptime(text, form)).year
+    except ValueError:
+        return False
+    return not _FIRST_YEAR < year < _LAST_YEAR
 
 
 def _epochs(texts: pa.Array, form: str, day_us: int | None, missing: np.ndarray) -> Wall:

@@ -163,9 +163,10 @@ class TypedRows:
         if a.type == "timestamp":
             wall = casts.times(texts, "iso")
             self.fail(wall.bad, "bad_time", a.name)
+            self.fail(wall.beyond, "time_range", a.name)
             # An attribute's times follow no order that would tell the passes of a double hour apart.
             utc = np.where(wall.is_utc, wall.micros, LocalTimes(self._source.zone).to_utc(wall.micros))
-            return self._required(a, pa.array(utc, mask=wall.missing | wall.bad).cast(TIMESTAMP))
+            return self._required(a, pa.array(utc, mask=wall.missing | wall.bad | wall.beyond).cast(TIMESTAMP))
         return self._required(a, texts)
 
     def _required(self, a: Attribute, values: pa.Array) -> pa.Array:
