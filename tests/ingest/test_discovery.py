@@ -349,6 +349,55 @@ def test_dates_and_revisions_that_cannot_be_stored(place, path, file_date, revis
     assert bool(found.detail) == bool(problem)
 
 
+@pytest.mark.parametrize(
+    ("path", "date_format", "file_date"),
+    [
+        ("b_2024-01-11", "", date(2024, 1, 11)),
+        ("b_2024-1-11", "", None),
+        ("b_2024-11-1", "", None),
+        ("b_2024111", "", None),
+        ("b_11012024", "%d%m%Y", date(2024, 1, 11)),
+        ("b_1112024", "%d%m%Y", None),
+        ("b_11124", "%d%m%y", None),
+        ("b_2024111", "%Y%j", date(2024, 4, 20)),
+        ("b_202411", "%Y%j", None),
+        # A sign between its parts leaves one reading only.
+        ("b_1-2-2024", "%d-%m-%Y", date(2024, 2, 1)),
+        ("b_2024_1_11", "%Y_%m_%d", date(2024, 1, 11)),
+    ],
+)
+def test_a_date_with_too_few_digits_is_not_read_as_another_day(place, path, date_format, file_date):
+    rule = f"path: {{pattern: 'b_(?P<date>[-_0-9]+)', date_format: '{date_format}'}}\n"
+    rule = rule if date_format else "path: 'b_(?P<date>[-_0-9]+)'\n"
+    (place.root / "x.yaml").write_text("".join(rule if "path:" in x else x for x in YAML.splitlines(keepends=True)))
+    found = path_fields(load_source(place.root / "x.yaml"), path)
+    assert (found.file_date, found.problem) == (file_date, "" if file_date else "bad_path_date")
+
+
+@pytest.mark.parametrize(
+    ("revision", "wanted"),
+    [
+        ("7", 7), ("007", 7), ("0", 0), ("", 0), ("0" * 5000 + "2", 2), (f"000{HIGHEST}", HIGHEST),
+        ("1.10", None), ("2.0", None), ("1-2", None), ("v3", None), ("-3", None), ("a", None), ("9" * 5000, None),
+    ],
+)  # fmt: skip
+def test_a_revision_is_plain_digits(place, revision, wanted):
+    (place.root / "x.yaml").write_text(YAML.replace("(?:_r(?P<revision>\\d+))?", "(?:_r(?P<revision>.*))?"))
+    found = path_fields(load_source(place.root / "x.yaml"), f"20250101_r{revision}")
+    problem = "bad_path_revision" if wanted is None else ""
+    assert (found.revision, found.problem) == (HIGHEST if wanted is None else wanted, problem)
+    assert bool(found.detail) == bool(problem) and len(found.detail) < 200
+
+
+def test_a_member_with_a_revision_of_thousands_of_digits_leaves_its_siblings(place):
+    long = "20250101_r" + "1" * 5000 + ".csv"
+    place.put("x.zip", zipped(**{"20250101_r1.csv": TEXT, long: TEXT, "20250102.csv": TEXT}))
+    found = place.look()
+    assert not found.waiting and found.files[f"x.zip!{long}"].problem == "bad_path_revision"
+    for name in ("20250101_r1.csv", "20250102.csv"):
+        assert place.counts(f"x.zip!{name}", found)["rows_raw"] == 40
+
+
 def test_damage_noted_before_it_was_told_from_failures_is_looked_at_again(place):
     place.put("x.csv", LONG)
     place.look()

@@ -119,6 +119,15 @@ def test_separators_of_thousands_stand_before_three_digits(tmp_path, decimal, th
     ]
 
 
+@pytest.mark.parametrize("constant", ["1000", "0.5", "-.5", "1.", "1e-3", "+7", "1234.5"])
+@pytest.mark.parametrize("signs", ["", '    decimal: ","\n    thousands: "."\n    delimiter: ";"\n'])
+def test_a_constant_that_a_definition_takes_is_a_number_in_every_row(tmp_path, constant, signs):
+    yaml = BARS.replace(", min: 0", "") + f"    map: {{price: {{constant: '{constant}'}}}}\n{signs}"
+    text = HEAD + "2025-01-01,A,1,1,\n2025-01-02,A,1,1,\n"
+    found = parsed(tmp_path, text.replace(",", ";") if signs else text, yaml)
+    assert [row["price"] for row in found.rows] == [float(constant)] * 2 and not found.bad
+
+
 def test_offsets_that_no_place_has(tmp_path):
     good = ["+14:00", "-12:00", "+0545", "-0930", "+15:59", "Z", "-00:00"]
     bad = ["+99:99", "+24:00", "-16:00", "+14:60", "+1400:00", "+9", "+05:3", "++05:00"]
@@ -131,6 +140,21 @@ def test_offsets_that_no_place_has(tmp_path):
             "22:00", "00:00", "06:15", "21:30", "20:01", "12:00", "12:00"
         ]  # fmt: skip
         assert [one[:2] for one in found.bad] == [(at, "bad_time") for at in range(9, 9 + len(bad))]
+
+
+@pytest.mark.parametrize("size", [60, 4 << 20])
+@pytest.mark.parametrize("form", ["iso", "'%Y-%m-%d %H:%M:%S'", "'%Y-%m-%d %H:%M:%S%z'"])
+def test_times_of_far_years_are_out_of_range_and_no_bad_times(tmp_path, monkeypatch, form, size):
+    monkeypatch.setattr(lines, "CHUNK", size)
+    days = ["0001-01-01", "1600-02-29", "1677-01-01", "1850-01-01", "2262-12-31", "2300-01-01", "9999-12-31"]
+    wrong = ["2300-02-29", "9999-13-01", "0000-01-01", "10000-01-01", "1600-01-01T99"]
+    tail = "+01:00" if "%z" in form else ""
+    yaml = BARS.replace("format: iso", f"format: {form}").replace("note: {type: string}", "note: {type: timestamp}")
+    text = HEAD + "".join(f"{day} 10:00:00{tail},A,1,1,\n" for day in [*days, *wrong])
+    text += f"2025-01-01 10:00:00{tail},A,1,1,2300-01-01 10:00:00\n2025-01-01 10:00:00{tail},A,1,1,2300-02-29\n"
+    found = parsed(tmp_path, text, yaml)
+    reasons = [("time_range", "ts")] * len(days) + [("bad_time", "ts")] * len(wrong)
+    assert [bad[1:3] for bad in found.bad] == [*reasons, ("time_range", "note"), ("bad_time", "note")]
 
 
 def test_words_for_the_present_are_no_times(tmp_path):
@@ -194,6 +218,62 @@ def test_a_file_of_a_double_hour_alone_and_a_series_that_does_not_tell(tmp_path)
     assert instants("hourly", [(time, "A") for time in ("03:00", "02:00", "01:00", "00:00")]) == [
         "08:00", "07:00", "05:00", "04:00"
     ]  # fmt: skip
+
+
+HOURS = ["00:00", "01:00", "01:00", "02:00", "03:00"]
+HOURLY = ["04:00", "05:00", "06:00", "07:00", "08:00"]
+
+
+def utc(folder, rows, zone="America/New_York", day="2024-11-03"):
+    """The times of day in UTC of the rows ``(wall time, key)``."""
+    folder.mkdir()
+    text = HEAD + "".join(f"{day} {time},{key},{n},1,\n" for n, (time, key) in enumerate(rows))
+    found = parsed(folder, text, BARS.replace("Europe/Berlin", zone))
+    return [row["ts"].strftime("%H:%M") for row in found.rows]
+
+
+@pytest.mark.parametrize("size", [30, 4 << 20])
+def test_hourly_data_has_the_one_time_of_the_double_hour_once_for_each_pass(tmp_path, monkeypatch, size):
+    monkeypatch.setattr(lines, "CHUNK", size)
+    up = [(time, "A") for time in HOURS]
+    assert utc(tmp_path / "up", up) == HOURLY
+    assert utc(tmp_path / "down", up[::-1]) == HOURLY[::-1]
+    both = [pair for up, down in zip(HOURS, HOURS[::-1], strict=True) for pair in ((up, "A"), (down, "B"))]
+    told = utc(tmp_path / "both", both)
+    assert (told[::2], told[1::2]) == (HOURLY, HOURLY[::-1])
+    # By the half hour: the time is that of the series.
+    half = [(time.replace(":00", ":30"), "A") for time in HOURS]
+    assert utc(tmp_path / "half", half) == [time.replace(":00", ":30") for time in HOURLY]
+    # One pass only, and two rows that are all there is.
+    assert utc(tmp_path / "once", [up[0], *up[2:]]) == ["04:00", "05:00", "07:00", "08:00"]
+    assert utc(tmp_path / "alone", up[1:3]) == ["05:00", "06:00"]
+    # A duplicate elsewhere is nothing that the series does.
+    assert utc(tmp_path / "duplicate", [*up, up[-1]]) == [*HOURLY, "08:00"]
+    howe = [("01:00", "A"), ("01:30", "A"), ("01:30", "A"), ("02:00", "A")]
+    assert utc(tmp_path / "howe", howe, "Australia/Lord_Howe", "2024-04-07") == ["14:00", "14:30", "15:00", "15:30"]
+
+
+@pytest.mark.parametrize("size", [30, 4 << 20])
+@pytest.mark.parametrize(
+    ("walls", "wanted"),
+    [
+        # Each row twice: both are of one pass, or two and two.
+        ("00:00 00:00 01:00 01:00 02:00 02:00", "04:00 04:00 05:00 05:00 07:00 07:00"),
+        ("00:00 00:00 01:00 01:00 01:00 01:00 02:00 02:00", "04:00 04:00 05:00 05:00 06:00 06:00 07:00 07:00"),
+        # Three or four where one is usual: both passes are there.
+        ("00:00 01:00 01:00 01:00 02:00", "04:00 05:00 06:00 06:00 07:00"),
+        ("00:00 01:00 01:00 01:00 01:00 02:00", "04:00 05:00 05:00 06:00 06:00 07:00"),
+        # Of a series with shorter or longer steps the row is a duplicate.
+        ("00:00 00:15 00:30 01:15 01:15 02:15 02:30", "04:00 04:15 04:30 05:15 05:15 07:15 07:30"),
+        ("01:00 01:15 01:15 01:30", "05:00 05:15 05:15 05:30"),
+        ("01:30 01:30 07:30 13:30", "05:30 05:30 12:30 18:30"),
+    ],
+)
+def test_a_time_that_comes_again_is_not_always_another_pass(tmp_path, monkeypatch, walls, wanted, size):
+    monkeypatch.setattr(lines, "CHUNK", size)
+    rows = [(time, "A") for time in walls.split()]
+    assert utc(tmp_path / "up", rows) == wanted.split()
+    assert utc(tmp_path / "down", rows[::-1]) == wanted.split()[::-1]
 
 
 def test_times_of_attributes_are_of_the_first_pass_in_blocks_of_any_size(tmp_path, monkeypatch):

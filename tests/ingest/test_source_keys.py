@@ -131,6 +131,11 @@ REFUSED = [
     ("price: Px", "price: {case: upper}", 12, "'case' is for texts, and price is a double"),
     ("price: Px", "price: {constant: cheap}", 12, "the constant 'cheap' is no double"),
     ("price: Px", "size: {constant: 1.5}", 12, "the constant '1.5' is no long"),
+    *[("price: Px", f"price: {{constant: '{text}'}}", 12, f"the constant '{text}' is no double")
+      for text in ("1_000", "1,000", "1,5", "١٢", "inf", "nan", "1e999", "0x10")],
+    *[("price: Px", f"size: {{constant: '{text}'}}", 12, f"the constant '{text}' is no long")
+      for text in ("1_000", "9007199254740993", "9007199254740991.4", "1e400", "1e16", "1e-99999999999999999999")],
+    ("price: Px", "open: {constant: maybe}", 12, "the constant 'maybe' is no boolean"),
     ("price: Px", "note: {constant: ''}", 12, "a blank constant"),
     ("price: Px", "note: {constant: }", 12, "has no value"),
     ("price: Px", "price: {sentinels: [NA]}", 12, "a sentinel is a number"),
@@ -198,6 +203,7 @@ def test_a_wrong_value_is_refused_where_it_stands(tmp_path: Path, old: str, new:
         ("map:", "optional: [Px, size]\n    map:"),
         ("price: Px", "price: {constant: 7}, size: {sentinels: [-1, {value: 0, when: {price: '> 0'}}]}"),
         ("price: Px", "note: {constant: 007}"),
+        ("price: Px", "price: {constant: 1e-3}, size: {constant: 9007199254740992}, open: {constant: No}"),
         ("(?P<date>", "(?P<venue>x)(?P<date>"),
         ("type: Bar", "type: ON"),
     ],

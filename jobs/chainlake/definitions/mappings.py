@@ -7,12 +7,19 @@ import math
 import re
 from collections.abc import Mapping as Fields
 from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from chainlake.definitions.yaml_lines import Section
 
 _COMPARISON = re.compile(r"\s*(<=|>=|<|>|=)?\s*(-?\d+(?:\.\d+)?)\s*\Z")
 _NUMBERS = ("double", "long")
+#: How a number is written, in a cell and as a constant.
+NUMBER = re.compile(r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$")
+#: Up to here every whole number is a double.
+LARGEST_LONG = 2**53
+#: The texts of a boolean, in any case.
+TRUE, FALSE = ("true", "t", "yes", "y", "1"), ("false", "f", "no", "n", "0")
 #: What only a number can be given.
 _OF_NUMBERS = ("scale", "offset", "round", "sentinels")
 #: Digits after the point, or zeros before it, that a double can have.
@@ -269,14 +276,21 @@ def _constant(rule: Section, kind: str) -> str:
     text = str(rule.get("constant", str)).strip()
     if not text:
         raise rule.error("a blank constant is no value", "constant")
-    if kind in _NUMBERS:
-        try:
-            good = math.isfinite(float(text)) and (kind == "double" or float(text).is_integer())
-        except ValueError:
-            good = False
-        if not good:
-            raise rule.error(f"the constant '{text}' is no {kind}", "constant")
+    if kind in _NUMBERS and not (NUMBER.fullmatch(text) and math.isfinite(float(text))):
+        raise rule.error(f"the constant '{text}' is no {kind}", "constant", hint="Digits, as in 1000, -0.5 or 1e-3.")
+    if kind == "long" and not _is_long(text):
+        raise rule.error(f"the constant '{text}' is no long", "constant", hint="A whole number of at most 2^53.")
+    if kind == "boolean" and text.lower() not in (*TRUE, *FALSE):
+        raise rule.error(f"the constant '{text}' is no boolean", "constant", hint=f"One of: {', '.join(TRUE + FALSE)}.")
     return text
+
+
+def _is_long(text: str) -> bool:
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        return False
+    return number.copy_abs() <= LARGEST_LONG and number == number.to_integral_value()
 
 
 def _sentinel(rule: Section, at: int, item: Any, fields: Fields[str, str]) -> Sentinel:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import decimal
 import re
+from datetime import datetime
 from typing import NamedTuple
 
 import numpy as np
@@ -12,9 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from chainlake.definitions.format import EPOCHS, date_from_path
-from chainlake.definitions.mappings import Mapping, Sentinel
+from chainlake.definitions.mappings import FALSE, LARGEST_LONG, NUMBER, TRUE, Mapping, Sentinel
 
-_NUMBER = r"^[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?$"
 _ISO = (
     r"^(?P<local>\d{4}-?\d\d-?\d\d(?:[T ]\d\d(?::?\d\d(?::?\d\d(?:[.,]\d+)?)?)?)?)"
     r"\s*(?P<offset>[Zz]|UTC|[+-]\d\d(?::?\d\d)?)?$"
@@ -24,9 +24,6 @@ _TAIL_OFFSET = r"^(?P<local>.*?)\s*(?P<offset>[Zz]|UTC|[+-]\d\d(?::?\d\d)?)$"
 _PRESENT = ("now", "today")
 #: No place on earth was ever further from UTC.
 _FURTHEST_MINUTES = 15 * 60 + 59
-_TRUE = ("true", "t", "yes", "y", "1")
-_FALSE = ("false", "f", "no", "n", "0")
-_MAX_LONG = 2**53
 #: Decimals of so many digits are told apart by their doubles.
 _EXACT_DIGITS = 15
 #: What the error of a double can be of whole numbers below ``_FEW``.
@@ -36,6 +33,8 @@ _US_PER_MINUTE = 60_000_000
 _CLOCK_DAY_US = -25_567 * 24 * 60 * _US_PER_MINUTE
 #: Instants that pandas (nanoseconds in 64 bits) and Spark can both hold.
 _FIRST_US, _LAST_US = -9_223_372_036_000_000, 9_223_372_036_000_000
+#: The years in which they begin and end.
+_FIRST_YEAR, _LAST_YEAR = 1677, 2262
 
 
 class Cast(NamedTuple):
@@ -48,7 +47,7 @@ class Cast(NamedTuple):
 class Wall(NamedTuple):
     """Times as read: microseconds (int64, 0 where not known), whether each is UTC already, and what failed.
 
-    ``beyond`` are numbers that are no time of any calendar, since they are too large.
+    ``beyond`` are times that are too far away to be held.
     """
 
     micros: np.ndarray
@@ -70,7 +69,7 @@ def doubles(texts: pa.Array) -> Cast:
         values = pc.cast(texts, pa.float64())
         wrong = np.zeros(len(texts), bool)
     except pa.ArrowInvalid:
-        wrong = ~_bools(pc.match_substring_regex(texts, _NUMBER), True)
+        wrong = ~_bools(pc.match_substring_regex(texts, NUMBER.pattern), True)
         values = pc.cast(pc.if_else(pa.array(wrong), pa.scalar(None, pa.string()), texts), pa.float64())
     wrong |= not_finite(values)
     return Cast(_null_where(values, wrong), wrong)
@@ -154,12 +153,12 @@ def longs(texts: pa.Array, rule: Mapping, numbers: pa.Array) -> Cast:
     """
     nulls = pc.is_null(numbers).to_numpy(zero_copy_only=False)
     given = numbers.fill_null(0.0).to_numpy(zero_copy_only=False)
-    wrong = (given != np.floor(given)) | (np.abs(given) > _MAX_LONG)
+    wrong = (given != np.floor(given)) | (np.abs(given) > LARGEST_LONG)
     whole = np.where(wrong, 0, given).astype(np.int64)
     unsure = _bools(pc.greater(pc.binary_length(texts), _EXACT_DIGITS), False)
     exponents = pc.match_substring(pc.ascii_lower(texts), "e")
     unsure |= _bools(exponents, False)
-    unsure = (unsure | _converts(rule)) & ~nulls & (np.abs(given) <= 2 * _MAX_LONG)
+    unsure = (unsure | _converts(rule)) & ~nulls & (np.abs(given) <= 2 * LARGEST_LONG)
     if unsure.any():
         at = np.flatnonzero(unsure)
         codes = texts.take(pa.array(at)).dictionary_encode()
@@ -194,14 +193,14 @@ def _whole(text: str, rule: Mapping) -> int | None:
     number = int(value.to_integral_value())
     # A scale such as 1/60 is known to 53 bits only, and 120 of it are 2.
     noise = abs(number) * _NOISE if _converts(rule) and abs(number) < _FEW else 0
-    return number if abs(value - number) <= noise and abs(number) <= _MAX_LONG else None
+    return number if abs(value - number) <= noise and abs(number) <= LARGEST_LONG else None
 
 
 def booleans(texts: pa.Array) -> Cast:
     """true/false, t/f, yes/no, y/n, 1/0 in any case."""
     lower = pc.utf8_lower(texts)
-    true = _bools(pc.is_in(lower, pa.array(_TRUE)), False)
-    false = _bools(pc.is_in(lower, pa.array(_FALSE)), False)
+    true = _bools(pc.is_in(lower, pa.array(TRUE)), False)
+    false = _bools(pc.is_in(lower, pa.array(FALSE)), False)
     nulls = pc.is_null(texts).to_numpy(zero_copy_only=False)
     wrong = ~(true | false | nulls)
     return Cast(pa.array(true, mask=nulls | wrong), wrong)
@@ -235,15 +234,37 @@ def times(texts: pa.Array, form: str, day_us: int | None = None) -> Wall:
     if form == "iso":
         local = pc.replace_substring(local, ",", ".")
     parsed = pd.to_datetime(pd.Series(local.to_pandas()), format=pandas_format, errors="coerce")
-    bad = (parsed.isna().to_numpy() | impossible) & ~missing
+    unread = parsed.isna().to_numpy() & ~missing
+    beyond = _beyond(local, unread, pandas_format)
+    bad = (unread & ~beyond) | (impossible & ~missing)
     if form.endswith("%z"):
         bad |= ~has_offset & ~missing
+    beyond &= ~bad
     micros = parsed.to_numpy().astype("datetime64[us]").astype(np.int64)
     if date_from_path(form):
         bad = bad | (~missing & (day_us is None))
         micros = micros - _CLOCK_DAY_US + (day_us or 0)
-    micros = np.where(bad | missing, 0, micros - offset_us)
-    return Wall(micros, has_offset, bad, missing, np.zeros(len(texts), bool))
+    micros = np.where(bad | missing | beyond, 0, micros - offset_us)
+    return Wall(micros, has_offset, bad, missing, beyond)
+
+
+def _beyond(texts: pa.Array, unread: np.ndarray, form: str) -> np.ndarray:
+    """Which of the ``unread`` texts are times all the same, of years that pandas does not hold."""
+    found = np.zeros(len(texts), bool)
+    at = np.flatnonzero(unread)
+    if len(at):
+        codes = texts.take(pa.array(at)).dictionary_encode()
+        far = [text is not None and _is_far(text, form) for text in codes.dictionary.to_pylist()]
+        found[at] = np.array([*far, False])[codes.indices.fill_null(len(far)).to_numpy(zero_copy_only=False)]
+    return found
+
+
+def _is_far(text: str, form: str) -> bool:
+    try:
+        year = (datetime.fromisoformat(text) if form == "ISO8601" else datetime.strptime(text, form)).year
+    except ValueError:
+        return False
+    return not _FIRST_YEAR < year < _LAST_YEAR
 
 
 def _epochs(texts: pa.Array, form: str, day_us: int | None, missing: np.ndarray) -> Wall:

@@ -129,8 +129,7 @@ class TypedRows:
         numbers: dict[str, casts.Cast] = {}
         for a in self._source.attributes:
             if a.type in ("double", "long"):
-                cleaned = self._cleaned(a.name)
-                texts[a.name] = casts.plain_numbers(cleaned, self._form.decimal, self._form.thousands)
+                texts[a.name] = self._plain(a.name)
                 numbers[a.name] = casts.doubles(texts[a.name])
         plain = {name: cast.values for name, cast in numbers.items()}
         return {
@@ -164,9 +163,10 @@ class TypedRows:
         if a.type == "timestamp":
             wall = casts.times(texts, "iso")
             self.fail(wall.bad, "bad_time", a.name)
+            self.fail(wall.beyond, "time_range", a.name)
             # An attribute's times follow no order that would tell the passes of a double hour apart.
             utc = np.where(wall.is_utc, wall.micros, LocalTimes(self._source.zone).to_utc(wall.micros))
-            return self._required(a, pa.array(utc, mask=wall.missing | wall.bad).cast(TIMESTAMP))
+            return self._required(a, pa.array(utc, mask=wall.missing | wall.bad | wall.beyond).cast(TIMESTAMP))
         return self._required(a, texts)
 
     def _required(self, a: Attribute, values: pa.Array) -> pa.Array:
@@ -198,6 +198,13 @@ class TypedRows:
     def _cleaned(self, name: str) -> pa.Array:
         """An attribute's texts, null where the format says that they mean "no value"."""
         return self._cased(name, casts.clean(self._origin(name), self._form.nulls))
+
+    def _plain(self, name: str) -> pa.Array:
+        """A number's texts with a decimal point."""
+        texts, form = self._cleaned(name), self._form
+        # A constant stands in the definition, where the signs of the file do not hold.
+        constant = form.mapping.get(name, _NOTHING).constant is not None
+        return texts if constant else casts.plain_numbers(texts, form.decimal, form.thousands)
 
     def _cased(self, name: str, texts: pa.Array) -> pa.Array:
         case = self._form.mapping.get(name, _NOTHING).case

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+from operator import add
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
@@ -75,6 +76,7 @@ class _Wall:
             folds=folds,
             instants=instants[nearest],
             second=after[nearest],
+            lengths=np.abs(before - after)[nearest],
         )
 
     def _table(self, low: int, high: int) -> list[tuple[int, int, int]]:
@@ -92,13 +94,47 @@ class _Wall:
 
 class _Places(NamedTuple):
     """Per wall time: its offset (of the first pass), whether it lies in a gap or a double hour, the transition's
-    instant, and the offset of the second pass."""
+    instant, the offset of the second pass, and how long the gap or double hour is."""
 
     offsets: np.ndarray
     gaps: np.ndarray
     folds: np.ndarray
     instants: np.ndarray
     second: np.ndarray
+    lengths: np.ndarray
+
+
+class _Steps(NamedTuple):
+    """What the steps between the times of a series are, apart from those within one double hour.
+
+    Args:
+        direction: steps forward less steps back.
+        rows: rows outside double hours.
+        repeats: those of ``rows`` that have the time of the row before.
+        equal: steps as long as the double hour.
+        smaller: shorter steps.
+        moves: steps of any length but 0.
+    """
+
+    direction: int = 0
+    rows: int = 0
+    repeats: int = 0
+    equal: int = 0
+    smaller: int = 0
+    moves: int = 0
+
+    def plus(self, other: _Steps) -> _Steps:
+        """Both together."""
+        return _Steps(*map(add, self, other))
+
+
+class _Visit(NamedTuple):
+    """What a series has in a double hour: rows, first and last wall time, whether one came after an earlier one."""
+
+    rows: int
+    earliest: int
+    latest: int
+    forward: bool
 
 
 class Listing:
@@ -114,11 +150,10 @@ class Listing:
     def __init__(self, zone: str) -> None:
         self._wall = _Wall(zone)
         self._last: dict[object, tuple[int, int]] = {}
-        self._steps: dict[object, int] = {}
-        self._in_file = 0
+        self._steps: dict[object, _Steps] = {}
+        self._in_file = _Steps()
         self._in_double_hours = 0
-        #: (double hour, series) → (earliest wall time seen in it, whether a later one came after it)
-        self._forward: dict[tuple[int, object], tuple[int, bool]] = {}
+        self._visits: dict[tuple[int, object], _Visit] = {}
 
     def add(self, local_us: np.ndarray, codes: np.ndarray, names: Sequence[object]) -> None:
         """The next rows of the file.
@@ -136,33 +171,69 @@ class Listing:
         hours = np.where(places.folds, places.instants, _NO_HOUR)[order]
         first = np.flatnonzero(np.diff(codes, prepend=-1))
         before, hour_before = np.roll(times, 1), np.roll(hours, 1)
+        new = np.zeros(len(times), bool)
         for at in first.tolist():
-            found = (int(times[at]), int(hours[at]))
-            before[at], hour_before[at] = self._last.get(names[codes[at]], found)
-        steps = np.sign(times - before)
-        within = (hours == hour_before) & (hours != _NO_HOUR)
-        self._in_double_hours += int(steps[within].sum())
-        sums = np.add.reduceat(np.where(within, 0, steps), first)
-        self._in_file += int(sums.sum())
-        last = np.append(first[1:], len(times)) - 1
-        for at, end, count in zip(first.tolist(), last.tolist(), sums.tolist(), strict=True):
             name = names[codes[at]]
-            self._steps[name] = self._steps.get(name, 0) + count
+            new[at] = name not in self._last
+            before[at], hour_before[at] = self._last.get(name, (int(times[at]), int(hours[at])))
+        steps = times - before
+        within = (hours == hour_before) & (hours != _NO_HOUR)
+        self._in_double_hours += int(np.sign(steps)[within].sum())
+        lengths = np.abs(np.where(within, 0, steps))
+        outside, hour = hours == _NO_HOUR, places.lengths[order]
+        facts = (
+            np.where(within, 0, np.sign(steps)),
+            outside,
+            outside & (steps == 0) & ~new,
+            (lengths == hour) & (lengths > 0),
+            (lengths < hour) & (lengths > 0),
+            lengths > 0,
+        )
+        sums = np.add.reduceat(np.stack(facts).astype(np.int64), first, axis=1).T
+        last = np.append(first[1:], len(times)) - 1
+        for at, end, counts in zip(first.tolist(), last.tolist(), sums.tolist(), strict=True):
+            name, found = names[codes[at]], _Steps(*counts)
+            self._in_file = self._in_file.plus(found)
+            self._steps[name] = self._steps.get(name, _Steps()).plus(found)
             self._last[name] = (int(times[end]), int(hours[end]))
-        for at in np.flatnonzero(hours != _NO_HOUR).tolist():
+        for at in np.flatnonzero(~outside).tolist():
             key, time = (int(hours[at]), names[codes[at]]), int(times[at])
-            earliest, forward = self._forward.get(key, (time, False))
-            self._forward[key] = (min(earliest, time), forward or time > earliest)
+            rows, earliest, latest, forward = self._visits.get(key, _Visit(0, time, time, False))
+            self._visits[key] = _Visit(rows + 1, min(earliest, time), max(latest, time), forward or time > earliest)
 
     def newest_first(self, series: object) -> bool:
         """Whether the times of a series go down in the file."""
-        return (self._steps.get(series, 0) or self._in_file or self._in_double_hours) < 0
+        return (self._of(series).direction or self._in_file.direction or self._in_double_hours) < 0
 
     def steps_forward(self, instant: int, series: object) -> bool:
         """Whether the times of a series go up somewhere in the double hour at ``instant``."""
-        return self._forward.get((instant, series), (0, False))[1]
+        return self._visits.get((instant, series), _NO_VISIT).forward
+
+    def turn(self, instant: int, series: object) -> int:
+        """How many rows of the double hour at ``instant`` are listed before the other pass, if that is told by one
+        time that comes again; 0 if it is not.
+
+        A series that delivers its rows several times repeats every time, so there a time has to come twice as often.
+        """
+        visit = self._visits.get((instant, series), _NO_VISIT)
+        if visit.rows < 2 or visit.earliest != visit.latest:
+            return 0
+        own = self._of(series)
+        of_steps = own if own.moves else self._in_file
+        of_rows = own if own.rows else self._in_file
+        distinct = of_rows.rows - of_rows.repeats
+        usual = (2 * of_rows.rows + distinct) // (2 * distinct) if distinct else 1
+        if visit.rows < 2 * usual or (of_steps.moves and of_steps.equal <= of_steps.smaller):
+            return 0
+        first_pass = visit.rows // 2
+        return visit.rows - first_pass if self.newest_first(series) else first_pass
+
+    def _of(self, series: object) -> _Steps:
+        return self._steps.get(series, _NO_STEPS)
 
 
+_NO_STEPS = _Steps()
+_NO_VISIT = _Visit(0, 0, 0, False)
 #: Stands for the double hour of a time that lies in none.
 _NO_HOUR = np.iinfo(np.int64).min
 
@@ -188,12 +259,14 @@ class LocalTimes:
         self._listing: Listing | None = None
         #: (double hour, series) → (furthest wall time seen in it, whether the other pass has begun)
         self._passes: dict[tuple[int, object], tuple[int, bool]] = {}
+        #: (double hour, series) → rows of it seen so far, where a time that comes again tells the passes
+        self._seen: dict[tuple[int, object], int] = {}
 
     def copy(self) -> LocalTimes:
         """One that goes on from here by itself."""
         other = LocalTimes(self._wall.zone, self._ask)
         other.gap, other.double, other._listing = self.gap, self.double, self._listing
-        other._passes = dict(self._passes)
+        other._passes, other._seen = dict(self._passes), dict(self._seen)
         return other
 
     def to_utc(self, local_us: np.ndarray, series: Callable[[int], object] | None = None) -> np.ndarray:
@@ -218,6 +291,10 @@ class LocalTimes:
         return result
 
     def _second_pass(self, listing: Listing, instant: int, series: object, local: int) -> bool:
+        if turn := listing.turn(instant, series):
+            seen = self._seen.get((instant, series), 0)
+            self._seen[(instant, series)] = seen + 1
+            return (seen >= turn) != listing.newest_first(series)
         furthest, other = self._passes.get((instant, series), (local, False))
         if listing.newest_first(series):
             other = other or local > furthest
