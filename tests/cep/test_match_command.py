@@ -330,3 +330,42 @@ def test_a_weekday_that_the_date_is_not_is_an_error_of_its_line(
     file.write_text(f"id\ttype\tts\n1\tA\t{good}\n2\tA\t{bad}\n")
     code, found, err = run(capsys, query, file, "--type-of", f"ts=date:{form}")
     assert code == 4 and found == [] and "e.tsv:3: " in err and bad in err and says in err
+
+
+@pytest.mark.parametrize("name", ["id", "type", "ts"])
+@pytest.mark.parametrize("value", [[1], [1, 2], ["x"], [], {"a": 1}, {}, [[1]], [None]])
+def test_a_list_or_an_object_is_no_id_type_or_time(
+    tmp_path: Path, capsys: pytest.CaptureFixture, name: str, value: object
+) -> None:
+    good = {"id": None, "type": "A", "ts": 1}
+    file = tmp_path / "e.jsonl"
+    # An id may be missing, so that the first one may come late.
+    lines = [good, good] if name == "id" else []
+    file.write_text("".join(f"{json.dumps(one)}\n\n" for one in [*lines, good | {name: value}]))
+    code, found, err = run(capsys, "PATTERN A a WITHIN 5 s", file)
+    kind = "an object" if isinstance(value, dict) else ""
+    assert code == 4 and found == [] and "hint: Ids and types are texts or numbers" in err
+    assert f"e.jsonl:{2 * len(lines) + 1}: {name} is {kind}" in err and f" here (key {name})" in err
+
+
+@pytest.mark.parametrize("name", ["id", "type", "ts"])
+@pytest.mark.parametrize(
+    ("value", "kind"), [(["x"], "a list"), ({"a": 1}, "an object"), (b"x", "bytes"), ([{"a": 1}], "a list")]
+)
+def test_neither_is_it_in_parquet(
+    tmp_path: Path, capsys: pytest.CaptureFixture, name: str, value: object, kind: str
+) -> None:
+    file = tmp_path / "e.parquet"
+    pyarrow.parquet.write_table(pa.Table.from_pylist([{"id": "1", "type": "A", "ts": 1} | {name: value}]), file)
+    code, found, err = run(capsys, "PATTERN A a WITHIN 5 s", file)
+    assert code == 4 and found == [] and f"e.parquet, row 1: {name} is {kind} here (key {name})" in err
+
+
+def test_lists_and_objects_beside_them_are_columns_that_nothing_reads(
+    tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    file = tmp_path / "e.jsonl"
+    file.write_text('{"id": 1, "type": "A", "ts": 1, "x": {"a": 1}}\n{"id": 2, "type": "A", "ts": 2, "y": ["b"]}\n')
+    assert run(capsys, "PATTERN SEQ(A a, A b) WITHIN 5 s", file) == (0, [{"a": 1, "b": 2}], "")
+    code, _, err = run(capsys, "PATTERN A a WHERE a.x = 1 WITHIN 5 s", file)
+    assert code == 3 and "x" in err
