@@ -377,3 +377,39 @@ def test_fix_writes_the_layout_into_good_files_only(tmp_path: Path, capsys: pyte
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.sase", "messy.sase"]
     assert main(["lint", "--fix", str(messy)]) == 0
     assert capsys.readouterr().out.endswith("0 files laid out\n")
+
+
+@pytest.mark.parametrize("suffix", ["sase", "yaml"])
+def test_a_file_that_cannot_be_read_hides_none_of_the_others(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], suffix: str
+) -> None:
+    wide, none, folder = (tmp_path / f"{name}.{suffix}" for name in ("wide", "none", "folder"))
+    wide.write_bytes("PATTERN A a WITHIN 1 s".encode("utf-16"))
+    folder.mkdir()
+    bad, messy = tmp_path / "bad.sase", tmp_path / "messy.sase"
+    bad.write_text("PATTERN A a WITHIN 1")
+    messy.write_text(MESSY)
+    assert main(["lint", "--fix", *map(str, (wide, none, folder, bad, messy))]) == 3
+    out = capsys.readouterr().out
+    assert f"error: {wide}:1: is not UTF-8 text" in out
+    assert f"error: {none}: there is no such file" in out and f"error: {folder}: this is not a file" in out
+    assert f"error: {bad}:1:13: the window needs a unit" in out and messy.read_text() == NEAT
+    assert "\n5 files: " in out and out.endswith(", 1 file laid out\n")
+    assert main(["lint", str(none), str(folder)]) == 2
+    assert capsys.readouterr().out.endswith("2 files: 2 errors, 0 warnings\n")
+    assert main(["lint", str(wide)]) == 3
+    assert main(["lint", str(none), str(messy.with_name("x" * 300))]) == 2
+
+
+@pytest.mark.parametrize("name", ["a b", "été", "a.b", "_a", "x" * 101, "all", "ALL"])
+def test_a_name_that_no_table_can_have_is_an_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    file = tmp_path / f"{name}.sase"
+    file.write_text("---\nsource: stock\ndescription: d\n---\nPATTERN Bar a\nWHERE a.close > 1\nWITHIN 1 s\n")
+    assert main(["lint", str(file)]) == 3
+    out = capsys.readouterr().out
+    assert "cannot be the name of a pattern" in out or "a pattern cannot be named all" in out
+    assert out.endswith("1 file: 1 error, 0 warnings\n")
+    good = file.rename(tmp_path / "a-b_1.sase")
+    assert main(["lint", str(good)]) == 0

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
+from datetime import UTC, datetime
 
 import pytest
 
 from chainlake.cep import compile_pattern, find, match
 from chainlake.cep.estimate.cost import linear_extensions
 from chainlake.cep.explain.report import choose, explain
-from chainlake.cep.language.normal_form import MAX_CLAUSES
+from chainlake.cep.language.normal_form import MAX_CLAUSES, MAX_NAMES
 from chainlake.cep.library import as_dicts, from_dicts
 from chainlake.cep.lint.report import lint
 from chainlake.errors import DefinitionError
@@ -94,3 +95,34 @@ def test_alternatives_that_multiply_are_refused_before_they_are_written_out() ->
     with pytest.raises(DefinitionError, match=f"more than {MAX_CLAUSES} clauses"):
         compile_pattern(text)
     assert time.process_time() - before < 2
+
+
+@pytest.mark.parametrize("structure", STRUCTURES)
+def test_a_branch_has_at_most_64_names(structure: str) -> None:
+    names = [f"A n{i}" for i in range(64)]
+    text = f"PATTERN {STRUCTURES[structure](names)} WITHIN 5 min"
+    before = time.process_time()
+    pattern = compile_pattern(text)
+    assert lint(text).errors == ()
+    table, _ = from_dicts([{**event, "ts": datetime.fromtimestamp(event["ts"], UTC)} for event in events(2)])
+    assert sum(batch.n for batch in find(pattern, table)) == 0
+    assert time.process_time() - before < 10
+    two = f"PATTERN OR({STRUCTURES[structure](names)}, A other) WITHIN 5 min"
+    assert len(compile_pattern(two).branches) == 2
+
+
+@pytest.mark.parametrize("number", [65, 300, 2000])
+@pytest.mark.parametrize("event", ["A {}", "NOT(A {})"])
+def test_more_names_are_refused_soon_and_where_the_first_of_them_is(number: int, event: str) -> None:
+    names = ["A n0", *(event.format(f"n{i}") for i in range(1, number))]
+    where = " AND ".join(f"n0.k = n{i}.k" for i in range(1, number))
+    text = f"PATTERN OR(A a, SEQ({', '.join(names)})) WHERE {where} WITHIN 5 min"
+    before = time.process_time()
+    with pytest.raises(DefinitionError, match=f"more than the {MAX_NAMES} that a branch can have") as caught:
+        compile_pattern(text)
+    assert (caught.value.line, caught.value.column) == (1, text.index(event.format("n64")) + 1)
+    assert caught.value.hint is not None
+    assert time.process_time() - before < 2
+    found = lint(text).errors
+    assert [(one.what, one.column) for one in found] == [(caught.value.what, caught.value.column)]
+    assert time.process_time() - before < 10

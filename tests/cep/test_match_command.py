@@ -285,3 +285,88 @@ def test_empty_texts_are_no_names(tmp_path: Path, capsys: pytest.CaptureFixture)
     for option in ("--id", "--type", "--ts"):
         assert run(capsys, QUERY, file, option, "")[0] == 2
     assert run(capsys, "", file) == (2, [], "error: the pattern is empty\nhint: Give a file or a query in quotes.\n")
+
+
+@pytest.mark.parametrize(
+    ("form", "says"),
+    [
+        ("%d/%m/%Y %I:%M", "%I without %p leaves open which half of the day is meant"),
+        ("%Y %H:%M", "gives no whole date"),
+        ("%Y-%m", "gives no whole date"),
+        ("%Y-%m-%d %M", "%M stands without the part above it"),
+        ("%Y-%m-%d %H %I %p", "%H and %I both give the hour"),
+        ("%Y-%m-%d %p", "%p without %I changes nothing"),
+        ("%Y-%m-%d %Z", "%Z is not known"),
+        ("%Y-%m-%d %", "ends with a lone %"),
+        ("%Y-%m-%d %Y", "%Y is given twice"),
+        ("%H:%M", "names no year"),
+        ("%%Y-%m-%d", "names no year"),
+    ],
+)
+@pytest.mark.parametrize("column", ["ts", "x"])
+def test_a_form_that_gives_no_time_is_refused_before_a_file_is_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture, form: str, says: str, column: str
+) -> None:
+    code, found, err = run(capsys, QUERY, tmp_path / "none.csv", "--type-of", f"{column}=date:{form}")
+    assert code == 2 and found == [] and f"the form of dates '{form}' {says}" in err and "hint: " in err
+
+
+@pytest.mark.parametrize(
+    ("form", "good", "bad", "says"),
+    [
+        ("%a %Y-%m-%d", "Fri 2024-03-01", "Mon 2024-03-01", "%a of 2024-03-01 is Fri"),
+        ("%A, %d %B %Y", "friday, 1 March 2024", "Sunday, 1 March 2024", "%A of 2024-03-01 is Friday"),
+        ("%Y-%m-%d %u", "2024-03-01 5", "2024-03-01 6", "%u of 2024-03-01 is 5"),
+        ("%d.%m.%Y (%j) %H:%M", "01.03.2024 (61) 10:30", "02.03.2024 (061) 10:30", "%d of 2024-03-01 is 01"),
+        ("%Y %U %w %a", "2024 08 5 Fri", "2024 08 5 Sat", "contradicts itself"),
+    ],
+)
+def test_a_weekday_that_the_date_is_not_is_an_error_of_its_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture, form: str, good: str, bad: str, says: str
+) -> None:
+    file = tmp_path / "e.tsv"
+    file.write_text(f"id\ttype\tts\n1\tA\t{good}\n")
+    query = "PATTERN A a WITHIN 5 s"
+    assert run(capsys, query, file, "--type-of", f"ts=date:{form}") == (0, [{"a": 1}], "")
+    file.write_text(f"id\ttype\tts\n1\tA\t{good}\n2\tA\t{bad}\n")
+    code, found, err = run(capsys, query, file, "--type-of", f"ts=date:{form}")
+    assert code == 4 and found == [] and "e.tsv:3: " in err and bad in err and says in err
+
+
+@pytest.mark.parametrize("name", ["id", "type", "ts"])
+@pytest.mark.parametrize("value", [[1], [1, 2], ["x"], [], {"a": 1}, {}, [[1]], [None]])
+def test_a_list_or_an_object_is_no_id_type_or_time(
+    tmp_path: Path, capsys: pytest.CaptureFixture, name: str, value: object
+) -> None:
+    good = {"id": None, "type": "A", "ts": 1}
+    file = tmp_path / "e.jsonl"
+    # An id may be missing, so that the first one may come late.
+    lines = [good, good] if name == "id" else []
+    file.write_text("".join(f"{json.dumps(one)}\n\n" for one in [*lines, good | {name: value}]))
+    code, found, err = run(capsys, "PATTERN A a WITHIN 5 s", file)
+    kind = "an object" if isinstance(value, dict) else ""
+    assert code == 4 and found == [] and "hint: Ids and types are texts or numbers" in err
+    assert f"e.jsonl:{2 * len(lines) + 1}: {name} is {kind}" in err and f" here (key {name})" in err
+
+
+@pytest.mark.parametrize("name", ["id", "type", "ts"])
+@pytest.mark.parametrize(
+    ("value", "kind"), [(["x"], "a list"), ({"a": 1}, "an object"), (b"x", "bytes"), ([{"a": 1}], "a list")]
+)
+def test_neither_is_it_in_parquet(
+    tmp_path: Path, capsys: pytest.CaptureFixture, name: str, value: object, kind: str
+) -> None:
+    file = tmp_path / "e.parquet"
+    pyarrow.parquet.write_table(pa.Table.from_pylist([{"id": "1", "type": "A", "ts": 1} | {name: value}]), file)
+    code, found, err = run(capsys, "PATTERN A a WITHIN 5 s", file)
+    assert code == 4 and found == [] and f"e.parquet, row 1: {name} is {kind} here (key {name})" in err
+
+
+def test_lists_and_objects_beside_them_are_columns_that_nothing_reads(
+    tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    file = tmp_path / "e.jsonl"
+    file.write_text('{"id": 1, "type": "A", "ts": 1, "x": {"a": 1}}\n{"id": 2, "type": "A", "ts": 2, "y": ["b"]}\n')
+    assert run(capsys, "PATTERN SEQ(A a, A b) WITHIN 5 s", file) == (0, [{"a": 1, "b": 2}], "")
+    code, _, err = run(capsys, "PATTERN A a WHERE a.x = 1 WITHIN 5 s", file)
+    assert code == 4 and "x holds struct<>, which conditions cannot use" in err

@@ -23,6 +23,7 @@ formats:
     time: {column: ts}
     map: {price: Px}
 """
+WIDE = BASE.replace("map: {price: Px}", "unpivot: {columns: [R1], into: price}")
 
 
 def source(folder: Path, text: str) -> Source:
@@ -160,7 +161,16 @@ REFUSED = [
         ("unpivot: {columns: [a], into: price}\n    map: {price: Px}", "comes from the cells"),
         ("unpivot: {columns: [a], into: price}\n    map: {size: a}", "which unpivot takes"),
         ("unpivot: {columns: [a], into: price}\n    map: {size: value}", "which unpivot takes"),
+        ("unpivot: {columns: [a], into: price}\n    map: {note: ticker}", "which unpivot takes"),
     ]],
+    *[("map: {price: Px}", f"unpivot: {{columns: {columns}, into: price}}", 11, "the time is read from .*unpivot takes")
+      for columns in ("[ts]", "[R1, ts]", "{ts: left}")],
+    ("{column: ts}\n    map: {price: Px}", "{column: value}\n    unpivot: {columns: [R1], into: price}", 11,
+     "the time is read from the column 'value', which unpivot takes"),
+    ("{column: ts}\n    map: {price: Px}", "{column: [d, R1]}\n    unpivot: {columns: [R1], into: price}", 11,
+     "the time is read from the column 'R1', which unpivot takes"),
+    *[("type: Bar", f"type: {{column: {column}, map: {{T: Trade}}}}", 10, f"'type' is read from the column '{column}'")
+      for column in ("R1", "value")],
     # JSON maps
     *[("map: {price: Px}", f"kind: json_map\n    map: {{price: value, ticker: {{constant: A}}}}\n    {more}", 14,
        "means nothing for a json_map") for more in
@@ -172,9 +182,10 @@ REFUSED = [
 
 @pytest.mark.parametrize(("old", "new", "line", "what"), REFUSED)
 def test_a_wrong_value_is_refused_where_it_stands(tmp_path: Path, old: str, new: str, line: int, what: str) -> None:
-    assert old in BASE
+    base = WIDE if what.startswith("'type' is read") else BASE
+    assert old in base
     with pytest.raises(DefinitionError, match=what) as caught:
-        source(tmp_path, BASE.replace(old, new, 1))
+        source(tmp_path, base.replace(old, new, 1))
     error = caught.value
     assert error.file is not None and error.file.endswith("x.yaml")
     # What is wrong of unpivot with map can be told at either.

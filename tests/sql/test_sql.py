@@ -218,7 +218,12 @@ def test_a_name_comes_back_to_a_table_only_when_its_days_are_done_anew() -> None
         ("SELECT 1; SELECT 2", ["one statement"]),
         ("DROP VIEW matches.rise", ["only reads", "DROP"]),
         ("INSERT INTO matches.rise VALUES (1)", ["only reads", "INSERT"]),
-        ("SELECT no_such_function(1)", ["no_such_function"]),
+        ("SELECT no_such_function(1)", ["error: Scalar Function with name no_such_function does not exist", "^"]),
+        ("SELECT foo('x') FROM matches.rise", ["error: Scalar Function with name foo does not exist", "^"]),
+        ("SELECT * FROM foo('x')", ["error: Table Function with name foo does not exist", "^"]),
+        ("SELECT 'a'::footype", ["error: Type with name footype does not exist", "^"]),
+        ("SELECT * FROM cat.other.rise", ["no table cat.other.rise"]),
+        ("USE cat", ["only reads"]),
     ],
 )
 def test_mistakes_say_what_exists(filled: Home, sql: str, says: list[str], capsys: pytest.CaptureFixture[str]) -> None:

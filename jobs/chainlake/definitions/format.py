@@ -15,6 +15,7 @@ from chainlake.definitions.mappings import (
     Mapping,
     Missing,
     Needed,
+    check_unpivoted,
     missing_columns,
     nearest_name,
     read_mappings,
@@ -154,6 +155,8 @@ def read_format(section: Section, at: int, fields: Fields[str, str], zone: str, 
     if type_column is not None:
         mapping.setdefault("type", Mapping(column=type_column))
     time = _time(section, zone, kind)
+    if into is not None:
+        check_unpivoted(section, list(fields)[1], mapping, time.columns, {column for column, _ in wide}, into)
     needed = _needed(section, fields, mapping, wide, time) if kind == "csv" else ()
     columns = _columns(section, needed)
     delimiter, quote, decimal, thousands = _signs(section, kind)

@@ -199,7 +199,7 @@ def read_mappings(
     if kind == "json_map":
         _check_json(section, mapping, fields)
     if into is not None:
-        mapping[into] = _unpivoted(section, mapping, given, into, {column for column, _ in wide})
+        mapping[into] = _unpivoted(mapping[into], given, into)
     return mapping
 
 
@@ -215,20 +215,39 @@ def _check_json(section: Section, mapping: dict[str, Mapping], fields: Fields[st
             )  # fmt: skip
 
 
-def _unpivoted(section: Section, mapping: dict[str, Mapping], given: Section, into: str, wide: set[str]) -> Mapping:
+def check_unpivoted(
+    section: Section, key: str, mapping: Fields[str, Mapping], times: tuple[str, ...], wide: set[str], into: str
+) -> None:
+    """See to it that nothing but the attribute ``into`` is read from what ``unpivot`` takes.
+
+    Args:
+        section: the format.
+        key: what events have as their key; the names of the columns become a column of this name.
+        mapping: where all values of a row come from.
+        times: the columns that hold the time.
+        wide: the columns of ``unpivot``.
+        into: the attribute that takes their cells.
+
+    Raises:
+        DefinitionError: a value or the time comes from a column that becomes rows, or from what its cells are called.
+    """
+    read = [(f"'{name}'", rule.column, ("map", name)) for name, rule in mapping.items() if name != into]
+    read += [("the time", column, ("time", "column")) for column in times]
+    for what, column, place in read:
+        if column in {*wide, "value", key}:
+            raise section.error(
+                f"{what} is read from the column '{column}', which unpivot takes", *place,
+                hint=f"Columns of unpivot become rows: '{key}' is what their names are called, 'value' their cells.",
+            )  # fmt: skip
+
+
+def _unpivoted(rule: Mapping, given: Section, into: str) -> Mapping:
     if isinstance(given.data.get(into), dict):
         origins = [origin for origin in ("column", "path", "constant") if origin in given.data[into]]
     else:
         origins = [into] if into in given.data else []
     if origins:
         raise given.error(f"'{into}' comes from the cells of unpivot", into, hint="Leave out where it comes from.")
-    for name, rule in mapping.items():
-        if name != into and rule.column is not None and (rule.column in wide or rule.column == "value"):
-            raise section.error(
-                f"'{name}' is read from the column '{rule.column}', which unpivot takes", "map", name,
-                hint="Columns of unpivot become rows, and 'value' is what their cells are called.",
-            )  # fmt: skip
-    rule = mapping[into]
     return Mapping("value", None, None, rule.scale, rule.offset, rule.round, rule.sentinels, rule.case)
 
 

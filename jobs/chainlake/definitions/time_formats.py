@@ -44,6 +44,17 @@ def is_clock(form: str) -> bool:
     return "%" in form and not _DATE & set(directives(form))
 
 
+def replaced(form: str, letter: str, text: str) -> str:
+    """The format with a text in the place of one of its directives."""
+    return _DIRECTIVE.sub(lambda found: text if found[1] == letter else found[0], form)
+
+
+def redundant(form: str) -> list[str]:
+    """The letters of a date, such as a weekday's, without which the format still gives the whole date."""
+    of_date = (letter for letter in directives(form) if letter in _DATE)
+    return [letter for letter in of_date if problem_of(replaced(form, letter, "x")) is None]
+
+
 def problem_of(form: str) -> Problem | None:
     """Why a strptime format cannot be used; None if it gives a time, or a time of day."""
     found = directives(form)

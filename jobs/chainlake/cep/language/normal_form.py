@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import product
+from itertools import islice, product
 
 from chainlake.cep.language import ast
 from chainlake.cep.language.source_text import SourceText
 
 #: Distributing OR over AND can square the number of clauses again and again; more than this is a mistake.
 MAX_CLAUSES = 4096
+#: Names of one branch at most: choosing an order of search takes minutes from a few hundred on.
+MAX_NAMES = 64
 
 _OPPOSITE = {"<": ">=", ">=": "<", ">": "<=", "<=": ">", "=": "!=", "!=": "="}
 
@@ -93,9 +95,11 @@ def normal_form(source: SourceText, query: ast.Query) -> tuple[Branch, ...]:
     """The branches of a resolved query.
 
     Raises:
-        DefinitionError: a duplicate name, a branch without a positive event, a clause over two negated names, an
-            aggregate over a name that is not repeated, a shared clause that fits no branch.
+        DefinitionError: too many names, a duplicate name, a branch without a positive event, a clause over two
+            negated names, an aggregate over a name that is not repeated, a shared clause that fits no branch.
     """
+    for one in query.branches:
+        _check_number(source, one)
     shared = () if query.where is None else _clauses(source, query.where)
     names = [frozenset(e.name for e in ast.events_of(b.structure)) for b in query.branches]
     for clause in shared:
@@ -115,6 +119,17 @@ def normal_form(source: SourceText, query: ast.Query) -> tuple[Branch, ...]:
 
 def _place(clause: Clause) -> tuple[int, int]:
     return clause.literals[0].at  # type: ignore[attr-defined]
+
+
+def _check_number(source: SourceText, branch: ast.Branch) -> None:
+    events = ast.events_of(branch.structure)
+    beyond = next(islice(events, MAX_NAMES, None), None)
+    if beyond is not None:
+        raise source.error(
+            f"{beyond.name} is one event more than the {MAX_NAMES} that a branch can have",
+            beyond.at,
+            hint="One repeated event, such as A+ a, stands for any number of events of a type.",
+        )
 
 
 def _branch(source: SourceText, branch: ast.Branch, clauses: tuple[Clause, ...]) -> Branch:

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from chainlake.cep.events.arrow import FALSE, NO_TEXT, TRUE, int64_array
 from chainlake.cep.plain_files.places import row_place, shown
+from chainlake.definitions.time_formats import directives, problem_of, redundant, replaced
 from chainlake.errors import InputError, UsageError
 
 UTC_US = pa.timestamp("us", tz="UTC")
@@ -130,23 +131,23 @@ def check_form(form: str) -> None:
     """Refuse a form of dates that none can be read with.
 
     Raises:
-        UsageError: it names no year, or ``strptime`` does not know it.
+        UsageError: it names no year, or does not give a time.
     """
     hint = "Forms are those of Python's strptime: date:%Y%m%d, date:%d.%m.%Y, date:%m/%d/%Y %H:%M."
-    if "%Y" not in form and "%y" not in form:
+    if not {"Y", "y", "G"} & set(directives(form)):
         raise UsageError(f"the form of dates '{form}' names no year", key="--type-of", hint=hint)
-    try:
-        datetime.strptime(datetime(2024, 3, 1, tzinfo=UTC).strftime(form), form)
-    except (ValueError, re.error):
-        raise UsageError(f"'{form}' is no form of dates", key="--type-of", hint=hint) from None
+    problem = problem_of(form)
+    if problem is not None:
+        raise UsageError(f"the form of dates '{form}' {problem.what}", key="--type-of", hint=problem.hint)
 
 
 def dates(file: Path, texts: pa.ChunkedArray, name: str, form: str) -> pa.ChunkedArray:
     """Texts of a stated form as timestamps; UTC if the form names no zone.
 
     Raises:
-        InputError: with the place of the first that has another form.
+        InputError: with the place of the first that has another form, or names a weekday that its date is not.
     """
+    beside = redundant(form)
     known: dict[str | None, int] = {None: 0}
     ticks = np.zeros(len(texts), np.int64)
     for row, text in enumerate(texts.to_pylist()):
@@ -155,10 +156,22 @@ def dates(file: Path, texts: pa.ChunkedArray, name: str, form: str) -> pa.Chunke
             if found is None:
                 what = f"'{shown(text)}' is no date of the form {form}"
                 raise InputError(what, **row_place(file, row + 1), key=name)
+            wrong = next((letter for letter in beside if not _agrees(text.strip(), form, letter, found)), None)
+            if wrong is not None:
+                right = found.strftime(f"%{wrong}")
+                what = f"'{shown(text)}' contradicts itself: %{wrong} of {found:%Y-%m-%d} is {right}"
+                raise InputError(what, **row_place(file, row + 1), key=name)
             known[text] = (found.replace(tzinfo=found.tzinfo or UTC) - _EPOCH) // timedelta(microseconds=1)
         ticks[row] = known[text]
     values = pa.chunked_array([int64_array(ticks).cast(pa.timestamp("us")).cast(UTC_US)])
     return pc.if_else(pc.is_valid(texts), values, pa.nulls(1, UTC_US)[0])
+
+
+def _agrees(text: str, form: str, letter: str, found: datetime) -> bool:
+    """Whether a part of the text that its date does not need says the same as the date."""
+    written = found.strftime(f"%{letter}")
+    forms = {replaced(form, letter, way) for way in (written, written.lstrip("0") or "0")}
+    return any(_date(text, one) is not None for one in forms)
 
 
 def _date(text: str, form: str) -> datetime | None:

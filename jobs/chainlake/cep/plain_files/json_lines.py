@@ -115,7 +115,7 @@ def _array(kind: str, values: list[Any]) -> pa.Array:
         bits = pa.py_buffer(np.packbits([one is True for one in values], bitorder="little"))
         return pa.Array.from_buffers(pa.bool_(), len(values), [known, bits])
     if kind != "a list":
-        return pa.nulls(len(values), _TYPES[kind])
+        return pa.Array.from_buffers(_TYPES[kind], len(values), [known])
     flat = np.array([np.nan if x is None else float(x) for one in values for x in one or ()], np.float64)
     offsets = np.zeros(len(values) + 1, np.int32)
     offsets[1:] = np.cumsum([len(one or ()) for one in values])

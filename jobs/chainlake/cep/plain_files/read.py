@@ -227,6 +227,9 @@ def _events(one: _File, asked: Asked) -> _Rows:
     for name, what in ((id_column, "id"), (type_column, "type")):
         if asked.kinds.get(name or "", "text") != "text":
             raise UsageError(f"{name} is the {what} of the events, which is a text", key="--type-of")
+    for name in (id_column, type_column, ts_column):
+        if name is not None:
+            _single(one.file, one.table[name], name)
     columns: dict[str, Any] = {"event_id": _ids(one, id_column, asked.kinds)}
     if type_column is not None:
         _complete(one.file, one.table[type_column], type_column)
@@ -255,6 +258,19 @@ def _whole_numbers(column: pa.ChunkedArray) -> pa.ChunkedArray:
     except pa.ArrowInvalid:
         return column
     return numbers if numbers.cast(pa.string()).equals(column) else column
+
+
+def _single(file: Path, column: pa.ChunkedArray, name: str) -> None:
+    """Refuse lists, objects and bytes, which neither name an event nor place it."""
+    of = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    is_bytes = pa.types.is_binary(of) or pa.types.is_large_binary(of) or pa.types.is_fixed_size_binary(of)
+    if pa.types.is_nested(of) or is_bytes:
+        kind = "bytes" if is_bytes else "an object" if pa.types.is_struct(of) or pa.types.is_map(of) else "a list"
+        if of == pa.struct([]):
+            kind = "an object, or a list of other things than numbers,"
+        row = max(pc.index(pc.is_valid(column), TRUE).as_py(), 0) + 1
+        hint = "Ids and types are texts or numbers, and times one value; --id, --type and --ts name other columns."
+        raise InputError(f"{name} is {kind} here", **row_place(file, row), key=name, hint=hint)
 
 
 def _complete(file: Path, column: pa.ChunkedArray, name: str) -> None:

@@ -7,8 +7,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from chainlake.cli.event_files import not_utf8
-from chainlake.errors import DefinitionError, UsageError
+from chainlake.errors import ChainlakeError, DefinitionError, UsageError
 from chainlake.paths import Home
 from chainlake.words import counted
 
@@ -22,7 +21,7 @@ HELP = (
     "--fix also writes the house's layout: comments and front matter stay, and the meaning does. "
     "A source is held against its landed files, or against those that --on names: whether a format fits them, which "
     "rows would go to quarantine, which attributes have no value. "
-    "Exits with 3 if there are errors; warnings do not fail."
+    "Exits with 3 if there are errors, with 2 if the only ones are files that are not there; warnings do not fail."
 )
 EXAMPLE = (
     "  python -m jobs lint dags/config/patterns/*.sase\n"
@@ -42,34 +41,58 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print all findings and their number."""
-    from chainlake.cep.lint.report import lint
     from chainlake.cep.plain_files.read import regular_file
 
     home = Home.from_env()
     known: dict[str, Schema | DefinitionError] = {}
-    errors = warnings = fixed = 0
+    errors: list[ChainlakeError] = []
+    warnings = fixed = 0
     for file in args.on:
         regular_file(file)
     for file in args.files:
-        if file.suffix in (".yaml", ".yml"):
-            report = _of_yaml(home, file, args.on)
-        else:
-            text = _read(file)
-            if args.fix:
-                changed = _fixed(text)
-                if changed is not None and changed != text:
-                    _write(file, changed)
-                    fixed += 1
-                    text = changed
-            report = lint(text, name=file.stem, file=str(file), schema=lambda name: _schema(home, name, known))
-        for kind, found in (("error", report.errors), ("warning", report.warnings)):
-            for one in found:
+        try:
+            report, changed = _looked_through(home, file, args, known)
+            found, also = list(report.errors), list(report.warnings)
+        except ChainlakeError as error:
+            # A file that cannot be read hides nothing of the others.
+            found, also, changed = [error], [], False
+        for kind, those in (("error", found), ("warning", also)):
+            for one in those:
                 print(f"{kind}: {one}", flush=True)
-        errors += len(report.errors)
-        warnings += len(report.warnings)
+        errors += found
+        warnings += len(also)
+        fixed += changed
     ending = f", {counted(fixed, 'file')} laid out" if args.fix else ""
-    print(f"{counted(len(args.files), 'file')}: {counted(errors, 'error')}, {counted(warnings, 'warning')}{ending}")
-    return DefinitionError.exit_code if errors else 0
+    numbers = f"{counted(len(errors), 'error')}, {counted(warnings, 'warning')}"
+    print(f"{counted(len(args.files), 'file')}: {numbers}{ending}")
+    if any(isinstance(one, DefinitionError) for one in errors):
+        return DefinitionError.exit_code
+    return max((one.exit_code for one in errors), default=0)
+
+
+def _looked_through(
+    home: Home, file: Path, args: argparse.Namespace, known: dict[str, Schema | DefinitionError]
+) -> tuple[Report | SourceReport, bool]:
+    """What was found in one file, and whether its layout was written."""
+    from chainlake.cep.lint.report import Report, lint
+    from chainlake.definitions.files import check_name, read_definition
+
+    if not os.path.isfile(file):
+        raise UsageError("this is not a file" if os.path.exists(file) else "there is no such file", file=file)
+    if file.suffix in (".yaml", ".yml"):
+        return _of_yaml(home, file, args.on), False
+    text = read_definition(file)
+    changed = _fixed(text) if args.fix else None
+    written = changed is not None and changed != text
+    if changed is not None and written:
+        _write(file, changed)
+        text = changed
+    report = lint(text, name=file.stem, file=str(file), schema=lambda name: _schema(home, name, known))
+    try:
+        check_name(file, "pattern")
+    except DefinitionError as error:
+        report = Report((error, *report.errors), report.warnings, None)
+    return report, written
 
 
 def _of_yaml(home: Home, file: Path, on: list[Path]) -> Report | SourceReport:
@@ -80,8 +103,6 @@ def _of_yaml(home: Home, file: Path, on: list[Path]) -> Report | SourceReport:
     from chainlake.definitions.source import load_sources
     from chainlake.ingest.source_lint import lint_source
 
-    if not file.exists():
-        raise UsageError("there is no such file", file=file)
     if source_named(file) is None:
         return lint_source(home, file, on)
     try:
@@ -89,15 +110,6 @@ def _of_yaml(home: Home, file: Path, on: list[Path]) -> Report | SourceReport:
     except DefinitionError as error:
         return Report((error,), (), None)
     return Report((), tuple(DefinitionError(one, file=file) for one in warnings), None)
-
-
-def _read(file: Path) -> str:
-    try:
-        return file.read_bytes().decode("utf-8")
-    except OSError as error:
-        raise UsageError(f"the file cannot be read: {error.strerror}", file=file) from None
-    except UnicodeDecodeError as error:
-        raise not_utf8(file, error) from None
 
 
 def _fixed(text: str) -> str | None:

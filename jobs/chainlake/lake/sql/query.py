@@ -277,7 +277,8 @@ class Lake:
             )
         if table := re.search(r"Table with name (.+?) does not exist", text):
             return self._unknown(table[1].strip('"'), sql)
-        if place := re.search(r"(?:Catalog|Schema with name) \"?(.+?)\"? does not exist", text):
+        # From the start of the message only: a function that does not exist is a "Catalog Error", too.
+        if place := re.match(r"(?:Catalog|Schema with name) \"?(.+?)\"? does not exist", first):
             return UsageError(f"there is no schema {place[1]}", hint=f"There are {', '.join(SCHEMAS)}.")
         mark = re.search(r"^LINE \d+: .*\n.*\^", text, re.MULTILINE)
         return UsageError(f"{first}\n{mark[0]}" if mark else first)
