@@ -108,9 +108,9 @@ formats:
 """
     found = Read(tmp_path, yaml, "Metro_Interstate_Traffic_Volume.csv.gz")
     assert (found.rows, found.bad) == (48_204, [])
-    # One row for each weather of an hour: of the 40,575 times the first row is taken, 17 rows say the same again. In
-    # the double hours of 2012 (275.6 and 275.77 K), 2016 (283.48 and 282.87 K) and 2017 (drizzle and mist, then both again
-    # and rain) both passes are there: of two of them the second was another row, of one the same.
+    # One row for each weather of an hour: of the 40,575 times the first row is taken, 17 rows say the same again.
+    # In the double hours of 2012 (275.6 and 275.77 K), 2016 (283.48 and 282.87 K) and 2017 (drizzle and mist, then
+    # both again and rain) both passes are there: of two of them the second was another row, of one the same.
     assert (len(found.events), *found.left_out) == (40_575 + 3, 17 - 1, 7_612 - 2, 0)
     assert found.span() == ("2012-10-02 14:00", "2018-10-01 04:00")
 
