@@ -50,6 +50,7 @@ def run(args: argparse.Namespace) -> int:
     for file in args.on:
         regular_file(file)
     for file in args.files:
+        found: list[ChainlakeError]
         try:
             report, changed = _looked_through(home, file, args, known)
             found, also = list(report.errors), list(report.warnings)
