@@ -28,12 +28,13 @@ def place(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:
-    """Exit code and what was said on stderr; argparse ends by itself."""
+    """Exit code and what was said on stderr, by lint on stdout; argparse ends by itself."""
     try:
         code = main(list(words))
     except SystemExit as ended:
         code = int(ended.code or 0)
-    said = capsys.readouterr().err
+    captured = capsys.readouterr()
+    said = captured.out if words[0] == "lint" else captured.err
     assert "Traceback" not in said and "unexpected" not in said
     return code, said
 
@@ -71,9 +72,9 @@ def test_results_that_cannot_be_written(verb: str, place: Path, capsys: pytest.C
         (["sql", "SELECT 'a'::int"], 2, "Could not convert"),
         (["status", "2024-01-01"], 2, "FROM needs TO"),
         (["status", "--definition", ""], 2, "there is no definition ''"),
-        (["lint", ""], 2, "cannot be read"),
-        (["lint", "nix.sase"], 2, "cannot be read"),
-        (["lint", "folder.sase"], 2, "cannot be read"),
+        (["lint", ""], 2, "this is not a file"),
+        (["lint", "nix.sase"], 2, "there is no such file"),
+        (["lint", "folder.sase"], 2, "this is not a file"),
         (["lint", "noise.sase"], 3, "not UTF-8"),
         (["lint", "empty.sase"], 3, ""),
         (["explain", ""], 2, "the pattern is empty"),
