@@ -82,7 +82,7 @@ def ticks(seed: int) -> str:
 LANDED = {
     "bars": {
         "bars_20250101.csv": bars(1, DAYS[:1]),
-        "part_bars_20250101.csv": bars(2, DAYS[:2]),
+        "bars_20250101_part.csv": bars(2, DAYS[:2]),
         "bars_20250102.csv": bars(3, DAYS[1:2]),
         "bars_20250102_r2.csv": bars(4, DAYS[1:]),
         "bars_20250103.csv": bars(5, DAYS, 200) + "dirt\n",
