@@ -65,7 +65,8 @@ def test_a_line_runs_its_applications_in_order_and_stops_at_a_failure(
     monkeypatch.setattr(tasks, "run_step", run_step)
     models = ranges.backfill_lines(PARAMS)[2]
     assert ranges.run_line(models, "r.1") == {"days": 4, "added": 2, "changed": 0, "withdrawn": 0}
-    span = (Days(day(0), day(2)), Days(day(2), day(4)))
+    # The model has no days before its start.
+    span = (Days(day(1), day(2)), Days(day(2), day(4)))
     assert [(days, run_id) for _, days, run_id, *_ in ran] == [(span[0], "r.1.1"), (span[1], "r.1.2")]
     assert ran[0][3:] == (["slope"], ["--repair-horizon", "0"])
     with pytest.raises(AirflowFailException):
@@ -118,7 +119,7 @@ def test_the_dags_run_every_line_and_name_it(
     assert sorted(((step, days) for step, days, _ in ran if step == "detect"), key=str) == [
         ("detect", spans[0]), ("detect", spans[1]),
     ]  # fmt: skip
-    assert [days for step, days, _ in ran if step == "monitor"] == spans
+    assert [days for step, days, _ in ran if step == "monitor"] == [Days(day(1), day(2)), spans[1]]
     assert len(ran) == 4
     assert len({run_id for *_, run_id in ran}) == 4, "every application logs under an id of its own"
     names = {ti.rendered_map_index for ti in run.get_task_instances() if ti.task_id == "run"}

@@ -88,7 +88,6 @@ def test_one_query_shows_what_status_does(
     assert main(["sql", "--format", "csv", "SELECT definition, day, state, rows FROM ops.status ORDER BY ALL"]) == 0
     assert capsys.readouterr().out.splitlines() == [
         "definition,day,state,rows",
-        "model/slope,2025-03-01,missing,",
         "model/slope,2025-03-02,missing,",
         "model/slope,2025-03-03,missing,",
         "pattern/near,2025-03-01,missing,",

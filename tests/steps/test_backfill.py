@@ -73,7 +73,7 @@ def test_the_plan_says_what_is_computed_and_read(history: Home) -> None:
         ("detect lab 2025-03-01 2025-03-04", {"pattern/far": 3, "pattern/near": 3}),
         ("detect lab 2025-03-04 2025-03-07", {"pattern/far": 3, "pattern/near": 3}),
         ("detect lab 2025-03-07 2025-03-09", {"pattern/far": 2, "pattern/near": 2}),
-        ("monitor lab 2025-03-01 2025-03-04", {"model/slope": 3}),
+        ("monitor lab 2025-03-02 2025-03-04", {"model/slope": 2}),
         ("monitor lab 2025-03-04 2025-03-07", {"model/slope": 3}),
         ("monitor lab 2025-03-07 2025-03-09", {"model/slope": 2}),
     ]
@@ -147,7 +147,7 @@ def test_only_what_is_stale_is_restated(history: Home) -> None:
 def test_a_model_whose_chain_is_too_long_is_a_failure_of_its_own(history: Home) -> None:
     plan = plan_range(history, Days(day(7), day(8)))
     assert [name for name, _ in plan.failures] == ["model/slope"]
-    assert "jobs backfill 2025-03-01 2025-03-09 --models slope" in str(plan.failures[0][1])
+    assert "jobs backfill 2025-03-02 2025-03-09 --models slope" in str(plan.failures[0][1])
     assert [a.step for a in plan.applications] == ["detect"]
 
 
@@ -157,7 +157,7 @@ def test_chunks_in_reverse_and_one_application_give_the_same_tables(
     plan = plan_range(history, ALL, patterns=["near", "far"], chunk=5)
     plan.applications.reverse()
     assert run_plan(history, plan, run_id="r", **QUIET)["days"] == 2 * SPAN
-    assert backfill(history, ALL, run_id="b", models=["slope"], chunk=4, **QUIET)["days"] == SPAN
+    assert backfill(history, ALL, run_id="b", models=["slope"], chunk=4, **QUIET)["days"] == SPAN - 1
     assert plan_range(history, ALL).applications == []
 
     other = dataclasses.replace(history, root=tmp_path / "other", lake=str(tmp_path / "other" / "lake"))
