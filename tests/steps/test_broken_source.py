@@ -17,18 +17,18 @@ from chainlake.operations.plan import plan_range
 from chainlake.paths import Home
 from tests.steps.history import SOURCE, configured, day, deliver, pattern, readings
 
-DAYS = Days(day(0), day(1))
+DAYS = Days(day(0), day(2))
 
 
 @pytest.fixture
 def lab(home: Home, monkeypatch: pytest.MonkeyPatch) -> Home:
-    """The source lab with a day of events, and a source ``bad`` whose file is wrong, with a pattern and a model."""
+    """The source lab with two days of events, and a source ``bad`` whose file is wrong, with a pattern and a model."""
     made = configured(home, near=pattern(), other=pattern().replace("source: lab", "source: bad"))
     monkeypatch.setenv("CHAINLAKE_CONFIG", str(made.config))
     (made.config / "sources" / "bad.yaml").write_text(SOURCE.replace("identity: unique", "identity: uniqe"))
     model = made.config / "models" / "slope.yaml"
     Path(model.parent, "slope_bad.yaml").write_text(model.read_text().replace("source: lab", "source: bad"))
-    deliver(made, {0: readings(0)})
+    deliver(made, {n: readings(n) for n in range(2)})
     return made
 
 
