@@ -91,12 +91,6 @@ def _rebuild(kind: type[ChainlakeError], what: str, details: dict[str, Any]) -> 
     return kind(what, **details)
 
 
-class DifferenceFound(ChainlakeError):
-    """Two things that should be equal differ."""
-
-    exit_code = 1
-
-
 class AuditFailed(ChainlakeError):
     """A quality gate failed; nothing of the days concerned was published."""
 

@@ -7,7 +7,6 @@ a raw row that became an event is compared with it; of the others, and of quaran
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
@@ -313,8 +312,3 @@ def _check_quarantine(check: _Check) -> None:
             what = f"{day}: {counted(expected, 'conflict')} found when it was resolved, {conflicts[day]} there"
             surplus = SurplusRows("quarantine", check.name, f"event_date = '{day}' AND stage = 'resolve'")
             check.add(looked, what, EventDay(check.name, day), *([surplus] if day in repeated else []))
-
-
-def sources_of(tables: Mapping[str, Looked]) -> set[str]:
-    """Names of the sources that have a table among ``tables`` (by ``schema.name``)."""
-    return {looked.name for looked in tables.values() if looked.schema in ("raw", "events", "quarantine")}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -18,12 +18,8 @@ from chainlake.lake.delta.pages import verified
 from chainlake.lake.delta.reader import open_table
 from chainlake.paths import Home
 
-if TYPE_CHECKING:
-    pass
-
 #: Rows that are in memory at a time.
 _BATCH = 65_536
-#: The newest kind of tables that every reader here can follow; later ones may hold rows that were deleted.
 
 
 @dataclass(frozen=True)
