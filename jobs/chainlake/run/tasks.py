@@ -1,0 +1,135 @@
+"""The port through which steps compute: work for many items, by Spark's executors or by a loop in this process.
+
+A step asks nothing else of Spark. What an item gives comes back to this process, so it is small: whatever is large goes
+to a file, and its path comes back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+import pyarrow as pa
+
+from chainlake.errors import ChainlakeError
+from chainlake.lake.spark.python_workers import forget_archives
+from chainlake.lake.spark.session import spark_session
+from chainlake.paths import Home
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class Tasks(Protocol):
+    """Who does the work."""
+
+    @property
+    def name(self) -> str:
+        """``spark`` or ``process``, as ``ops.runs`` says it."""
+
+    @property
+    def parallelism(self) -> int:
+        """How many items are worked on at a time."""
+
+    def map(self, work: Callable[[T], R], items: Sequence[T]) -> list[R]:
+        """What ``work`` gives for each item, in their order.
+
+        An item can be worked on twice, even at the same time, after a worker was lost: what counts is what comes back,
+        so a file that ``work`` writes gets a name of its own in every attempt.
+
+        Args:
+            work: a function that can be pickled by value, and reads nothing that only this process has.
+            items: what to do it for; they can be pickled, and are small.
+
+        Raises:
+            ChainlakeError: the first that ``work`` raised, in the order of the items; the others were worked on.
+        """
+
+
+@dataclass(frozen=True)
+class LocalTasks:
+    """A loop in this process, for tests and the simulator."""
+
+    name: str = field(default="process", init=False)
+    parallelism: int = 1
+
+    def map(self, work: Callable[[T], R], items: Sequence[T]) -> list[R]:
+        """See `Tasks.map`."""
+        return _results([_attempt(work, item) for item in items])
+
+
+@dataclass(frozen=True)
+class SparkTasks:
+    """One Spark task per item. The session is made by the first call that needs it.
+
+    Args:
+        home: the installation.
+        app: name shown in Spark's logs.
+        long_running: see :func:`chainlake.lake.spark.session.spark_session`.
+    """
+
+    home: Home
+    app: str
+    long_running: bool = False
+    name: str = field(default="spark", init=False)
+
+    @property
+    def session(self) -> SparkSession:
+        """Spark's session of this process."""
+        return spark_session(self.home, self.app, long_running=self.long_running)
+
+    @property
+    def parallelism(self) -> int:
+        """Cores of all executors together, as far as Spark knows them."""
+        return int(self.session.sparkContext.defaultParallelism)
+
+    def map(self, work: Callable[[T], R], items: Sequence[T]) -> list[R]:
+        """See `Tasks.map`."""
+        if not items:
+            return []
+
+        def worked(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            from pyspark import cloudpickle
+
+            forget_archives()
+            for batch in batches:
+                for number in batch.column(0).to_pylist():
+                    gave = cloudpickle.dumps(_attempt(work, items[number]))
+                    yield pa.RecordBatch.from_pydict({"number": [number], "gave": [gave]}, _GAVE)
+
+        from pyspark import cloudpickle
+
+        numbers = self.session.range(0, len(items), 1, numPartitions=len(items))
+        told = numbers.mapInArrow(worked, "number bigint, gave binary").toArrow()
+        found = dict(zip(told["number"].to_pylist(), told["gave"].to_pylist(), strict=True))
+        return _results([cloudpickle.loads(found[number]) for number in range(len(items))])
+
+
+_GAVE = pa.schema([("number", pa.int64()), ("gave", pa.binary())])
+
+
+@dataclass(frozen=True)
+class _Failed:
+    """An error that is a result of the work, and not a lost worker, which Spark tries again."""
+
+    error: ChainlakeError
+
+
+def _attempt(work: Callable[[T], R], item: T) -> R | _Failed:
+    try:
+        return work(item)
+    except ChainlakeError as error:
+        return _Failed(error)
+
+
+def _results(gave: Sequence[R | _Failed]) -> list[R]:
+    results: list[R] = []
+    for one in gave:
+        if isinstance(one, _Failed):
+            raise one.error
+        results.append(one)
+    return results
