@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from chainlake.catalog.patterns import load_patterns
-from chainlake.cli.verbs.status import _definitions
 from chainlake.days import Days
 from chainlake.definitions.source import load_sources
 from chainlake.errors import AuditFailed, InfrastructureError, UsageError
@@ -21,6 +20,7 @@ from chainlake.lake.upkeep.same import same_tables
 from chainlake.monitor import replay
 from chainlake.operations.backfill import run_plan
 from chainlake.operations.plan import Application, plan_range
+from chainlake.operations.status import all_definitions
 from chainlake.paths import Home
 from chainlake.schemas.models import CHANGES, METRICS
 from tests.steps.history import configured, day, deliver, pattern, readings
@@ -43,7 +43,7 @@ def history(home: Home) -> Home:
 
 def played(home: Home, application: Application, run_id: str) -> dict[str, Any]:
     """An application without Spark: it makes its tables and notes its days as done, as publishing does."""
-    definitions = {d.name: d for d in _definitions(home)[0]}
+    definitions = {d.name: d for d in all_definitions(home)[0]}
     asked = {part.definition for part in application.parts}
     compiled = load_patterns(home, load_sources(home))[0]
     for table in (CHANGES, METRICS, *(one.table for one in compiled if one.definition.name in asked)):
