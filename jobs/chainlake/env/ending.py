@@ -29,8 +29,11 @@ def unexpected(error: BaseException) -> int:
 
 
 def end(code: int) -> NoReturn:
-    """End the process with ``code``, whatever threads of native libraries (the table readers have some) still do:
-    they can abort the interpreter's teardown, which would turn a run that is done into a failed one.
+    """End the process with ``code``, without Python's teardown.
+
+    A thread of deltalake's runtime (tokio) or of DuckDB's scheduler that asks for the interpreter while it is torn down
+    is ended by Python 3.11 in a way that aborts the process (https://github.com/PyO3/pyo3/pull/4874,
+    https://github.com/duckdb/duckdb/issues/13904), which would turn a run that is done into a failed one.
     """
     for stream in (sys.stdout, sys.stderr):
         # The reader of a pipe may have gone, which main() has seen to.
