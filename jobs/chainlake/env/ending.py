@@ -31,8 +31,8 @@ def unexpected(error: BaseException) -> int:
 def end(code: int) -> NoReturn:
     """End the process with ``code``, without Python's teardown.
 
-    A pool thread of Arrow that still holds a file handle of deltalake, which is a Python object, asks for the interpreter
-    while it is torn down; Python 3.11 ends such a thread in a way that aborts the process
+    A pool thread of Arrow that still holds a file handle of deltalake, which is a Python object, asks for the
+    interpreter while it is torn down; Python 3.11 ends such a thread in a way that aborts the process
     (https://github.com/PyO3/pyo3/pull/4874), which would turn a run that is done into a failed one. On a busy machine
     one process in thirty ended so that did nothing but read a table by ``DeltaTable.to_pyarrow_dataset``.
     """
