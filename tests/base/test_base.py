@@ -54,10 +54,11 @@ def test_an_interval_without_days_says_that_to_is_not_included(end: str) -> None
         Days.parse("2025-10-01", end)
 
 
-def test_a_wrong_day_says_how_days_are_written() -> None:
+@pytest.mark.parametrize("text", ["01.10.2025", "2025-W40-3", "20251001", "２０２５-10-01", "2025-10-01 ", "2025-02-30"])
+def test_a_wrong_day_says_how_days_are_written(text: str) -> None:
     with pytest.raises(UsageError) as raised:
-        parse_day("01.10.2025")
-    assert "01.10.2025" in raised.value.what and raised.value.hint == "Write days as YYYY-MM-DD."
+        parse_day(text)
+    assert text in raised.value.what and raised.value.hint == "Write days as YYYY-MM-DD."
 
 
 def test_home_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,6 +42,7 @@ def error_of(text: str, **options: object) -> DefinitionError:
         ("PATTERN SEQ(A a, NOT(B* b)) WITHIN 1 s", "NOT takes no repeated event", 23),
         ("PATTERN SEQ(A a, NOT(SEQ(B b, C c))) WITHIN 1 s", "NOT takes one event", 22),
         ("PATTERN SEQ(A a)", "WITHIN is expected", 17),
+        ("PATTERN SEQ(A a) WITHIN １ s", "is no digit here", 25),
         ("PATTERN OR(A a) WITHIN 1 s", "at least two branches", 9),
         ("PATTERN OR(A a, OR(B b, C c)) WITHIN 1 s", "OR may only stand at the top", 17),
         ("PATTERN SEQ(A a, OR(B b, C c)) WITHIN 1 s", "OR may only stand at the top", 18),

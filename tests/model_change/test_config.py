@@ -76,6 +76,7 @@ def test_the_hash_follows_what_can_change_a_result():
         ("features:\n", "intercept: true\nfeatures:\n  - constant\n", "features.0", 7, "Drop the feature"),
         ("features:\n", "intercept: false\nfeatures:\n  - constant\n  - constant\n", "features", 6, "once"),
         ("  - flow\n", "  - {of: flow, transform: sqrt}\n", "features.0.transform", 6, "log, diff, lag N"),
+        ("  - flow\n", "  - {of: flow, transform: lag ²}\n", "features.0.transform", 6, "log, diff, lag N"),
         ("  - flow\n", "  - 7\n", "features.0", 6, "column name"),
         ("degree: 3, ", "degree: x, ", "features.2.polynomial.degree", 8, "from 1"),
         ("length: 5 min", "length: 7 min", "round.length", 9, "5 min"),

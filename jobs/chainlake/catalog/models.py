@@ -84,4 +84,5 @@ def load_one(file: Path, sources: Sources) -> LoadedModel:
 
 
 def _is_number(kind: pa.DataType) -> bool:
-    return pa.types.is_floating(kind) or pa.types.is_integer(kind)
+    result: bool = pa.types.is_floating(kind) or pa.types.is_integer(kind)
+    return result

@@ -55,6 +55,24 @@ def monitor(
 ) -> MonitorResult:
     """Run a model, or a threshold monitor, over events.
 
+    Example:
+        >>> import chainlake as cl
+        >>> model = {
+        ...     "source": "road", "start": "2025-10-01", "nodes": ["s1"], "response": "speed", "features": ["flow"],
+        ...     "round": {"length": "1 min"}, "window": {"sliding": 8}, "eps": 0.5, "intercept": False,
+        ... }
+        >>> def speed(minute, flow):
+        ...     return (2.0 if minute < 20 else 3.0) * flow
+        >>> midnight = 1_759_276_800_000_000
+        >>> rows = [
+        ...     {"key": "s1", "ts": midnight + minute * 60_000_000, "flow": 1.0 + minute % 5,
+        ...      "speed": speed(minute, 1 + minute % 5)}
+        ...     for minute in range(40)
+        ... ]
+        >>> found = cl.monitor(model | {"detector": "exact"}, rows).changes
+        >>> [(row["kind"], f"{row['ts']:%H:%M}") for row in found.to_pylist()]
+        [('init', '00:07'), ('change', '00:24')]
+
     Args:
         model: a checked model, the content of its YAML, the YAML text, or the path of its file.
         rows: events: ``ts`` (UTC timestamps or microseconds), the key column, the model's columns; any order.

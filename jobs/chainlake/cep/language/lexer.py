@@ -22,7 +22,7 @@ _TOKEN = re.compile(
   | (?P<string>'(?:[^'\n]|'')*')
   | (?P<symbol><=|>=|==|!=|<>|[-+*/<>=(){},.∈])
     """,
-    re.VERBOSE,
+    re.VERBOSE | re.ASCII,
 )
 _SAME = {"==": "=", "<>": "!=", "∈": "IN"}
 _HINTS = {
@@ -140,6 +140,8 @@ def _stray(source: SourceText, position: int, at: At) -> DefinitionError:
     character = source.text[position]
     code = f"U+{ord(character):04X}"
     shown = f"'{character}' ({code})" if character.isprintable() and not character.isascii() else repr(character)
+    if character.isdigit():
+        return source.error(f"the character {shown} is no digit here", at, hint="Numbers are written with 0 to 9.")
     if character.isalnum() or unicodedata.category(character).startswith("M"):
         return source.error(
             f"the character {shown} cannot be part of a name",

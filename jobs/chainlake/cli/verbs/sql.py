@@ -12,10 +12,10 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any, TextIO
 
-from chainlake.cli.verbs.status import status_table
 from chainlake.errors import UsageError
 from chainlake.lake.sql.query import Lake
 from chainlake.lake.sql.safe import MEMORY, SECONDS, confine, confined, run_confined
+from chainlake.operations.status import status_table
 from chainlake.paths import Home
 from chainlake.terminal import for_programs, json_visible, one_line
 

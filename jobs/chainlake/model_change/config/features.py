@@ -147,7 +147,7 @@ def _steps(section: Section) -> tuple[tuple[str, int], ...]:
         words = str(step).split()
         if words in (["log"], ["diff"]):
             found.append((words[0], 0 if words[0] == "log" else 1))
-        elif len(words) == 2 and words[0] == "lag" and words[1].isdigit() and int(words[1]) > 0:
+        elif len(words) == 2 and words[0] == "lag" and words[1].isdecimal() and int(words[1]) > 0:
             found.append(("lag", int(words[1])))
         else:
             section.fail(f"'{step}' is not a transform", "transform", hint="Allowed: log, diff, lag N; or a list.")

@@ -73,19 +73,23 @@ class Reference:
 
     def movement(self, d_a: Array) -> Array:
         """M = Ahat0^-1 D of (n, m, m) drifts; one product per drift, so that no block size shows in the bits."""
-        return np.matmul(np.matmul(self.left, d_a), self.right)
+        result: Array = np.matmul(np.matmul(self.left, d_a), self.right)
+        return result
 
     def shift(self, rows: Array) -> Array:
         """K Ahat0^-1 times each of (n, m) vectors."""
-        return np.matmul(self.left, rows[:, :, None])[:, :, 0]
+        result: Array = np.matmul(self.left, rows[:, :, None])[:, :, 0]
+        return result
 
     def unexplained(self, d_a: Array, d_c: Array) -> Array:
         """r = d - D beta0 of (n, m, m), (n, m) drifts, internal."""
-        return d_c - np.matmul(d_a, (self.whole - self.constant)[:, None])[:, :, 0]
+        result: Array = d_c - np.matmul(d_a, (self.whole - self.constant)[:, None])[:, :, 0]
+        return result
 
     def drift_of_c(self, d_a: Array, d_c: Array) -> Array:
         """d of the uncentred response."""
-        return d_c + np.matmul(d_a, self.constant[:, None])[:, :, 0]
+        result: Array = d_c + np.matmul(d_a, self.constant[:, None])[:, :, 0]
+        return result
 
 
 #: (reference, drifts D (n, m, m), d (n, m), eps) -> (value, norm term), each (n,).
@@ -117,7 +121,8 @@ def vector_part(name: str, ref: Reference, d_a: Array, d_c: Array) -> Array:
     """The part of the value that needs no matrix norm, for paper, residual and onesided: (n,)."""
     if name == "paper":
         moved = ref.shift(np.matmul(d_a, ref.whole[:, None])[:, :, 0])
-        return norm(ref.shift(ref.drift_of_c(d_a, d_c))) + norm(moved)
+        result: Array = norm(ref.shift(ref.drift_of_c(d_a, d_c))) + norm(moved)
+        return result
     return norm(ref.shift(ref.unexplained(d_a, d_c)))
 
 

@@ -26,13 +26,15 @@ _SHARE = 2.0**-10
 def outer(left: Array, right: Array) -> Array:
     """``left[..., i] * right[..., j]`` for (..., m) arrays; (..., m) and (...) give (..., m)."""
     if right.ndim == left.ndim:
-        return left[..., :, None] * right[..., None, :]
-    return left * right[..., None]
+        result: Array = left[..., :, None] * right[..., None, :]
+        return result
+    result: Array = left * right[..., None]
+    return result
 
 
 def apply(matrix: Array, rows: Array) -> Array:
     """``matrix @ row`` for every row of a (..., m) array, added in a fixed order."""
-    total = rows[..., 0, None] * matrix[:, 0]
+    total: Array = rows[..., 0, None] * matrix[:, 0]
     for i in range(1, matrix.shape[1]):
         total += rows[..., i, None] * matrix[:, i]
     return total
@@ -43,7 +45,8 @@ def norm(rows: Array) -> Array:
     total = rows[..., 0] ** 2
     for i in range(1, rows.shape[-1]):
         total = total + rows[..., i] ** 2
-    return np.sqrt(total)
+    result: Array = np.sqrt(total)
+    return result
 
 
 class Moments:
@@ -295,7 +298,7 @@ def _by_eigenvalues(a: Array, shape: Shape) -> Array:
         unmix = shape.unmix[1:, 1:] if shape.constant else shape.unmix
         a = np.matmul(np.matmul(unmix, a), unmix.T)
     root = np.sqrt(np.maximum(np.einsum("nii->ni", a), 0.0))
-    good = (root > 0).all(axis=1)
+    good: Array = (root > 0).all(axis=1)
     if good.any() and a.shape[-1]:
         values = np.linalg.eigvalsh(a[good] / (root[good, :, None] * root[good, None, :]))
         good[good] = values[:, 0] >= _IDENTIFIABLE * values[:, -1]
@@ -340,4 +343,5 @@ def window_constant(k: int) -> float:
     """Smallest W/m at which the asymptotic norm bound of spec 5.1 is 1/3 for ``k`` nodes (the corrected root)."""
     root = k**-0.5
     s = k * ((6 + root) - (36 + 12 * root) ** 0.5)
-    return 1.0 / s**2
+    result: float = 1.0 / s**2
+    return result
