@@ -1,7 +1,7 @@
 """The published experiments on lazy evaluation (spec ``pattern-detection`` 6.2), in shape: what each automaton costs.
 
 ``python -m benchmarks.lazy [--stock FILE… --finance A,B --hitech C,D --rare E --name NAME] [--minutes 20]
-[--threshold 0.7] [--events 400000] [--phase 100000] [--only stock|rotating] [--pictures docs/pictures] [--json FILE]``
+[--threshold 0.7] [--events 400000] [--phase 100000] [--only stock|rotating] [--pictures docs/reports/pictures] [--json FILE]``
 
 1. E against the share of the rare stock, ``SEQ(a, b, c)``: eager, six chains, tree; the orders that the kernel takes
    by frequency and by estimated cost.
