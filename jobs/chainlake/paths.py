@@ -1,4 +1,4 @@
-"""Where things lie (design §2): everything a run writes is under ``CHAINLAKE_HOME`` and the cache."""
+"""Where things lie: everything a run writes is under ``CHAINLAKE_HOME`` and the cache."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command line with arguments that nobody means: one sentence, the exit code of design §11, never a stack trace."""
+"""The command line with arguments that nobody means: one sentence, the right exit code, never a stack trace."""
 
 from __future__ import annotations
 

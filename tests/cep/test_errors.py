@@ -1,4 +1,4 @@
-"""One test per compile-time error (spec 1.3, design §5): the message, and the place it points to."""
+"""One test per compile-time error: the message, and the place it points to."""
 
 from __future__ import annotations
 

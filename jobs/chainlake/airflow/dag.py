@@ -1,4 +1,4 @@
-"""What all daily DAGs have in common (design §8). Imported when the scheduler parses ``dags/``: keep it light."""
+"""What all daily DAGs have in common. Imported when the scheduler parses ``dags/``: keep it light."""
 
 from __future__ import annotations
 

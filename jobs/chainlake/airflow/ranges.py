@@ -2,7 +2,7 @@
 
 A *line* is a list of Spark applications that run one after the other, one mapped task. Patterns have a line per
 application, which may run beside each other in any order; the models of a source have one line, since their
-applications follow each other in time (design §4 "Models").
+applications follow each other in time (docs/semantics.md#model-days).
 """
 
 from __future__ import annotations

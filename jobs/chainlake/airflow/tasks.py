@@ -1,4 +1,4 @@
-"""What the tasks of the DAGs do: which day a run is about, waiting for its events, and running one step (design §8).
+"""What the tasks of the DAGs do: which day a run is about, waiting for its events, and running one step.
 
 Nothing here imports Airflow except where an error must tell it not to retry; the scheduler's parser reads only names.
 """
@@ -27,7 +27,7 @@ from chainlake.paths import CODE, PROJECT, Home
 log = logging.getLogger("chainlake")
 
 _ONE_DAY = timedelta(days=1)
-#: Exit codes that a retry cannot mend: a difference or failed audit, usage, a definition's error, input (design §11).
+#: Exit codes that a retry cannot help: a difference or failed audit, usage, a definition's error, input.
 LASTING = (1, 2, 3, 4)
 
 

@@ -1,4 +1,4 @@
-"""``match``: the engine as a function on dicts or an Arrow table (spec 1.8)."""
+"""``match``: the engine as a function on dicts or an Arrow table."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def match(
     key: str | None = None,
     derived: Mapping[str, str] | None = None,
 ) -> Iterator[Match]:
-    """All matches of a pattern, each once (spec 1.5, 1.8).
+    """All matches of a pattern, each once (docs/semantics.md#what-a-match-is).
 
     Times are times (and durations need units) if the events' ``ts`` are datetimes or timestamps. If they are whole
     numbers, they count seconds, and a duration without unit does too.
@@ -53,7 +53,7 @@ def match(
         statistics: filled while matches are drawn.
         key: the attribute that says whose histories are meant, if there are any.
         derived: history columns to add to the events: name to ``history(ATTRIBUTE, COUNT, LONGEST GAP)``, as in a
-            source file (design §5).
+            source file (docs/semantics.md#histories).
 
     Raises:
         DefinitionError: the pattern is wrong.
@@ -111,7 +111,7 @@ def _matches(
 
 
 def as_dicts(pattern: Pattern, batch: MatchBatch, ids: Sequence[Any]) -> Iterator[Match]:
-    """The matches of a batch in the form of spec 1.8.
+    """The matches of a batch as mappings from names to ids.
 
     Args:
         pattern: the pattern.

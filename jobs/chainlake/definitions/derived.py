@@ -1,4 +1,5 @@
-"""History columns: ``history(price, 5, 10 min)`` in a source file (design §5); their form, without their values."""
+"""History columns, ``history(price, 5, 10 min)`` in a source file: their form, without values
+(docs/semantics.md#histories)."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ _KEYS = (
 
 @dataclass(frozen=True)
 class Source:
-    """One source (design §3); fields as the keys of its YAML file, durations as ``timedelta``.
+    """One source; fields as the keys of its YAML file, durations as ``timedelta``.
 
     ``follow_links`` is its key ``links``.
     """

@@ -1,4 +1,4 @@
-"""Start Airflow's components, keep them running, and leave nothing behind (design §8, "Components").
+"""Start Airflow's components, keep them running, and leave nothing behind.
 
 ``airflow standalone`` leaves components running on SIGTERM and never restarts one. Everything here happens in one
 thread: the kernel's death signal, on which the clean-up rests, belongs to the thread that started a process.

@@ -1,4 +1,4 @@
-"""The maintain step: every table compacted and cleaned, one after the other; no JVM (design §8)."""
+"""The maintain step: every table compacted and cleaned, one after the other; no JVM."""
 
 from __future__ import annotations
 

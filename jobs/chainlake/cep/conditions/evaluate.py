@@ -1,4 +1,4 @@
-"""Conditions on bindings: which rows of a block make a clause TRUE (spec 1.7)."""
+"""Conditions on bindings: which rows of a block make a clause TRUE (docs/semantics.md#conditions)."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ class View:
     def holds(self, clause: Clause, kleene: frozenset[str]) -> np.ndarray:
         """Where ``clause`` is TRUE.
 
-        A plain reference to a name bound to a set asks for every choice of a member (spec 1.7).
+        A plain reference to a name bound to a set asks for every choice of a member.
 
         Args:
             clause: all its names are bound.

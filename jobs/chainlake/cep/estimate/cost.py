@@ -1,8 +1,8 @@
-"""What an order of binding costs before it is run: evaluations estimated from counts, window, ≺, pass rates (spec 7).
+"""What an order of binding costs before it is run: evaluations estimated from counts, window, ≺, pass rates.
 
 ``E(order) = N(first) + Σ (surviving partial matches of the names before) × (events of the next name in scope)``. Each
 term depends on the *set* of names bound before and not on their order, so the best order is found exactly by dynamic
-programming over sets. Names bound to sets (Kleene) come last in every order (spec 5.4) and cost all orders the same.
+programming over sets. Names bound to sets (Kleene) come last in every order and cost all orders the same.
 Negated names are not counted: their tests are cheap, and a test that rejects early only helps.
 """
 

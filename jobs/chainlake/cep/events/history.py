@@ -1,4 +1,4 @@
-"""The values of history columns: per event the last values of its key, as a list (design §5)."""
+"""The values of history columns: per event the last values of its key, as a list (docs/semantics.md#histories)."""
 
 from __future__ import annotations
 

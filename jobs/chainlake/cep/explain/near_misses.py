@@ -1,7 +1,7 @@
 """What nearly was a match: per step of the search, how many candidates each condition ended, with examples.
 
 The same search as ``chainlake.cep.search.levels`` in NumPy, which only looks at what it drops, condition by condition:
-of several that an event fails, the first in the order of testing is named. Unknown counts as failed (spec 1.7).
+of several that an event fails, the first in the order of testing is named. Unknown counts as failed.
 """
 
 from __future__ import annotations

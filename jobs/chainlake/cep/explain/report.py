@@ -210,7 +210,7 @@ def duration(pattern: Pattern, ticks: int) -> str:
 
 
 def mermaid(choices: Sequence[Choice]) -> Iterator[str]:
-    """The lines of a Mermaid flowchart of the chains; all branches begin in one state and end in F or R (spec 5.6)."""
+    """The lines of a Mermaid flowchart of the chains; all branches begin in one state and end in F or R."""
     yield "flowchart LR"
     for number, choice in enumerate(choices, 1):
         branch = f"b{number}" if len(choices) > 1 else ""
@@ -225,7 +225,7 @@ def mermaid(choices: Sequence[Choice]) -> Iterator[str]:
             yield f"  {here} -- {_quoted('ignore ' + ', '.join(state.ignore))} --> {here}"
             last = state.number == len(states)
             if last and state.tests:
-                # F accepts at once, so what is tested with the last name needs a state before it (E23).
+                # F accepts at once, so what is tested with the last name needs a state before it.
                 there = f"{branch}r((r))"
             yield f"  {here} -- {_quoted(taken)} --> {there}"
             if last and state.tests:
@@ -283,7 +283,7 @@ def forecast(pattern: Pattern, events: pa.Table, order: Sequence[str] | None = N
 
 
 def costs(pattern: Pattern, events: pa.Table, order: Sequence[str] | None = None) -> Iterator[str]:
-    """The lines of a table: what each engine costs on these events (spec 6.1).
+    """The lines of a table: what each engine costs on these events (docs/automata.md#costs).
 
     Args:
         pattern: the pattern.

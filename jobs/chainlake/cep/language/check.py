@@ -1,4 +1,4 @@
-"""Kinds of values against the columns of the events: what cannot be compared is an error, not FALSE (spec 1.7)."""
+"""Kinds of values against the columns of the events: what cannot be compared is an error, not FALSE."""
 
 from __future__ import annotations
 

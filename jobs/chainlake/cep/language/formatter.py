@@ -1,4 +1,4 @@
-"""Abstract syntax back to text, in one normal form: the text that the definition hash is taken of (design §4)."""
+"""Abstract syntax back to text, in one normal form: the text that is hashed (docs/semantics.md#definitions)."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ class _Line:
 
 
 def format_text(text: str, start: int) -> str:
-    """``text`` in the layout of the house.
+    """``text`` in the standard layout.
 
     Args:
         text: a pattern file that parses.

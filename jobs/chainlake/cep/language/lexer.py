@@ -1,4 +1,4 @@
-"""Pattern text to tokens, each with its line and column (spec 1.2)."""
+"""Pattern text to tokens, each with its line and column."""
 
 from __future__ import annotations
 

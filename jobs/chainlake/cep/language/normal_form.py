@@ -1,4 +1,4 @@
-"""Branches in normal form: names, their order ≺, and clauses (spec 1.4), with the structural errors of 1.3."""
+"""Branches in normal form: names, their order ≺, and clauses (docs/semantics.md#normal-form)."""
 
 from __future__ import annotations
 

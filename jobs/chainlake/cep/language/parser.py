@@ -1,4 +1,4 @@
-"""Tokens to abstract syntax: a recursive-descent parser of spec 1.2 with errors that say where and what next."""
+"""Tokens to abstract syntax: a recursive-descent parser with errors that say where and what next."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def parse(source: SourceText, start: int = 0) -> ast.Query:
     """The query that begins at character ``start`` of ``source``.
 
     Raises:
-        DefinitionError: with line and column, for anything that spec 1.2 does not allow.
+        DefinitionError: with line and column, for anything that the grammar does not allow.
     """
     return _Parser(source, start).query()
 

@@ -1,4 +1,4 @@
-"""Names, parameters and words of a parsed query get their meaning (spec 1.2 resolution order, errors of 1.3)."""
+"""Names, parameters and words of a parsed query get their meaning."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Duration units of the language (spec 1.2) as exact seconds."""
+"""Duration units of the language as exact seconds."""
 
 from __future__ import annotations
 

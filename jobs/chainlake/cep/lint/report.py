@@ -347,7 +347,7 @@ def _conditions(text: str, start: int) -> list[tuple[int, int]]:
 
 
 def laid_out(text: str) -> str:
-    """The text of a pattern file in the house's layout, with the same meaning.
+    """The text of a pattern file in the standard layout, with the same meaning.
 
     Raises:
         DefinitionError: the text does not compile.

@@ -45,7 +45,7 @@ def warnings_of(
     found += _branches(query, source)
     found += _window(pattern, query, source)
     if format_text(source.text, start) != source.text:
-        found.append(source.error("the layout is not the house's", hint="lint --fix FILE writes it, comments kept."))
+        found.append(source.error("the layout is not standard", hint="lint --fix FILE writes it, comments kept."))
     once = {(w.what, w.line, w.column): w for w in found}
     return sorted(once.values(), key=lambda warning: (warning.line or 0, warning.column or 0))
 

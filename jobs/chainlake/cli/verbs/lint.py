@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 HELP = (
     "Look definitions through: errors with their places, and warnings about what is legal but hardly meant. "
     "Of a pattern all errors are shown, and attributes are checked against the source that the front matter names; "
-    "--fix also writes the house's layout: comments and front matter stay, and the meaning does. "
+    "--fix also writes the standard layout: comments and front matter stay, and the meaning does. "
     "A source is held against its landed files, or against those that --on names: whether a format fits them, which "
     "rows would go to quarantine, which attributes have no value. "
     "Exits with 3 if there are errors, with 2 if the only ones are files that are not there; warnings do not fail."
@@ -114,7 +114,7 @@ def _of_yaml(home: Home, file: Path, on: list[Path]) -> Report | SourceReport:
 
 
 def _fixed(text: str) -> str | None:
-    """The text in the house's layout, or None if it has errors (without a look at the source)."""
+    """The text in the standard layout, or None if it has errors (without a look at the source)."""
     from chainlake.cep.lint.report import laid_out
 
     try:

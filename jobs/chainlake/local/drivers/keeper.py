@@ -1,4 +1,4 @@
-"""Keeps Spark drivers warm between tasks: started by the launcher, asked by the tasks (design §8, "Starting Spark").
+"""Keeps Spark drivers warm between tasks: started by the launcher, asked by the tasks.
 
 A short step spends nine tenths of its CPU time on starting and on code that is compiled while it runs once. A driver
 that has run a step runs the next one in a fraction of it. Only one step runs in a driver at a time; a driver whose

@@ -1,4 +1,4 @@
-"""What the columns of a model are: their description in YAML, and their values in every round (design §6)."""
+"""What the columns of a model are: their description in YAML, and their values in every round."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Feature:
 
 
 def parse_features(top: Section) -> tuple[Feature, ...]:
-    """``features`` and ``intercept`` as entries in model order; the intercept is column 0 (spec 6.8).
+    """``features`` and ``intercept`` as entries in model order; the intercept is column 0.
 
     Raises:
         DefinitionError: for unknown forms and for the same column twice.

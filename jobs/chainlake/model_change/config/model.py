@@ -1,4 +1,4 @@
-"""A model file (``dags/config/models/<name>.yaml``) as a checked value (spec 6.8, design §6)."""
+"""A model file (``dags/config/models/<name>.yaml``) as a checked value (docs/model-change.md)."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _KEYS = (
 class ModelConfig(SeriesConfig):
     """One model, checked; what `SeriesConfig` has, and:
 
-    ``window`` is W, the warm-up if ``infinite``. ``ridge`` is the matrix P of spec 4.1 (m x m, row-major) or None.
-    ``phi`` is None (OLS), a number or ``"fit"``. ``eps`` is absolute, or a share of the norm of the first model if
-    ``eps_is_share``. ``per_longest`` is the longest period that the periodic baseline tries (None: half of the rounds);
-    metrics count rounds from number ``count_from`` on.
+    ``window`` is W, the warm-up if ``infinite``. ``ridge`` is the matrix P (m x m, row-major) of
+    docs/monitors.md#ridge, or None. ``phi`` is None (OLS), a number or ``"fit"``. ``eps`` is absolute, or a share of
+    the norm of the first model if ``eps_is_share``. ``per_longest`` is the longest period that the periodic baseline
+    tries (None: half of the rounds); metrics count rounds from number ``count_from`` on.
     """
 
     intercept: int | None
@@ -47,7 +47,7 @@ class ModelConfig(SeriesConfig):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What is allowed but seldom meant, one sentence each (spec 3.1, 5.2, 6.8)."""
+        """What is allowed but seldom meant, one sentence each."""
         found = []
         m = len(self.feature_names)
         if self.infinite and self.constraint in ("paper", "residual"):

@@ -1,4 +1,4 @@
-"""The nodes of a model: keys, or groups of keys, with the days on which each takes part (design §6)."""
+"""The nodes of a model: keys, or groups of keys, with the days on which each takes part."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all monitors share: whose events they watch, and how those become rounds (spec 4.3, 6.9; design §6)."""
+"""What all monitors share: whose events they watch, and how those become rounds (docs/semantics.md#rounds)."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class SeriesConfig:
 
     @property
     def definition_hash(self) -> str:
-        """Hash of everything that can change a result; not the description, nor ``max_replay`` (design §4)."""
+        """Hash of all that can change a result, so not of ``max_replay`` (docs/semantics.md#definitions)."""
         told = {key: v for key, v in asdict(self).items() if key not in ("file", "description", "max_replay")}
         text = json.dumps(told, sort_keys=True, default=str)
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()

@@ -1,4 +1,4 @@
-"""A threshold monitor's file (``kind: threshold`` in ``dags/config/models/``) as a checked value (spec 7)."""
+"""A threshold monitor's file (``kind: threshold`` in ``dags/config/models/``) as a checked value."""
 
 from __future__ import annotations
 

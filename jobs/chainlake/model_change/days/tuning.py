@@ -32,7 +32,7 @@ class Outcome:
         rounds: counted rounds, all groups.
         syncs: synchronisations of the local detector.
         exceeded: those before which the error really was above eps.
-        up: messages up per node and round (naive: 1; spec 2.6).
+        up: messages up per node and round; sending every row is 1.
         both: messages in both directions per node and round.
         up_bytes: bytes up over those of sending every row.
         max_error: largest error after resolution, in the unit of ``eps``.

@@ -1,4 +1,4 @@
-"""The exact detector: a change is the first round whose exact model is over eps away from the last one (spec 2.8)."""
+"""The exact detector: a change is the first round whose exact model is over eps away from the last one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The local detector: every node tests its own drift; one violation synchronises all (spec 1.4, 2.4-2.6, 4.4)."""
+"""The local detector: every node tests its drift, one violation synchronises all (docs/monitors.md#round-by-round)."""
 
 from __future__ import annotations
 
