@@ -1,4 +1,4 @@
-"""Text from data, made harmless for whoever looks at it: on a terminal, in a page, in a log.
+"""Text from data, made safe to look at: on a terminal, in a page, in a log.
 
 Names of files, keys, raw rows and error messages can hold anything, also characters that a terminal obeys (escape
 sequences that colour, overwrite, set the title or the clipboard) or that change the order of what stands beside them.
@@ -22,7 +22,7 @@ _IN_LINE = re.compile(f"[\t\n{_HIDDEN}]")
 
 
 def visible(text: str) -> str:
-    """``text`` without a character that does more than to stand for itself; line ends and tabs stay."""
+    """``text`` without characters that do more than represent themselves; line ends and tabs stay."""
     return _IN_TEXT.sub(_named, text)
 
 
@@ -38,7 +38,7 @@ def _named(found: re.Match[str]) -> str:
 
 
 def json_visible(text: str) -> str:
-    """JSON that says exactly the same and is safe to look at: what is hidden stands as ``\\uXXXX`` in its strings."""
+    """JSON that says the same and is safe to look at: what is hidden is written as ``\\uXXXX`` in its strings."""
     return _IN_TEXT.sub(lambda found: json.dumps(found[0])[1:-1] if found[0] != "\x7f" else "\\u007f", text)
 
 

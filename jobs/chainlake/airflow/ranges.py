@@ -89,8 +89,8 @@ def run_line(line: dict[str, Any], run_id: str) -> dict[str, Any]:
         days published, and rows added, changed and withdrawn.
 
     Raises:
-        AirflowFailException: one failed in a way that a retry cannot mend; those after it are not run.
-        InfrastructureError: one failed in a way that a retry can mend.
+        AirflowFailException: one failed in a way that a retry cannot fix; those after it are not run.
+        InfrastructureError: one failed in a way that a retry can fix.
     """
     from chainlake.run.common import REPAIR_HORIZON
 

@@ -154,7 +154,7 @@ def from_dicts(events: Iterable[Mapping[str, Any]]) -> tuple[pa.Table, list[Any]
     names = dict.fromkeys(name for event in rows for name in event.get("attrs") or {})
     for name in names:
         if not isinstance(name, str) or not _is_unicode(name):
-            raise InputError(f"an attribute is called {ascii(name)}, which is no name", key="attrs")
+            raise InputError(f"an attribute is called {ascii(name)}, which is not a name", key="attrs")
     clash = {"id", "type", "ts", "event_id"} & names.keys()
     if clash:
         raise InputError(f"an attribute cannot be called {sorted(clash)[0]}", key=sorted(clash)[0])
@@ -170,13 +170,13 @@ def from_dicts(events: Iterable[Mapping[str, Any]]) -> tuple[pa.Table, list[Any]
 
 def _check_form(number: int, event: Any) -> None:
     if not isinstance(event, Mapping):
-        raise InputError(f"event {number} is no dict, but {type(event).__name__}", hint=_FORM)
+        raise InputError(f"event {number} is not a dict, but {type(event).__name__}", hint=_FORM)
     for field in ("id", "type", "ts"):
         if event.get(field) is None:
             raise InputError(f"an event has no {field}: {dict(event)}", key=field)
     attrs = event.get("attrs")
     if attrs is not None and not isinstance(attrs, Mapping):
-        what = f"the attrs of event {number} are no dict, but {type(attrs).__name__}"
+        what = f"the attrs of event {number} are not a dict, but {type(attrs).__name__}"
         raise InputError(what, key="attrs", hint=_FORM)
 
 
@@ -198,8 +198,8 @@ def _texts(name: str, texts: list[str]) -> pa.Array:
 
 def _no_unicode(name: str, values: Iterable[Any]) -> InputError:
     wrong = next((value for value in values if isinstance(value, str) and not _is_unicode(value)), None)
-    what = f"{name} holds a text that is no Unicode" + ("" if wrong is None else f": {ascii(wrong)}")
-    return InputError(what, key=name, hint="Half of a surrogate pair is no character; decode the text it came from.")
+    what = f"{name} holds a text that is not Unicode" + ("" if wrong is None else f": {ascii(wrong)}")
+    return InputError(what, key=name, hint="Half of a surrogate pair is not a character; decode the text it came from.")
 
 
 def _plain(value: Any) -> Any:

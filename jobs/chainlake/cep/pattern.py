@@ -261,7 +261,7 @@ def check_event_names(source: SourceText, pattern: str, query: ast.Query) -> Non
             )
         if not event.negated and event.name.lower() == CHANGE_COLUMN:
             raise source.error(
-                f"{event.name} is what changes of a match table are marked with",
+                f"the column {event.name} marks the changes of a match table",
                 event.at,
                 hint="Choose another name for the event.",
             )

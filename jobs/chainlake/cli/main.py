@@ -32,11 +32,11 @@ VERBS = {
     "sql": "query the published tables, without a JVM",
     "changes": "what was added, withdrawn and changed in a table since a version or a time",
     "retire": "end a pattern or model whose file was removed; keep or drop its table",
-    "maintain": "compact tables and remove what their retention has passed",
+    "maintain": "compact tables and remove what is past its retention",
     "explain": "how a pattern is searched, and what a search costs on given files",
     "match": "find a pattern in files: a grep for events, without a lake",
-    "lint": "look pattern files through: all errors, warnings, layout",
-    "tune": "what other thresholds of a model would have cost and found, without a JVM",
+    "lint": "check definition files: all errors, warnings, layout",
+    "tune": "what other thresholds of a model would have cost and found; without a JVM",
     "picture": "a model over days as a PNG: coefficients, errors, messages, profiles; without a JVM",
 }
 
@@ -88,7 +88,7 @@ def _run(argv: list[str] | None) -> int:
         print("stopped", file=sys.stderr)
         return 130
     except BrokenPipeError:
-        # The reader (head, less) has gone; there is nobody left to tell.
+        # The reader (head, less) has gone; nobody is left to print to.
         sys.stderr.close()
         return 0
     except Exception as error:

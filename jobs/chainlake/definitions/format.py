@@ -166,7 +166,7 @@ def read_format(section: Section, at: int, fields: Fields[str, str], zone: str, 
     nulls = section.texts("null", NULLS)
     for position, text in enumerate(nulls):
         if text != text.strip():
-            raise section.error(f"'{text}' has white space around it, which cells lose", "null", position)
+            raise section.error(f"'{text}' has white space around it, which is stripped from cells", "null", position)
     return Format(
         name=section.get("name", str, default=f"format {at + 1}"),
         kind=kind,

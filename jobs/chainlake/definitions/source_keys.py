@@ -88,7 +88,7 @@ def words(section: Section, key: str) -> str | None:
 
 def fixed_hint() -> str:
     """What a name of a column is."""
-    return f"A name of the letters a to z, digits and _, which begins with a letter; none of: {', '.join(FIXED)}."
+    return f"Names consist of the letters a to z, digits and _, and begin with a letter; reserved: {', '.join(FIXED)}."
 
 
 def read_attributes(section: Section, key: str) -> tuple[Attribute, ...]:
@@ -138,7 +138,7 @@ def read_type(section: Section, formats: tuple[Format, ...]) -> TypeRule:
         if mapped:
             raise section.error("type is a constant here, but a format maps it to a column", "type")
         if not value.strip():
-            raise section.error("a blank type is none", "type", hint="E.g. Bar.")
+            raise section.error("a type must not be blank", "type", hint="E.g. Bar.")
         return TypeRule(value, None)
     rule = section.section("type")
     rule.only(("map", "column"))
@@ -150,7 +150,7 @@ def read_type(section: Section, formats: tuple[Format, ...]) -> TypeRule:
         return TypeRule(None, None)
     given = rule.get("map", dict)
     if not given:
-        raise rule.error("an empty map knows no type", "map", hint="E.g. {T: Trade}, or leave it out.")
+        raise rule.error("the map of types is empty", "map", hint="E.g. {T: Trade}, or leave it out.")
     inner = rule.section("map")
     types = {text: str(inner.get(text, str)) for text in given}
     for text, kind in types.items():

@@ -51,11 +51,11 @@ class Spot(NamedTuple):
 
     @property
     def looks_like(self) -> str | None:
-        """What others may take a text without quotes for: "a number", "no finite number", "true or false"."""
+        """What others may take a text without quotes for: "a number", "not a finite number", "true or false"."""
         if not self.bare or self.text is None or self.text in _SWITCHES or _NUMBER.match(self.text):
             return None
         if _NO_NUMBER.match(self.text):
-            return "no finite number"
+            return "not a finite number"
         if _NUMBER_LIKE.match(self.text):
             return "a number"
         return "true or false" if _SWITCH_LIKE.match(self.text) else None
@@ -176,7 +176,7 @@ def _node(event: Any, line: int, column: int, anchors: dict[str, _Node], open_no
         if found is None:
             raise YamlProblem(f"the alias *{event.anchor} has no anchor before it", line, column)
         if any(node is found for node in open_nodes):
-            raise YamlProblem(f"the alias *{event.anchor} stands inside what it names", line, column)
+            raise YamlProblem(f"the alias *{event.anchor} is inside what it names", line, column)
         return found
     if event.tag is not None:
         hint = "Write the value alone, in quotes if it is a text."
@@ -303,7 +303,7 @@ class Section:
         raise self.error(f"'{key}' must be {expected}, not {self.typed(key)!r}", key, hint=self._spelling(key, kinds))
 
     def _spelling(self, key: str, kinds: tuple[type, ...]) -> str | None:
-        """How a number or a switch is written, for whoever wrote it in a way that YAML has elsewhere."""
+        """How a number or a switch is written, for those who wrote it as YAML does elsewhere."""
         like = self.spot(key).looks_like
         if like == "a number" and (int in kinds or float in kinds):
             return "Write it as 7, -0.5 or 1e-3: no sign +, no leading zeros, no underscores, digits around the point."
@@ -327,7 +327,7 @@ class Section:
             return (str(self.typed(key)),)
         for at, item in enumerate(value):
             if isinstance(item, list | dict) or item is None:
-                hint = "A text that is null or ~ stands in quotes."
+                hint = "Put null or ~ in quotes if it is a text."
                 raise self.error(f"'{key}' must be a list of texts", key, at, hint=hint)
         return tuple(str(self.typed(key, at)) for at in range(len(value)))
 

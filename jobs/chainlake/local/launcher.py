@@ -57,7 +57,7 @@ class Airflow:
         self.say = say
         self.api = Api("")
         self.page = ""
-        #: The page with its login; whoever has it may do everything.
+        #: The page with its login; its address gives full access.
         self.address = ""
         self._components: Components | None = None
         self._env: dict[str, str] = {}

@@ -31,7 +31,7 @@ def unheard(config: SeriesConfig, group: str, heard: Array, day: date) -> list[s
     event = f"event with {config.missing_if_zero} other than 0" if config.missing_if_zero else "event"
     return [
         f"no {event} up to {day} has the key{'s' if len(keys) > 1 else ''} {listed}{more}{where}: "
-        "see whether the file spells it as the events do; a key with leading zeros needs quotes"
+        "check that the file spells it as the events do; a key with leading zeros needs quotes"
     ]
 
 

@@ -1,4 +1,4 @@
-"""The check step: whether every table holds what was written to it, and what mends those that do not; no JVM.
+"""The check step: whether every table holds what was written to it, and how to repair those that do not; no JVM.
 
 A table is read without its lock first, since reading takes long and writers must not wait for it; only if something is
 wrong it is read once more under the lock, so that what a writer was about to do is not taken for damage.

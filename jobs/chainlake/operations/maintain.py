@@ -57,7 +57,7 @@ def maintain(
                 print(f"{schema}.{name} not maintained: {one_line(error)}", flush=True)
                 continue
             if found is None:
-                print(f"{schema}.{name} was dropped meanwhile", flush=True)
+                print(f"{schema}.{name} was dropped in the meantime", flush=True)
                 continue
             done.append(found)
             print(

@@ -59,7 +59,7 @@ class Swept:
 
 
 def sweep(home: Home, now: float | None = None) -> Swept:
-    """Remove old logs and what the cache holds for nobody.
+    """Remove old logs and cache entries that nothing uses any more.
 
     Args:
         home: the installation; its cache may be shared with others.
@@ -115,7 +115,7 @@ def _named(folder: Path, name: re.Pattern[str], wanted: Callable[[Path], bool]) 
 
 
 def _old_files(folder: Path, now: float) -> Iterator[Path]:
-    """Files and links under a marked folder that nobody has written to for long."""
+    """Files and links under a marked folder that have not been written to for long."""
     for place, _, names in os.walk(folder):
         for name in names:
             path = Path(place, name)

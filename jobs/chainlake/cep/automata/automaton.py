@@ -21,7 +21,7 @@ class Buffer:
 
     Args:
         ts: ts of every row of the run.
-        meter: told what comes and goes.
+        meter: counts what is created and dropped.
     """
 
     def __init__(self, ts: list[int], meter: Meter) -> None:

@@ -29,7 +29,7 @@ def unfit(branch: Branch) -> str | None:
         )
         return "a repeated event before a single one: sets are bound last" if single_after_set else None
     if branch.kleene or branch.negated:
-        return "AND with a repeated or forbidden event: eager automata are defined without"
+        return "AND with a repeated or forbidden event"
     return None
 
 

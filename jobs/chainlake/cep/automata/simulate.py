@@ -39,7 +39,7 @@ class Outcome:
         costs: summed over the branches; peaks are those of all branches together.
         orders: binding order of each branch that a chain ran.
         bindings: each match as name to rows of the events table, each set in (ts, id) order.
-        course: what the run had cost after every so many events, if that was asked for.
+        course: the running costs at regular intervals, if asked for.
     """
 
     costs: Costs
@@ -81,7 +81,7 @@ def simulate(
             a state per set of names. An eager automaton has no input buffers, except for forbidden events.
         order: binding order of a chain; default: the one the kernel takes.
         negation: ``first-chance`` or ``post-processing``; the result is the same.
-        every: after how many events each, of the pattern's types, the costs so far are put down in ``course``.
+        every: record the running costs in ``course`` every this many events of the pattern's types.
 
     Raises:
         UsageError: unknown engine or way of negation, an engine that is not defined for the pattern, a wrong order.

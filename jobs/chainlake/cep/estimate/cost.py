@@ -17,11 +17,11 @@ import numpy as np
 
 from chainlake.cep.language.normal_form import Branch
 
-#: Up to so many single names all orders are compared; beyond, the order grows by its cheapest next name.
+#: With at most this many single names all orders are compared; with more, the cheapest next name is taken each time.
 EXACT_NAMES = 8
-#: Up to so many single names the estimates of all orders are listed.
+#: With at most this many single names the estimates of all orders are listed.
 LISTED_NAMES = 4
-#: More usable events than these make so many sets that the guess need not be right.
+#: With more usable events than this there are so many sets that the estimate need not be right.
 MOST_MEMBERS = 16
 
 

@@ -135,9 +135,9 @@ class _Parser:
     def structure(self) -> ast.Structure:
         token = self.token
         if self.at_keyword("OR"):
-            raise self.source.error("OR may only stand at the top", token.at, hint="Write one branch per alternative.")
+            raise self.source.error("OR is only allowed at the top", token.at, hint="Write one branch per alternative.")
         if self.at_keyword("NOT"):
-            raise self.source.error("a branch needs a positive event", token.at, hint="NOT stands inside SEQ or AND.")
+            raise self.source.error("a branch needs a positive event", token.at, hint="NOT belongs inside SEQ or AND.")
         if self.at_keyword("SEQ", "AND"):
             return self.group()
         return self.event()

@@ -54,7 +54,7 @@ class Resolver:
             length = parse_duration(value) if isinstance(value, str) and within.unit is None else None
             if length is not None and length < 0:
                 raise self.source.error(
-                    f"{within.value} is {value}, and a window is not negative",
+                    f"{within.value} is {value}, and a window cannot be negative",
                     within.at,
                     hint="It is the longest time between the first and the last event.",
                 )

@@ -1,4 +1,4 @@
-"""All errors of a pattern file, not only the first, and warnings about what is legal but hardly meant.
+"""All errors of a pattern file, not only the first, and warnings about what is legal but probably not intended.
 
 The compiler stops at the first error. Lint goes on: what is wrong is set aside (a key of the front matter, a condition)
 and the rest is looked at, each condition by itself. Only an error in the structure that PATTERN gives can hide others.

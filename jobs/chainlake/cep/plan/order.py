@@ -43,7 +43,7 @@ def given_order(branch: Branch, order: Sequence[str]) -> tuple[str, ...]:
     """``order`` restricted to the names of ``branch``, repeated names moved to the end.
 
     Raises:
-        UsageError: a positive name is missing or stands twice.
+        UsageError: a positive name is missing or is listed twice.
     """
     mine = [name for name in order if name in branch.positive]
     if sorted(mine) != sorted(branch.positive):

@@ -1,4 +1,4 @@
-"""What can be told about a pattern before any event is read: a partition key, and a coarse filter for the scan."""
+"""What is known of a pattern before any event is read: a partition key, and a coarse filter for the scan."""
 
 from __future__ import annotations
 

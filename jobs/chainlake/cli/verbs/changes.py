@@ -13,7 +13,7 @@ from chainlake.paths import Home
 
 HELP = (
     "Print the changes of a table: each added, withdrawn and changed row, oldest first, a changed one with its new "
-    "values. Rows that a recomputation found again are no changes. No JVM. The last line on stderr says which version "
+    "values. Rows that a recomputation found again are not changes. No JVM. The last line on stderr says which version "
     "to ask from next time."
 )
 EXAMPLE = (
@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--since",
         required=True,
         metavar="VERSION|TIME",
-        help="a version of the table, whose own changes are not shown again, or a time (ISO, UTC unless it says else)",
+        help="a version of the table, whose own changes are not shown again, or a time (ISO, UTC by default)",
     )
     parser.add_argument("--format", choices=("table", "csv", "json"), default="table", help="default: table")
 

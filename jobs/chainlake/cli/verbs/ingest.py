@@ -29,7 +29,7 @@ def run(args: argparse.Namespace) -> int:
     today = datetime.now(UTC).date()
     if Days.parse(args.start, args.end).end > today + timedelta(days=1):
         raise UsageError(
-            f"the days up to {args.end} have not been yet",
+            f"the days up to {args.end} are not over yet",
             hint=f"TO is not included; today's own is {today + timedelta(days=1)}.",
         )
 

@@ -30,9 +30,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=None,
         metavar="N",
-        help="keep what was replaced for so many days, in all tables; a job that runs longer than that would fail",
+        help="days to keep replaced files, in all tables; a job that runs longer than that would fail",
     )
-    parser.add_argument("--run-id", default=None, help="id under which ops.runs logs the run; made up if not given")
+    parser.add_argument("--run-id", default=None, help="run id recorded in ops.runs; generated if omitted")
     parser.add_argument("--result", type=Path, default=None, metavar="FILE", help="write the result there as JSON")
 
 

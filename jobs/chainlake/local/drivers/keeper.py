@@ -27,7 +27,7 @@ from chainlake.env.warm_driver import LINE_BYTES
 from chainlake.errors import InfrastructureError
 from chainlake.paths import PROJECT, code_files
 
-#: Idle drivers that are kept, seconds that they are kept, and steps after which one has earned its rest.
+#: Idle drivers that are kept, seconds that they are kept, and steps after which a driver is recycled.
 KEPT = 2
 IDLE_S = 120.0
 STEPS = 40

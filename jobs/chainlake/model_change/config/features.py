@@ -84,7 +84,7 @@ def parse_features(top: Section) -> tuple[Feature, ...]:
     names = [name for feature in found for name in feature.names]
     for name in names:
         if names.count(name) > 1:
-            top.fail(f"the feature '{name}' stands twice", "features", hint="Name every feature once.")
+            top.fail(f"duplicate feature '{name}'", "features", hint="Name every feature once.")
     if not names:
         top.fail("a model needs at least one feature", "features", hint=f"Each entry: {_FORMS}.")
     return found

@@ -47,7 +47,7 @@ class ModelConfig(SeriesConfig):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What is allowed but seldom meant, one sentence each."""
+        """What is allowed but rarely intended, one sentence each."""
         found = []
         m = len(self.feature_names)
         if self.infinite and self.constraint in ("paper", "residual"):

@@ -86,7 +86,7 @@ def _nodes(section: Section, key: str) -> tuple[Node, ...]:
     names = [node.name for node in found]
     for name in names:
         if names.count(name) > 1:
-            section.fail(f"'{name}' stands twice in '{key}'", key, hint="Name every node once.")
+            section.fail(f"duplicate node '{name}' in '{key}'", key, hint="Name every node once.")
     return found
 
 

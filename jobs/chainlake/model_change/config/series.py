@@ -83,7 +83,7 @@ class SeriesConfig:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What is allowed but seldom meant, one sentence each."""
+        """What is allowed but rarely intended, one sentence each."""
         return ()
 
     @property

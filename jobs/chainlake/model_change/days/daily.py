@@ -126,7 +126,7 @@ class GroupMonitor:
                 where = f" of group {self.group}" if self.group else ""
                 self._warnings.append(
                     f"the design{where} has condition number {condition:.1e}: with metric: prediction eps is in units "
-                    "of the response and does not hang on the features' units"
+                    "of the response and does not depend on the features' units"
                 )
 
     def _changes(self, chunk: Chunk, trace: Trace) -> list[dict[str, Any]]:

@@ -39,7 +39,7 @@ class Measure:
 
     @classmethod
     def from_window(cls, basis: Basis, a: Array, rows: int) -> Measure:
-        """From the basis of a window of so many rows, and its pooled sums (m, m)."""
+        """From the basis of a window with this many rows, and its pooled sums (m, m)."""
         return cls(basis.inner_centre, basis.unmix @ np.linalg.cholesky(a / rows))
 
     def original(self, beta: Array, intercept: int | None) -> Array:

@@ -1,4 +1,4 @@
-"""What the monitor is told, keeps, and says: settings, state, events, traces."""
+"""What the monitor takes, keeps, and gives: settings, state, events, traces."""
 
 from __future__ import annotations
 

@@ -313,7 +313,7 @@ def lasting(found: Factors, held: Array, left: Array, peak: Array, summed: bool)
         summed: whether they were begun anew at the first round.
 
     Returns:
-        the number, and ``peak`` after so many rounds.
+        the number, and ``peak`` after that many rounds.
     """
     whole, n = np.maximum(peak, held.max(axis=1)), held.shape[1]
     if found.sound.all() and np.isfinite(whole).all() and (left >= _SHARE * whole[:, None]).all():
