@@ -267,10 +267,7 @@ def read_derived(section: Section, key: str, attributes: MappingType[str, Attrib
     taken = {name.lower() for name in (*FIXED, key, *attributes)}
     found = []
     for name in given.data:
-        try:
-            one = parse_history(name, given.get(name, str, required=True))
-        except OverflowError:
-            one = None
+        one = parse_history(name, given.get(name, str, required=True))
         if one is None or one.of not in attributes:
             raise given.error(
                 f"derived column '{name}' is not understood",

@@ -17,7 +17,6 @@ from chainlake.cep.estimate.selectivity import measure
 from chainlake.cep.language import ast
 from chainlake.cep.language.formatter import format_node
 from chainlake.cep.language.normal_form import Branch, Clause
-from chainlake.cep.language.units import UNITS
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.plan.order import given_order
 from chainlake.cep.plan.steps import Plan, make_plan
@@ -26,6 +25,7 @@ from chainlake.cep.search.compiled.run import Compiled
 from chainlake.cep.search.find import candidates_of, check_kinds, dataset, order_of
 from chainlake.cep.search.reach import within_reach
 from chainlake.cep.search.statistics import Statistics
+from chainlake.definitions.duration import UNITS
 
 _HOW = {
     "given": "as asked for",

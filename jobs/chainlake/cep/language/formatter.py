@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from chainlake.cep.language import ast
-from chainlake.cep.language.units import UNITS
+from chainlake.definitions.duration import UNITS
 
 
 def format_query(query: ast.Query) -> str:

@@ -8,7 +8,7 @@ from fractions import Fraction
 from chainlake.cep.language import ast
 from chainlake.cep.language.lexer import Token, tokens
 from chainlake.cep.language.source_text import SourceText
-from chainlake.cep.language.units import UNITS, is_unit, seconds
+from chainlake.definitions.duration import UNITS, is_unit, seconds
 
 AGGREGATES = frozenset({"AVG", "SUM", "MIN", "MAX", "COUNT"})
 #: Levels of parentheses, signs, groups and calls, and operators in a row: this parser and later passes are recursive.

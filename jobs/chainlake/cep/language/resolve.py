@@ -9,7 +9,7 @@ from typing import Any
 
 from chainlake.cep.language import ast, functions
 from chainlake.cep.language.source_text import At, SourceText, nearest
-from chainlake.cep.language.units import parse_duration, seconds
+from chainlake.definitions.duration import parse_duration, seconds
 
 TICKS_PER_SECOND = 1_000_000
 #: What is compared as a computed value: a parameter on the other side that is a duration is one.

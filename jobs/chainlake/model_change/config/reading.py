@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import re
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any, NoReturn
 
+from chainlake.definitions.duration import USUAL, parse_span
 from chainlake.definitions.yaml_lines import Section as Lines
 from chainlake.definitions.yaml_lines import load_section, section_of
 from chainlake.errors import DefinitionError
-
-_UNITS = {"ms": 1_000, "s": 1_000_000, "min": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
-_DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*")
 
 
 class Section:
@@ -126,10 +123,10 @@ class Section:
         value = self.values.get(key)
         if value is None:
             return self._missing(key, default, "a duration such as 5 min")
-        found = _DURATION.fullmatch(value) if isinstance(value, str) else None
-        if not found or found[2] not in _UNITS or float(found[1]) <= 0:
-            self.fail(f"'{value}' is not a duration", key, hint=f"Allowed: 5 min; units {', '.join(_UNITS)}.")
-        return round(float(found[1]) * _UNITS[found[2]])
+        span = parse_span(value) if isinstance(value, str) else None
+        if not span:
+            self.fail(f"'{value}' is not a duration", key, hint=f"Allowed: 5 min; units {USUAL}.")
+        return span // timedelta(microseconds=1)
 
     def day(self, key: str) -> date:
         value = self.values.get(key)
