@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import re
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
@@ -83,12 +83,3 @@ def stoppable(say: Callable[[str], None]) -> Iterator[None]:
         raise
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-def table(header: Sequence[str], lines: Sequence[Sequence[str]]) -> list[str]:
-    """Aligned columns."""
-    widths = [max(map(len, column)) for column in zip(header, *lines, strict=True)]
-    return [
-        "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip()
-        for line in (header, *lines)
-    ]

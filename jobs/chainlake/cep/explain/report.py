@@ -26,6 +26,7 @@ from chainlake.cep.search.find import candidates_of, check_kinds, dataset, order
 from chainlake.cep.search.reach import within_reach
 from chainlake.cep.search.statistics import Statistics
 from chainlake.definitions.duration import UNITS
+from chainlake.terminal import table_lines
 
 _HOW = {
     "given": "as asked for",
@@ -294,16 +295,13 @@ def costs(pattern: Pattern, events: pa.Table, order: Sequence[str] | None = None
         as ``simulate``.
     """
     head = ("engine", "E", "E_neg", "E_pre", "I_rest", "I_dfs", "B_in", "B_all", "states", "matches")
-    rows: list[tuple[str, ...]] = [head]
+    rows: list[tuple[str, ...]] = []
     negated = any(branch.negated for branch in pattern.branches)
     for engine, negation in _runs(pattern):
         found = _run(pattern, events, engine, order, negation)
         numbers = (*astuple(found.costs), len(found.bindings))
         rows.append((f"{engine}, {negation}" if negated else engine, *(f"{n:,}" for n in numbers)))
-    widths = [max(len(row[i]) for row in rows) for i in range(len(head))]
-    for row in rows:
-        cells = [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
-        yield "  ".join([row[0].ljust(widths[0]), *cells])
+    yield from table_lines(head, rows, range(1, len(head)))
     for engine in ENGINES:
         reason = unfit_for(engine, pattern)
         if reason is not None:

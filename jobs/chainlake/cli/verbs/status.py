@@ -29,7 +29,7 @@ from chainlake.lake.records.staleness import STATUS, Judged, judge
 from chainlake.lake.records.standing import mark_suspects
 from chainlake.monitor.states import KeptStates
 from chainlake.paths import Home
-from chainlake.terminal import json_visible, one_line
+from chainlake.terminal import json_visible, one_line, table_lines
 from chainlake.words import counted
 
 HELP = (
@@ -216,9 +216,7 @@ def _print(judged: Sequence[Judged], states: Sequence[str], notes: Sequence[str]
             count = str((span.end - span.start).days)
             lines.append((span.definition, str(span.start), str(span.end), count, span.state, str(span.rows), why))
     if lines:
-        widths = [max(map(len, column)) for column in zip(header, *lines, strict=True)]
-        for line in (header, *lines):
-            print("  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip())
+        print("\n".join(table_lines(header, lines)))
     counts: Counter[str] = Counter()
     for item in judged:
         counts.update(item.state.tolist())
