@@ -183,7 +183,7 @@ def read_mappings(
         if name not in fields:
             near = nearest_name(name, list(fields))
             hint = f"Did you mean {near}?" if near else f"Allowed here: {', '.join(fields)}."
-            raise given.error("unknown key", name, hint=hint)
+            raise given.error(f"unknown key '{name}'", name, hint=hint)
     key = list(fields)[1]
     if wide and key in given.data:
         raise given.error("the key comes from the names of the columns of unpivot", key, hint="Leave it out here.")

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import yaml
 
@@ -231,7 +231,7 @@ class Section:
 
     Args:
         data: the mapping.
-        file: the file it was read from.
+        file: the file it was read from; empty if it comes from a program.
         spots: the spot of every place in the document.
         place: where the mapping stands in the document.
     """
@@ -245,8 +245,14 @@ class Section:
     def error(self, what: str, *keys: str | int, hint: str | None = None) -> DefinitionError:
         """A ``DefinitionError`` at the line and column of ``keys`` below this section."""
         name = ".".join(str(part) for part in self._place + keys) or None
+        if not self.file:
+            return DefinitionError(what, key=name, hint=hint)
         spot = self.spot(*keys)
         return DefinitionError(what, file=self.file, line=spot.line, column=spot.column, key=name, hint=hint)
+
+    def at(self, data: dict[str, Any], *keys: str | int) -> Self:
+        """The mapping ``data``, which is found at ``keys`` below this section."""
+        return type(self)(data, self.file, self._spots, (*self._place, *keys))
 
     def spot(self, *keys: str | int) -> Spot:
         """Where ``keys`` below this section stand, or the nearest that there is above them."""
@@ -270,7 +276,7 @@ class Section:
         names = tuple(allowed)
         for key in self.data:
             if key not in names:
-                raise self.error("unknown key", key, hint=f"Allowed here: {', '.join(names)}.")
+                raise self.error(f"unknown key '{key}'", key, hint=f"Allowed here: {', '.join(names)}.")
 
     def get(self, key: str, *kinds: type, default: Any = None, required: bool = False) -> Any:
         """The value of ``key``, checked to be one of ``kinds``.
@@ -331,16 +337,16 @@ class Section:
                 raise self.error(f"'{key}' must be a list of texts", key, at, hint=hint)
         return tuple(str(self.typed(key, at)) for at in range(len(value)))
 
-    def section(self, key: str) -> Section:
+    def section(self, key: str) -> Self:
         """The mapping under ``key``; empty if the key is absent."""
-        return Section(self.get(key, dict, default={}), self.file, self._spots, (*self._place, key))
+        return self.at(self.get(key, dict, default={}), key)
 
-    def sections(self, key: str) -> Iterator[Section]:
+    def sections(self, key: str) -> Iterator[Self]:
         """The mappings of the list under ``key``."""
         for at, item in enumerate(self.get(key, list, default=[])):
             if not isinstance(item, dict):
                 raise self.error(f"each item of '{key}' must be a map", key, at)
-            yield Section(item, self.file, self._spots, (*self._place, key, at))
+            yield self.at(item, key, at)
 
 
 def load_section(path: Path) -> Section:
