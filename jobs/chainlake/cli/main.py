@@ -8,7 +8,9 @@ from __future__ import annotations
 import argparse
 import contextlib
 import importlib
+import logging
 import sys
+from collections.abc import Iterator
 from types import ModuleType
 from typing import NoReturn
 
@@ -68,8 +70,31 @@ def _parser(verb: str | None, module: ModuleType | None) -> argparse.ArgumentPar
 
 def main(argv: list[str] | None = None) -> int:
     """Run one verb and return its exit code; what it prints is safe to look at, whatever the data holds."""
-    with for_people():
+    with for_people(), _logged():
         return _run(argv)
+
+
+class _Lines(logging.Handler):
+    """Prints what is logged to stdout, a line each, as everything that a verb says."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        print(self.format(record), flush=True)
+
+
+@contextlib.contextmanager
+def _logged() -> Iterator[None]:
+    """What the package logs is printed while a verb runs; the loggers of other packages are left alone."""
+    logger, lines = logging.getLogger("chainlake"), _Lines()
+    level, propagate = logger.level, logger.propagate
+    logger.addHandler(lines)
+    logger.setLevel(logging.INFO)
+    logger.propagate = False
+    try:
+        yield
+    finally:
+        logger.removeHandler(lines)
+        logger.setLevel(level)
+        logger.propagate = propagate
 
 
 def _run(argv: list[str] | None) -> int:

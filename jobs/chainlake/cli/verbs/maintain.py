@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="days to keep replaced files, in all tables; a job that runs longer than that would fail",
     )
     parser.add_argument("--run-id", default=None, help="run id recorded in ops.runs; generated if omitted")
-    parser.add_argument("--result", type=Path, default=None, metavar="FILE", help="write the result there as JSON")
+    parser.add_argument("--result", type=Path, default=None, metavar="FILE", help="write the result to it as JSON")
 
 
 def run(args: argparse.Namespace) -> int:
