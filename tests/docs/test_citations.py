@@ -90,6 +90,18 @@ def test_links_between_pages_lead_somewhere() -> None:
     assert not wrong, "\n".join(wrong)
 
 
+def test_files_that_pages_name_exist() -> None:
+    places = (ROOT, ROOT / "jobs" / "chainlake", ROOT / "jobs" / "chainlake" / "cep", ROOT / "tests")
+    wrong = [
+        f"{place} names {name}, which does not exist"
+        for page in PAGES
+        for place, line in lines(page)
+        for name in re.findall(r"`([\w-]+/[\w/.-]+\.(?:py|json|toml))`", line)
+        if not any((folder / name).exists() for folder in places)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
 def test_nothing_cites_a_document_that_is_not_here() -> None:
     wrong = [
         f"{place}: {line.strip()}"
