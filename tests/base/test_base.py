@@ -101,3 +101,14 @@ def test_what_libraries_log_is_printed_while_a_verb_runs_and_not_after(
     logging.getLogger("chainlake").info("after it")
     assert capsys.readouterr().out == "events.x: 100% of it\n"
     assert not logging.getLogger("chainlake").handlers and logging.getLogger("chainlake").propagate
+
+
+def test_the_text_of_help_fits_the_terminal_and_breaks_no_option(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    with pytest.raises(SystemExit):
+        main(["lint", "--help"])
+    text = capsys.readouterr().out.partition("\n\n")[2].partition("positional arguments")[0]
+    assert text.startswith("Check definitions: ") and max(map(len, text.splitlines())) <= 58
+    assert not any(line.endswith("-") for line in text.splitlines())

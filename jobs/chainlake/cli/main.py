@@ -9,7 +9,9 @@ import argparse
 import contextlib
 import importlib
 import logging
+import shutil
 import sys
+import textwrap
 from collections.abc import Iterator
 from types import ModuleType
 from typing import NoReturn
@@ -60,12 +62,18 @@ def _parser(verb: str | None, module: ModuleType | None) -> argparse.ArgumentPar
         return parser
     parser = argparse.ArgumentParser(
         prog=f"python -m jobs {verb}",
-        description=module.HELP,
+        description=_wrapped(module.HELP),
         epilog=f"example:\n{module.EXAMPLE}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     module.add_arguments(parser)
     return parser
+
+
+def _wrapped(text: str) -> str:
+    """``text`` as one paragraph that fits the terminal."""
+    width = max(40, shutil.get_terminal_size().columns - 2)
+    return textwrap.fill(" ".join(text.split()), width, break_on_hyphens=False, break_long_words=False)
 
 
 def main(argv: list[str] | None = None) -> int:

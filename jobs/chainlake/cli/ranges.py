@@ -32,7 +32,11 @@ def add_range_arguments(parser: argparse.ArgumentParser) -> None:
 def add_chunk_argument(parser: argparse.ArgumentParser) -> None:
     """--chunk."""
     parser.add_argument(
-        "--chunk", type=days_of_chunk, default=CHUNK, metavar="DAYS", help=f"days of an application; default: {CHUNK}d"
+        "--chunk",
+        type=days_of_chunk,
+        default=CHUNK,
+        metavar="DAYS",
+        help=f"days per Spark application; default: {CHUNK}d",
     )
 
 

@@ -23,7 +23,9 @@ def add_step_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("start", metavar="FROM", help="first day, YYYY-MM-DD (UTC)")
     parser.add_argument("end", metavar="TO", help="day after the last, YYYY-MM-DD (UTC)")
     parser.add_argument("--run-id", default=None, help="run id recorded in ops.runs; generated if omitted")
-    parser.add_argument("--result", type=Path, default=None, metavar="FILE", help="write the result to it as JSON")
+    parser.add_argument(
+        "--result", type=Path, default=None, metavar="FILE", help="file to write the result to, as JSON"
+    )
 
 
 def run_step(args: argparse.Namespace, verb: str, step: Callable[..., dict[str, Any]], **options: Any) -> int:

@@ -22,8 +22,8 @@ HELP = (
     "Read every table and compare it with what was noted when it was written: events, matches, alerts and model rows "
     "by a checksum per day, raw rows with the events made of them, quarantine by count; every file by its size and the "
     "checksums of its pages; the logs of all tables for damage and for commits of others. Exits with 1 if rows are "
-    "wrong or cannot be read. --repair sets damaged files aside, marks exactly the broken days and files to do, and "
-    "says which commands make them again. Tables are read without a lock; no JVM."
+    "wrong or cannot be read. --repair sets damaged files aside, marks exactly the days and files that are wrong, and "
+    "prints the commands that make them again. Tables are read without a lock; no JVM."
 )
 EXAMPLE = (
     "  python -m jobs check\n  python -m jobs check --repair\n"
@@ -43,7 +43,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--repair", action="store_true", help="set damaged files aside and mark what has to be made again"
     )
     parser.add_argument("--run-id", default=None, help="run id recorded in ops.runs; generated if omitted")
-    parser.add_argument("--result", type=Path, default=None, metavar="FILE", help="write the result to it as JSON")
+    parser.add_argument(
+        "--result", type=Path, default=None, metavar="FILE", help="file to write the result to, as JSON"
+    )
 
 
 def run(args: argparse.Namespace) -> int:

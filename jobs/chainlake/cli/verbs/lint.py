@@ -19,9 +19,9 @@ HELP = (
     "Check definitions: errors with their places, and warnings about what is legal but probably not intended. "
     "Of a pattern all errors are shown, and attributes are checked against the source that the front matter names; "
     "--fix also writes the standard layout: comments, front matter and meaning stay. "
-    "A source is held against its landed files, or against those that --on names: whether a format fits them, which "
+    "A source is tested on its landed files, or on those that --on names: whether a format fits them, which "
     "rows would go to quarantine, which attributes have no value. "
-    "Exits with 3 if there are errors, with 2 if the only ones are files that are not there; warnings do not fail."
+    "Exits with 3 if there are errors, with 2 if the only errors are missing files; warnings do not fail."
 )
 EXAMPLE = (
     "  python -m jobs lint dags/config/patterns/*.sase\n"

@@ -34,9 +34,9 @@ from chainlake.words import counted
 
 HELP = (
     "Show for every pattern and model which days are done, missing (never computed), stale (with what changed), "
-    "failed, audit_failed, retired, waiting for files or for an ingest, or suspect, since somebody else has written to "
-    "their table; and which landed files, definitions or tables need a look. Consecutive days that are alike are shown "
-    "as one line; TO is not included."
+    "failed, audit_failed, retired, waiting for files or for an ingest, or suspect because somebody else has written "
+    "to their table; and which landed files, definitions or tables need attention. Consecutive days that are alike are "
+    "shown as one line; TO is not included."
 )
 EXAMPLE = (
     "  python -m jobs status\n"
