@@ -1,6 +1,6 @@
 """The model files of an installation, checked against their sources: what monitor, status and the DAGs start from.
 
-One file's error never hides another file: errors are collected, and each is raised by whoever needs that file.
+One file's error never hides another file: errors are collected, and each is raised where that file is needed.
 """
 
 from __future__ import annotations

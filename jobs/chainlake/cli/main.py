@@ -32,7 +32,7 @@ VERBS = {
     "status": "every definition and day: done, missing, stale, failed",
     "plan": "what a backfill would compute, read and change, without a JVM",
     "backfill": "compute long history: a Spark application per chunk of days",
-    "restate": "compute stale days anew, however old",
+    "restate": "compute stale days again, however old",
     "sql": "query the published tables, without a JVM",
     "changes": "what was added, withdrawn and changed in a table since a version or a time",
     "retire": "end a pattern or model whose file was removed; keep or drop its table",

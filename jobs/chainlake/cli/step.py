@@ -1,4 +1,4 @@
-"""What the verbs that run a step share: their arguments, and the result as JSON for whoever started them."""
+"""What the verbs that run a step share: their arguments, and the result as JSON for the caller."""
 
 from __future__ import annotations
 

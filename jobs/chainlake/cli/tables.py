@@ -13,7 +13,7 @@ from typing import Any, TextIO
 from chainlake.terminal import for_programs, json_visible, one_line, table_line, widths_of
 from chainlake.words import counted
 
-#: Rows that are looked at for the column widths of a table.
+#: Rows that decide the column widths of a table.
 _SAMPLE = 1_000
 
 

@@ -176,7 +176,7 @@ def read_mappings(
         kind: of the format.
 
     Raises:
-        DefinitionError: a mapping that can give nothing, or not what it says.
+        DefinitionError: a mapping that gives no value, or another one than it says.
     """
     given = section.section("map")
     for name in given.data:

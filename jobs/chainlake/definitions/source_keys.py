@@ -250,7 +250,7 @@ def read_expect(section: Section) -> tuple[str, ...]:
 
 
 def read_identity(section: Section) -> tuple[str, str, str]:
-    """``identity``, ``delivery`` and ``on_conflict``, of which the latter two each belong to one identity."""
+    """``identity``, ``delivery`` and ``on_conflict``; the last two each apply to one identity only."""
     identity = section.choice("identity", ("unique", "multiset"), "unique")
     delivery = section.choice("delivery", ("overlapping", "disjoint"), "overlapping")
     on_conflict = section.choice("on_conflict", ("first", "latest", "quarantine_all"), "first")
@@ -297,7 +297,7 @@ def hash_of(section: Section) -> str:
 
 
 def _as_typed(section: Section, *keys: str | int) -> Any:
-    """A value of which a number that is not printed as it was typed is the text: 1.50 and 1.5 are two names."""
+    """The text that was typed for a value, also where it reads as a number: 1.50 and 1.5 are two names."""
     value: Any = section.data
     for key in keys:
         value = value[key]

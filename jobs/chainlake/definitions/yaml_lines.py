@@ -204,7 +204,7 @@ def _value(node: _Node, place: Place, spots: dict[Place, Spot]) -> Any:
         if key.text in data:
             raise YamlProblem(f"duplicate key {key.text}", key.line, key.column, key=key.text)
         data[key.text] = _value(value, (*place, key.text), spots)
-        # A mistake in a value is looked for at its key, which is on the same line or above.
+        # A mistake in a value is reported at its key, which is on the same line or above.
         spots[(*place, key.text)] = spots[(*place, key.text)]._replace(line=key.line, column=key.column)
     return data
 

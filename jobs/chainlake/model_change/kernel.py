@@ -224,7 +224,7 @@ class Kernel:
         st.peak = np.append(np.diag(total), st.squares[0])
 
     def _advance(self, rows: tuple[Array, Array, Array], at: int, starts: Array, trace: Trace) -> None:
-        """Take the rounds from place ``at`` on, of which those at ``starts`` begin a day.
+        """Take the rounds from place ``at`` on; those at ``starts`` begin a day.
 
         The rows x, y and their gaps begin far enough back for the window.
         """

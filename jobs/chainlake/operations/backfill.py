@@ -84,7 +84,7 @@ def restate(
     launch: Launch = run_here,
     say: Callable[[str], None] = print,
 ) -> dict[str, Any]:
-    """Compute anew every day that is stale or failed, however old; scheduled runs look a week back only.
+    """Compute again every day that is stale or failed, however old; scheduled runs look back a week only.
 
     Days that were never computed are left to :func:`backfill`. Arguments and result are those of :func:`backfill`.
 

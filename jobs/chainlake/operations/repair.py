@@ -1,7 +1,7 @@
 """``jobs check --repair``: what was found broken is marked to do, so that the ordinary steps make it again.
 
 Damaged files are set aside first, since rows can only be compared in tables that can be read; then exactly the days and
-files whose rows are wrong are marked; then the commits of others are signed as looked through.
+files whose rows are wrong are marked; then the commits of others are signed as checked.
 """
 
 from __future__ import annotations

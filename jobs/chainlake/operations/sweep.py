@@ -24,7 +24,7 @@ _DAY_S = 86_400
 LOGS_KEPT_DAYS = 30
 #: A log that one process writes for as long as it runs is cut to its end when it is this long.
 LOG_BYTES, LOG_LEFT_BYTES = 64 << 20, 8 << 20
-#: Kernels, class archives and JARs of other versions: a project that was not used for a season makes them anew.
+#: Kernels, class archives and JARs of other versions: a project that was idle for longer makes them again.
 CACHE_KEPT_DAYS = 90
 #: Of a kernel there are some 100 kB; patterns by the thousand have their kernels within this.
 KERNEL_BYTES = 256 << 20

@@ -41,7 +41,7 @@ class Chain:
         setting: branch, events, counters.
         plan: the branch's plan; its order is the chain's.
         post: negation by post-processing (else at the first chance).
-        members: largest number of events of which all sets are made.
+        members: largest number of events whose subsets are all enumerated.
     """
 
     def __init__(self, setting: Setting, plan: Plan, *, post: bool, members: int) -> None:

@@ -1,4 +1,4 @@
-"""The tree automaton: each instance chooses at each step the name of which it has the fewest events.
+"""The tree automaton: each instance chooses at each step the name with the fewest events.
 
 The rule is docs/automata.md#tree. Its used events are kept as one row number per name: rows arrive in ascending order,
 a choice uses *all* available events, and the scope of a child lies within its parent's, so the used events in scope are

@@ -155,7 +155,7 @@ class View:
             clause: all its names are bound.
             kleene: names whose sets are bound, as sets, at this level or above.
         """
-        kleene = kleene.difference(self.singles)  # a member looked at on its own is a single event from here on
+        kleene = kleene.difference(self.singles)  # a member tested on its own is a single event from here on
         everyone = sorted(clause.plain & kleene)
         if everyone:
             name = everyone[0]

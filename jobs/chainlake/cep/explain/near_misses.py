@@ -54,7 +54,7 @@ class Stage:
 
     Args:
         what: what it does, in words.
-        entered: candidates looked at.
+        entered: candidates tested.
         left: those that passed.
         misses: why the others did not, in the order of testing.
     """

@@ -50,7 +50,7 @@ class Events:
     Args:
         table: ``event_id``, ``type`` (if there is one), ``ts`` and attributes.
         texts: columns that are texts because of their cells, with the first that makes them so.
-        cells: columns of delimited files as they are written, those left out of which the caller says what they hold.
+        cells: columns of delimited files as they are written, except those whose kind the caller declares.
         notes: what the reader of the matches should know.
     """
 
@@ -142,7 +142,7 @@ def _without(file: _File, missing: Sequence[str]) -> _File:
 
 
 def _misfit(files: Sequence[Path], tables: Sequence[pa.Table], texts: Mapping[str, Cell]) -> InputError:
-    """Which column of which two files cannot be put under one type."""
+    """Which column of which two files cannot have one type."""
     first: dict[str, tuple[Path, pa.DataType]] = {}
     for file, table in zip(files, tables, strict=True):
         for one in table.schema:

@@ -148,7 +148,7 @@ def _definitions(home: Home) -> tuple[list[Definition], list[LoadedModel], set[s
 
 
 def _unheard(home: Home, judged: Sequence[Judged], models: Sequence[LoadedModel]) -> list[str]:
-    """Models of which no event has a key that they name: its node, or its whole group, has no rounds."""
+    """Models that name a key which no event has: its node, or its whole group, has no rounds."""
     last = {one.name: one.day(int(done[-1])) for one in judged if len(done := np.flatnonzero(one.state == "done"))}
     concerned = [model for model in models if model.definition.name in last]
     return KeptStates(home, [model.config.name for model in concerned]).unheard(concerned, last) if concerned else []

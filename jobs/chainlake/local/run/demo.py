@@ -126,7 +126,7 @@ class Patience:
     """One look at Airflow: tolerates a restarting API server for a while and keeps the other components running.
 
     Args:
-        airflow: what is looked at.
+        airflow: the running Airflow.
     """
 
     def __init__(self, airflow: Airflow) -> None:

@@ -182,7 +182,7 @@ def values_of(feature: Feature, own: np.ndarray, span: tuple[float, float] | Non
     a, b = feature.scale
     scaled = a + (own - low) * ((b - a) / (high - low) if high > low else 0.0)
     powers = [scaled]
-    with np.errstate(over="ignore"):  # whoever uses the values looks at their size
+    with np.errstate(over="ignore"):  # callers check the size of the values
         for _ in range(1, feature.degree):
             powers.append(powers[-1] * scaled)
     return np.stack(powers, axis=2)

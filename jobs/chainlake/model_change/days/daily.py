@@ -23,7 +23,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def settings_of(config: ModelConfig, group: str, k: int | None = None) -> Settings:
-    """What the kernel needs of a model's group, of which ``k`` nodes take part (all of them by default)."""
+    """What the kernel needs of a model's group when ``k`` of its nodes take part (all by default)."""
     nodes = config.groups[group]
     return Settings(
         k=len(nodes) if k is None else k,

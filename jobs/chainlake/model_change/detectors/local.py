@@ -10,7 +10,7 @@ from chainlake.model_change.detectors.constraints import TIE, Evaluator, Referen
 from chainlake.model_change.statistics.records import Event, Settings, State, Trace
 from chainlake.model_change.statistics.statistics import Array, norm
 
-#: Rounds looked at together right after a synchronisation; doubled while nothing happens.
+#: Rounds tested together right after a synchronisation; doubled while nothing happens.
 _SHORT = 16
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from chainlake.model_change.statistics.statistics import Array
 
-#: Rounds looked at together right after a report; doubled while nobody reports.
+#: Rounds tested together right after a report; doubled while no sensor reports.
 _SHORT = 16
 
 
