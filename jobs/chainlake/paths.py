@@ -97,8 +97,8 @@ class Home:
         """Path or URI of the Delta table ``schema.name``.
 
         A later version of a match table, named ``p/v2``, lies beside the tables and inside none, since a clean-up of a
-        table takes all files in its folder for the table's own. In lakes of older releases it lies in the first version's
-        folder until it is moved (``chainlake.lake.commits.places``).
+        table takes all files in its folder for the table's own. In lakes of older releases it lies in the folder of the
+        first version until it is moved (``chainlake.lake.commits.places``).
         """
         if "/" not in name:
             return f"{self.lake}/{schema}/{name}"

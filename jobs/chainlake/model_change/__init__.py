@@ -1,6 +1,6 @@
 """Windowed least-squares models over several nodes, and the monitors that tell when they changed.
 
-Plain arrays in, arrays out: nothing here imports Spark, Airflow or Delta (``reduce_spark`` is the one Spark file).
+Plain arrays in, arrays out: nothing here imports Spark, Airflow or Delta.
 The arithmetic is in docs/monitors.md, the files are in docs/model-change.md.
 """
 
