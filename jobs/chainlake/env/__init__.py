@@ -1,1 +1,1 @@
-"""The machine: checks that say in one sentence what is missing and what to do, set-up, child processes, ports. Standard library only."""
+"""The machine: checks, each with one sentence on what is missing; child processes, ports. Standard library only."""
