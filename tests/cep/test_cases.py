@@ -1,4 +1,4 @@
-"""The handed pattern cases in every binding order, and the command that runs handed cases."""
+"""The pattern cases of tests/cases in every binding order, and the command that runs such files."""
 
 from __future__ import annotations
 
