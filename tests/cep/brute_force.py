@@ -1,4 +1,4 @@
-"""Matches by trying everything, written from the definition of a match (spec pattern-detection 1.5 and 1.7) alone.
+"""Matches by trying everything, written from the definition of a match (docs/semantics.md#what-a-match-is) alone.
 
 Slow on purpose: it shares no code and no idea with the engine. Patterns come as plain tuples, not as text:
 
