@@ -27,7 +27,7 @@ from chainlake.paths import CODE, PROJECT, Home
 log = logging.getLogger("chainlake")
 
 _ONE_DAY = timedelta(days=1)
-#: Exit codes that a retry cannot fix: a difference or failed audit, usage, a definition's error, input.
+#: Exit codes that a retry cannot fix (docs/semantics.md#exit-codes).
 LASTING = (1, 2, 3, 4)
 
 
