@@ -1,4 +1,4 @@
-"""UTC days and half-open intervals of whole days (design §1): the unit in which history is processed."""
+"""UTC days and half-open intervals of whole days, the unit of history (docs/semantics.md#days-and-intervals)."""
 
 from __future__ import annotations
 

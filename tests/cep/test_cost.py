@@ -39,7 +39,7 @@ def model_of(pattern: Pattern, events: Events) -> Model:
 
 
 def paper(f_c: float, seed: int = 1, n: int = 2500) -> Events:
-    """The load of spec 6.3: one event per second, x uniform."""
+    """A load like the papers': one event per second, x uniform."""
     draw = random.Random(seed)
     return [
         {

@@ -1,4 +1,4 @@
-"""One test per compile-time error (spec 1.3, design §5): the message, and the place it points to."""
+"""One test per compile-time error: the message, and the place it points to."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def error_of(text: str, **options: object) -> DefinitionError:
     ("text", "what", "column"),
     [
         # structure (1.3)
-        ("PATTERN SEQ(A a, B a) WITHIN 1 s", "the name a stands twice", 18),
+        ("PATTERN SEQ(A a, B a) WITHIN 1 s", "duplicate name a in a branch", 18),
         ("PATTERN SEQ(NOT(A a), NOT(B b)) WITHIN 1 s", "needs a positive event", 9),
         ("PATTERN NOT(A a) WITHIN 1 s", "needs a positive event", 9),
         ("PATTERN SEQ(A a, NOT(B* b)) WITHIN 1 s", "NOT takes no repeated event", 23),
@@ -44,8 +44,8 @@ def error_of(text: str, **options: object) -> DefinitionError:
         ("PATTERN SEQ(A a)", "WITHIN is expected", 17),
         ("PATTERN SEQ(A a) WITHIN １ s", "is no digit here", 25),
         ("PATTERN OR(A a) WITHIN 1 s", "at least two branches", 9),
-        ("PATTERN OR(A a, OR(B b, C c)) WITHIN 1 s", "OR may only stand at the top", 17),
-        ("PATTERN SEQ(A a, OR(B b, C c)) WITHIN 1 s", "OR may only stand at the top", 18),
+        ("PATTERN OR(A a, OR(B b, C c)) WITHIN 1 s", "OR is only allowed at the top", 17),
+        ("PATTERN SEQ(A a, OR(B b, C c)) WITHIN 1 s", "OR is only allowed at the top", 18),
         (f"PATTERN SEQ(A a) WHERE {'(' * 3000}a.x > 1{')' * 3000} WITHIN 1 s", "nested more than 50 levels", 75),
         (f"PATTERN SEQ(A a) WHERE {'NOT ' * 3000}a.x > 1 WITHIN 1 s", "nested more than 50 levels", 228),
         (f"PATTERN SEQ(A a) WHERE {'-' * 3000}a.x > 1 WITHIN 1 s", "nested more than 50 levels", 75),
@@ -94,7 +94,7 @@ def error_of(text: str, **options: object) -> DefinitionError:
         ("PATTERN OR(A a, B A) WITHIN 1 s", "differ only in case", 17),
         ("PATTERN SEQ(A start_ts) WITHIN 1 s", "start_ts is a column of every match table", 13),
         ("PATTERN SEQ(A Match_Id) WITHIN 1 s", "Match_Id is a column of every match table", 13),
-        ("PATTERN SEQ(A _op) WITHIN 1 s", "_op is what changes of a match table are marked with", 13),
+        ("PATTERN SEQ(A _op) WITHIN 1 s", "the column _op marks the changes of a match table", 13),
         # syntax
         ("SEQ(A a) WITHIN 1 s", "a query begins with PATTERN", 1),
         ("PATTERN SEQ(A a WITHIN 1 s", "')' or ',' is expected inside SEQ", 17),
@@ -131,23 +131,23 @@ def test_place_counts_lines_of_the_file_front_matter_included() -> None:
     ("front", "what", "line"),
     [
         ("sourc: stock", "no key sourc", 2),
-        ("source: [a]", "source is a text", 2),
+        ("source: [a]", "source must be a text", 2),
         ("source: a\nsource: b", "duplicate key source", 3),
         ("a: [", "not YAML", 3),
         ("just text", "a list of 'key: value' lines", 2),
-        ("params: [1]", "params is a map", 2),
+        ("params: [1]", "params must be a map", 2),
         ("params: {p: {q: 1}}", "p is neither a number nor a string", 2),
         ("params: {p: .nan}", "p is not a finite number", 2),
         ("params: {p: null}", "p is neither a number", 2),
-        ("sets: {s: 1}", "s is a list", 2),
-        ("sets: {s: [1]}\nparams: {s: 1}", "s is a parameter and a set", 2),
-        ("rates: {a: x}", "the rate of a is a number", 2),
+        ("sets: {s: 1}", "s must be a list", 2),
+        ("sets: {s: [1]}\nparams: {s: 1}", "s is both a parameter and a set", 2),
+        ("rates: {a: x}", "the rate of a must be a number", 2),
         ("rates: {z: 1}", "no positive event named z", 2),
-        ("output: x", "output is a list", 2),
+        ("output: x", "output must be a list", 2),
         ("output: [nix]", "no attribute nix", 2),
         ("output: [z.x]", "no event named z", 2),
         ("limits: {members: 1}", "no limit members", 2),
-        ("limits: {kleene_members: 0}", "a whole number from 1 on", 2),
+        ("limits: {kleene_members: 0}", "a whole number of at least 1", 2),
         ("limits: {kleene_members: 41}", "at most 40", 2),
     ],
 )
@@ -199,15 +199,15 @@ def test_kinds_are_checked_on_the_events_when_columns_were_not_known() -> None:
         (None, "events are dicts or an Arrow table, not NoneType"),
         ("abc", "not str"),
         ({"id": 1, "type": "A", "ts": 1}, "not dict"),
-        ([{"id": 1, "type": "A", "ts": 1}, 5], "event 2 is no dict, but int"),
-        ([None], "event 1 is no dict, but NoneType"),
-        ([{"id": 1, "type": "A", "ts": 1, "attrs": [1]}], "the attrs of event 1 are no dict, but list"),
+        ([{"id": 1, "type": "A", "ts": 1}, 5], "event 2 is not a dict, but int"),
+        ([None], "event 1 is not a dict, but NoneType"),
+        ([{"id": 1, "type": "A", "ts": 1, "attrs": [1]}], "the attrs of event 1 are not a dict, but list"),
         ([{"id": 1, "type": "A", "ts": 1, "attrs": {1: 1}}], "an attribute is called 1"),
         ([{"id": 1, "type": "A", "ts": 1, "attrs": {"x": 1j}}], "x holds values of different kinds"),
-        ([{"id": "\ud800", "type": "A", "ts": 1}], r"id holds a text that is no Unicode: '\\ud800' \(key id\)"),
-        ([{"id": 1, "type": "A\udfff", "ts": 1}], r"type holds a text that is no Unicode: 'A\\udfff'"),
-        ([{"id": 1, "type": "A", "ts": 1, "attrs": {"x": "\ud800"}}], r"x holds a text that is no Unicode: '\\ud800'"),
-        ([{"id": 1, "type": "A", "ts": 1, "attrs": {"x": ["\ud800"]}}], "x holds a text that is no Unicode"),
+        ([{"id": "\ud800", "type": "A", "ts": 1}], r"id holds a text that is not Unicode: '\\ud800' \(key id\)"),
+        ([{"id": 1, "type": "A\udfff", "ts": 1}], r"type holds a text that is not Unicode: 'A\\udfff'"),
+        ([{"id": 1, "type": "A", "ts": 1, "attrs": {"x": "\ud800"}}], r"x holds a text that is not Unicode: '\\ud800'"),
+        ([{"id": 1, "type": "A", "ts": 1, "attrs": {"x": ["\ud800"]}}], "x holds a text that is not Unicode"),
         ([{"id": 1, "type": "A", "ts": 1, "attrs": {"\ud800": 1}}], r"an attribute is called '\\ud800'"),
     ],
 )

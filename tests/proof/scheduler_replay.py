@@ -3,7 +3,7 @@
 One installation runs three days as they come and gets a late file, which the run of the fourth day repairs. The other
 has the three days backfilled by ``airflow backfill create``, backwards and two at a time, gets the late file then, has
 a middle day cleared and run again by ``airflow tasks clear``, and the last one by another backfill. Their tables must
-be the same (design §4 "Same tables"). Takes five minutes.
+be the same (docs/semantics.md#same-tables). Takes five minutes.
 """
 
 from __future__ import annotations

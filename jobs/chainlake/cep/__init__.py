@@ -1,4 +1,4 @@
-"""The matching engine: event patterns over tables of events (spec pattern-detection, design §5)."""
+"""The matching engine: event patterns over tables of events (docs/semantics.md, docs/automata.md)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from chainlake.cep.search.batch import MatchBatch
 from chainlake.cep.search.find import find
 from chainlake.cep.search.statistics import Statistics
 
-#: Raised by hand when results can change (design §4).
+#: Raised by hand when results can change (docs/semantics.md#definitions).
 ENGINE_VERSION = 5
 
 __all__ = [

@@ -35,7 +35,7 @@ _COLUMNS = {
 }
 _BLOCK_CELLS = 200_000
 _TICK_KEYS = 50
-#: A day of so many is a file of some 50 GB.
+#: A day this large is a file of about 50 GB.
 MOST_EVENTS = 1_000_000_000
 
 #: A block of a day: rows, their times, and the conflicting form of chosen rows (None where events never conflict).
@@ -142,7 +142,7 @@ def _check(start: date, days: int, events: int, counts: Sequence[int], least: in
     if days < 1 or events < 1 or min(counts) < 0:
         raise UsageError("days and events per day must be at least 1, seed, dirt, patterns and changes at least 0")
     if start < EARLIEST or days > (LATEST - start).days:
-        raise UsageError(f"the days must lie between {EARLIEST} and {LATEST}, as those that are ingested")
+        raise UsageError(f"the days must lie between {EARLIEST} and {LATEST}, as ingest requires")
     if events > MOST_EVENTS:
         raise UsageError(f"{events} events per day are more than {MOST_EVENTS}", hint="Write more days instead.")
     if events < least:

@@ -77,7 +77,7 @@ class StockBars(Shape):
         lines = np.array(self._lines, dtype=np.int64)[relation[:, 0]]
         noise = below(5, self.seed, _MOVE, index[:, 0]) - 2
         close = lines[:, 0] + lines[:, 1] * grid["close"][:, _SPY] // 100 + noise
-        # Within its minute IBM hardly moves, so that a change of the relation is no fall or push of its own.
+        # IBM moves little within a minute, so that a change of the relation is not a fall or push in itself.
         for name, value in (("open", close), ("high", close + 1), ("low", close - 1), ("close", close)):
             grid[name][:, _IBM] = value
 

@@ -1,4 +1,4 @@
-"""Start Airflow's components, keep them running, and leave nothing behind (design §8, "Components").
+"""Start Airflow's components, keep them running, and leave nothing behind.
 
 ``airflow standalone`` leaves components running on SIGTERM and never restarts one. Everything here happens in one
 thread: the kernel's death signal, on which the clean-up rests, belongs to the thread that started a process.
@@ -57,7 +57,7 @@ class Airflow:
         self.say = say
         self.api = Api("")
         self.page = ""
-        #: The page with its login; whoever has it may do everything.
+        #: The page with its login; its address gives full access.
         self.address = ""
         self._components: Components | None = None
         self._env: dict[str, str] = {}

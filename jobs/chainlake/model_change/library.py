@@ -30,9 +30,9 @@ class MonitorResult:
         state: per group, as JSON.
         next_day: the day that a call with this state goes on from.
         definition_hash: of the model that the state belongs to.
-        warnings: what is allowed in a model but seldom meant, and what its first windows showed.
+        warnings: what is allowed in a model but rarely intended, and what its first windows showed.
         near_ties: rounds in which a node's value lay within 1e-9 of eps, so that another machine's last bit could
-            have decided otherwise (spec 6.7).
+            have decided otherwise.
     """
 
     changes: pa.Table

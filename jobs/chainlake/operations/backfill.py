@@ -1,4 +1,4 @@
-"""Long stretches of history: one Spark application per chunk of days, each publishing many days (design §4, §8).
+"""Long stretches of history: one Spark application per chunk of days, each publishing many days.
 
 What is done is not done again, so a backfill that was stopped goes on where it was when it is called again; whatever
 fails, an application or one definition in it, all the others are run, and the failure is raised at the end.

@@ -48,7 +48,7 @@ def judge_all(
     definitions, models, broken, notes = all_definitions(home)
     intervals = Intervals(home, names)
     known = {definition.name for definition in definitions}
-    # Retired, or removed without a word.
+    # Retired, or removed without being retired.
     lost = [name for name in intervals.names if name not in known]
     if names is not None:
         unknown = sorted(set(names) - known - set(lost) - set(broken))

@@ -1,7 +1,7 @@
 """How often events arrive that can be matched to a name: what ingest measured, as far as the name's conditions say so.
 
 Ingest counts events per type and key. A name's own conditions on type and key pick from these counts; its other
-conditions are counted by the kernel on the events themselves (spec 3.6, E36).
+conditions are counted by the kernel on the events themselves (docs/automata.md#binding-order).
 """
 
 from __future__ import annotations

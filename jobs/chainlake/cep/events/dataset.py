@@ -200,7 +200,7 @@ def _ties_sorted(ts: np.ndarray, ids: pa.ChunkedArray, picked: np.ndarray | None
 def _type_codes(column: pa.ChunkedArray, names: list[str]) -> tuple[np.ndarray, dict[str, int]]:
     """A small whole number for each event's type, and the numbers of those of ``names`` that occur.
 
-    The codes of a dictionary are taken as they are: nothing is looked at row by row.
+    The codes of a dictionary are taken as they are, without a pass over the rows.
     """
     if column.num_chunks == 1 and pa.types.is_dictionary(column.type) and not column.null_count:
         entries = column.chunk(0).dictionary.to_pylist()

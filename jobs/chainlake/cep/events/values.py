@@ -1,4 +1,4 @@
-"""Columns of values with null, and what the language computes with them (spec 1.7).
+"""Columns of values with null, and what the language computes with them (docs/semantics.md#conditions).
 
 Null is NaN in float columns and a false entry of ``valid`` in all others. A comparison with NaN is false in NumPy for
 all operators but ``!=``, so for floats "unknown counts as not TRUE" comes for free.

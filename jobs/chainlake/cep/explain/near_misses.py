@@ -1,7 +1,7 @@
 """What nearly was a match: per step of the search, how many candidates each condition ended, with examples.
 
 The same search as ``chainlake.cep.search.levels`` in NumPy, which only looks at what it drops, condition by condition:
-of several that an event fails, the first in the order of testing is named. Unknown counts as failed (spec 1.7).
+of several that an event fails, the first in the order of testing is named. Unknown counts as failed.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Stage:
 
     Args:
         what: what it does, in words.
-        entered: candidates looked at.
+        entered: candidates tested.
         left: those that passed.
         misses: why the others did not, in the order of testing.
     """

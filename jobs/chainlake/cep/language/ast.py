@@ -1,4 +1,4 @@
-"""The abstract syntax of a pattern (spec 1.2). Nodes are immutable; places do not count when nodes are compared."""
+"""The abstract syntax of a pattern. Nodes are immutable; places do not count when nodes are compared."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Branches in normal form: names, their order ≺, and clauses (spec 1.4), with the structural errors of 1.3."""
+"""Branches in normal form: names, their order ≺, and clauses (docs/semantics.md#normal-form)."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def _check_number(source: SourceText, branch: ast.Branch) -> None:
     beyond = next(islice(events, MAX_NAMES, None), None)
     if beyond is not None:
         raise source.error(
-            f"{beyond.name} is one event more than the {MAX_NAMES} that a branch can have",
+            f"a branch has at most {MAX_NAMES} events, and {beyond.name} is one more",
             beyond.at,
             hint="One repeated event, such as A+ a, stands for any number of events of a type.",
         )
@@ -137,7 +137,7 @@ def _branch(source: SourceText, branch: ast.Branch, clauses: tuple[Clause, ...])
     for event in ast.events_of(branch.structure):
         if event.name in events:
             raise source.error(
-                f"the name {event.name} stands twice in a branch", event.at, hint="Give each event its own name."
+                f"duplicate name {event.name} in a branch", event.at, hint="Give each event its own name."
             )
         events[event.name] = event
     positive = tuple(name for name, event in events.items() if not event.negated)

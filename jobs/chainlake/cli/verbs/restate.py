@@ -13,7 +13,7 @@ from chainlake.operations.plan import plan_range
 from chainlake.paths import Home
 
 HELP = (
-    "Compute anew every day that is stale (late or corrected files, an edited definition, a new engine) or failed, "
+    "Compute again every day that is stale (late or corrected files, an edited definition, a new engine) or failed, "
     "however old; scheduled runs look back a week. A day keeps its rows until its new ones are committed. 'status "
     "--state stale' lists the days. Days that were never computed are left to 'backfill'."
 )

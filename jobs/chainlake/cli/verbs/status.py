@@ -25,14 +25,14 @@ from chainlake.lake.records.staleness import Judged
 from chainlake.monitor.states import KeptStates
 from chainlake.operations.status import judge_all, united
 from chainlake.paths import Home
-from chainlake.terminal import json_visible, one_line
+from chainlake.terminal import json_visible, one_line, table_lines
 from chainlake.words import counted
 
 HELP = (
     "Show for every pattern and model which days are done, missing (never computed), stale (with what changed), "
-    "failed, audit_failed, retired, waiting for files or for an ingest, or suspect, since somebody else has written to "
-    "their table; and which landed files, definitions or tables need a look. Consecutive days that are alike are shown "
-    "as one line; TO is not included."
+    "failed, audit_failed, retired, waiting for files or for an ingest, or suspect because somebody else has written "
+    "to their table; and which landed files, definitions or tables need attention. Consecutive days that are alike are "
+    "shown as one line; TO is not included."
 )
 EXAMPLE = (
     "  python -m jobs status\n"
@@ -88,7 +88,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _unheard(home: Home, judged: Sequence[Judged], models: Sequence[LoadedModel]) -> list[str]:
-    """Models of which no event has a key that they name: its node, or its whole group, has no rounds."""
+    """Models that name a key which no event has: its node, or its whole group, has no rounds."""
     last = {one.name: one.day(int(done[-1])) for one in judged if len(done := np.flatnonzero(one.state == "done"))}
     concerned = [model for model in models if model.definition.name in last]
     return KeptStates(home, [model.config.name for model in concerned]).unheard(concerned, last) if concerned else []
@@ -156,9 +156,7 @@ def _print(judged: Sequence[Judged], states: Sequence[str], notes: Sequence[str]
             count = str((span.end - span.start).days)
             lines.append((span.definition, str(span.start), str(span.end), count, span.state, str(span.rows), why))
     if lines:
-        widths = [max(map(len, column)) for column in zip(header, *lines, strict=True)]
-        for line in (header, *lines):
-            print("  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip())
+        print("\n".join(table_lines(header, lines)))
     counts: Counter[str] = Counter()
     for item in judged:
         counts.update(item.state.tolist())

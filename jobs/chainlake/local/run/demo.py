@@ -123,10 +123,10 @@ def _work(airflow: Airflow, chain: Chain, progress: Progress) -> None:
 
 
 class Patience:
-    """One look at Airflow: bears with an API server that is being restarted, for a while, and looks after the others.
+    """One look at Airflow: tolerates a restarting API server for a while and keeps the other components running.
 
     Args:
-        airflow: what is looked at.
+        airflow: the running Airflow.
     """
 
     def __init__(self, airflow: Airflow) -> None:

@@ -1,4 +1,6 @@
-"""The local tests of a node's drift against the reference model of the last synchronisation (spec 2.1-2.4, 3.2).
+"""The local tests of a node's drift against the reference model of the last synchronisation.
+
+See docs/monitors.md#local-tests.
 
 All are convex and contain (0, 0): if no node violates, the pooled model lies within ``eps`` of the reference.
 """
@@ -13,7 +15,7 @@ import numpy as np
 from chainlake.model_change.statistics.basis import Basis
 from chainlake.model_change.statistics.statistics import Array, norm
 
-#: A value up to this much above eps (relative) is still equal to it (spec 2.4).
+#: A value up to this much above eps (relative) is still equal to it.
 TIE = 1e-9
 #: Entries of matrices up to which their products with themselves stay in the range of doubles.
 _LARGE = 1e100
@@ -175,12 +177,12 @@ EVALUATORS: dict[str, Evaluator] = {
 
 
 def violates(value: Array, size: Array, eps: float) -> Array:
-    """The normative test of spec 2.4; NaN is a violation."""
+    """Whether a local test fails; NaN is a violation."""
     return ~((value <= eps * (1 + TIE)) & (size < 1 - TIE))
 
 
 def clear_cut(name: str, ref: Reference, d_a: Array, d_c: Array, eps: float) -> tuple[Array, Array]:
-    """Which drifts cheap bounds decide: (surely fine, surely violating), each (n,) bool (spec 6.6 step 4).
+    """Which drifts cheap bounds decide: (surely fine, surely violating), each (n,) bool.
 
     The bounds are fast big products whose last bits depend on the block, so a margin keeps every decision that a last
     bit could turn for the exact evaluation.

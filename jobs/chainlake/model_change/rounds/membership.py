@@ -1,7 +1,7 @@
 """Which nodes take part in which round: nodes leave on their day, and join once they have a window of their own.
 
-A node that joins waits until its last W rounds are complete (spec 1.3: no node without a full window); until then the
-others go on without it. A change of the node set forces a synchronisation (spec 2.2).
+A node that joins waits until its last W rounds are complete (no node counts without a full window); until then the
+others go on without it. A change of the node set forces a synchronisation (docs/monitors.md#round-by-round).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Events to one row per key and round: the small table that everything after works on (spec 6.9 `align`)."""
+"""Events to one row per key and round: the small table that everything after works on."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from chainlake.model_change.statistics.statistics import Array, Moments, Shape, apply, pooled
 
-#: A column of which the others explain all but less than this share is summed as what they leave of it.
+#: If the others explain all of a column but less than this share, only the unexplained rest of it is summed.
 _ALIKE = 1 / 64
 #: Shares below this are rounding: no other column is explained by such a column.
 _NOTHING = 1e-13
@@ -39,7 +39,7 @@ class Measure:
 
     @classmethod
     def from_window(cls, basis: Basis, a: Array, rows: int) -> Measure:
-        """From the basis of a window of so many rows, and its pooled sums (m, m)."""
+        """From the basis of a window with this many rows, and its pooled sums (m, m)."""
         return cls(basis.inner_centre, basis.unmix @ np.linalg.cholesky(a / rows))
 
     def original(self, beta: Array, intercept: int | None) -> Array:
