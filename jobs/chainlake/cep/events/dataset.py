@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -65,11 +66,11 @@ def _filled(column: pa.ChunkedArray | pa.Array, value: pa.Scalar) -> pa.ChunkedA
     return pc.fill_null(column, value) if column.null_count else column
 
 
-class Dataset:
-    """Some rows of an events table, sorted by (ts, id).
+@dataclass(frozen=True)
+class Wanted:
+    """What of an events table is looked at, and how.
 
     Args:
-        events: columns ``event_id``, ``type``, ``ts`` and attributes.
         types: event types to keep.
         attributes: attributes (and ``id``, ``type``) that conditions mention.
         words: all strings that conditions mention.
@@ -77,41 +78,46 @@ class Dataset:
         hi: first tick not to keep, or None.
         by_id: whether ties of ts must be in the order of the ids.
         strict: whether ``ts`` is a time (else a number).
+    """
+
+    types: Iterable[str]
+    attributes: Iterable[str]
+    words: Iterable[str]
+    lo: int | None = None
+    hi: int | None = None
+    by_id: bool = False
+    strict: bool = True
+
+
+class Dataset:
+    """Some rows of an events table, sorted by (ts, id).
+
+    Args:
+        events: columns ``event_id``, ``type``, ``ts`` and attributes.
+        wanted: which of its rows and columns.
         apart: a clock and the part of each event, if events of different parts never meet; the order is that of the
             times that the clock gives.
     """
 
-    def __init__(
-        self,
-        events: pa.Table,
-        *,
-        types: Iterable[str],
-        attributes: Iterable[str],
-        words: Iterable[str],
-        lo: int | None = None,
-        hi: int | None = None,
-        by_id: bool = False,
-        strict: bool = True,
-        apart: tuple[Clock, np.ndarray] | None = None,
-    ) -> None:
+    def __init__(self, events: pa.Table, wanted: Wanted, apart: tuple[Clock, np.ndarray] | None = None) -> None:
         for column in ("event_id", "type", "ts"):
             if column not in events.column_names:
                 raise InputError(f"the events have no column {column}", key=column)
         ts = ticks_of(events["ts"], "ts")
-        codes, self._codes_of = _type_codes(events["type"], sorted(set(types)))
-        wanted = np.zeros(len(ts), bool)
+        codes, self._codes_of = _type_codes(events["type"], sorted(set(wanted.types)))
+        keep = np.zeros(len(ts), bool)
         for code in self._codes_of.values():
-            wanted |= codes == code
-        if lo is not None:
-            wanted &= ts >= lo
-        if hi is not None:
-            wanted &= ts < hi
+            keep |= codes == code
+        if wanted.lo is not None:
+            keep &= ts >= wanted.lo
+        if wanted.hi is not None:
+            keep &= ts < wanted.hi
         #: row of the events table of each sorted row; None if they are the same
-        self._picked: np.ndarray | None = None if wanted.all() else np.flatnonzero(wanted)
+        self._picked: np.ndarray | None = None if keep.all() else np.flatnonzero(keep)
         self.clock = None if apart is None else apart[0]
         searched = ts if apart is None else apart[0].moved(ts, apart[1])
         kept = self.pick(searched)
-        ids = _plain(events["event_id"]) if by_id else None
+        ids = _plain(events["event_id"]) if wanted.by_id else None
         if not _is_sorted(kept) or ids is not None and not _ties_sorted(kept, ids, self._picked):
             rows = np.arange(len(ts)) if self._picked is None else self._picked
             if ids is not None:
@@ -125,8 +131,8 @@ class Dataset:
         self._types = self.pick(codes)
         self.vocabulary: dict[str, int] = {}
         own_times = kept if apart is None else self.pick(ts)
-        self.columns: dict[str, Value] = {"ts": Value(own_times, None, "time" if strict else "number")}
-        self._load(events, sorted(set(attributes) - {"ts"}), set(words))
+        self.columns: dict[str, Value] = {"ts": Value(own_times, None, "time" if wanted.strict else "number")}
+        self._load(events, sorted(set(wanted.attributes) - {"ts"}), set(wanted.words))
 
     @cached_property
     def rows(self) -> np.ndarray:

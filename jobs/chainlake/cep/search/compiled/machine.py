@@ -17,6 +17,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -182,6 +183,7 @@ def _pointers(arrays: Sequence[np.ndarray]) -> Any:
     return (ctypes.c_void_p * max(1, len(arrays)))(*(array.ctypes.data for array in arrays))
 
 
+@lru_cache(_MOST_LOADED)
 def _name(source: str) -> str:
     return "chainlake_kernel_" + hashlib.blake2b(source.encode(), digest_size=16).hexdigest()
 
