@@ -17,7 +17,7 @@ class Remembered:
         most: so many values are kept.
     """
 
-    def __init__(self, most: int = 64) -> None:
+    def __init__(self, most: int = 128) -> None:
         self._most = most
         self._kept: OrderedDict[Hashable, object] = OrderedDict()
         self._lock = Lock()

@@ -224,11 +224,19 @@ def _clock(pattern: Pattern, events: pa.Table, parts: np.ndarray) -> Clock:
 
 def check_kinds(pattern: Pattern, events: pa.Table) -> None:
     """Check the conditions against the kinds of the events' columns (DefinitionError)."""
-    kinds = {name: kind_of(events.schema.field(name).type) or "unusable" for name in events.column_names}
-    known = {attr: kinds.get(attr, "null") for attr in pattern.mentioned}
+    schema = events.schema
+    types = tuple(schema.field(attr).type if attr in schema.names else None for attr in pattern.mentioned)
+    key = ("kinds", types)
+    if pattern.memory.recall(key, bool):
+        return
+    known = {
+        attr: "null" if kind is None else kind_of(kind) or "unusable"
+        for attr, kind in zip(pattern.mentioned, types, strict=True)
+    }
     checker = Checker(pattern.text, known, pattern.strict)
     for literal in (x for b in pattern.branches for c in b.clauses for x in c.literals):
         checker.condition(literal)
+    pattern.memory.keep(key, True)
 
 
 def candidates_of(
