@@ -31,7 +31,7 @@ from typing import Any
 import pyarrow as pa
 
 from benchmarks.lazy_data import Quotes, quotes, rotating
-from chainlake.cep import Statistics, compile_pattern, find
+from chainlake.cep import SearchOptions, Statistics, compile_pattern, find
 from chainlake.cep.automata.meter import Costs
 from chainlake.cep.automata.simulate import NEGATIONS, simulate, unfit_for
 from chainlake.cep.pattern import Pattern
@@ -73,7 +73,7 @@ def compiled(text: str, events: pa.Table) -> Pattern:
 def counted(pattern: Pattern, events: pa.Table, order: Sequence[str] | None = None, by: str = "cost") -> Statistics:
     """A run of the kernel."""
     statistics = Statistics()
-    for _ in find(pattern, events, order=order, by=by, statistics=statistics):
+    for _ in find(pattern, events, order=order, statistics=statistics, options=SearchOptions(by=by)):
         pass
     return statistics
 

@@ -55,7 +55,9 @@ def test_an_interval_without_days_says_that_to_is_not_included(end: str) -> None
         Days.parse("2025-10-01", end)
 
 
-@pytest.mark.parametrize("text", ["01.10.2025", "2025-W40-3", "20251001", "２０２５-10-01", "2025-10-01 ", "2025-02-30"])
+@pytest.mark.parametrize(
+    "text", ["01.10.2025", "2025-W40-3", "20251001", "２０２５-10-01", "2025-10-01 ", "2025-02-30"]
+)
 def test_a_wrong_day_says_how_days_are_written(text: str) -> None:
     with pytest.raises(UsageError) as raised:
         parse_day(text)

@@ -6,7 +6,7 @@ from chainlake.cep.library import match
 from chainlake.cep.matches.rows import match_rows
 from chainlake.cep.pattern import Pattern, PositiveName, compile_pattern
 from chainlake.cep.search.batch import MatchBatch
-from chainlake.cep.search.find import find
+from chainlake.cep.search.find import SearchOptions, find
 from chainlake.cep.search.statistics import Statistics
 
 #: Raised by hand when results can change (docs/semantics.md#definitions).
@@ -17,6 +17,7 @@ __all__ = [
     "MatchBatch",
     "Pattern",
     "PositiveName",
+    "SearchOptions",
     "Statistics",
     "compile_pattern",
     "find",

@@ -19,6 +19,7 @@ from chainlake.cep.language.resolve import Resolver
 from chainlake.cep.language.source_text import SourceText, nearest
 from chainlake.cep.plan import partition
 from chainlake.cep.plan.order import choose_order
+from chainlake.cep.remembered import Remembered
 from chainlake.definitions.derived import History
 from chainlake.schemas.matches import CHANGE_COLUMN
 from chainlake.schemas.matches import FIXED_COLUMNS as MATCH_COLUMNS
@@ -94,6 +95,11 @@ class Pattern:
     def limits(self) -> dict[str, int]:
         """``kleene_members`` and ``matches_per_day``."""
         return self.front.limits
+
+    @cached_property
+    def memory(self) -> Remembered:
+        """What searches for this pattern worked out once; it never changes what they find."""
+        return Remembered()
 
     @cached_property
     def open_right(self) -> bool:

@@ -19,11 +19,12 @@ from chainlake.cep.automata.eager import Eager, is_sequence
 from chainlake.cep.automata.meter import Costs, Meter
 from chainlake.cep.automata.scalar import Bound, Conditions
 from chainlake.cep.automata.tree import Tree
+from chainlake.cep.conditions.scan import Scan
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.plan.steps import make_plan
-from chainlake.cep.search.find import candidates_of, check_kinds, dataset, order_of
+from chainlake.cep.search.choice import Wish, order_of
+from chainlake.cep.search.find import candidates_of, check_kinds, dataset
 from chainlake.cep.search.reach import within_reach
-from chainlake.cep.search.statistics import Statistics
 from chainlake.errors import UsageError
 
 ENGINES = ("eager", "chain", "tree")
@@ -124,7 +125,8 @@ def simulate(
             automata.append(Eager(setting))
             continue
         wanted = branch.positive if engine == "eager" else order
-        orders.append(order_of(pattern, branch, data, candidates, wanted, None, "cost", Statistics())[0])
+        wish = Wish(None if wanted is None else tuple(wanted))
+        orders.append(order_of(pattern, branch, Scan(data, candidates, pattern.window_us), wish)[0])
         plan = make_plan(branch, orders[-1])
         post = negation == "post-processing"
         automata.append(Chain(setting, plan, post=post, members=pattern.limits["kleene_members"]))

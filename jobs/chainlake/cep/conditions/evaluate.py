@@ -23,7 +23,7 @@ class Candidates:
     def __init__(self, data: Dataset, rows: np.ndarray) -> None:
         self.data = data
         self.rows = rows
-        self.ts = data.ts[rows]
+        self.ts = data.ts.take(rows)
         self._columns: dict[str, Value] = {}
 
     def __len__(self) -> int:

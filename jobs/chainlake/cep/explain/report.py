@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from chainlake.cep.automata.edges import State, Test, states_of
 from chainlake.cep.automata.simulate import ENGINES, NEGATIONS, Outcome, simulate, unfit_for
+from chainlake.cep.conditions.scan import Scan
 from chainlake.cep.estimate.selectivity import measure
 from chainlake.cep.language import ast
 from chainlake.cep.language.formatter import format_node
@@ -20,11 +21,12 @@ from chainlake.cep.language.normal_form import Branch, Clause
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.plan.order import given_order
 from chainlake.cep.plan.steps import Plan, make_plan
-from chainlake.cep.search.backend import Decision, decide
+from chainlake.cep.search.backend import Decision, Estimate, decide
+from chainlake.cep.search.choice import Wish, order_of
+from chainlake.cep.search.compiled.generate import Limits
 from chainlake.cep.search.compiled.run import Compiled
-from chainlake.cep.search.find import candidates_of, check_kinds, dataset, order_of
+from chainlake.cep.search.find import candidates_of, check_kinds, dataset
 from chainlake.cep.search.reach import within_reach
-from chainlake.cep.search.statistics import Statistics
 from chainlake.definitions.duration import UNITS
 from chainlake.terminal import table_lines
 
@@ -78,14 +80,13 @@ def choose(pattern: Pattern, order: Sequence[str] | None = None, events: pa.Tabl
     found = []
     for branch in pattern.branches:
         candidates = within_reach(branch, candidates_of(pattern, branch, data), pattern.window_us)
-        statistics = Statistics()
-        chosen, _ = order_of(pattern, branch, data, candidates, order, None, "cost", statistics)
+        scan = Scan(data, candidates, pattern.window_us)
+        chosen, how, _ = order_of(pattern, branch, scan, Wish(None if order is None else tuple(order)))
         model = measure(branch, data, candidates, pattern.window_us)
         plan = make_plan(branch, chosen)
-        members = pattern.limits["kleene_members"]
-        compiled = Compiled(data, plan, candidates, pattern.window_us, pattern.open_right, members)
-        decision = decide("auto", compiled, model)
-        found.append(Choice(plan, statistics.how, model.estimates([chosen]), decision))
+        limits = Limits(pattern.window_us, pattern.open_right, pattern.limits["kleene_members"])
+        decision = decide("auto", Compiled(scan, plan, limits), Estimate.of(model, chosen))
+        found.append(Choice(plan, how, model.estimates([chosen]), decision))
     return found
 
 

@@ -36,6 +36,11 @@ class Node:
         """All names mentioned."""
         return self.plain | self.aggregated
 
+    @cached_property
+    def written(self) -> str:
+        """A text that no other node has; nodes are equal whose literals are (1, 1.0 and TRUE), their texts are not."""
+        return repr(self)
+
     def walk(self) -> Iterator[Node]:
         """This node and all below it."""
         yield self

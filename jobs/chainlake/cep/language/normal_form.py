@@ -69,6 +69,11 @@ class Branch:
         """Name to all names that follow it in ≺."""
         return {n: frozenset(m for m in self.types if n in self.before[m]) for n in self.types}
 
+    @cached_property
+    def alone(self) -> dict[str, tuple[Clause, ...]]:
+        """Per name the clauses that mention it alone and no aggregate."""
+        return {name: tuple(c for c in self.clauses if c.names == {name} and not c.aggregated) for name in self.types}
+
     def ordered(self, one: str, other: str) -> bool:
         """Whether ≺ says anything about the two names."""
         return one in self.before[other] or other in self.before[one]

@@ -91,7 +91,7 @@ class Plan:
 
 def routing(branch: Branch) -> dict[str, tuple[Clause, ...]]:
     """Per name the clauses that mention it alone and no aggregate: they decide which events are its candidates."""
-    return {name: tuple(c for c in branch.clauses if c.names == {name} and not c.aggregated) for name in branch.types}
+    return branch.alone
 
 
 def make_plan(branch: Branch, order: tuple[str, ...]) -> Plan:
