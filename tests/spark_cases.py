@@ -1,4 +1,4 @@
-"""Pattern cases of a file through Spark: cut into slices, spread over partitions, matched by Python workers."""
+"""Handed pattern cases through Spark: cut into slices, spread over partitions, matched by Python workers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A sample of tests/cases through Spark; ``python -m tests.run_cases --engine spark FILE`` runs all of a file."""
+"""A sample of the handed cases through Spark; ``python -m tests.run_cases --engine spark FILE`` runs all of a file."""
 
 from __future__ import annotations
 
