@@ -2,8 +2,7 @@
 
 What protects the tables, that is plans, days, fingerprints, publishing, locks and the data tables' Delta logs, is the
 product's own; so are the parser, the matching kernel and the model monitor. Only what Spark computes is done by plain
-loops here, and what Spark commits is committed by delta-rs under Spark's rule: a turn that is past is skipped silently.
-``ops`` is in memory.
+loops here. ``ops`` is in memory.
 """
 
 from __future__ import annotations
@@ -33,11 +32,11 @@ from chainlake.ingest.events.hashes import row_hashes
 from chainlake.ingest.events.resolve import CONFLICT, DUPLICATE, EVENT, SUPERSEDED
 from chainlake.ingest.rows import parse_tasks as parsing
 from chainlake.ingest.rows.parse import BAD, COUNTS, ROW, Counts, parse_file, parsed_schema
-from chainlake.lake.commits import difference, publish
 from chainlake.lake.delta import tables
 from chainlake.lake.delta.data_files import DataFile
 from chainlake.lake.locks import file_lock
 from chainlake.lake.records import ops
+from chainlake.lake.store.port import Staged
 from chainlake.monitor import run as monitor_run
 from chainlake.quality import audit as audits
 from chainlake.schemas.events import events_table
@@ -105,8 +104,6 @@ def light(*, ops_in_memory: bool = True) -> Iterator[None]:
             "events_of": _events_of,
         }),
         (ingest_step, {**lock, "_audit": None, "conflict_rows": _conflict_rows}),
-        (publish, lock),
-        (difference, {"_materialise": _materialise, "_append": _append, "_merge": _merge}),
         (detect_run, {
             **quiet, "_scan": _scan, "_derived": lambda *_: None, "_spark_counts": lambda *_: None,
             "choose_plan": lambda *_: MagicMock(), "lay_out": lambda base, *_: base, "detect_matches": _Matches,
@@ -316,56 +313,4 @@ class _Matches:
 def _read_staged(spark: Any, path: str, table: Any) -> Any:
     rows = _Matches.staged.pop(path)
     days = Counter(pc.cast(rows["decision_ts"], pa.date32(), safe=False).to_pylist())
-    return SimpleNamespace(frame=None, to_publish=rows, per_day=dict(days), counts={})
-
-
-# What Spark commits
-
-
-def _bounded(value: Any) -> Any:
-    """A value as the bounds of a MERGE have it."""
-    return round(value.timestamp() * 1_000_000) if isinstance(value, datetime) else value
-
-
-def _materialise(spark: Any, table: Any, diff: pa.Table, bounds: Any, kept: bool) -> tuple[Rows, Counter[str], bool]:
-    difference._check_arrow_bounds(table, diff, bounds)
-    return Rows(diff), Counter(diff["_op"].to_pylist()), False
-
-
-def _append(table: Any, path: str, frame: Rows, rows: int, app: str, turn: int, mark: str) -> None:
-    _commit(table, path, frame, None, app, turn, mark)
-
-
-def _merge(spark: Any, table: Any, path: str, frame: Rows, bounds: Any, app: str, turn: int, mark: str) -> None:
-    _commit(table, path, frame, bounds, app, turn, mark)
-
-
-def _commit(table: Any, path: str, frame: Rows, bounds: Any, app: str, turn: int, mark: str) -> None:
-    """A ``MERGE``: by key, update and delete what is there within the bounds, insert what is not."""
-    from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
-
-    delta = DeltaTable(path)
-    past = delta.transaction_version(app)
-    if past is not None and past >= turn:
-        return
-    names, schema = list(table.key), table.arrow()
-    moved = {tuple(row[name] for name in names): row for row in frame.table.to_pylist()}
-    held: list[dict[str, Any]] = []
-    found: set[tuple[Any, ...]] = set()
-    for row in delta.to_pyarrow_table().to_pylist():
-        key = tuple(row[name] for name in names)
-        change = moved.get(key) if bounds is None or bounds[1] <= _bounded(row[bounds[0]]) < bounds[2] else None
-        if change is None or change["_op"] == "I":
-            held.append(row)
-        elif change["_op"] == "U":
-            held.append(change)
-        found |= {key} if change is not None else set()
-    held += [row for key, row in moved.items() if row["_op"] == "I" and key not in found]
-    write_deltalake(
-        delta,
-        pa.Table.from_pylist([{name: row[name] for name in schema.names} for row in held], schema=schema),
-        mode="overwrite",
-        commit_properties=CommitProperties(
-            custom_metadata={"userMetadata": mark}, app_transactions=[Transaction(app, turn)]
-        ),
-    )
+    return SimpleNamespace(frame=None, to_publish=Staged(rows=rows), per_day=dict(days), counts={})

@@ -26,7 +26,7 @@ from chainlake.detect.tasks.slices import Slice, lay_out, runs
 from chainlake.detect.together import Prepared, match_together
 from chainlake.detect.work import STEP, Work
 from chainlake.errors import AuditFailed, LimitExceeded
-from chainlake.lake.commits.publish import publish_matches
+from chainlake.lake.commits.publish import Run, publish_matches
 from chainlake.lake.commits.rows import SMALL_ROWS
 from chainlake.lake.delta import tables
 from chainlake.lake.records import ops
@@ -39,6 +39,7 @@ from chainlake.lake.sql.duck import connected, idle_cores
 from chainlake.paths import Home
 from chainlake.quality import Audit, MatchFiles, audit_matches, warm_up
 from chainlake.run.common import REPAIR_HORIZON, discard, record_failure, staging_folder
+from chainlake.run.ports import open_ports
 from chainlake.schemas.events import events_table
 
 #: Events up to which the scan is kept by Spark, in memory where they fit.
@@ -184,14 +185,12 @@ def _run_pattern(
 
     with logged("publish") as row:
         published = publish_matches(
-            spark,
-            home,
+            Run(home, open_ports(home, "detect").lake, run_id),
             definition,
             table,
             staged.to_publish,
             item.fingerprints,
             outcome,
-            run_id,
             recheck=lambda: _fingerprints_now(home, source, item),
         )
         row.rows_out = published.added + published.changed + published.withdrawn

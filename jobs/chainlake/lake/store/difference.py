@@ -114,14 +114,12 @@ def write_difference(
     bounds = bounding(table, part)
     if current is None:
         batches: Iterator[pa.RecordBatch] = (_all_new(batch) for batch in wanted)
-        return _written(table, part, (), batches, folder)
+        return written(table, part, (), batches, folder)
     con.register("w", wanted)
     con.register("c", current)
-    schema = _schema(table, bounds)
     try:
         reader = con.sql(_joined(table, bounds)).to_arrow_reader(_ROWS_PER_BATCH)
-        batches = (plain for batch in reader for plain in pa.Table.from_batches([batch]).cast(schema).to_batches())
-        return _written(table, part, bounds, batches, folder)
+        return written(table, part, bounds, iter(reader), folder)
     finally:
         con.unregister("w")
         con.unregister("c")
@@ -157,9 +155,10 @@ def _all_new(batch: pa.RecordBatch) -> pa.RecordBatch:
     return batch.append_column(OP, pa.array(["I"] * len(batch), pa.string()))
 
 
-def _written(
+def written(
     table: Table, part: Part, bounds: Sequence[str], batches: Iterator[pa.RecordBatch], folder: Path
 ) -> Written:
+    """Write the rows of a difference, which have ``_op``, as files in ``folder``; see :func:`write_difference`."""
     found = Written()
     with ExitStack() as stack:
         new = _Files(folder, "new", loose(table), stack)
@@ -167,7 +166,7 @@ def _written(
         for batch in batches:
             rows = pa.Table.from_batches([batch])
             is_new = pc.equal(rows[OP], "I")
-            new.write(rows.filter(is_new).select(table.column_names))
+            new.write(rows.filter(is_new))
             moved.write(rows.filter(pc.invert(is_new)))
             _count(found, rows, part)
         found.staged, found.moved = new.paths, moved.paths
@@ -198,7 +197,7 @@ class _Files:
                 pq.ParquetWriter(path, self._schema, store_schema=False, write_page_checksum=True)
             )
         self._rows += len(rows)
-        self._writer.write_table(rows, row_group_size=_ROWS_PER_GROUP)
+        self._writer.write_table(rows.select(self._schema.names).cast(self._schema), row_group_size=_ROWS_PER_GROUP)
 
 
 def _count(found: Written, rows: pa.Table, part: Part) -> None:
