@@ -233,11 +233,11 @@ def _codes(column: pa.ChunkedArray | pa.Array, names: list[str]) -> np.ndarray:
     if pa.types.is_null(column.type) or not names:
         return np.full(len(column), -1, np.int32)
     if isinstance(column.type, pa.DictionaryType):
-        of_entry = np.append(_codes(column.dictionary, names), np.int32(-1))
+        of_entry: np.ndarray = np.append(_codes(column.dictionary, names), np.int32(-1))
         if not column.indices.null_count:
-            return of_entry[numpy_of(column.indices)]
+            return of_entry.take(numpy_of(column.indices))
         entries = pc.fill_null(column.indices.cast(pa.int64()), int64_array(np.array([len(of_entry) - 1]))[0])
-        return of_entry[numpy_of(entries)]
+        return of_entry.take(numpy_of(entries))
     found = pc.index_in(column.cast(pa.string()), value_set=text_array(names))
     return numpy_of(pc.fill_null(found, MINUS_ONE.cast(pa.int32())))
 

@@ -119,7 +119,7 @@ class Resolver:
         """The duration that a parameter such as ``30 min`` is where it is computed with, else the node."""
         value = self.params.get(node.name) if isinstance(node, ast.Word) else None
         size = parse_duration(value) if isinstance(value, str) else None
-        return node if size is None else ast.Duration(size, None, node.at)  # type: ignore[attr-defined]
+        return node if size is None else ast.Duration(size, None, node.at)
 
     def operand(self, node: ast.Node, names: frozenset[str], words: bool) -> ast.Node:
         if isinstance(node, ast.Word) and node.name not in self.params and words:
