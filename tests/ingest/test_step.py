@@ -197,11 +197,11 @@ def test_a_young_file_is_left_for_a_retry_after_the_others(spark, lake):
 
 def test_failed_accounting_leaves_the_days_changing(spark, lake, monkeypatch):
     from chainlake.errors import AuditFailed
-    from chainlake.ingest.events import resolve
+    from chainlake.ingest.events import resolution
 
     lake.land("bars", "bars_20250101.csv", bars("2025-01-01", A1, B1))
     with monkeypatch.context() as patch:
-        patch.setattr(resolve, "raw_counts", lambda delivered, files: {date(2025, 1, 1): 3})
+        patch.setattr(resolution, "raw_counts", lambda *_: {date(2025, 1, 1): 3})
         with pytest.raises(AuditFailed, match="rows_unaccounted|raw rows"):
             lake.ingest("bars", "2025-01-01", "2025-01-02")
     day = lake.days("bars")[date(2025, 1, 1)]

@@ -12,9 +12,10 @@ import pytest
 
 from chainlake.cli.verbs import status
 from chainlake.ingest.landing.outcomes import FilesUnread, FilesWaiting
-from chainlake.ingest.rows import parse_tasks as parsing
+from chainlake.ingest.rows.groups import GroupWork
 from chainlake.lake.delta.tables import arrow
 from chainlake.lake.records import ops
+from chainlake.run.tasks import SparkTasks
 from tests.ingest.test_step import A1, A2, B1, bars
 
 D1, D2, D3 = (date(2025, 1, day) for day in (1, 2, 3))
@@ -34,16 +35,17 @@ def test_a_file_that_moves_or_changes_between_listing_and_reading_is_read_later(
     moved = lake.land("bars", "bars_20250101.csv", bars("2025-01-01", A1, B1))
     lake.land("bars", "bars_20250102.csv", bars("2025-01-02", A1))
     rewritten = lake.land("bars", "bars_20250103.csv", bars("2025-01-03", A1, B1))
-    real, aside = parsing.parse_all, lake.home.root / "aside.csv"
+    real, aside = SparkTasks.map, lake.home.root / "aside.csv"
 
-    def late(*args):
+    def late(tasks, work, items):
         # Both happen after the listing and before the tasks open the files.
-        moved.rename(aside)
-        rewritten.write_text(bars("2025-01-03", A2))
-        return real(*args)
+        if isinstance(work, GroupWork):
+            moved.rename(aside)
+            rewritten.write_text(bars("2025-01-03", A2))
+        return real(tasks, work, items)
 
     with monkeypatch.context() as patch:
-        patch.setattr(parsing, "parse_all", late)
+        patch.setattr(SparkTasks, "map", late)
         with pytest.raises(FilesWaiting) as failed:
             lake.ingest("bars", "2025-01-01", "2025-01-04")
     assert failed.value.exit_code == 5 and (failed.value.result["files"], failed.value.result["waiting"]) == (1, 2)
@@ -154,13 +156,13 @@ def test_after_an_edit_nothing_is_written_while_a_file_cannot_be_read(spark, lak
     path = lake.home.config / "sources" / "bars.yaml"
     path.write_text(path.read_text().replace("time:", "map: {price: {scale: 2}}\n    time:"))
     versions = [lake.version(schema, "bars") for schema in ("raw", "events")]
-    real, aside = parsing.parse_all, lake.home.root / "aside.csv"
+    real, aside = SparkTasks.map, lake.home.root / "aside.csv"
 
-    def late(*args):
+    def late(tasks, work, items):
         held.rename(aside)
-        return real(*args)
+        return real(tasks, work, items)
 
-    monkeypatch.setattr(parsing, "parse_all", late)
+    monkeypatch.setattr(SparkTasks, "map", late)
     from chainlake.errors import InfrastructureError
 
     with pytest.raises(InfrastructureError, match="must be read again, but 1 cannot be read for now: bars_20250101"):
@@ -169,7 +171,7 @@ def test_after_an_edit_nothing_is_written_while_a_file_cannot_be_read(spark, lak
     assert lake.events("bars", "price") == [(10.5,), (10.5,)]
     assert {row["status"] for row in lake.days("bars").values()} == {"complete"}
     aside.rename(held)
-    monkeypatch.setattr(parsing, "parse_all", real)
+    monkeypatch.setattr(SparkTasks, "map", real)
     assert lake.ingest("bars", "2025-01-01", "2025-01-03")["changed"] == 2
 
 
