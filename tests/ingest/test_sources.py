@@ -92,9 +92,8 @@ def test_expected_files_of_a_utc_day(tmp_path):
     found = source(tmp_path, BASE + "expect: ['r_{date:%Y%m%d}*', 'r_{date-1:%Y%m%d}*', 'x_{date+1}.csv']\n")
     day = date(2025, 3, 1)
     assert expected_globs(found, day) == ["r_20250301*", "r_20250228*", "x_2025-03-02.csv"]
-    assert missing_expected(found, day, LandedNames(["in/r_20250301.zip!a.csv", "r_20250228.csv"])) == [
-        "x_2025-03-02.csv"
-    ]
+    names = LandedNames(["in/r_20250301.zip!a.csv", "r_20250228.csv"])
+    assert missing_expected(found, day, names) == ["x_2025-03-02.csv"]
     assert glob_matches("*.zip", "a.zip!b.csv") and not glob_matches("*.gz", "a.zip!b.csv")
 
 

@@ -17,14 +17,11 @@ from chainlake.quality.audit import Audit
 def large() -> Iterator[None]:
     """As if every output were too large for the driver: Spark takes the differences and commits them."""
     from chainlake.detect import staged
-    from chainlake.ingest.events import write as writing
     from chainlake.monitor import compute as monitor_compute
 
     with contextlib.ExitStack() as stack:
         for module, name in (
             (difference, "SMALL_APPEND"),
-            (writing, "SMALL_APPEND"),
-            (writing, "_SMALL"),
             (rows, "SMALL_ROWS"),
             (staged, "SMALL_ROWS"),
             (monitor_compute, "SMALL_ROWS"),
