@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import pickle
+import zipfile
 from collections import Counter
 from datetime import date
 from pathlib import Path
@@ -13,6 +15,7 @@ import pytest
 
 from chainlake.definitions.source import Source, load_sources
 from chainlake.errors import AuditFailed
+from chainlake.ingest.landing import container
 from chainlake.ingest.landing.discovery import discover
 from chainlake.ingest.rows import groups, parse
 from chainlake.ingest.rows.groups import GroupReport, GroupWork, groups_of
@@ -152,3 +155,37 @@ def test_a_full_disk_is_no_fault_of_a_file(lake: Lake, monkeypatch: pytest.Monke
     for some in (tasks, tasks[:1]):
         with pytest.raises(OSError, match="No space left"):
             work(lake, source)(some)
+
+
+def test_the_directory_of_an_archive_is_read_once_for_all_its_members(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def packed(start: int) -> bytes:
+        archive = io.BytesIO()
+        with zipfile.ZipFile(archive, "w") as out:
+            for n in range(40):
+                out.writestr(f"bars_{n:02}.csv", text(2, start + n))
+        return archive.getvalue()
+
+    opened = []
+    real = container._archive
+    monkeypatch.setattr(container, "_archive", lambda raw: opened.append(1) or real(raw))
+    lake.land("bars", "bars_a.zip", packed(0))
+    source = load_sources(lake.home)["bars"]
+    tables.ensure_table(lake.home, raw_table(source))
+    found = discover(lake.home, source, NOW).files
+    tasks = [Task.of(found[path], path) for path in sorted(found)]
+    assert len(tasks) == 40 and len(opened) == 2
+    report = work(lake, source)(tasks)
+    assert {c.rows_raw for c in report.counts} == {2} and len(opened) == 3
+    # One that takes its place while it is read is another archive.
+    parsed = groups.parse_file
+
+    def replacing(source: Source, task: Task):
+        if task is tasks[20]:
+            lake.land("bars", "bars_a.zip", packed(100))
+        return parsed(source, task)
+
+    monkeypatch.setattr(groups, "parse_file", replacing)
+    report = work(lake, source)(tasks)
+    assert [c.outcome for c in report.counts] == ["ok"] * 20 + [WAITING] * 20 and len(opened) == 5

@@ -18,7 +18,14 @@ from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 from chainlake.definitions.source import Source
-from chainlake.ingest.landing.container import Damaged, NotReadable, checksum_of, members, open_bytes
+from chainlake.ingest.landing.container import (
+    Damaged,
+    NotReadable,
+    archives_stay_open,
+    checksum_of,
+    members,
+    open_bytes,
+)
 from chainlake.ingest.landing.walk import Entry, storable, walk
 from chainlake.paths import Home
 
@@ -273,7 +280,8 @@ def _contents(source: Source, file: Path) -> list[_Content]:
         return [_checked(file, None)]
     if not names:
         return [_Content(None, checksum_of(file), "no_format", "the archive has no member that a format takes")]
-    return [_checked(file, name) if count == 1 else _several(file, name, count) for name, count in names.items()]
+    with archives_stay_open():
+        return [_checked(file, name) if count == 1 else _several(file, name, count) for name, count in names.items()]
 
 
 def members_glob(source: Source, name: str) -> str:

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from chainlake.definitions.source import Source
 from chainlake.errors import AuditFailed
+from chainlake.ingest.landing.container import archives_stay_open
 from chainlake.ingest.rows.parse import given_up, parse_file
 from chainlake.ingest.rows.parsed import WAITING, Counts, RawRows, Task, bad_schema
 from chainlake.ingest.staged import StagedFile
@@ -63,7 +64,8 @@ class GroupWork:
         ):
             if len(tasks) == 1:
                 return self._alone(tasks[0], files, bad)
-            counts = tuple(_parse(self.source, task, files.write, bad, _HELD_ROWS) for task in tasks)
+            with archives_stay_open():
+                counts = tuple(_parse(self.source, task, files.write, bad, _HELD_ROWS) for task in tasks)
             return GroupReport(counts, tuple(files.close()), bad.close())
 
     def _alone(self, task: Task, files: DataFiles, bad: StagedFile) -> GroupReport:
