@@ -21,6 +21,8 @@ from tests.steps.test_validate import MODEL
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.spark
+
 PATTERN = """---
 source: stock
 ---

@@ -37,6 +37,8 @@ from tests.lake.test_publish import D1, D2, D3, FIELDS, TABLE, match
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.slow
+
 OTHER = (*FIELDS, ("price", pa.float64()))
 #: ``a`` is an array now, and ``b`` one event with one attribute more.
 V2 = matches_table(MatchShape("p", 2, "s", (MatchName("a", True, OTHER), MatchName("b", False, OTHER))))

@@ -1,6 +1,6 @@
 """One seed of the replay simulator: a random history of files, edits, deaths and reruns against one clean run.
 
-Design §4 promises that the tables are a function of the files and the definitions, whatever happened on the way. A
+docs/semantics.md#the-promise: the tables are a function of the files and definitions, whatever happened on the way. A
 seed makes up a history, lets it end with runs that nothing disturbs, and compares the lake with that of a single run
 over the files and definitions that were there in the end. After every action, days that are noted as done hold as many
 rows as was noted.

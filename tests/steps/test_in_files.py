@@ -24,7 +24,7 @@ import chainlake.detect.order as order_choice
 import chainlake.detect.run as detect_run
 import chainlake.detect.staged as staged_rows
 import chainlake.lake.commits.rows as lake_rows
-from chainlake.cep import Statistics, compile_pattern, find
+from chainlake.cep import SearchOptions, Statistics, compile_pattern, find
 from chainlake.cep.library import as_dicts
 from chainlake.cep.pattern_shape import match_shape
 from chainlake.cep.search.hindsight import sample_of
@@ -157,7 +157,7 @@ def test_the_files_give_what_spark_and_the_kernel_give(
     ids = every["event_id"].to_pylist()
     wanted = sorted(
         json.dumps(m, sort_keys=True)
-        for batch in find(pattern, every, orders=orders, own=own, statistics=statistics)
+        for batch in find(pattern, every, own=own, statistics=statistics, options=SearchOptions(orders))
         for m in as_dicts(pattern, batch, ids)
     )
     assert len(wanted) > 20
