@@ -17,7 +17,9 @@ from chainlake.ingest.landing.effective import Effective
 from chainlake.lake.commits.append import append_files
 from chainlake.lake.delta import tables
 from chainlake.lake.delta.data_files import DataFiles
+from chainlake.lake.store.files import FilesLake
 from chainlake.paths import Home
+from chainlake.run.ports import Ports
 from chainlake.run.tasks import LocalTasks
 from chainlake.schemas.events import events_table
 from chainlake.schemas.raw import raw_table
@@ -165,13 +167,13 @@ def test_tasks_write_the_events_that_the_rules_name(tmp_path: Path, rules: str) 
     staging = tmp_path / "staging"
     staging.mkdir()
     days = [DAY + timedelta(days=10 * seed) for seed in range(40)]
-    found = Resolution(home, source, LocalTasks(), str(staging)).of(effective, days)
+    found = Resolution(source, Ports(LocalTasks(), FilesLake(home)), str(staging)).of(effective, days)
     fates = [fate for fate, _ in expected.values()]
     counts = {name: sum(day[name] for day in found.counted.values()) for name in ("rows", "duplicates", "conflicts")}
     counts["superseded"] = sum(day["superseded"] for day in found.counted.values())
     assert list(counts.values()) == [fates.count(one) for one in ("event", "duplicate", "conflict", "superseded")]
     assert all(day["rows_raw"] == sum(day[name] for name in counts) for day in found.counted.values())
-    append_files(home, events_table(source), found.files, app="t", base_version=0, mark="m")
+    append_files(home, events_table(source), found.change.files, app="t", base_version=0, mark="m")
     events = tables.arrow(home, "events", source.name).to_pylist()
     assert {(row["file_id"], row["line"]): ("event", row["seq"]) for row in events} == {
         at: (fate, seq) for at, (fate, seq) in expected.items() if fate == "event"

@@ -30,6 +30,7 @@ from chainlake.lake.commits.append import append_files
 from chainlake.lake.delta import data_files, tables
 from chainlake.lake.delta.data_files import DataFile, DataFiles
 from chainlake.lake.records import ops
+from chainlake.lake.store.files import FilesLake
 from chainlake.lake.upkeep.maintain import maintain_table
 from chainlake.lake.upkeep.same import same_tables
 from chainlake.paths import Home
@@ -113,7 +114,7 @@ def everything(home: Home, source: str) -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize("source", ["bars", "ticks"])
-def test_many_small_tasks_give_the_tables_of_few(spark, lake: Lake, monkeypatch, parts: list[int], source: str) -> None:
+def test_many_small_tasks_give_the_tables_of_few(lake: Lake, monkeypatch, parts: list[int], source: str) -> None:
     other = lake.other("one task")
     for at in (lake, other):
         for name, content in LANDED[source].items():
@@ -163,7 +164,7 @@ def commit(folder: Path, version: int) -> list[dict[str, Any]]:
 
 
 def test_killed_at_any_write_the_retry_comes_to_the_same_and_what_is_left_goes(
-    spark, lake: Lake, monkeypatch, parts: list[int]
+    lake: Lake, monkeypatch, parts: list[int]
 ) -> None:
     small(monkeypatch)
     clean = lake.other("clean")
@@ -201,9 +202,7 @@ def test_killed_at_any_write_the_retry_comes_to_the_same_and_what_is_left_goes(
     assert same_tables(lake.home, clean.home) == []
 
 
-def test_a_file_that_goes_before_it_counts_leaves_an_empty_day(
-    spark, lake: Lake, monkeypatch, parts: list[int]
-) -> None:
+def test_a_file_that_goes_before_it_counts_leaves_an_empty_day(lake: Lake, monkeypatch, parts: list[int]) -> None:
     path = lake.land("bars", "bars_20250101.csv", LANDED["bars"]["bars_20250101.csv"])
     with monkeypatch.context() as patch:
         patch.setattr(faults, "reached", lambda here: 1 / (here != "ingest.changing.after"))
@@ -254,6 +253,12 @@ def put(home: Home, source: Source, rows: pa.Table) -> None:
     append_files(home, table, files, app="t", base_version=base, mark="m")
 
 
+def cut(home: Home, source: Source, days: list[date], version: int = 0) -> list[Stretch]:
+    lake = FilesLake(home)
+    held, events = (lake.day_files(*one) for one in (("raw", "bars", days), ("events", "bars", days, version)))
+    return stretches(source, days, held, events)
+
+
 @pytest.mark.parametrize("column", ["ts", "ticker"])
 def test_stretches_hold_every_row_once(lake: Lake, monkeypatch: pytest.MonkeyPatch, column: str) -> None:
     source = source_of(lake)
@@ -268,7 +273,7 @@ def test_stretches_hold_every_row_once(lake: Lake, monkeypatch: pytest.MonkeyPat
             for sampled in (30, 10_000):
                 monkeypatch.setattr(planning, "_SAMPLED_ROWS", sampled)
                 monkeypatch.setattr(planning, "_ROWS_PER_TASK", size)
-                parts = stretches(lake.home, source, days, 0)
+                parts = cut(lake.home, source, days)
                 found = pa.concat_tables([part.read(source, ["l", "m"]) for part in parts])
                 expected = whole.filter(pc.is_in(whole["event_date"], pa.array(days)))
                 assert Counter(rows_of(found)) == Counter(rows_of(expected))
@@ -290,7 +295,7 @@ def test_a_day_is_cut_by_what_lies_together_in_its_files(lake: Lake, monkeypatch
         home = lake.other(column).home
         source = load_sources(home)["bars"]
         put(home, source, rows.sort_by([(column, "ascending"), ("line", "ascending")]))
-        parts = stretches(home, source, DAYS[:1], 0)
+        parts = cut(home, source, DAYS[:1])
         assert len(parts) > 2
         assert {part.column for part in parts} == {column}
         # Most row groups are read by one of them.
@@ -303,9 +308,9 @@ def test_rows_of_one_value_are_one_stretch(lake: Lake, monkeypatch: pytest.Monke
     same = rows.take(pa.array([0] * 50))
     put(lake.home, source, same)
     monkeypatch.setattr(planning, "_ROWS_PER_TASK", 7)
-    assert len(stretches(lake.home, source, DAYS[:1], 0)) == 1
+    assert len(cut(lake.home, source, DAYS[:1])) == 1
     put(lake.home, source, rows)
-    found = stretches(lake.home, source, DAYS[:1], 0)
+    found = cut(lake.home, source, DAYS[:1])
     assert len(found) > 1
     assert sum(len(part.read(source, ["l"])) for part in found) == len(rows) + len(same)
 
@@ -321,7 +326,7 @@ def test_an_event_that_breaks_a_rule_stops_the_step(lake: Lake, monkeypatch: pyt
     source = source_of(lake)
     put(lake.home, source, raw_rows(20, 1))
     monkeypatch.setattr(resolve, "event_ids", lambda source, rows: pa.array(["short"] * len(rows)))
-    (part,) = stretches(lake.home, source, DAYS, 0)
+    (part,) = cut(lake.home, source, DAYS)
     rule = "a row breaks a rule of events.bars: CHECK constraint event_id_is_hash .* - event_id : short"
     with pytest.raises(AuditFailed, match=rule):
         LocalTasks().map(work_of(lake, source, "l"), [part])
@@ -335,7 +340,7 @@ def test_a_task_tells_what_differs_from_the_events_there(lake: Lake, monkeypatch
     put(lake.home, source, raw_rows(50, 2, "m"))
 
     def told(loads: list[str], version: int) -> tuple[list[DataFile], Counter[str], int]:
-        parts = stretches(lake.home, source, DAYS, version)
+        parts = cut(lake.home, source, DAYS, version)
         assert len(parts) > 1
         files, ops_found, events = [], Counter[str](), 0
         for report in LocalTasks().map(work_of(lake, source, *loads), parts):

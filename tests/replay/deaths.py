@@ -19,7 +19,6 @@ from typing import Any
 from unittest.mock import patch
 
 from chainlake.detect import run as detect_run
-from chainlake.ingest.events import commit as ingest_commit
 from chainlake.lake import faults, locks
 from chainlake.lake.commits import difference
 from chainlake.lake.records import event_days, ops
@@ -147,9 +146,7 @@ class Deaths:
     def installed(self) -> Iterator[None]:
         """Put the points into the product."""
         append, audit_matches, audit_models = ops.append, detect_run.audit_matches, monitor_run.audit_models
-        files, small, large, merge = (
-            difference.append_files, difference._append_small, difference._append, difference._merge
-        )  # fmt: skip
+        small, large, merge = difference._append_small, difference._append, difference._merge
 
         def ops_append(home: Any, table: str, rows: Any, run_id: str) -> None:
             self.point(f"ops.{table}.before")
@@ -162,11 +159,6 @@ class Deaths:
                 return audit(*args, **more)
 
             return wrapped
-
-        def append_files(home: Any, table: Any, written: Any, **turn: Any) -> Any:
-            # A commit of this process lands before its death or never.
-            self.point(f"{table.path_name} append")
-            return files(home, table, written, **turn)
 
         def append_small(home: Any, table: Any, *rest: Any) -> Any:
             return self.commit(table.path_name, lambda: small(home, table, *rest))
@@ -185,8 +177,6 @@ class Deaths:
             patch.object(ops, "append", ops_append),
             patch.object(detect_run, "audit_matches", staged(audit_matches)),
             patch.object(monitor_run, "audit_models", staged(audit_models)),
-            patch.object(ingest_commit, "append_files", append_files),
-            patch.object(difference, "append_files", append_files),
             patch.object(difference, "_append_small", append_small),
             patch.object(difference, "_append", append_large),
             patch.object(difference, "_merge", merged),

@@ -27,6 +27,7 @@ from chainlake.ingest.step import ingest
 from chainlake.lake.delta import tables
 from chainlake.lake.records import ops, runs
 from chainlake.lake.records.staleness import status_rows
+from chainlake.lake.store.files import FilesLake
 from chainlake.lake.upkeep.same import same_tables
 from chainlake.monitor.step import monitor
 from chainlake.paths import Home
@@ -86,7 +87,6 @@ class Simulation:
         self.coming = world.deliveries(self.rng)
         self.landed: dict[str, str] = {}
         self.deaths = Deaths(self._note)
-        self.ports = Ports(LocalTasks()) if light else None
         self.by_spark = not light and self.rng.random() < 0.2
 
     def run(self) -> None:
@@ -108,6 +108,9 @@ class Simulation:
                 told = isinstance(error, Broken | verbs.NotAsPlanned)
                 text = f"seed {self.seed}: {error}\n" if told else traceback.format_exc()
                 raise Broken("\n".join([text, f"history of seed {self.seed}:", *self.log])) from error
+
+    def _ports(self, home: Home) -> Ports | None:
+        return Ports(LocalTasks(), FilesLake(home)) if self.light else None
 
     # What happens
 
@@ -184,7 +187,7 @@ class Simulation:
             # What an attempt around this one reads must stay; so must what Spark remembers of a table.
             gone = self.light and not nested and self.rng.random() < 0.5
             return verbs.maintained(self.home, nothing_kept=gone)
-        return _STEPS[verb](self.home, days, now, self.ports)
+        return _STEPS[verb](self.home, days, now, self._ports(self.home))
 
     def _retire(self) -> None:
         """A pattern's file is removed and the pattern retired; an edit or the end brings it back."""
@@ -298,7 +301,7 @@ class Simulation:
         days = Days(*world.SPAN)
         for verb in ("ingest", "detect", "monitor"):
             if verb != "monitor" or self.model is not None:
-                self._note(f"clean: {verb} {_STEPS[verb](self.clean, days, _LATE, self.ports)}")
+                self._note(f"clean: {verb} {_STEPS[verb](self.clean, days, _LATE, self._ports(self.clean))}")
         found = same_tables(self.home, self.clean)
         if found:
             raise Broken("\n".join(["the tables are not those of a clean run (first: lived, second: clean)", *found]))

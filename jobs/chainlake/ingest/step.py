@@ -17,7 +17,7 @@ from typing import Any
 from chainlake.days import Days
 from chainlake.definitions.source import Source, asked_source
 from chainlake.errors import AuditFailed
-from chainlake.ingest.events.commit import Commits, Replaced, quarantine_rows, source_lock
+from chainlake.ingest.events.commit import Commits, Replaced, quarantined
 from chainlake.ingest.events.resolution import Resolution, Resolved, days_of_loads
 from chainlake.ingest.landing.completeness import Arrived, changing_rows, day_rows, passed_to
 from chainlake.ingest.landing.discovery import discover
@@ -38,7 +38,7 @@ from chainlake.lake.records.runs import phase
 from chainlake.paths import Home
 from chainlake.run.common import discard, staging_folder
 from chainlake.run.ports import Ports, open_ports
-from chainlake.run.tasks import Tasks
+from chainlake.schemas.raw import raw_table
 
 
 def ingest(
@@ -155,13 +155,13 @@ def _work(home: Home, source: Source, days: Days, run_id: str, now: datetime, po
     from chainlake.quality.audit import warm_up
 
     warm_up()
-    tasks = (ports or open_ports(home, f"ingest {source.name}")).tasks
-    with source_lock(tasks, home, source):
+    ports = ports or open_ports(home, f"ingest {source.name}")
+    with ports.lake.lock(f"source-{source.name}"):
         # What was seen before the lock was taken may have been done by somebody else since.
         plan = _plan(home, source, days, run_id, now)
         if plan.idle:
             return _done(_left(source, days, plan, plan.current.values(), {}))
-        return _Attempt(home, source, days, run_id, now, tasks, plan).run()
+        return _Attempt(home, source, days, run_id, now, ports, plan).run()
 
 
 @dataclass(frozen=True)
@@ -188,7 +188,7 @@ class _Attempt:
     days: Days
     run_id: str
     now: datetime
-    tasks: Tasks
+    ports: Ports
     plan: Plan
 
     def run(self) -> _Done:
@@ -198,7 +198,7 @@ class _Attempt:
         prepare_tables(home, source)
         with ExitStack() as stack:
             staging = self._staging(stack)
-            commits = Commits(home, source, self.tasks, force=bool(self.plan.changing))
+            commits = Commits(source, self.ports.lake, force=bool(self.plan.changing))
             loads = Loads.of(source, self.plan)
             parsed = self._parse(loads, commits, staging)
             counts, lost = parsed.counts, parsed.lost
@@ -209,7 +209,7 @@ class _Attempt:
             with around("ingest.changing"):
                 ops.append(home, "event_days", changing_rows(source, touched), self.run_id)
             with around("ingest.events"):
-                applied = commits.events(resolved, touched)
+                applied = commits.events(resolved.change)
             with around("ingest.quarantine"):
                 self._write_quarantine(parsed, resolved, current, commits, staging)
                 ops.append(home, "rates", self._rates(resolved.rates, touched), self.run_id)
@@ -250,10 +250,9 @@ class _Attempt:
         if not loads.tasks:
             return _Parsed({}, {}, ())
         with self._phase("parse") as report:
-            # Tasks may run in another folder.
-            folder = str(Path(self.home.table("raw", self.source.name)).absolute())
-            work = GroupWork(self.source, folder, staging)
-            told: list[GroupReport] = self.tasks.map(work, groups_of(loads.tasks, self.tasks.parallelism))
+            tasks, folder = self.ports.tasks, self.ports.lake.task_folder(raw_table(self.source))
+            groups = groups_of(loads.tasks, tasks.parallelism)
+            told: list[GroupReport] = tasks.map(GroupWork(self.source, folder, staging), groups)
             every = {counts.load_id: counts for group in told for counts in group.counts}
             lost = self._lost(loads, every)
             counts = {load: c for load, c in every.items() if c.outcome != WAITING}
@@ -280,7 +279,7 @@ class _Attempt:
     def _touched(self, counts: dict[str, Counts]) -> list[date]:
         """The days to resolve, in order: of the rows taken, of rows that they meet, and those left half written."""
         days = {_EPOCH + timedelta(days=number) for c in counts.values() for number in c.days}
-        days |= days_of_loads(self.home, self.source, self.plan.rows_touched())
+        days |= days_of_loads(self.ports.lake, self.source, self.plan.rows_touched())
         days |= self.plan.changing
         if self.plan.redefined:
             days |= set(self.plan.days)
@@ -289,7 +288,7 @@ class _Attempt:
     def _resolve(self, files: list[dict[str, Any]], touched: list[date], staging: str) -> Resolved:
         """The fate of every raw row of the touched days."""
         with self._phase("resolve") as report:
-            resolution = Resolution(self.home, self.source, self.tasks, staging)
+            resolution = Resolution(self.source, self.ports, staging)
             resolved = resolution.of(effective(self.source, files), touched)
             report.rows_in = sum(row["rows_raw"] for row in resolved.counted.values())
             report.rows_out = resolved.rows
@@ -307,7 +306,7 @@ class _Attempt:
         telling = load_of_contents(current.values())
         fresh = {load for load in telling.values() if load in parsed.counts}
         kept = {file_id for file_id, load in telling.items() if load not in fresh}
-        rows = quarantine_rows(self.source, staging, parsed.bad, fresh, resolved.conflicts)
+        rows = quarantined(self.source, staging, parsed.bad, fresh, resolved.conflicts)
         commits.quarantine(rows, Replaced(kept, sorted(resolved.counted)))
 
     def _rates(self, found: list[dict[str, Any]], touched: list[date]) -> list[dict[str, Any]]:

@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 
 from chainlake.definitions.source import Source
 from chainlake.ingest.events.fates import codes
+from chainlake.ingest.events.stretches import raw_batches
 from chainlake.ingest.landing.effective import Effective
 from chainlake.ingest.staged import staged
-from chainlake.lake.delta.pages import verified
 
 #: A load, and a key that it holds.
 PAIRS = pa.schema([("load_id", pa.string()), ("key", pa.string())])
@@ -67,12 +67,11 @@ class KeysWork:
         Returns:
             a Parquet file of ``PAIRS``, nothing if there are none.
         """
-        wanted = ds.field("load_id").isin(pa.array(self.loads, pa.string()))
-        rows = ds.dataset(list(paths), format="parquet").to_table(
-            columns=["load_id", self.source.key], filter=wanted, use_threads=False, fragment_scan_options=verified()
-        )
-        pairs = rows.rename_columns(PAIRS.names).group_by(PAIRS.names).aggregate([])
-        return staged(self.staging, "keys", pairs.select(PAIRS.names).cast(PAIRS))
+        columns = ["load_id", self.source.key]
+        held = [pa.Table.from_batches([batch]) for batch in raw_batches(self.source, paths, self.loads, columns)]
+        pairs = [one.rename_columns(PAIRS.names).group_by(PAIRS.names).aggregate([]).cast(PAIRS) for one in held]
+        found = pa.concat_tables([PAIRS.empty_table(), *pairs]).group_by(PAIRS.names).aggregate([])
+        return staged(self.staging, "keys", found.cast(PAIRS))
 
 
 def competing(files: Iterable[Effective]) -> dict[date, list[Effective]]:

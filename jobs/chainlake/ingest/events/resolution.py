@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -13,18 +12,16 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from chainlake.definitions.source import Source
-from chainlake.errors import InfrastructureError
 from chainlake.ingest.events.corrections import PAIRS, Beaten, KeysWork, beaten_loads, beaten_pairs, competing
 from chainlake.ingest.events.resolve import PartReport, ResolveWork, rates_of
-from chainlake.ingest.events.stretches import stretches
+from chainlake.ingest.events.stretches import raw_batches, stretches
 from chainlake.ingest.landing.completeness import EMPTY
 from chainlake.ingest.landing.effective import Effective, in_order
 from chainlake.ingest.staged import staged
-from chainlake.lake.delta import tables
-from chainlake.lake.delta.data_files import DataFile
-from chainlake.lake.delta.reader import open_table
-from chainlake.paths import Home
-from chainlake.run.tasks import Tasks
+from chainlake.lake.store.errors import Overtaken
+from chainlake.lake.store.port import Change, DayFiles, Lake
+from chainlake.run.ports import Ports
+from chainlake.schemas.events import events_table
 
 _EPOCH = date(1970, 1, 1)
 #: Data files that a task looks through for the keys of loads.
@@ -38,20 +35,14 @@ class Resolved:
     Args:
         counted: each day's counts and checksum, 0 without rows; ``rows_raw`` is counted apart from the fates.
         rates: per day, type and key with events ``events``, ``first_ts`` and ``last_ts``.
-        files: data files of the events to add, not committed yet.
-        moved: Parquet files of the events to change and to withdraw, with ``chainlake.ingest.events.resolve.OP``.
-        n_moved: how many they are.
+        change: how the events differ from those that are in the table.
         conflicts: Parquet files of the conflicting rows as quarantine rows.
-        base_version: the version of the events table from which the events differ so.
     """
 
     counted: dict[date, dict[str, Any]]
     rates: list[dict[str, Any]]
-    files: tuple[DataFile, ...]
-    moved: tuple[str, ...]
-    n_moved: int
+    change: Change
     conflicts: tuple[str, ...]
-    base_version: int
 
     @property
     def rows(self) -> int:
@@ -64,15 +55,13 @@ class Resolution:
     """How days of a source are resolved.
 
     Args:
-        home: the installation.
         source: the source, whose lock is held.
-        tasks: who reads and writes.
+        ports: who reads and writes.
         staging: folder for what is staged, which exists.
     """
 
-    home: Home
     source: Source
-    tasks: Tasks
+    ports: Ports
     staging: str
 
     def of(self, files: Sequence[Effective], days: Sequence[date]) -> Resolved:
@@ -84,35 +73,35 @@ class Resolution:
 
         Raises:
             AuditFailed: an event breaks a rule of the events table.
+            Overtaken: somebody else has changed the events meanwhile.
         """
-        home, source = self.home, self.source
+        source, lake, table = self.source, self.ports.lake, events_table(self.source)
         counted: dict[date, dict[str, Any]] = {day: {**EMPTY} for day in days}
-        base = tables.version(home, "events", source.name)
-        if base is None:
-            raise InfrastructureError(f"the table events.{source.name} is gone", hint="Run this again.")
+        base = lake.version(table.schema, table.name)
         near = in_order(f for f in files if days and f.may_be_on(days[0], days[-1]))
         work = ResolveWork(
             source=source,
             loads=tuple(f.load_id for f in near),
             beaten=self._beaten(files, near),
-            events=_folder(home, "events", source),
+            events=lake.task_folder(table),
             staging=self.staging,
             now=datetime.now(UTC),
         )
-        reports = self.tasks.map(work, stretches(home, source, days, base))
-        for day, count in raw_counts(home, source, work.loads, days).items():
+        raw, events = lake.day_files("raw", source.name, days), lake.day_files(table.schema, table.name, days, base)
+        reports = self.ports.tasks.map(work, stretches(source, days, raw, events))
+        change = lake.additions(
+            table,
+            [file for report in reports for file in report.files],
+            [path for report in reports for path in report.moved],
+        )
+        if change.base_version != base:
+            raise Overtaken.of(table)
+        for day, count in raw_counts(lake, source, work.loads, days).items():
             counted[day]["rows_raw"] = count
         for day, row in _days(reports).items():
             counted[day] |= row
-        return Resolved(
-            counted=counted,
-            rates=rates_of(reports).to_pylist(),
-            files=tuple(file for report in reports for file in report.files),
-            moved=tuple(path for report in reports for path in report.moved),
-            n_moved=sum(report.n_moved for report in reports),
-            conflicts=tuple(path for report in reports for path in report.conflicts),
-            base_version=base,
-        )
+        conflicts = tuple(path for report in reports for path in report.conflicts)
+        return Resolved(counted, rates_of(reports).to_pylist(), change, conflicts)
 
     def _beaten(self, files: Sequence[Effective], near: Sequence[Effective]) -> Beaten:
         """What of the rows of ``near`` other ``files`` have replaced."""
@@ -124,28 +113,24 @@ class Resolution:
         if not members:
             return Beaten()
         # Which keys a file holds is known from all its rows, on whatever day they lie.
-        paths = _raw_files(self.home, self.source, members)
+        paths = sorted(_raw_files(self.ports.lake, self.source, members))
         work = KeysWork(self.source, tuple(f.load_id for f in members), self.staging)
         parts = [paths[at : at + _FILES_PER_TASK] for at in range(0, len(paths), _FILES_PER_TASK)]
-        found = [path for several in self.tasks.map(work, parts) for path in several]
+        found = [path for several in self.ports.tasks.map(work, parts) for path in several]
         held = ds.dataset(found, format="parquet") if found else PAIRS.empty_table()
         return Beaten(pairs=staged(self.staging, "beaten", beaten_pairs(held, members)))
 
 
-def raw_counts(home: Home, source: Source, loads: Sequence[str], days: Sequence[date]) -> dict[date, int]:
-    """Delivered rows of loads per day: what the fates must add up to.
-
-    They are counted from the table, and not from what the tasks were given to read.
-    """
-    wanted = ds.field("event_date").isin(pa.array(days, pa.date32()))
-    return _per_day(home, source, loads, wanted)
+def raw_counts(lake: Lake, source: Source, loads: Sequence[str], days: Sequence[date]) -> dict[date, int]:
+    """Delivered rows of loads per day: what the fates must add up to, counted from the table anew."""
+    return _per_day(source, loads, lake.day_files("raw", source.name, days))
 
 
-def days_of_loads(home: Home, source: Source, rows: Iterable[dict[str, Any]]) -> set[date]:
+def days_of_loads(lake: Lake, source: Source, rows: Iterable[dict[str, Any]]) -> set[date]:
     """The days on which loads have rows.
 
     Args:
-        home: the installation.
+        lake: the tables.
         source: the source.
         rows: the rows of ``ops.files`` that name the loads.
     """
@@ -154,33 +139,33 @@ def days_of_loads(home: Home, source: Source, rows: Iterable[dict[str, Any]]) ->
         return set()
     first = min(row["first_ts"] for row in known).astimezone(UTC).date()
     last = max(row["last_ts"] for row in known).astimezone(UTC).date()
-    at = ds.field("event_date")
-    wanted = (at >= pa.scalar(first, pa.date32())) & (at <= pa.scalar(last, pa.date32()))
-    return set(_per_day(home, source, sorted({row["load_id"] for row in known}), wanted))
+    found = lake.day_files("raw", source.name, _from_to(first, last))
+    return set(_per_day(source, sorted({row["load_id"] for row in known}), found))
 
 
-def _per_day(home: Home, source: Source, loads: Sequence[str], wanted: ds.Expression) -> dict[date, int]:
-    """Rows of ``loads`` per day, of the days that are ``wanted``."""
-    wanted &= ds.field("load_id").isin(pa.array(loads, pa.string()))
-    rows = open_table(home, "raw", source.name).to_pyarrow_dataset()
+def _from_to(first: date, last: date) -> set[date]:
+    return {first + timedelta(days=n) for n in range((last - first).days + 1)}
+
+
+def _per_day(source: Source, loads: Sequence[str], files: DayFiles) -> dict[date, int]:
+    """Rows of ``loads`` per day."""
     found: dict[date, int] = {}
-    for batch in rows.to_batches(columns=["event_date"], filter=wanted):
-        numbers, counts = np.unique(batch.column(0).cast(pa.int32()).to_numpy(), return_counts=True)
+    for batch in raw_batches(source, files.paths, loads, ["ts"]):
+        ts = batch["ts"].cast(pa.date32(), safe=False).cast(pa.int32())
+        numbers, counts = np.unique(ts.to_numpy(), return_counts=True)
         for number, count in zip(numbers.tolist(), counts.tolist(), strict=True):
             day = _EPOCH + timedelta(days=number)
             found[day] = found.get(day, 0) + count
     return found
 
 
-def _raw_files(home: Home, source: Source, files: Sequence[Effective]) -> list[str]:
+def _raw_files(lake: Lake, source: Source, files: Sequence[Effective]) -> list[str]:
     """The data files of raw that can hold rows of ``files``."""
     first = min((f.first for f in files if f.first is not None), default=None)
     last = max((f.last for f in files if f.last is not None), default=None)
     if first is None or last is None:
         return []
-    days = {first + timedelta(days=n) for n in range((last - first).days + 1)}
-    listed = tables.counted_files(home, "raw", source.name, days, None)
-    return sorted(os.path.abspath(path) for _, path, _ in listed)
+    return lake.day_files("raw", source.name, _from_to(first, last)).paths
 
 
 def _days(reports: Sequence[PartReport]) -> dict[date, dict[str, Any]]:
@@ -191,8 +176,3 @@ def _days(reports: Sequence[PartReport]) -> dict[date, dict[str, Any]]:
             sums[day] = counts.plus(sums[day]) if day in sums else counts
     names = ("rows", "duplicates", "conflicts", "superseded", "checksum")
     return {day: {name: getattr(counts, name) for name in names} for day, counts in sums.items()}
-
-
-def _folder(home: Home, schema: str, source: Source) -> str:
-    """A table's folder; tasks may run in another one than this process."""
-    return os.path.abspath(home.table(schema, source.name))

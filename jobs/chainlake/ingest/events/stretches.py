@@ -7,7 +7,7 @@ are cut by time or by key, whichever of them lie together in the files: a task s
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -18,9 +18,9 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from chainlake.definitions.source import Source
-from chainlake.lake.delta import tables
 from chainlake.lake.delta.pages import verified
-from chainlake.paths import Home
+from chainlake.lake.delta.where import Condition, expression
+from chainlake.lake.store.port import DayFiles
 from chainlake.schemas.events import events_table
 from chainlake.schemas.raw import raw_table
 from chainlake.schemas.table import Table
@@ -53,26 +53,39 @@ class Stretch:
 
     def read(self, source: Source, loads: Sequence[str]) -> pa.Table:
         """The rows of ``loads``, in the columns of the raw table."""
-        return self._read(self.files, raw_table(source), ds.field("load_id").isin(pa.array(loads, pa.string())))
+        table = raw_table(source)
+        return self._read(self.files, table, [("load_id", "in", list(loads))])
 
     def held(self, source: Source) -> pa.Table:
         """The events that the events table has."""
-        return self._read(self.events, events_table(source), ds.scalar(True))
+        return self._read(self.events, events_table(source), [])
 
-    def _read(self, paths: Sequence[str], table: Table, wanted: ds.Expression) -> pa.Table:
+    def _read(self, paths: Sequence[str], table: Table, wanted: list[Condition]) -> pa.Table:
         whole = pa.schema([pa.field(f.name, f.type) for f in table.arrow()])
         if not paths:
             return whole.empty_table()
         schema = whole.remove(whole.get_field_index("event_date"))
         if self.column:
-            kind, at = schema.field(self.column).type, ds.field(self.column)
-            if self.low is not None:
-                wanted &= at >= _scalar(self.low, kind)
-            if self.high is not None:
-                wanted &= at < _scalar(self.high, kind)
+            kind = schema.field(self.column).type
+            bounds = ((">=", self.low), ("<", self.high))
+            wanted = [*wanted, *((self.column, op, _scalar(at, kind)) for op, at in bounds if at is not None)]
         found = ds.dataset(list(paths), format="parquet", schema=schema)
-        rows = found.to_table(filter=wanted, use_threads=False, fragment_scan_options=verified())
+        chosen = expression([wanted], schema)
+        rows = found.to_table(filter=chosen, use_threads=False, fragment_scan_options=verified())
         return rows.append_column("event_date", rows["ts"].cast(pa.date32(), safe=False)).select(whole.names)
+
+
+def raw_batches(
+    source: Source, paths: Sequence[str], loads: Sequence[str], columns: Sequence[str]
+) -> Iterator[pa.RecordBatch]:
+    """Some columns of the rows of ``loads`` in data files of the raw table."""
+    if paths and loads:
+        schema = pa.schema([pa.field(f.name, f.type) for f in raw_table(source).arrow() if f.name != "event_date"])
+        rows = ds.dataset(list(paths), format="parquet", schema=schema)
+        chosen = expression([[("load_id", "in", list(loads))]], schema)
+        yield from rows.to_batches(
+            columns=list(columns), filter=chosen, use_threads=False, fragment_scan_options=verified()
+        )
 
 
 @dataclass(frozen=True)
@@ -82,22 +95,21 @@ class _File:
     size: int
 
 
-def stretches(home: Home, source: Source, days: Sequence[date], events_version: int) -> list[Stretch]:
+def stretches(source: Source, days: Sequence[date], raw: DayFiles, events: DayFiles) -> list[Stretch]:
     """All raw rows of ``days``, each in one stretch, and the rows of a place in the same.
 
     Args:
-        home: the installation; its lake is on a file system.
         source: the source.
         days: in order.
-        events_version: the version of the events table with which the result is compared.
+        raw: the files of these days of the raw table, those with rows of loads that do not count, too.
+        events: those of the events table, with which the result is compared.
     """
-    held = _files(home, "raw", source, days)
+    held, there = _by_day(raw), _by_day(events)
     every = [file for files in held.values() for file in files]
     rows_of_all = sum(file.rows for file in every)
-    events = _files(home, "events", source, days, events_version)
 
     def of(several: Sequence[date]) -> tuple[str, ...]:
-        return tuple(file.path for day in several for file in events.get(day, []))
+        return tuple(file.path for day in several for file in there.get(day, []))
 
     most = _ROWS_PER_TASK * _COLUMNS // max(_COLUMNS, len(raw_table(source).columns))
     most = max(1, min(most, _BYTES_PER_TASK * rows_of_all // max(1, sum(file.size for file in every))))
@@ -126,17 +138,10 @@ def stretches(home: Home, source: Source, days: Sequence[date], events_version: 
     return found
 
 
-def _files(
-    home: Home, schema: str, source: Source, days: Sequence[date], version: int | None = None
-) -> dict[date, list[_File]]:
-    """The data files of each day, those of raw with rows of loads that do not count."""
-    listed = tables.counted_files(home, schema, source.name, set(days), version)
+def _by_day(files: DayFiles) -> dict[date, list[_File]]:
     found: dict[date, list[_File]] = {}
-    for day, relative, rows in listed:
-        # Tasks may run in another folder.
-        path = os.path.abspath(relative)
-        known = rows if rows is not None else pq.read_metadata(path).num_rows
-        found.setdefault(day, []).append(_File(path, known, os.stat(path).st_size))
+    for file in files.files:
+        found.setdefault(file.day, []).append(_File(file.path, file.rows, os.stat(file.path).st_size))
     return found
 
 
@@ -207,5 +212,6 @@ def _plain(values: pa.ChunkedArray) -> pa.ChunkedArray:
     return values.cast(pa.int64()) if pa.types.is_timestamp(values.type) else values
 
 
-def _scalar(value: Any, kind: pa.DataType) -> pa.Scalar:
-    return pa.scalar(value, pa.int64()).cast(kind) if pa.types.is_timestamp(kind) else pa.scalar(value, kind)
+def _scalar(value: Any, kind: pa.DataType) -> Any:
+    """A cut as a value of its column."""
+    return pa.scalar(value, pa.int64()).cast(kind).as_py() if pa.types.is_timestamp(kind) else value

@@ -66,7 +66,10 @@ def open_bytes(path: Path, member: str | None) -> Iterator[Content]:
         if member is None or kept is None:
             raw = stack.enter_context(_opened(path))
             with _told_apart():
-                stream = _plain(raw, stack) if member is None else _member(stack.enter_context(_archive(raw)), member, stack)
+                if member is None:
+                    stream = _plain(raw, stack)
+                else:
+                    stream = _member(stack.enter_context(_archive(raw)), member, stack)
         else:
             with _told_apart():
                 stream = _member(kept.archive(path), member, stack)
