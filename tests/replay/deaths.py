@@ -19,7 +19,6 @@ from typing import Any
 from unittest.mock import patch
 
 from chainlake.detect import run as detect_run
-from chainlake.ingest.events import write as writing
 from chainlake.lake import faults, locks
 from chainlake.lake.records import event_days, ops
 from chainlake.lake.store.files import FilesLake
@@ -147,7 +146,7 @@ class Deaths:
     def installed(self) -> Iterator[None]:
         """Put the points into the product."""
         append, audit_matches, audit_models = ops.append, detect_run.audit_matches, monitor_run.audit_models
-        raw, by_files, by_spark = writing.append_arrow, FilesLake.commit, SparkLake.commit
+        by_files, by_spark = FilesLake.commit, SparkLake.commit
 
         def ops_append(home: Any, table: str, rows: Any, run_id: str) -> None:
             self.point(f"ops.{table}.before")
@@ -161,9 +160,6 @@ class Deaths:
 
             return wrapped
 
-        def append_raw(home: Any, table: Any, rows: Any, **turn: Any) -> Any:
-            return self.commit(table.path_name, lambda: raw(home, table, rows, **turn))
-
         def committed(commit: Callable[..., Any]) -> Callable[..., Any]:
             def wrapped(lake: Any, change: Any, turn: Any) -> Any:
                 return self.commit(change.table.path_name, lambda: commit(lake, change, turn))
@@ -176,7 +172,6 @@ class Deaths:
             patch.object(ops, "append", ops_append),
             patch.object(detect_run, "audit_matches", staged(audit_matches)),
             patch.object(monitor_run, "audit_models", staged(audit_models)),
-            patch.object(writing, "append_arrow", append_raw),
             patch.object(FilesLake, "commit", committed(by_files)),
             patch.object(SparkLake, "commit", committed(by_spark)),
             patch.object(locks.jvm_lock.__wrapped__, "__kwdefaults__", wait),

@@ -27,9 +27,12 @@ from chainlake.ingest.step import ingest
 from chainlake.lake.delta import tables
 from chainlake.lake.records import ops, runs
 from chainlake.lake.records.staleness import status_rows
+from chainlake.lake.store.files import FilesLake
 from chainlake.lake.upkeep.same import same_tables
 from chainlake.monitor.step import monitor
 from chainlake.paths import Home
+from chainlake.run.ports import Ports
+from chainlake.run.tasks import LocalTasks
 from tests.check.published import published_damage
 from tests.replay import verbs, world
 from tests.replay.deaths import Deaths, Fate, Injected
@@ -106,6 +109,9 @@ class Simulation:
                 text = f"seed {self.seed}: {error}\n" if told else traceback.format_exc()
                 raise Broken("\n".join([text, f"history of seed {self.seed}:", *self.log])) from error
 
+    def _ports(self, home: Home) -> Ports | None:
+        return Ports(LocalTasks(), FilesLake(home)) if self.light else None
+
     # What happens
 
     def _live(self) -> None:
@@ -181,7 +187,7 @@ class Simulation:
             # What an attempt around this one reads must stay; so must what Spark remembers of a table.
             gone = self.light and not nested and self.rng.random() < 0.5
             return verbs.maintained(self.home, nothing_kept=gone)
-        return _STEPS[verb](self.home, days, now)
+        return _STEPS[verb](self.home, days, now, self._ports(self.home))
 
     def _retire(self) -> None:
         """A pattern's file is removed and the pattern retired; an edit or the end brings it back."""
@@ -295,7 +301,7 @@ class Simulation:
         days = Days(*world.SPAN)
         for verb in ("ingest", "detect", "monitor"):
             if verb != "monitor" or self.model is not None:
-                self._note(f"clean: {verb} {_STEPS[verb](self.clean, days, _LATE)}")
+                self._note(f"clean: {verb} {_STEPS[verb](self.clean, days, _LATE, self._ports(self.clean))}")
         found = same_tables(self.home, self.clean)
         if found:
             raise Broken("\n".join(["the tables are not those of a clean run (first: lived, second: clean)", *found]))
@@ -350,10 +356,12 @@ class Simulation:
         self.log.append(line)
 
 
-_STEPS: dict[str, Callable[[Home, Days, datetime], dict[str, Any]]] = {
-    "ingest": lambda home, days, now: ingest(home, world.SOURCE, days, run_id=runs.new_run_id("ingest"), now=now),
-    "detect": lambda home, days, now: detect(home, world.SOURCE, days, run_id=runs.new_run_id("detect")),
-    "monitor": lambda home, days, now: monitor(home, world.SOURCE, days, run_id=runs.new_run_id("monitor")),
+_STEPS: dict[str, Callable[[Home, Days, datetime, Ports | None], dict[str, Any]]] = {
+    "ingest": lambda home, days, now, ports: ingest(
+        home, world.SOURCE, days, run_id=runs.new_run_id("ingest"), now=now, ports=ports
+    ),
+    "detect": lambda home, days, now, ports: detect(home, world.SOURCE, days, run_id=runs.new_run_id("detect")),
+    "monitor": lambda home, days, now, ports: monitor(home, world.SOURCE, days, run_id=runs.new_run_id("monitor")),
 }
 
 

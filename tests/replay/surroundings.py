@@ -17,13 +17,10 @@ from chainlake.quality.audit import Audit
 def large() -> Iterator[None]:
     """As if the lake were in a store that only Spark reads and changes, and every input were large."""
     from chainlake.detect import staged
-    from chainlake.ingest.events import write as writing
     from chainlake.monitor import compute as monitor_compute
 
     with contextlib.ExitStack() as stack:
         for module, name in (
-            (writing, "SMALL_APPEND"),
-            (writing, "_SMALL"),
             (staged, "SMALL_ROWS"),
             (monitor_compute, "SMALL_ROWS"),
         ):
