@@ -278,7 +278,7 @@ def _no_value(time: str, value: Any) -> str:
     return ""
 
 
-class _Pairs(list):
+class _Pairs(list[Any]):
     """The pairs of a JSON object, told apart from a JSON list."""
 
 
