@@ -14,7 +14,6 @@ from chainlake.ingest.events.local import in_order, resolve_local
 from chainlake.ingest.events.resolution import Resolution
 from chainlake.ingest.landing.discovery import Landed
 from chainlake.ingest.landing.effective import Effective
-from chainlake.lake.commits.append import append_files
 from chainlake.lake.delta import tables
 from chainlake.lake.delta.data_files import DataFiles
 from chainlake.lake.store.files import FilesLake
@@ -24,6 +23,7 @@ from chainlake.run.tasks import LocalTasks
 from chainlake.schemas.events import events_table
 from chainlake.schemas.raw import raw_table
 from chainlake.schemas.table import TIMESTAMP
+from tests.lake.appending import append_files
 
 BASE = """\
 key: k

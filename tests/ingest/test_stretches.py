@@ -26,7 +26,6 @@ from chainlake.ingest.events.resolve import ResolveWork
 from chainlake.ingest.events.stretches import Stretch, stretches
 from chainlake.ingest.rows import groups
 from chainlake.lake import faults
-from chainlake.lake.commits.append import append_files
 from chainlake.lake.delta import data_files, tables
 from chainlake.lake.delta.data_files import DataFile, DataFiles
 from chainlake.lake.records import ops
@@ -38,6 +37,7 @@ from chainlake.run.tasks import LocalTasks
 from chainlake.schemas.events import events_table
 from chainlake.schemas.raw import raw_table
 from tests.ingest.conftest import Lake
+from tests.lake.appending import append_files
 
 DAYS = [date(2025, 1, 1), date(2025, 1, 2), date(2025, 1, 3)]
 

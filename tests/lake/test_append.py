@@ -9,9 +9,9 @@ import pytest
 from deltalake import DeltaTable
 
 from chainlake.errors import AuditFailed, InfrastructureError
-from chainlake.lake.commits.append import append_arrow
 from chainlake.lake.delta import tables
 from chainlake.paths import Home
+from tests.lake.appending import append_arrow
 from tests.lake.things import THINGS, thing, things
 
 

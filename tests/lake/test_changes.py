@@ -60,7 +60,7 @@ def small(home: Home) -> Home:
     """A match table with four versions, made without Spark."""
     import pyarrow as pa
 
-    from chainlake.lake.commits.append import append_arrow
+    from tests.lake.appending import append_arrow
     from tests.lake.test_publish import TABLE
 
     tables.ensure_table(home, TABLE)

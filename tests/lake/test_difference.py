@@ -6,7 +6,7 @@ import datetime
 
 import pyarrow as pa
 
-from chainlake.lake.commits.difference import difference_arrow
+from chainlake.lake.store.difference import difference_arrow
 from tests.lake.things import things
 
 COMPARE = ["price", "a", "b"]

@@ -16,7 +16,6 @@ from deltalake import DeltaTable
 
 from chainlake.cli.main import main
 from chainlake.errors import InfrastructureError, UsageError
-from chainlake.lake.commits.append import append_arrow
 from chainlake.lake.commits.changes import changes
 from chainlake.lake.delta import tables
 from chainlake.lake.locks import file_lock
@@ -24,6 +23,7 @@ from chainlake.lake.records import ops
 from chainlake.lake.upkeep.maintain import OPS_KEPT, lock_of, maintain_table
 from chainlake.operations.maintain import all_tables, maintain
 from chainlake.paths import Home
+from tests.lake.appending import append_arrow
 from tests.lake.test_publish import D1, D2, TABLE, match, publish
 
 if TYPE_CHECKING:

@@ -16,7 +16,6 @@ from deltalake import DeltaTable
 
 from chainlake.errors import UsageError
 from chainlake.lake import faults
-from chainlake.lake.commits.append import append_arrow
 from chainlake.lake.commits.changes import changes
 from chainlake.lake.commits.places import DivergedVersions, take_places, with_later_versions
 from chainlake.lake.commits.publish import Published, Run, publish_matches
@@ -34,6 +33,7 @@ from chainlake.operations.retire import retire
 from chainlake.paths import Home
 from chainlake.schemas.matches import MatchName, MatchShape, matches_table
 from chainlake.schemas.table import Table
+from tests.lake.appending import append_arrow
 from tests.lake.test_publish import D1, D2, D3, FIELDS, TABLE, match
 
 if TYPE_CHECKING:

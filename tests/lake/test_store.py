@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +24,7 @@ from chainlake.lake.store.files import FilesLake
 from chainlake.lake.store.port import Applied, Change, Lake, Part, Staged, Turn
 from chainlake.paths import Home
 from chainlake.schemas.table import TIMESTAMP, Check, Column, Table
+from tests.lake.appending import append_files
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -325,6 +328,20 @@ def test_bounds_of_rewritten_files_hide_no_row(lake: Lake, home: Home, spark: Sp
     assert frame.where("a.f > 100").count() == 1
     assert frame.where(f"ts >= timestamp_micros({_us(rows[0])})").count() == 1
     assert frame.where(f"ts > timestamp_micros({_us(rows[0]) - 1})").count() == 1
+
+
+def test_rows_are_found_in_files_whose_bounds_spark_has_cut(home: Home) -> None:
+    """Spark keeps milliseconds of times: the largest of a file can lie above the bound that it tells."""
+    tables.ensure_table(home, PLAIN)
+    with DataFiles(home.table("matches", "rows"), PLAIN) as out:
+        out.write(table_of([row("a"), row("b", us=6_001)]))
+        (file,) = out.close()
+    told = json.loads(file.stats)
+    told["maxValues"]["ts"] = "2025-10-01T12:00:00.006Z"
+    append_files(home, PLAIN, [replace(file, stats=json.dumps(told))], app="x", base_version=0, mark="m")
+    assert put(FilesLake(home), [row("a"), row("b", us=6_001, x=2.0)], part_of(D1)) == Applied(0, 1, 0, 2)
+    exact = Part([[("ts", ">", datetime(2025, 10, 1, 12, 0, 0, 6_000, UTC))]])
+    assert put(FilesLake(home), [], exact).withdrawn == 1
 
 
 def _us(one: Row) -> int:

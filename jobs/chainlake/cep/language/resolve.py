@@ -133,6 +133,12 @@ class Resolver:
                 node.at,
                 hint=f"Write {node.name}.attribute, or '{node.name}' in quotes for the string.",
             )
+        if node.name.upper() == "NULL":
+            raise self.source.error(
+                "a missing value equals nothing, so nothing is compared or computed with NULL",
+                node.at,
+                hint=f"Write IS NULL or IS NOT NULL, or '{node.name}' in quotes for the string.",
+            )
         return ast.Literal(node.name, node.at)
 
     def stray_word(self, name: str, names: frozenset[str], at: At) -> None:

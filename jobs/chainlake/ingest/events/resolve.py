@@ -23,8 +23,8 @@ from chainlake.ingest.events.fates import Fate, with_fates
 from chainlake.ingest.events.hashes import event_ids, row_hashes
 from chainlake.ingest.events.stretches import Stretch
 from chainlake.ingest.staged import StagedFile, staged
-from chainlake.lake.commits.difference import difference_arrow
 from chainlake.lake.delta.data_files import DataFile, DataFiles
+from chainlake.lake.store.difference import difference_arrow
 from chainlake.schemas.events import events_table
 from chainlake.schemas.quarantine import quarantine_table
 from chainlake.schemas.table import TIMESTAMP

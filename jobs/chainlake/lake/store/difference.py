@@ -125,6 +125,46 @@ def write_difference(
         con.unregister("c")
 
 
+def difference_arrow(current: pa.Table, wanted: pa.Table, key: list[str], compare: list[str]) -> pa.Table:
+    """What differs between two Arrow tables, in the order they have.
+
+    Args:
+        current: rows as they are.
+        wanted: rows as they should be, in the same columns.
+        key: columns that identify a row, unique on both sides.
+        compare: columns whose change makes an update.
+
+    Returns:
+        the columns of ``wanted`` and ``_op``: ``I`` (insert), ``U`` (update), ``D`` (delete); a row to delete has its
+        current values.
+    """
+    import duckdb
+
+    def side(table: pa.Table) -> pa.Table:
+        names = list(dict.fromkeys([*key, *compare]))
+        return table.select(names).append_column("__row", pa.array(range(len(table)), pa.int64()))
+
+    changed = " OR ".join(f'w."{n}" IS DISTINCT FROM c."{n}"' for n in compare if n not in key) or "false"
+    on = " AND ".join(f'w."{name}" IS NOT DISTINCT FROM c."{name}"' for name in key)
+    with duckdb.connect() as connection:
+        connection.register("w", side(wanted))
+        connection.register("c", side(current))
+        found = connection.sql(
+            f"SELECT w.__row AS w, c.__row AS c FROM w FULL JOIN c ON {on} "
+            f"WHERE w.__row IS NULL OR c.__row IS NULL OR {changed} ORDER BY w, c"
+        ).to_arrow_table()
+    both = pc.and_(pc.is_valid(found["w"]), pc.is_valid(found["c"]))
+    op = pc.if_else(both, "U", pc.if_else(pc.is_valid(found["w"]), "I", "D"))
+    upserts = pc.is_valid(found["w"])
+    parts = [
+        wanted.take(found["w"].filter(upserts)).append_column("_op", op.filter(upserts)),
+        current.select(wanted.column_names)
+        .take(found["c"].filter(pc.invert(upserts)))
+        .append_column("_op", op.filter(pc.invert(upserts))),
+    ]
+    return pa.concat_tables([parts[0], parts[1].cast(parts[0].schema)])
+
+
 def _joined(table: Table, bounds: Sequence[str]) -> str:
     key, others = table.key, [name for name in table.non_volatile if name not in table.key]
     on = " AND ".join(f'w."{name}" IS NOT DISTINCT FROM c."{name}"' for name in key)
