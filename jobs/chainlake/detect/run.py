@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+import uuid
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from datetime import date
 from functools import partial
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from chainlake.catalog.patterns import load_patterns
@@ -25,9 +28,9 @@ from chainlake.detect.tasks.histories import with_histories
 from chainlake.detect.tasks.slices import Slice, lay_out, runs
 from chainlake.detect.together import Prepared, match_together
 from chainlake.detect.work import STEP, Work
+from chainlake.env.own_folders import own_folder
 from chainlake.errors import AuditFailed, LimitExceeded
 from chainlake.lake.commits.publish import publish_matches
-from chainlake.lake.commits.rows import SMALL_ROWS
 from chainlake.lake.delta import tables
 from chainlake.lake.records import ops
 from chainlake.lake.records.event_days import EventDays, Pinned
@@ -35,9 +38,8 @@ from chainlake.lake.records.runs import Phase, one_line, phase
 from chainlake.lake.records.staleness import fingerprint
 from chainlake.lake.spark.session import expect_rows, spark_session
 from chainlake.lake.spark.types import spark_schema
-from chainlake.lake.sql.duck import connected, idle_cores
 from chainlake.paths import Home
-from chainlake.quality import Audit, MatchFiles, audit_matches, warm_up
+from chainlake.quality import Audit, DaysBroken, MatchFiles, audit_matches, warm_up
 from chainlake.run.common import REPAIR_HORIZON, discard, record_failure, staging_folder
 from chainlake.schemas.events import events_table
 
@@ -171,16 +173,8 @@ def _run_pattern(
 
     with logged("audit") as row:
         row.rows_in = sum(per_day.values())
-        few = row.rows_in <= SMALL_ROWS
-        with ExitStack() as stack:
-            # Of many events Spark would look through all for the ids of few matches.
-            by_files = not few or files is not None
-            both = stack.enter_context(_match_files(spark, home, source, pinned, item, staged)) if by_files else None
-            small = SMALL_ROWS if few and both is None else 0
-            outcome = audit_matches(audit, pattern, staged.frame, days, events, small=small, files=both)
-        broken = {day: reason for day, reason in outcome.items() if reason is not None}
-        if broken:
-            row.reason = "; ".join(f"{day}: {reason}" for day, reason in sorted(broken.items()))[:1000]
+        verdict = audit_matches(audit, pattern, _match_files(home, source, pinned, item, staged), days)
+        row.reason = verdict.summary
 
     with logged("publish") as row:
         published = publish_matches(
@@ -190,7 +184,7 @@ def _run_pattern(
             table,
             staged.to_publish,
             item.fingerprints,
-            outcome,
+            verdict.reasons,
             run_id,
             recheck=lambda: _fingerprints_now(home, source, item),
         )
@@ -200,11 +194,9 @@ def _run_pattern(
     result["days"] += len(published.days_done)
     for name in ("added", "changed", "withdrawn"):
         result[name] += getattr(published, name)
-    if broken:
-        day, reason = min(broken.items())
-        raise AuditFailed(
-            f"the audit of {definition.name} failed on {len(broken)} of {len(days)} days, first {day}: {reason}",
-            hint=f"Nothing of these days was published; the staged rows are kept in {path}.",
+    if verdict.broken:
+        raise DaysBroken.of(
+            definition.name, verdict, f"Nothing of these days was published; the staged rows are kept in {path}."
         )
     discard(path)
 
@@ -237,19 +229,24 @@ def _stage(
     write_staged(detect_matches(events, pattern, table, layout, plan.orders), path)
 
 
-@contextmanager
-def _match_files(
-    spark: SparkSession, home: Home, source: Source, pinned: Pinned, item: Work, staged: Staged
-) -> Iterator[MatchFiles | None]:
-    """The staged matches and the events they may bind as files; ``None`` if this process cannot read them."""
-    version, found = pinned.version, None
-    if staged.paths and version is not None:
-        found = tables.day_files(home, "events", source.name, item.read_days, version)
-    if not staged.paths or found is None:
-        yield None
-        return
-    with connected(home, idle_cores(spark)) as con:
-        yield MatchFiles(con, staged.paths, found)
+def _match_files(home: Home, source: Source, pinned: Pinned, item: Work, staged: Staged) -> MatchFiles:
+    """The staged matches and the events that they may bind, as files."""
+    days, version = item.read_days, pinned.version
+    events = [] if version is None else tables.day_files(home, "events", source.name, days, version)
+    if events is None:
+        # Of an object store, ids are all that is needed.
+        wanted = [("event_date", ">=", days.start), ("event_date", "<", days.end)]
+        ids = tables.arrow(home, "events", source.name, columns=["event_id"], filters=wanted, version=version)
+        events = [_written(home, ids)]
+    return MatchFiles(staged.paths if staged.paths is not None else [_written(home, staged.frame.toArrow())], events)
+
+
+def _written(home: Home, rows: pa.Table) -> str:
+    """The rows as a file that this process can read; what is left of it is swept with other leftovers."""
+    folder = own_folder(home.temporary) / f"audit-{uuid.uuid4().hex[:8]}"
+    folder.mkdir()
+    pq.write_table(rows, folder / "rows.parquet")
+    return str(folder / "rows.parquet")
 
 
 def _spark_counts(events: DataFrame, pattern: Pattern, base: Sequence[Slice]) -> SparkCounts:
