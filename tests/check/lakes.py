@@ -20,6 +20,8 @@ from chainlake.operations.backfill import restate
 from chainlake.operations.check import Checked, Scope, check
 from chainlake.operations.repair import Repaired, repair
 from chainlake.paths import Home
+from chainlake.run.ports import Ports
+from chainlake.run.tasks import LocalTasks
 from tests.replay.light import light
 
 FIRST = date(2025, 3, 1)
@@ -100,7 +102,7 @@ def run(home: Home, days: Days) -> None:
     """The daily steps."""
     ingest(home, "lab", days, run_id=runs.new_run_id("ingest"), now=NOW)
     detect(home, "lab", days, run_id=runs.new_run_id("detect"))
-    monitor(home, "lab", days, run_id=runs.new_run_id("monitor"))
+    monitor(home, "lab", days, run_id=runs.new_run_id("monitor"), ports=Ports(LocalTasks()))
 
 
 def checked(home: Home, **scope: Any) -> Checked:

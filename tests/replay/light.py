@@ -38,9 +38,8 @@ from chainlake.lake.delta import tables
 from chainlake.lake.delta.data_files import DataFile
 from chainlake.lake.locks import file_lock
 from chainlake.lake.records import ops
-from chainlake.monitor import run as monitor_run
-from chainlake.quality import Verdict
-from chainlake.quality import audit as audits
+from chainlake.quality import Audit, AuditResult, Verdict
+from chainlake.quality import audit as auditing
 from chainlake.schemas.events import events_table
 from chainlake.schemas.quarantine import quarantine_table
 from chainlake.schemas.raw import raw_table
@@ -74,11 +73,12 @@ class Rows:
 
 
 @contextlib.contextmanager
-def light(*, ops_in_memory: bool = True) -> Iterator[None]:
+def light(*, ops_in_memory: bool = True, audits: bool = False) -> Iterator[None]:
     """Put the plain loops in Spark's place; files land and steps run as ever.
 
     Args:
         ops_in_memory: ``ops`` is no table either.
+        audits: ask Great Expectations, which takes longer than all else; if not, every suite passes.
     """
     from pyspark.sql import functions
 
@@ -94,7 +94,6 @@ def light(*, ops_in_memory: bool = True) -> Iterator[None]:
     places: list[tuple[Any, dict[str, Any]]] = [
         *(logs if ops_in_memory else ()),
         (chainlake.lake.spark.session, {"spark_session": quiet["spark_session"]}),
-        (audits, {"warm_up": quiet["warm_up"]}),
         (functions, {"col": lambda *_: spared}),
         (tables, {"read": _read, "read_days": _read_days}),
         (parsing, {
@@ -114,9 +113,10 @@ def light(*, ops_in_memory: bool = True) -> Iterator[None]:
             "write_staged": _Matches.stage, "read_staged": _read_staged,
             "record_plan": lambda *_: None, "audit_matches": lambda a, p, f, days: Verdict.passed(days),
         }),
-        (monitor_run, {
-            **quiet, "audit_models": lambda *a: dict.fromkeys(a[4]),
-        }),
+        *([] if audits else [
+            (auditing, {"warm_up": quiet["warm_up"]}),
+            (Audit, {"run": lambda self, suite, df, params, label, **_: AuditResult(label, True)}),
+        ]),
     ]  # fmt: skip
     with contextlib.ExitStack() as stack:
         for module, changes in places:

@@ -30,6 +30,8 @@ from chainlake.lake.records.staleness import status_rows
 from chainlake.lake.upkeep.same import same_tables
 from chainlake.monitor.step import monitor
 from chainlake.paths import Home
+from chainlake.run.ports import Ports
+from chainlake.run.tasks import LocalTasks
 from tests.check.published import published_damage
 from tests.replay import verbs, world
 from tests.replay.deaths import Deaths, Fate, Injected
@@ -63,10 +65,14 @@ class Simulation:
         cache: of the JARs.
         light: plain loops in Spark's place (``tests.replay.light``).
         actions: between the first delivery and the last; another number is another history.
+        audits: in the light mode, too, Great Expectations is asked.
     """
 
-    def __init__(self, seed: int, root: Path, cache: Path, *, light: bool, actions: int = ACTIONS) -> None:
+    def __init__(
+        self, seed: int, root: Path, cache: Path, *, light: bool, actions: int = ACTIONS, audits: bool = False
+    ) -> None:
         self.seed = seed
+        self.audits = audits
         self.actions = actions
         self.light = light
         self.rng = random.Random(seed)
@@ -84,6 +90,7 @@ class Simulation:
         self.coming = world.deliveries(self.rng)
         self.landed: dict[str, str] = {}
         self.deaths = Deaths(self._note)
+        self.ports = Ports(LocalTasks()) if light else None
         self.by_spark = not light and self.rng.random() < 0.2
 
     def run(self) -> None:
@@ -94,7 +101,7 @@ class Simulation:
         """
         note = f"{self.kind} patterns {sorted(self.patterns)} model {self.model} differences by Spark {self.by_spark}"
         self._note(note)
-        place = light() if self.light else large() if self.by_spark else contextlib.nullcontext()
+        place = light(audits=self.audits) if self.light else large() if self.by_spark else contextlib.nullcontext()
         with quiet(), quick(), place:
             try:
                 self._write_config()
@@ -176,12 +183,12 @@ class Simulation:
     def _run(self, verb: str, days: Days, now: datetime, *, undisturbed: bool, nested: bool = False) -> dict[str, Any]:
         if verb in ("backfill", "restate"):
             asked, chunk = days if verb == "backfill" else None, self.rng.choice([1, 2, 3, 30])
-            return verbs.long_run(self.home, asked, chunk=chunk, undisturbed=undisturbed)
+            return verbs.long_run(self.home, asked, chunk=chunk, undisturbed=undisturbed, ports=self.ports)
         if verb == "maintain":
             # What an attempt around this one reads must stay; so must what Spark remembers of a table.
             gone = self.light and not nested and self.rng.random() < 0.5
             return verbs.maintained(self.home, nothing_kept=gone)
-        return _STEPS[verb](self.home, days, now)
+        return _STEPS[verb](self.home, days, now, self.ports)
 
     def _retire(self) -> None:
         """A pattern's file is removed and the pattern retired; an edit or the end brings it back."""
@@ -295,7 +302,7 @@ class Simulation:
         days = Days(*world.SPAN)
         for verb in ("ingest", "detect", "monitor"):
             if verb != "monitor" or self.model is not None:
-                self._note(f"clean: {verb} {_STEPS[verb](self.clean, days, _LATE)}")
+                self._note(f"clean: {verb} {_STEPS[verb](self.clean, days, _LATE, self.ports)}")
         found = same_tables(self.home, self.clean)
         if found:
             raise Broken("\n".join(["the tables are not those of a clean run (first: lived, second: clean)", *found]))
@@ -350,10 +357,14 @@ class Simulation:
         self.log.append(line)
 
 
-_STEPS: dict[str, Callable[[Home, Days, datetime], dict[str, Any]]] = {
-    "ingest": lambda home, days, now: ingest(home, world.SOURCE, days, run_id=runs.new_run_id("ingest"), now=now),
-    "detect": lambda home, days, now: detect(home, world.SOURCE, days, run_id=runs.new_run_id("detect")),
-    "monitor": lambda home, days, now: monitor(home, world.SOURCE, days, run_id=runs.new_run_id("monitor")),
+_STEPS: dict[str, Callable[[Home, Days, datetime, Ports | None], dict[str, Any]]] = {
+    "ingest": lambda home, days, now, ports: ingest(
+        home, world.SOURCE, days, run_id=runs.new_run_id("ingest"), now=now
+    ),
+    "detect": lambda home, days, now, ports: detect(home, world.SOURCE, days, run_id=runs.new_run_id("detect")),
+    "monitor": lambda home, days, now, ports: monitor(
+        home, world.SOURCE, days, run_id=runs.new_run_id("monitor"), ports=ports
+    ),
 }
 
 

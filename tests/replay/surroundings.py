@@ -18,7 +18,6 @@ def large() -> Iterator[None]:
     """As if every output were too large for the driver: Spark takes the differences and commits them."""
     from chainlake.detect import staged
     from chainlake.ingest.events import write as writing
-    from chainlake.monitor import compute as monitor_compute
 
     with contextlib.ExitStack() as stack:
         for module, name in (
@@ -27,7 +26,6 @@ def large() -> Iterator[None]:
             (writing, "_SMALL"),
             (rows, "SMALL_ROWS"),
             (staged, "SMALL_ROWS"),
-            (monitor_compute, "SMALL_ROWS"),
         ):
             stack.enter_context(patch.object(module, name, -1))
         yield

@@ -34,7 +34,7 @@ def template_path(name: str) -> Path:
 
 
 def instantiate(name: str, params: Mapping[str, Any]) -> dict[str, Any]:
-    """The suite of template ``name`` as a dict, with all parameters filled in (design §7).
+    """The suite of template ``name`` as a dict, with all parameters filled in.
 
     Raises:
         UsageError: no such template, or a parameter that it mentions is not given.
