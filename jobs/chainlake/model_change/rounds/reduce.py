@@ -168,6 +168,8 @@ def _aggregate(how: str, values: np.ndarray, starts: np.ndarray) -> np.ndarray:
         total = np.bincount(segment, weights=values, minlength=n)
         has = count > 0
         found[has] = total[has] / count[has] if how == "mean" else total[has]
+        # Infinities of both signs cancel to what would look like no value: too large to be used, which is said later.
+        found[has & np.isnan(found)] = np.inf
     elif how in ("min", "max"):
         found[count > 0] = np.inf if how == "min" else -np.inf
         (np.minimum if how == "min" else np.maximum).at(found, segment, values)
