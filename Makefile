@@ -8,7 +8,7 @@ PY := .venv/bin/python
 # Set by `make test ARGS="tests/lake -x"` and the like.
 ARGS ?=
 
-.PHONY: help setup run airflow test fuzz simulate check lock clean replay-proof kill-proof damage-proof
+.PHONY: help setup run airflow test test-fast fuzz simulate check docs lock clean replay-proof kill-proof damage-proof
 
 help: ## show this list
 	@echo "Chainlake: event patterns and model changes in a data lake"
@@ -37,6 +37,9 @@ test: .venv/.installed ## all tests (ARGS="tests/lake -x" runs some, WORKERS=0 i
 	@$(PY) -m chainlake.env.doctor --quiet
 	@$(PY) -m pytest -n $(WORKERS) --dist loadfile $(ARGS)
 
+test-fast: .venv/.installed ## the tests that start no JVM, no Airflow and take little time (ARGS as for test)
+	@$(PY) -m pytest -q -n $(WORKERS) --dist loadfile -m "not spark and not airflow and not slow" $(ARGS)
+
 replay-proof: .venv/.installed ## three days daily and backfilled backwards by a real scheduler: same tables
 	@$(PY) -m tests.proof.scheduler_replay
 
@@ -61,6 +64,9 @@ check: .venv/.installed ## ruff, its formatter, import contracts, mypy
 	@$(PY) -m ruff format --check --quiet .
 	@.venv/bin/lint-imports --no-cache
 	@$(PY) -m mypy
+
+docs: .venv/.installed ## make docs/tables.md from the table definitions in schemas/
+	@$(PY) -m chainlake.schemas.page docs/tables.md
 
 # For every platform, with the hashes of all files of a release, so that the lock fits wherever a wheel fits.
 LOCK := -m uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-emit-find-links \

@@ -1,4 +1,4 @@
-"""Peak memory of a Python worker: ten million events of one slice, a hundred million matches (design §5).
+"""Peak memory of a Python worker: ten million events of one slice, a hundred million matches.
 
 ``python -m benchmarks.memory [--events N] [--per-event M] [--shape spread|window|middle] [--spark]``. The worker's own
 code runs on the batches that Spark would send; matches are made into rows of the match table, counted and dropped, as

@@ -1,12 +1,13 @@
 """Chainlake: where in this history did these events happen, and when did this linear relation change?
 
 Example:
+    >>> from datetime import UTC, datetime
     >>> import chainlake as cl
     >>> events = [
-    ...     {"id": "1", "type": "Bar", "ts": "2025-10-01T09:30:00Z", "close": 10.0},
-    ...     {"id": "2", "type": "Bar", "ts": "2025-10-01T09:31:00Z", "close": 11.0},
+    ...     {"id": "1", "type": "Bar", "ts": datetime(2025, 10, 1, 9, 30, tzinfo=UTC), "attrs": {"close": 10.0}},
+    ...     {"id": "2", "type": "Bar", "ts": datetime(2025, 10, 1, 9, 31, tzinfo=UTC), "attrs": {"close": 11.0}},
     ... ]
-    >>> [m["events"] for m in cl.match("PATTERN SEQ(Bar a, Bar b) WHERE b.close > a.close WITHIN 5 min", events)]
+    >>> list(cl.match("PATTERN SEQ(Bar a, Bar b) WHERE b.close > a.close WITHIN 5 min", events))
     [{'a': '1', 'b': '2'}]
 """
 
@@ -19,11 +20,13 @@ if TYPE_CHECKING:
     from chainlake.cep.pattern import compile_pattern
     from chainlake.cep.search.find import find
     from chainlake.model_change.library import monitor
+    from chainlake.operations.lake import Lake
 
-__all__ = ["compile_pattern", "find", "match", "monitor"]
+__all__ = ["Lake", "compile_pattern", "find", "match", "monitor"]
 
 #: Where the public names are; each is imported when it is first asked for, since DAG files import this package often.
 _PLACES = {
+    "Lake": "chainlake.operations.lake",
     "compile_pattern": "chainlake.cep.pattern",
     "find": "chainlake.cep.search.find",
     "match": "chainlake.cep.library",

@@ -54,7 +54,7 @@ def distributed(
 
 
 def bound(pattern: Pattern, row: dict[str, Any]) -> dict[str, Any]:
-    """A row of a match table in the form of spec 1.8, with all ids as texts."""
+    """A row of a match table as a mapping from names to ids, with all ids as texts."""
     found = {}
     for name in pattern.names:
         value = row[name.name]

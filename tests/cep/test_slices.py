@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from chainlake.cep import Statistics, compile_pattern, find
+from chainlake.cep import SearchOptions, Statistics, compile_pattern, find
 from chainlake.cep.search.hindsight import sample_of
 from chainlake.days import Days
 from chainlake.detect.counts.spark_counts import SampleCounts
@@ -58,7 +58,7 @@ def evaluations(pattern, layout: Layout, table: pa.Table, orders: tuple) -> dict
             rows = table.filter(pa.array(keys == key if key is not None else ~np.isin(keys, list(layout.hot))))
         statistics = Statistics()
         if pattern.partition_key is None or layout.hot and one not in layout.base:
-            for _ in find(pattern, rows, orders=orders, own=one.own, statistics=statistics):
+            for _ in find(pattern, rows, own=one.own, statistics=statistics, options=SearchOptions(orders)):
                 pass
         found[one.number] = statistics.evaluations + len(rows.filter(_inside(rows, one.read)))
     return found

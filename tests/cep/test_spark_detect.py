@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from chainlake.cep import Statistics, compile_pattern, find
+from chainlake.cep import SearchOptions, Statistics, compile_pattern, find
 from chainlake.cep.events.history import add_histories
 from chainlake.cep.library import as_dicts
 from chainlake.cep.pattern_shape import match_shape
@@ -77,7 +77,7 @@ def test_neither_slices_nor_layout_show(spark: SparkSession, frame: DataFrame, t
     ids = table["event_id"].to_pylist()
     wanted = sorted(
         json.dumps(m, sort_keys=True)
-        for batch in find(pattern, table, orders=orders, own=own, statistics=statistics)
+        for batch in find(pattern, table, own=own, statistics=statistics, options=SearchOptions(orders))
         for m in as_dicts(pattern, batch, ids)
     )
     assert len(wanted) > 20

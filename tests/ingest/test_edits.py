@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 
 import pyarrow as pa
@@ -12,11 +11,7 @@ import pytest
 from chainlake.days import Days, day_start_us
 from chainlake.definitions.source import load_sources
 from chainlake.errors import DefinitionError, InfrastructureError, InputError
-from chainlake.ingest.events import resolve_days as resolving
-from chainlake.ingest.events import stretches as planning
-from chainlake.ingest.events import write as writing
 from chainlake.ingest.landing.edits import prepare_tables
-from chainlake.ingest.rows import parse_tasks as parsing
 from chainlake.lake import faults
 from chainlake.lake.commits import difference
 from chainlake.lake.commits.append import append_files
@@ -61,33 +56,8 @@ def edit(lake: Lake, old: str, new: str) -> None:
     path.write_text(text.replace(old, new))
 
 
-def in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parsing, "LARGE_FILE", 1_000)
-
-
-def by_spark(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parsing, "LARGE_FILE", 1_000)
-    monkeypatch.setattr(resolving, "FEW_ROWS", 1_000)
-    monkeypatch.setattr(writing, "_SMALL", 0)
-    monkeypatch.setattr(writing, "SMALL_APPEND", 0)
-    monkeypatch.setattr(difference, "SMALL_APPEND", 0)
-    monkeypatch.setattr(tables, "FEW_ROWS", 0)
-
-
-def by_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parsing, "LARGE_FILE", 0)
-    monkeypatch.setattr(parsing, "ROWS_PER_DAY", 0)
-    monkeypatch.setattr(resolving, "FEW_ROWS", 0)
-    monkeypatch.setattr(planning, "_ROWS_PER_TASK", 30)
-
-
-@pytest.mark.parametrize(
-    ("way", "point"), [(in_memory, "columns.before"), (by_spark, "columns.after"), (by_tasks, "raw.before")]
-)
-def test_a_new_attribute_is_added_and_filled(
-    spark, lake: Lake, monkeypatch, way: Callable[[pytest.MonkeyPatch], None], point: str
-) -> None:
-    way(monkeypatch)
+@pytest.mark.parametrize("point", ["columns.before", "columns.after", "raw.before"])
+def test_a_new_attribute_is_added_and_filled(spark, lake: Lake, monkeypatch, point: str) -> None:
     names = list(FILES)
     for name in names[:2]:
         lake.land("bars", name, FILES[name]())

@@ -20,11 +20,14 @@ from pyspark.sql import functions as F
 from chainlake.definitions.source import load_sources
 from chainlake.errors import AuditFailed, InfrastructureError
 from chainlake.lake.commits.append import append_arrow, append_files
-from chainlake.lake.commits.difference import Applied, additions, apply_difference, apply_files
+from chainlake.lake.commits.difference import apply_files
 from chainlake.lake.delta import data_files, tables
-from chainlake.lake.delta.data_files import DataFile, DataFiles, _Rules
+from chainlake.lake.delta.data_files import DataFile, DataFiles
+from chainlake.lake.delta.rules import Rules
 from chainlake.lake.spark.types import frame_of
 from chainlake.lake.sql.query import Lake
+from chainlake.lake.store.port import Applied, Part, Staged, Turn
+from chainlake.lake.store.spark import SparkLake
 from chainlake.lake.upkeep.maintain import maintain_table
 from chainlake.paths import Home
 from chainlake.schemas import models
@@ -100,7 +103,8 @@ def test_every_reader_sees_the_rows_as_they_were(
     changes = feed.load(home.table("events", "mixed")).groupBy("_change_type").count().collect()
     assert [tuple(row) for row in changes] == [("insert", 500)]
     # What Spark itself writes: the same physical types.
-    apply_difference(spark, home, MIXED, additions(frame_of(spark, rows)), purpose="test", base_version=1)
+    lake = SparkLake(home, lambda: spark)
+    lake.commit(lake.change(MIXED, Staged(rows=mixed(500, 1, id=501)), Part([[("id", ">", 500)]])), Turn("test"))
     names = ("name", "physical_type", "logical_type", "converted_type")
     kinds = []
     for file in Path(home.table("events", "mixed")).rglob("part-*.parquet"):
@@ -171,12 +175,11 @@ def test_a_commit_takes_the_turn_and_only_the_next_version(home: Home) -> None:
 
 
 def test_spark_refuses_the_late_commit_of_an_attempt_before(spark: SparkSession, home: Home) -> None:
-    from chainlake.lake.commits.difference import _append
-
     tables.ensure_table(home, THINGS)
     apply_files(home, THINGS, write(home, THINGS, things([thing("a")])), purpose="test", base_version=0)
     late = frame_of(spark, things([thing("z")]), THINGS.arrow())
-    _append(THINGS, home.table("matches", "things"), late, 1, "test", 1, "late")
+    writer = late.write.format("delta").mode("append").option("txnAppId", "test").option("txnVersion", 1)
+    writer.save(home.table("matches", "things"))
     assert tables.version(home, "matches", "things") == 1
 
 
@@ -189,9 +192,9 @@ def test_a_broken_rule_is_refused_as_spark_refuses_it_and_leaves_no_file(
     with pytest.raises(AuditFailed) as ours:
         write(home, THINGS, things([thing("d")]), rows)
     assert not list(Path(home.table("matches", "things")).glob("*.parquet"))
+    lake = SparkLake(home, lambda: spark)
     with pytest.raises(AuditFailed) as sparks:
-        frame = frame_of(spark, rows.cast(pa.schema([pa.field(f.name, f.type) for f in rows.schema])))
-        apply_difference(spark, home, THINGS, additions(frame), purpose="test", base_version=0)
+        lake.commit(lake.change(THINGS, Staged(rows=rows), Part([[]])), Turn("test"))
     # Spark writes a rule with brackets of its own.
     assert re.sub("[()]", "", ours.value.what) == re.sub("[()]", "", sparks.value.what)
 
@@ -260,7 +263,7 @@ def test_the_rules_of_all_tables_are_understood() -> None:
     checked = set()
     of_source = (events_table(source), quarantine_table(source))
     for table in (*of_source, matches_table(shape), models.CHANGES, models.METRICS, models.ALERTS):
-        rules, schema = _Rules(table), pa.schema([pa.field(f.name, f.type) for f in table.arrow()])
+        rules, schema = Rules(table), pa.schema([pa.field(f.name, f.type) for f in table.arrow()])
         rules.check(pa.Table.from_pylist([{}], schema=schema))
         for check in table.checks:
             with pytest.raises(AuditFailed, match=f"{table.path_name}: CHECK constraint {check.name} "):

@@ -23,6 +23,7 @@ from chainlake.lake.delta.log import marked
 from chainlake.lake.records import ops
 from chainlake.lake.records.event_days import EventDays, pin
 from chainlake.lake.records.staleness import StatusRow, fingerprint, status_rows
+from chainlake.lake.store.files import FilesLake
 from chainlake.model_change import ENGINE_VERSION
 from chainlake.model_change import monitor as library
 from chainlake.monitor import compute as monitor_compute
@@ -32,6 +33,7 @@ from chainlake.monitor import step as monitor_step
 from chainlake.monitor.states import KeptStates
 from chainlake.monitor.step import monitor, plan_model
 from chainlake.quality import Verdict
+from chainlake.run.ports import Ports
 from chainlake.run.tasks import LocalTasks
 from chainlake.schemas.models import CHANGES, METRICS, STATE
 from tests.steps.history import MODEL, SOURCE, day, deliver
@@ -276,7 +278,7 @@ def computed(lab, tmp_path):
 
     def of(pinned, items, tasks=1):
         folder = Folder(str(tmp_path / f"staged-{next(numbers)}"))
-        return monitor_compute.compute(lab, LocalTasks(tasks), pinned, items, folder)
+        return monitor_compute.compute(Ports(LocalTasks(tasks), FilesLake(lab)), pinned, items, folder)
 
     return of
 

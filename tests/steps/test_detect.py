@@ -17,7 +17,6 @@ import pytest
 import chainlake.detect.order as order_choice
 import chainlake.detect.run as detect_run
 import chainlake.detect.staged as staged
-import chainlake.lake.commits.rows as lake_rows
 import chainlake.lake.delta.data_files as data_files
 from chainlake.cep import compile_pattern, find
 from chainlake.cep.events.history import add_histories
@@ -76,7 +75,7 @@ def test_published_matches_are_those_of_plain_loops(
     add_pattern(name, name)
     if large:
         for module, limit in [
-            (detect_run, "KEPT_ROWS"), (lake_rows, "SMALL_ROWS"), (staged, "SMALL_ROWS"),
+            (detect_run, "KEPT_ROWS"), (staged, "SMALL_ROWS"),
             (order_choice, "WHOLE"), (data_files, "_ROWS_OF_A_FILE"),
         ]:  # fmt: skip
             monkeypatch.setattr(module, limit, 0)

@@ -23,8 +23,7 @@ import chainlake.detect.cut as in_files
 import chainlake.detect.order as order_choice
 import chainlake.detect.run as detect_run
 import chainlake.detect.staged as staged_rows
-import chainlake.lake.commits.rows as lake_rows
-from chainlake.cep import Statistics, compile_pattern, find
+from chainlake.cep import SearchOptions, Statistics, compile_pattern, find
 from chainlake.cep.library import as_dicts
 from chainlake.cep.pattern_shape import match_shape
 from chainlake.cep.search.hindsight import sample_of
@@ -157,7 +156,7 @@ def test_the_files_give_what_spark_and_the_kernel_give(
     ids = every["event_id"].to_pylist()
     wanted = sorted(
         json.dumps(m, sort_keys=True)
-        for batch in find(pattern, every, orders=orders, own=own, statistics=statistics)
+        for batch in find(pattern, every, own=own, statistics=statistics, options=SearchOptions(orders))
         for m in as_dicts(pattern, batch, ids)
     )
     assert len(wanted) > 20
@@ -329,7 +328,7 @@ def test_a_large_run_of_the_step_goes_by_files_and_publishes_the_same(
         (in_files, "READ_TWICE", 100.0), (detect_run, "detect_matches", None),
     ]:  # fmt: skip
         monkeypatch.setattr(module, name, value)
-    for module in (detect_run, lake_rows, staged_rows) if not whole_rows else ():
+    for module in (detect_run, staged_rows) if not whole_rows else ():
         monkeypatch.setattr(module, "SMALL_ROWS", 0)
     with pytest.raises(LimitExceeded, match="more than 3"):
         detect(stock_home, "stock", DAY, run_id="files")

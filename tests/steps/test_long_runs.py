@@ -19,7 +19,8 @@ from chainlake.lake.records import ops
 from chainlake.lake.records.definitions import Definition
 from chainlake.lake.records.staleness import status_rows
 from chainlake.lake.sql.query import Lake
-from chainlake.operations.backfill import backfill
+from chainlake.operations.backfill import run_plan
+from chainlake.operations.plan import plan_range
 from chainlake.paths import Home
 from tests.steps.history import configured, day, deliver, pattern, readings
 from tests.steps.test_backfill import played
@@ -51,7 +52,13 @@ def looked_at(monkeypatch: pytest.MonkeyPatch) -> Looked:
 def test_a_daily_run_repairs_a_week_and_a_backfill_only_its_days(home: Home, looked_at: Looked) -> None:
     made = configured(home, near=pattern("10 min"))
     deliver(made, {n: readings(n) for n in range(12)})
-    backfill(made, Days(day(0), day(10)), run_id="b", patterns=["near"], launch=played, say=lambda line: None)
+    run_plan(
+        made,
+        plan_range(made, Days(day(0), day(10)), patterns=["near"]),
+        run_id="b",
+        launch=played,
+        say=lambda line: None,
+    )
     deliver(made, {2: readings(2, edition=1), 4: readings(4, edition=1)})
     # A day reads into the day before its own, so each of the two corrected days makes two stale.
     assert looked_at(made, Days.one(day(10))) == {day(3), day(4), day(5), day(10)}

@@ -12,10 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import chainlake.detect.staged as staged_module
-from chainlake.detect.staged import Staged, read_staged, write_staged
+from chainlake.detect.staged import Staged, folder_of_matches, read_staged, write_staged
 from chainlake.detect.tasks.worker import REPORT
 from chainlake.errors import LimitExceeded
-from chainlake.lake.commits.rows import StagedFiles
 from chainlake.lake.spark.types import frame_of
 from chainlake.schemas.matches import MatchName, MatchShape, matches_table
 
@@ -57,15 +56,13 @@ def test_rows_are_the_same_whichever_way_they_are_read(
         assert plain == pa.Table.from_pylist(rows, schema=PLAIN).to_pylist()
         assert staged.per_day == per_day and staged.counts == {name: 2 * n for name, n in COUNTS.items()}
         if "://" in path:
-            assert staged.paths is None and staged.to_publish is staged.frame
+            assert staged.to_publish.paths == (folder_of_matches(path),)
             continue
         assert staged.paths is not None
         in_files = pa.concat_tables([pq.ParquetFile(one).read() for one in staged.paths])
         assert in_files.schema.equals(PLAIN) and len(in_files) == 5
-        if small == 5:
-            assert staged.rows is staged.to_publish and staged.rows.sort_by("match_id").to_pylist() == plain
-        else:
-            assert staged.to_publish == StagedFiles(staged.frame, staged.paths, per_day)
+        assert staged.to_publish.paths == tuple(staged.paths)
+        assert (staged.rows is None) == (small < 5)
 
 
 def test_no_match_and_an_error_of_a_worker(spark: SparkSession, tmp_path: Path) -> None:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from datetime import date
 from functools import partial
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from chainlake.catalog.patterns import load_patterns
@@ -28,9 +25,8 @@ from chainlake.detect.tasks.histories import with_histories
 from chainlake.detect.tasks.slices import Slice, lay_out, runs
 from chainlake.detect.together import Prepared, match_together
 from chainlake.detect.work import STEP, Work
-from chainlake.env.own_folders import own_folder
 from chainlake.errors import AuditFailed, LimitExceeded
-from chainlake.lake.commits.publish import publish_matches
+from chainlake.lake.commits.publish import Run, publish_matches
 from chainlake.lake.delta import tables
 from chainlake.lake.records import ops
 from chainlake.lake.records.event_days import EventDays, Pinned
@@ -38,9 +34,11 @@ from chainlake.lake.records.runs import Phase, one_line, phase
 from chainlake.lake.records.staleness import fingerprint
 from chainlake.lake.spark.session import expect_rows, spark_session
 from chainlake.lake.spark.types import spark_schema
+from chainlake.lake.store.port import Lake
 from chainlake.paths import Home
 from chainlake.quality import Audit, DaysBroken, MatchFiles, audit_matches, warm_up
 from chainlake.run.common import REPAIR_HORIZON, discard, record_failure, staging_folder
+from chainlake.run.ports import open_ports
 from chainlake.schemas.events import events_table
 
 #: Events up to which the scan is kept by Spark, in memory where they fit.
@@ -171,21 +169,20 @@ def _run_pattern(
             check_day(pattern, day, count)
         record_plan(home, item, per_day, staged.counts, prepared.plan, run_id)
 
+    lake = open_ports(home, "detect").lake
     with logged("audit") as row:
         row.rows_in = sum(per_day.values())
-        verdict = audit_matches(audit, pattern, _match_files(home, source, pinned, item, staged), days)
+        verdict = audit_matches(audit, pattern, _match_files(lake, source, pinned, item, staged), days)
         row.reason = verdict.summary
 
     with logged("publish") as row:
         published = publish_matches(
-            spark,
-            home,
+            Run(home, lake, run_id),
             definition,
             table,
             staged.to_publish,
             item.fingerprints,
             verdict.reasons,
-            run_id,
             recheck=lambda: _fingerprints_now(home, source, item),
         )
         row.rows_out = published.added + published.changed + published.withdrawn
@@ -229,24 +226,12 @@ def _stage(
     write_staged(detect_matches(events, pattern, table, layout, plan.orders), path)
 
 
-def _match_files(home: Home, source: Source, pinned: Pinned, item: Work, staged: Staged) -> MatchFiles:
+def _match_files(lake: Lake, source: Source, pinned: Pinned, item: Work, staged: Staged) -> MatchFiles:
     """The staged matches and the events that they may bind, as files."""
-    days, version = item.read_days, pinned.version
-    events = [] if version is None else tables.day_files(home, "events", source.name, days, version)
-    if events is None:
-        # Of an object store, ids are all that is needed.
-        wanted = [("event_date", ">=", days.start), ("event_date", "<", days.end)]
-        ids = tables.arrow(home, "events", source.name, columns=["event_id"], filters=wanted, version=version)
-        events = [_written(home, ids)]
-    return MatchFiles(staged.paths if staged.paths is not None else [_written(home, staged.frame.toArrow())], events)
-
-
-def _written(home: Home, rows: pa.Table) -> str:
-    """The rows as a file that this process can read; what is left of it is swept with other leftovers."""
-    folder = own_folder(home.temporary) / f"audit-{uuid.uuid4().hex[:8]}"
-    folder.mkdir()
-    pq.write_table(rows, folder / "rows.parquet")
-    return str(folder / "rows.parquet")
+    matches = tuple(staged.paths or ())
+    if pinned.version is None:
+        return MatchFiles(matches, ())
+    return MatchFiles(matches, lake.day_files("events", source.name, item.read_days, pinned.version).paths)
 
 
 def _spark_counts(events: DataFrame, pattern: Pattern, base: Sequence[Slice]) -> SparkCounts:

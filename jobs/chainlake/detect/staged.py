@@ -20,8 +20,9 @@ import pyarrow.compute as pc
 
 from chainlake.days import US_PER_DAY, day_of_us
 from chainlake.detect.tasks.by_shuffle import count_reports, report_of
-from chainlake.lake.commits.rows import SMALL_ROWS, StagedFiles
+from chainlake.lake.commits.rows import SMALL_ROWS
 from chainlake.lake.spark.types import spark_schema
+from chainlake.lake.store.port import Staged as StagedRows
 from chainlake.schemas.table import Table
 
 if TYPE_CHECKING:
@@ -51,11 +52,9 @@ class Staged:
     paths: Sequence[str] | None = None
 
     @property
-    def to_publish(self) -> DataFrame | pa.Table | StagedFiles:
-        """The rows as publishing has the least work with them."""
-        if self.rows is not None:
-            return self.rows
-        return self.frame if self.paths is None else StagedFiles(self.frame, self.paths, self.per_day)
+    def to_publish(self) -> StagedRows:
+        """The rows as publishing takes them."""
+        return StagedRows(tuple(self.paths or ()))
 
 
 def write_staged(found: DataFrame, path: str) -> None:
@@ -123,7 +122,7 @@ def read_staged(spark: SparkSession, path: str, table: Table) -> Staged:
         reports = written.where(F.col(f"`{_KIND}`") == _REPORT).select("match_id").collect()
         counts = count_reports(row[0] for row in reports)
         found = frame.groupBy(F.to_date("decision_ts").alias("day")).count().collect()
-        return Staged(frame, None, {row["day"]: int(row["count"]) for row in found}, counts)
+        return Staged(frame, None, {row["day"]: int(row["count"]) for row in found}, counts, [folder_of_matches(path)])
     counts = count_reports(_read(_files(path, _REPORT), plain)["match_id"].to_pylist())
     paths = _files(path, _MATCH)
     rows, per_day = _counted(paths, plain)

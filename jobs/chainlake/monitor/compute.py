@@ -8,17 +8,15 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from chainlake.days import Days
-from chainlake.errors import InputError
-from chainlake.lake.delta.event_files import EventFiles, event_files
 from chainlake.lake.records.event_days import Pinned
+from chainlake.lake.store.port import DayFiles
 from chainlake.model_change.days.definitions import result_table
 from chainlake.model_change.days.replay import GroupRun, pack
 from chainlake.monitor.by_value import ByValue
 from chainlake.monitor.replay import Replay
 from chainlake.monitor.staging import Folder
 from chainlake.monitor.task import GroupReport, Share, ShareReport, nullable, run_share
-from chainlake.paths import Home
-from chainlake.run.tasks import Tasks
+from chainlake.run.ports import Ports
 from chainlake.schemas.models import METRICS, STATE
 from chainlake.schemas.table import Table
 
@@ -60,12 +58,11 @@ class Computed:
     events: int
 
 
-def compute(home: Home, tasks: Tasks, pinned: Pinned, items: Sequence[Replay], folder: Folder) -> Computed:
+def compute(ports: Ports, pinned: Pinned, items: Sequence[Replay], folder: Folder) -> Computed:
     """Run every group of every model over its days.
 
     Args:
-        home: the installation.
-        tasks: who computes.
+        ports: who computes, and the lake that has the events.
         pinned: the source's events.
         items: replays of models of one source, not none.
         folder: where the rows that they give are staged.
@@ -73,16 +70,18 @@ def compute(home: Home, tasks: Tasks, pinned: Pinned, items: Sequence[Replay], f
     runs = [run for item in items for run in _runs(item)]
     first, end = min(run.first for run in runs), max(run.end for run in runs)
     events = pinned.event_days.events(day for day in pinned.event_days.rows if first <= day < end)
-    files = EventFiles(pa.schema([]), {}, {})
+    files = DayFiles(pa.schema([]), ())
     if pinned.version is not None and first < end:
-        files = _files(home, items[0].model.config.source, Days(first, end), pinned.version)
-    bins = min(len(runs), tasks.parallelism, 1 + events // _ROWS_PER_TASK)
+        files = ports.lake.day_files("events", items[0].model.config.source, Days(first, end), pinned.version)
+    bins = min(len(runs), ports.tasks.parallelism, 1 + events // _ROWS_PER_TASK)
     place = pack([run.weight for run in runs], bins)
-    slots = [[slot for slot, at in enumerate(place) if at == number] for number in range(bins)]
+    slots = [mine for number in range(bins) if (mine := [slot for slot, at in enumerate(place) if at == number])]
     key = items[0].model.source.key
-    reports = tasks.map(run_share, [Share(tuple(runs[s] for s in mine), files, key, folder) for mine in slots if mine])
+    reports = ports.tasks.map(
+        run_share, [Share(tuple(runs[s] for s in mine), files, key, folder) for mine in slots if mine]
+    )
     groups: dict[int, GroupReport | Exception] = {}
-    for mine, report in zip((mine for mine in slots if mine), reports, strict=True):
+    for mine, report in zip(slots, reports, strict=True):
         groups.update(zip(mine, report.groups, strict=True))
     staged = _Staged(folder, reports)
     outcomes: list[Outcome | Exception] = []
@@ -100,13 +99,6 @@ def _runs(item: Replay) -> list[GroupRun]:
     first = max(item.days.start, config.start)
     end = max(first, item.days.end)
     return [GroupRun(config, group, first, end, item.snapshots.get(group)) for group in config.groups]
-
-
-def _files(home: Home, source: str, days: Days, version: int) -> EventFiles:
-    found = event_files(home, source, days, version)
-    if found is None:
-        raise InputError(f"the files of events.{source} cannot be read by tasks")
-    return found
 
 
 class _Staged:

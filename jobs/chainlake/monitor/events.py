@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from chainlake.days import US_PER_DAY, Days, day_of_us, day_start_us
-from chainlake.lake.delta.event_files import EventFiles
 from chainlake.lake.delta.pages import verified
+from chainlake.lake.store.port import DayFile, DayFiles
 from chainlake.schemas.table import TIMESTAMP
 
 #: Events of files that are read for one piece: some 100 MB if all of them are wanted.
@@ -56,7 +56,7 @@ class Wanted:
     columns: tuple[str, ...]
 
 
-def pieces(files: EventFiles, days: Days, step_us: int) -> Iterator[Piece]:
+def pieces(files: DayFiles, days: Days, step_us: int) -> Iterator[Piece]:
     """All of ``days`` in pieces of about as many events: several days, or parts of one.
 
     Args:
@@ -64,17 +64,24 @@ def pieces(files: EventFiles, days: Days, step_us: int) -> Iterator[Piece]:
         days: the days.
         step_us: parts of a day are whole multiples of it; it divides a day.
     """
+    of: dict[date, list[DayFile]] = {}
+    for file in files.files:
+        of.setdefault(file.day, []).append(file)
     start, rows = days.start, 0
     paths: tuple[str, ...] = ()
     for day in days:
-        mine = files.rows.get(day, 0)
-        if paths and rows + mine > ROWS_PER_PIECE:
+        mine = of.get(day, [])
+        more, its = sum(file.rows for file in mine), tuple(file.path for file in mine)
+        if paths and rows + more > ROWS_PER_PIECE:
             yield Piece(day_start_us(start), day_start_us(day), True, paths)
             start, rows, paths = day, 0, ()
-        rows, paths = rows + mine, (*paths, *files.paths.get(day, ()))
-        if mine > ROWS_PER_PIECE:
-            yield from _parts(day, -(-mine // ROWS_PER_PIECE), step_us, paths)
+        if more > ROWS_PER_PIECE:
+            if start < day:
+                yield Piece(day_start_us(start), day_start_us(day), True, paths)
+            yield from _parts(day, -(-more // ROWS_PER_PIECE), step_us, its)
             start, rows, paths = day + timedelta(days=1), 0, ()
+        else:
+            rows, paths = rows + more, (*paths, *its)
     if start < days.end:
         yield Piece(day_start_us(start), day_start_us(days.end), True, paths)
 

@@ -13,14 +13,14 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import date
 from itertools import groupby
-from typing import TYPE_CHECKING
 
 from chainlake.catalog.models import load_models
 from chainlake.definitions.source import Sources
 from chainlake.errors import AuditFailed, InfrastructureError
 from chainlake.lake.commits.publish import ModelOutput, Published, publish_models
+from chainlake.lake.commits.publish import Run as PublishingRun
 from chainlake.lake.records.event_days import EventDays, Pinned
-from chainlake.lake.records.runs import Phase, phases
+from chainlake.lake.records.runs import Phase, one_line, phases
 from chainlake.lake.records.staleness import fingerprint
 from chainlake.model_change.config.threshold import ThresholdConfig
 from chainlake.model_change.days.definitions import result_table
@@ -32,12 +32,9 @@ from chainlake.paths import Home
 from chainlake.quality import Audit, DaysBroken, Verdict, audit_models
 from chainlake.quality.alerts import ALERTS_GATE, audit_alerts
 from chainlake.quality.models import CHANGES_GATE, Gated, audit_together
-from chainlake.run.common import discard, one_line, record_failure, staging_folder
+from chainlake.run.common import discard, record_failure, staging_folder
 from chainlake.run.ports import Ports
 from chainlake.schemas.models import CHANGES
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 #: Groups times days that are computed and published together: what they give must fit into this process.
 _TOGETHER = 4_000
@@ -156,7 +153,7 @@ def _stage(run: Run, items: Sequence[Replay], folder: Folder) -> tuple[list[Outc
     failed: Failures = {}
     try:
         with run.phases("monitor", items) as rows:
-            found = compute(run.home, run.ports.tasks, run.pinned, items, folder)
+            found = compute(run.ports, run.pinned, items, folder)
             for item, one in zip(items, found.outcomes, strict=True):
                 name = item.model.definition.name
                 row = rows[name]
@@ -227,21 +224,14 @@ def _publish(run: Run, audited: Sequence[Audited]) -> dict[str, Published]:
     items = [one.outcome.item for one in audited]
     with run.phases("publish", items) as reports:
         published = publish_models(
-            _session(run.ports),
-            run.home,
+            PublishingRun(run.home, run.ports.lake, run.run_id),
             [one.output for one in audited],
-            run.run_id,
             recheck=lambda: _fingerprints_now(run.home, items),
             table=result_table(items[0].model.config),
         )
         for name, found in published.items():
             reports[name].rows_out = found.added + found.changed + found.withdrawn
     return published
-
-
-def _session(ports: Ports) -> SparkSession:
-    """The session that publishing commits with."""
-    return getattr(ports.tasks, "session", None)  # type: ignore[return-value]
 
 
 def _fingerprints_now(home: Home, items: Sequence[Replay]) -> dict[str, dict[date, str]]:

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from chainlake.days import Days
 from chainlake.errors import ChainlakeError
-from chainlake.lake.delta.event_files import EventFiles
+from chainlake.lake.store.port import DayFiles
 from chainlake.model_change.config.series import Reduction
 from chainlake.model_change.days.definitions import result_table
 from chainlake.model_change.days.replay import GroupDays, GroupReplay, GroupRun
@@ -41,7 +41,7 @@ class Share:
     """
 
     runs: tuple[GroupRun, ...]
-    files: EventFiles
+    files: DayFiles
     key: str
     folder: Folder
 

@@ -1,4 +1,4 @@
-"""The abstract syntax of a pattern (spec 1.2). Nodes are immutable; places do not count when nodes are compared."""
+"""The abstract syntax of a pattern. Nodes are immutable; places do not count when nodes are compared."""
 
 from __future__ import annotations
 
@@ -13,8 +13,14 @@ _AT = field(default=NOWHERE, compare=False, repr=False)
 _NONE: frozenset[str] = frozenset()
 
 
+class Placed:
+    """What stands somewhere in a text."""
+
+    at: At
+
+
 @dataclass(frozen=True)
-class Node:
+class Node(Placed):
     """What conditions and values share: the names they mention."""
 
     def parts(self) -> tuple[Node, ...]:
@@ -35,6 +41,11 @@ class Node:
     def names(self) -> frozenset[str]:
         """All names mentioned."""
         return self.plain | self.aggregated
+
+    @cached_property
+    def written(self) -> str:
+        """A text that no other node has; nodes are equal whose literals are (1, 1.0 and TRUE), their texts are not."""
+        return repr(self)
 
     def walk(self) -> Iterator[Node]:
         """This node and all below it."""
@@ -163,6 +174,11 @@ class Member(Node):
     negated: bool
     items: tuple[Node, ...] | str
     at: At = _AT
+
+    @property
+    def literals(self) -> tuple[Literal, ...]:
+        """The items, once names of sets and parameters are resolved."""
+        return tuple(item for item in self.items if isinstance(item, Literal))
 
     def parts(self) -> tuple[Node, ...]:
         return (self.value,)

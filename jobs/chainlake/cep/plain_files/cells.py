@@ -21,7 +21,7 @@ ANY = r"^\s*[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?\s*$"
 _WHOLE = r"^-?\d+$"
 #: Whole numbers beyond these are not kept exactly as doubles.
 _LOWEST, _HIGHEST = int64_scalar(-(2**53)), int64_scalar(2**53)
-#: A whole number of so many characters has its place in 64 bits.
+#: A whole number of at most this many characters fits into 64 bits.
 _SURE_DIGITS = int64_scalar(18)
 _INEXACT = "is a larger number than can be kept exactly"
 #: What a column can be said to hold.
@@ -45,7 +45,7 @@ class Column:
     @property
     def is_text(self) -> bool:
         """Whether the values are texts."""
-        return pa.types.is_string(self.values.type) or pa.types.is_large_string(self.values.type)
+        return bool(pa.types.is_string(self.values.type) or pa.types.is_large_string(self.values.type))
 
 
 @dataclass(frozen=True)
@@ -209,7 +209,8 @@ def _numbers(columns: Sequence[Column]) -> list[pa.ChunkedArray] | Cell:
 
 def _rows(where: pa.ChunkedArray) -> list[int]:
     """The rows that are true."""
-    return pc.indices_nonzero(pc.fill_null(where, FALSE)).to_pylist()
+    found: list[int] = pc.indices_nonzero(pc.fill_null(where, FALSE)).to_pylist()
+    return found
 
 
 def _text(name: str, kind: str, column: Column) -> pa.ChunkedArray:

@@ -23,7 +23,7 @@ from chainlake.cep.events.event_ids import PACKED, packed, texts
 from chainlake.cep.matches.day_limit import DayLimit
 from chainlake.cep.matches.rows import match_rows
 from chainlake.cep.pattern import Pattern
-from chainlake.cep.search.find import candidates_of, dataset, find
+from chainlake.cep.search.find import SearchOptions, candidates_of, dataset, find
 from chainlake.cep.search.statistics import Statistics
 from chainlake.errors import ChainlakeError, InfrastructureError
 
@@ -97,7 +97,8 @@ class Matcher:
         self, events: pa.Table, own: tuple[int, int], statistics: Statistics, parts: np.ndarray | None = None
     ) -> Iterator[pa.Table]:
         """The matches in events that are in one piece, as rows."""
-        found = find(self.pattern, events, orders=self.orders, own=own, parts=parts, statistics=statistics)
+        options = SearchOptions(orders=self.orders, parts=parts)
+        found = find(self.pattern, events, own=own, statistics=statistics, options=options)
         for matches in found:
             yield match_rows(self.pattern, events, matches, self.table)
 

@@ -1,37 +1,22 @@
-"""Write only what differs (design §4 "Publish"): nothing → no version, only additions → append, else one ``MERGE``.
-
-A difference is the wanted rows plus a column ``_op``: ``I`` (insert), ``U`` (update), ``D`` (delete). It is computed
-by Spark, or, when both sides are small, by DuckDB on Arrow data in milliseconds; both give the same rows.
-
-Small appends, the usual case, and files that tasks wrote (:func:`apply_files`) are committed by delta-rs
-(``chainlake.lake.commits.append``), everything else by Spark.
-
-Every commit carries ``txnAppId`` = its purpose and ``txnVersion`` = 1 + the version its difference was taken from,
-so that Delta refuses the late commit of a dead attempt. Delta *silently skips* such a commit when the turn is long
-past, so each commit is marked and looked up in the history afterwards.
-"""
+"""Differences of ingest, which does not use the lake's port yet (``chainlake.lake.store``)."""
 
 from __future__ import annotations
 
-import re
-import threading
 import uuid
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import date
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from chainlake.errors import AuditFailed, InfrastructureError
-from chainlake.lake.commits.append import SMALL_APPEND, BrokenRule, append_arrow, append_files
-from chainlake.lake.delta.columns import require_columns
+from chainlake.env.own_folders import own_folder
 from chainlake.lake.delta.data_files import DataFile
-from chainlake.lake.delta.reader import open_table
-from chainlake.lake.delta.tables import version
-from chainlake.lake.spark.types import frame_of
+from chainlake.lake.store.difference import written
+from chainlake.lake.store.files import FilesLake
+from chainlake.lake.store.port import Applied, Change, Lake, Part, Turn
+from chainlake.lake.store.spark import SparkLake
 from chainlake.paths import Home
 from chainlake.schemas.table import Table
 
@@ -46,19 +31,6 @@ _ROWS_PER_FILE = 1_000_000
 _FEW_FILES = 4
 #: Of a table that is not partitioned, one file per so many.
 _ROWS_PER_TASK = 250_000
-
-#: Delta takes a MERGE's transaction and mark from the session's settings, so one MERGE at a time.
-_merging = threading.Lock()
-
-
-@dataclass(frozen=True)
-class Applied:
-    """What :func:`apply_difference` did; ``version`` is ``None`` if no version was made."""
-
-    added: int
-    changed: int
-    withdrawn: int
-    version: int | None
 
 
 def difference(current: DataFrame, wanted: DataFrame, key: list[str], compare: list[str]) -> DataFrame:
@@ -135,75 +107,50 @@ def apply_difference(
     force: bool = False,
     kept: bool = False,
 ) -> Applied:
-    """Commit a difference. The caller holds the lock of the table (or of its source).
+    """Commit a difference. The caller holds the lock of the table's source.
 
     Args:
         spark: the session.
         home: the installation.
-        table: the table to change.
+        table: the table to change; a row that is updated keeps its day.
         diff: from :func:`difference` or :func:`difference_arrow`.
         purpose: names the writer among those of this table, constant over attempts.
         base_version: the table's version that the difference was taken from.
-        bounds: a range of a column that holds all rows of the difference; it prunes the files a ``MERGE`` reads.
+        bounds, kept: not used.
         force: commit even if nothing differs, so that a dead attempt's late commit is refused.
-        kept: a frame is cheap to compute twice, so that keeping it costs more.
 
     Raises:
         AuditFailed: a row breaks a constraint of the table; the message names rule and row.
-        InfrastructureError: somebody else wrote to the table in between, or it has other columns.
+        Overtaken: somebody else wrote to the table in between.
+        OtherColumns: the table has other columns.
     """
-    at = open_table(home, table.schema, table.name, to_write=True)
-    if at.version() != base_version:
-        raise _overtaken(table)
-    require_columns(at, table)
-    mark = f"{purpose} {uuid.uuid4().hex}"
-    if isinstance(diff, pa.Table) and len(diff) <= SMALL_APPEND and set(diff["_op"].to_pylist()) <= {"I"}:
-        _check_arrow_bounds(table, diff, bounds)
-        if not len(diff) and not force:
-            return Applied(0, 0, 0, None)
-        landed = _append_small(home, table, diff, purpose, base_version, mark)
-        if landed is not None:
-            return Applied(len(diff), 0, 0, landed)
-    frame, counts, unpersist = _materialise(spark, table, diff, bounds, kept)
-    try:
-        if not sum(counts.values()) and not force:
-            return Applied(0, 0, 0, None)
-        path = home.table(table.schema, table.name)
-        try:
-            if counts["U"] or counts["D"]:
-                _merge(spark, table, path, frame, bounds, purpose, base_version + 1, mark)
-            else:
-                _append(table, path, frame, counts["I"], purpose, base_version + 1, mark)
-        except Exception as error:
-            raise (_translated(error, table) or error) from error
-    finally:
-        if unpersist:
-            frame.unpersist()
-    return Applied(counts["I"], counts["U"], counts["D"], _landed(home, table, base_version, mark))
+    lake: Lake = FilesLake(home) if "://" not in home.lake else SparkLake(home, lambda: spark)
+    rows = diff if isinstance(diff, pa.Table) else diff.toArrow()
+    scratch = own_folder(home.temporary) / f"change-{uuid.uuid4().hex[:8]}"
+    scratch.mkdir()
+    found = written(table, Part(()), (), iter(rows.to_batches()), scratch)
+    total = found.total
+    change = Change(
+        table,
+        base_version,
+        staged=tuple(found.staged),
+        moved=tuple(found.moved),
+        bounds=table.partition_by,
+        scratch=str(scratch),
+        added=total["I"],
+        changed=total["U"],
+        withdrawn=total["D"],
+    )
+    return lake.commit(change, Turn(purpose, force))
 
 
 def apply_files(
     home: Home, table: Table, files: Sequence[DataFile], *, purpose: str, base_version: int, force: bool = False
 ) -> Applied:
-    """Commit a difference of additions only that tasks have written as data files; the caller holds the lock.
-
-    Args:
-        home: the installation; its lake is on a file system.
-        table: the table to change.
-        files: from ``chainlake.lake.delta.data_files``; none of their rows is in the table, and none breaks a rule of
-            it.
-        purpose, base_version, force: see :func:`apply_difference`.
-
-    Raises:
-        InfrastructureError: somebody else wrote to the table in between.
-    """
-    if version(home, table.schema, table.name) != base_version:
-        raise _overtaken(table)
-    if not files and not force:
-        return Applied(0, 0, 0, None)
-    mark = f"{purpose} {uuid.uuid4().hex}"
-    append_files(home, table, files, app=purpose, base_version=base_version, mark=mark)
-    return Applied(sum(file.rows for file in files), 0, 0, _landed(home, table, base_version, mark))
+    """Commit additions that tasks have written as data files; see :func:`apply_difference`."""
+    lake = FilesLake(home)
+    change = replace(lake.additions(table, files), base_version=base_version)
+    return lake.commit(change, Turn(purpose, force))
 
 
 def _all(conditions: list[Column]) -> Column:
@@ -215,56 +162,6 @@ def _all(conditions: list[Column]) -> Column:
     return result
 
 
-def _materialise(
-    spark: SparkSession, table: Table, diff: DataFrame | pa.Table, bounds: Bounds | None, kept: bool
-) -> tuple[DataFrame, Counter[str], bool]:
-    """The difference as a frame that is computed once, the rows per operation, and whether to unpersist it."""
-    if isinstance(diff, pa.Table):
-        counts = Counter(diff["_op"].to_pylist())
-        schema = pa.schema([*table.arrow(), pa.field("_op", pa.string())])
-        rows = diff.select(schema.names)
-        _check_arrow_bounds(table, rows, bounds)
-        return frame_of(spark, rows, schema), counts, False
-    from pyspark.sql import functions as F
-
-    frame = diff if kept else diff.persist()
-    column = bounds[0] if bounds else "_op"
-    found = frame.groupBy("_op").agg(F.count("*"), F.min(column), F.max(column)).collect()
-    if bounds is not None:
-        for _, _, low, high in found:
-            _check_bounds(table, low, high, bounds)
-    return frame, Counter({row[0]: row[1] for row in found}), not kept
-
-
-def _append_small(home: Home, table: Table, rows: pa.Table, app: str, base: int, mark: str) -> int | None:
-    """The version made; ``None`` if a row breaks a rule: Spark will refuse it too, and say which rule and row."""
-    try:
-        return append_arrow(home, table, rows, app=app, base_version=base, mark=mark)
-    except BrokenRule:
-        return None
-
-
-def _check_arrow_bounds(table: Table, rows: pa.Table, bounds: Bounds | None) -> None:
-    if bounds is not None and len(rows):
-        extremes = pc.min_max(rows[bounds[0]]).as_py()
-        _check_bounds(table, extremes["min"], extremes["max"], bounds)
-
-
-def _check_bounds(table: Table, low: Any, high: Any, bounds: Bounds) -> None:
-    """A row outside would silently be left alone by the ``MERGE``."""
-    if isinstance(bounds[1], int):
-        # Spark gives naive local times, Arrow aware ones; both are instants.
-        low, high = (round(value.timestamp() * 1_000_000) for value in (low, high))
-    if low < bounds[1] or high >= bounds[2]:
-        raise ValueError(f"rows of {table.path_name} lie outside {bounds}: {low} to {high}")
-
-
-def _append(table: Table, path: str, frame: DataFrame, rows: int, app: str, turn: int, mark: str) -> None:
-    out = in_few_files(frame.select(*table.column_names), table, rows)
-    writer = out.write.format("delta").mode("append")
-    writer.option("txnAppId", app).option("txnVersion", turn).option("userMetadata", mark).save(path)
-
-
 def in_few_files(frame: DataFrame, table: Table, rows: int) -> DataFrame:
     """``frame``, which has ``rows`` rows of ``table``, in tasks that write files of a good size."""
     if rows <= _ROWS_PER_FILE:
@@ -273,74 +170,3 @@ def in_few_files(frame: DataFrame, table: Table, rows: int) -> DataFrame:
         # Moving the rows to tasks of their partition costs more than a few files do.
         return frame.coalesce(_FEW_FILES)
     return frame.hint("rebalance", *table.partition_by) if table.partition_by else frame
-
-
-def _merge(
-    spark: SparkSession,
-    table: Table,
-    path: str,
-    frame: DataFrame,
-    bounds: Bounds | None,
-    app: str,
-    turn: int,
-    mark: str,
-) -> None:
-    from delta.tables import DeltaTable
-
-    on = " AND ".join(f"t.`{name}` = s.`{name}`" for name in table.key)
-    if bounds is not None:
-        column, low, high = bounds
-        on += f" AND t.`{column}` >= {_literal(low)} AND t.`{column}` < {_literal(high)}"
-    values: dict[str, str | Column] = {f"`{name}`": f"s.`{name}`" for name in table.column_names}
-    wanted = {
-        "spark.databricks.delta.write.txnAppId": app,
-        "spark.databricks.delta.write.txnVersion": str(turn),
-        "spark.databricks.delta.commitInfo.userMetadata": mark,
-    }
-    with _merging:
-        for name, value in wanted.items():
-            spark.conf.set(name, value)
-        try:
-            (
-                DeltaTable.forPath(spark, path)
-                .alias("t")
-                .merge(frame.alias("s"), on)
-                .whenMatchedDelete("s._op = 'D'")
-                .whenMatchedUpdate("s._op = 'U'", values)
-                .whenNotMatchedInsert("s._op = 'I'", values)
-                .execute()
-            )
-        finally:
-            for name in wanted:
-                spark.conf.unset(name)
-
-
-def _literal(value: int | date) -> str:
-    return f"timestamp_micros({value})" if isinstance(value, int) else f"DATE'{value.isoformat()}'"
-
-
-def _landed(home: Home, table: Table, base: int, mark: str) -> int:
-    """The version that carries ``mark``."""
-    delta = open_table(home, table.schema, table.name, without_files=True)
-    for commit in delta.history(max(1, delta.version() - base)):
-        if commit.get("userMetadata") == mark:
-            return int(commit["version"])
-    raise _overtaken(table)
-
-
-def _overtaken(table: Table) -> InfrastructureError:
-    return InfrastructureError(
-        f"another writer has changed {table.path_name} since this difference was taken; nothing was written",
-        hint="Run this again.",
-    )
-
-
-def _translated(error: Exception, table: Table) -> Exception | None:
-    """Delta's refusals as ours, with rule and row; ``None`` for anything else."""
-    text = str(error)
-    broken = re.search(r"\[DELTA_[A-Z_]*(?:CONSTRAINT|NOT_NULL)[A-Z_]*\] (.*(?:\n - .*)*)", text)
-    if broken:
-        return AuditFailed(f"a row breaks a rule of {table.path_name}: {' '.join(broken.group(1).split())}")
-    if re.search(r"\[DELTA_CONCURRENT|Concurrent\w*Exception", text):
-        return _overtaken(table)
-    return None
