@@ -25,7 +25,8 @@ from chainlake.detect import run as detect_run
 from chainlake.lake.delta import tables
 from chainlake.lake.records import ops
 from chainlake.lake.store.port import Staged
-from chainlake.monitor import run as monitor_run
+from chainlake.quality import Audit, AuditResult, Verdict
+from chainlake.quality import audit as auditing
 from chainlake.schemas.events import events_table
 from tests.replay.memory import MemoryOps
 
@@ -57,11 +58,12 @@ class Rows:
 
 
 @contextlib.contextmanager
-def light(*, ops_in_memory: bool = True) -> Iterator[None]:
+def light(*, ops_in_memory: bool = True, audits: bool = False) -> Iterator[None]:
     """Put the plain loops in Spark's place; files land and steps run as ever.
 
     Args:
         ops_in_memory: ``ops`` is no table either.
+        audits: ask Great Expectations, which takes longer than all else; if not, every suite passes.
     """
     from pyspark.sql import functions
 
@@ -82,11 +84,12 @@ def light(*, ops_in_memory: bool = True) -> Iterator[None]:
             **quiet, "_scan": _scan, "_derived": lambda *_: None, "_spark_counts": lambda *_: None,
             "choose_plan": lambda *_: MagicMock(), "lay_out": lambda base, *_: base, "detect_matches": _Matches,
             "write_staged": _Matches.stage, "read_staged": _read_staged,
-            "record_plan": lambda *_: None, "audit_matches": lambda a, p, f, days, e, **_: dict.fromkeys(days),
+            "record_plan": lambda *_: None, "audit_matches": lambda a, p, f, days: Verdict.passed(days),
         }),
-        (monitor_run, {
-            **quiet, "audit_models": lambda *a: dict.fromkeys(a[4]),
-        }),
+        *([] if audits else [
+            (auditing, {"warm_up": quiet["warm_up"]}),
+            (Audit, {"run": lambda self, suite, df, params, label, **_: AuditResult(label, True)}),
+        ]),
     ]  # fmt: skip
     with contextlib.ExitStack() as stack:
         for module, changes in places:
@@ -136,4 +139,4 @@ class _Matches:
 def _read_staged(spark: Any, path: str, table: Any) -> Any:
     rows = _Matches.staged.pop(path)
     days = Counter(pc.cast(rows["decision_ts"], pa.date32(), safe=False).to_pylist())
-    return SimpleNamespace(frame=None, to_publish=Staged(rows=rows), per_day=dict(days), counts={})
+    return SimpleNamespace(paths=[], to_publish=Staged(rows=rows), per_day=dict(days), counts={})

@@ -17,13 +17,9 @@ from chainlake.quality.audit import Audit
 def large() -> Iterator[None]:
     """As if the lake were in a store that only Spark reads and changes, and every input were large."""
     from chainlake.detect import staged
-    from chainlake.monitor import compute as monitor_compute
 
     with contextlib.ExitStack() as stack:
-        for module, name in (
-            (staged, "SMALL_ROWS"),
-            (monitor_compute, "SMALL_ROWS"),
-        ):
+        for module, name in ((staged, "SMALL_ROWS"),):
             stack.enter_context(patch.object(module, name, -1))
         stack.enter_context(patch.dict(os.environ, CHAINLAKE_ENGINE="spark"))
         yield

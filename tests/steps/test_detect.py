@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from datetime import date
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
 import chainlake.detect.order as order_choice
@@ -30,6 +33,7 @@ from chainlake.lake.delta import tables
 from chainlake.lake.records import ops
 from chainlake.lake.sql.scan import list_tables
 from chainlake.paths import PROJECT, Home
+from chainlake.quality import MatchFiles, Verdict
 from tests.shipped.brute_force import PATTERNS, decision_day
 from tests.shipped.shipped_data import by_key, shipped
 from tests.steps.conftest import DAY
@@ -71,7 +75,7 @@ def test_published_matches_are_those_of_plain_loops(
     add_pattern(name, name)
     if large:
         for module, limit in [
-            (detect_run, "KEPT_ROWS"), (detect_run, "SMALL_ROWS"), (staged, "SMALL_ROWS"),
+            (detect_run, "KEPT_ROWS"), (staged, "SMALL_ROWS"),
             (order_choice, "WHOLE"), (data_files, "_ROWS_OF_A_FILE"),
         ]:  # fmt: skip
             monkeypatch.setattr(module, limit, 0)
@@ -219,11 +223,14 @@ def test_a_failed_audit_publishes_nothing_and_is_shown(
     add_pattern("pair", pair())
     honest = detect_run.audit_matches
 
-    def planted(audit: Any, pattern: Any, staged: Any, days: Any, events: Any, **more: Any) -> dict[date, str | None]:
-        from pyspark.sql import functions as F
-
-        late = staged.withColumn("end_ts", F.expr("end_ts + INTERVAL 1 HOUR"))
-        return honest(audit, pattern, late, days, events, **more)
+    def planted(audit: Any, pattern: Any, files: MatchFiles, days: Any) -> Verdict:
+        late = []
+        for path in files.matches:
+            found = pq.read_table(path)
+            ends = pc.add(found["end_ts"], pa.scalar(timedelta(hours=1), pa.duration("us")))
+            late.append(f"{path}.late")
+            pq.write_table(found.set_column(found.column_names.index("end_ts"), "end_ts", ends), late[-1])
+        return honest(audit, pattern, MatchFiles(late, files.events), days)
 
     monkeypatch.setattr(detect_run, "audit_matches", planted)
     with pytest.raises(AuditFailed, match="2013-10-07"):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from datetime import date
 from functools import partial
 from typing import Any
@@ -27,7 +27,6 @@ from chainlake.detect.together import Prepared, match_together
 from chainlake.detect.work import STEP, Work
 from chainlake.errors import AuditFailed, LimitExceeded
 from chainlake.lake.commits.publish import Run, publish_matches
-from chainlake.lake.commits.rows import SMALL_ROWS
 from chainlake.lake.delta import tables
 from chainlake.lake.records import ops
 from chainlake.lake.records.event_days import EventDays, Pinned
@@ -35,9 +34,9 @@ from chainlake.lake.records.runs import Phase, one_line, phase
 from chainlake.lake.records.staleness import fingerprint
 from chainlake.lake.spark.session import expect_rows, spark_session
 from chainlake.lake.spark.types import spark_schema
-from chainlake.lake.sql.duck import connected, idle_cores
+from chainlake.lake.store.port import Lake
 from chainlake.paths import Home
-from chainlake.quality import Audit, MatchFiles, audit_matches, warm_up
+from chainlake.quality import Audit, DaysBroken, MatchFiles, audit_matches, warm_up
 from chainlake.run.common import REPAIR_HORIZON, discard, record_failure, staging_folder
 from chainlake.run.ports import open_ports
 from chainlake.schemas.events import events_table
@@ -170,27 +169,20 @@ def _run_pattern(
             check_day(pattern, day, count)
         record_plan(home, item, per_day, staged.counts, prepared.plan, run_id)
 
+    lake = open_ports(home, "detect").lake
     with logged("audit") as row:
         row.rows_in = sum(per_day.values())
-        few = row.rows_in <= SMALL_ROWS
-        with ExitStack() as stack:
-            # Of many events Spark would look through all for the ids of few matches.
-            by_files = not few or files is not None
-            both = stack.enter_context(_match_files(spark, home, source, pinned, item, staged)) if by_files else None
-            small = SMALL_ROWS if few and both is None else 0
-            outcome = audit_matches(audit, pattern, staged.frame, days, events, small=small, files=both)
-        broken = {day: reason for day, reason in outcome.items() if reason is not None}
-        if broken:
-            row.reason = "; ".join(f"{day}: {reason}" for day, reason in sorted(broken.items()))[:1000]
+        verdict = audit_matches(audit, pattern, _match_files(lake, source, pinned, item, staged), days)
+        row.reason = verdict.summary
 
     with logged("publish") as row:
         published = publish_matches(
-            Run(home, open_ports(home, "detect").lake, run_id),
+            Run(home, lake, run_id),
             definition,
             table,
             staged.to_publish,
             item.fingerprints,
-            outcome,
+            verdict.reasons,
             recheck=lambda: _fingerprints_now(home, source, item),
         )
         row.rows_out = published.added + published.changed + published.withdrawn
@@ -199,11 +191,9 @@ def _run_pattern(
     result["days"] += len(published.days_done)
     for name in ("added", "changed", "withdrawn"):
         result[name] += getattr(published, name)
-    if broken:
-        day, reason = min(broken.items())
-        raise AuditFailed(
-            f"the audit of {definition.name} failed on {len(broken)} of {len(days)} days, first {day}: {reason}",
-            hint=f"Nothing of these days was published; the staged rows are kept in {path}.",
+    if verdict.broken:
+        raise DaysBroken.of(
+            definition.name, verdict, f"Nothing of these days was published; the staged rows are kept in {path}."
         )
     discard(path)
 
@@ -236,19 +226,12 @@ def _stage(
     write_staged(detect_matches(events, pattern, table, layout, plan.orders), path)
 
 
-@contextmanager
-def _match_files(
-    spark: SparkSession, home: Home, source: Source, pinned: Pinned, item: Work, staged: Staged
-) -> Iterator[MatchFiles | None]:
-    """The staged matches and the events they may bind as files; ``None`` if this process cannot read them."""
-    version, found = pinned.version, None
-    if staged.paths and version is not None:
-        found = tables.day_files(home, "events", source.name, item.read_days, version)
-    if not staged.paths or found is None:
-        yield None
-        return
-    with connected(home, idle_cores(spark)) as con:
-        yield MatchFiles(con, staged.paths, found)
+def _match_files(lake: Lake, source: Source, pinned: Pinned, item: Work, staged: Staged) -> MatchFiles:
+    """The staged matches and the events that they may bind, as files."""
+    matches = tuple(staged.paths or ())
+    if pinned.version is None:
+        return MatchFiles(matches, ())
+    return MatchFiles(matches, lake.day_files("events", source.name, item.read_days, pinned.version).paths)
 
 
 def _spark_counts(events: DataFrame, pattern: Pattern, base: Sequence[Slice]) -> SparkCounts:
