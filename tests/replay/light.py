@@ -39,6 +39,7 @@ from chainlake.lake.delta.data_files import DataFile
 from chainlake.lake.locks import file_lock
 from chainlake.lake.records import ops
 from chainlake.monitor import run as monitor_run
+from chainlake.quality import Verdict
 from chainlake.quality import audit as audits
 from chainlake.schemas.events import events_table
 from chainlake.schemas.quarantine import quarantine_table
@@ -111,7 +112,7 @@ def light(*, ops_in_memory: bool = True) -> Iterator[None]:
             **quiet, "_scan": _scan, "_derived": lambda *_: None, "_spark_counts": lambda *_: None,
             "choose_plan": lambda *_: MagicMock(), "lay_out": lambda base, *_: base, "detect_matches": _Matches,
             "write_staged": _Matches.stage, "read_staged": _read_staged,
-            "record_plan": lambda *_: None, "audit_matches": lambda a, p, f, days, e, **_: dict.fromkeys(days),
+            "record_plan": lambda *_: None, "audit_matches": lambda a, p, f, days: Verdict.passed(days),
         }),
         (monitor_run, {
             **quiet, "audit_models": lambda *a: dict.fromkeys(a[4]),
@@ -316,7 +317,7 @@ class _Matches:
 def _read_staged(spark: Any, path: str, table: Any) -> Any:
     rows = _Matches.staged.pop(path)
     days = Counter(pc.cast(rows["decision_ts"], pa.date32(), safe=False).to_pylist())
-    return SimpleNamespace(frame=None, to_publish=rows, per_day=dict(days), counts={})
+    return SimpleNamespace(paths=[], to_publish=rows, per_day=dict(days), counts={})
 
 
 # What Spark commits

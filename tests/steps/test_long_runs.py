@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from chainlake.catalog.patterns import load_patterns
 from chainlake.days import Days
 from chainlake.definitions.source import load_sources
 from chainlake.detect.step import detect
+from chainlake.detect.work import StepResult, Work
 from chainlake.errors import LimitExceeded
 from chainlake.lake.delta import tables
 from chainlake.lake.records import ops
@@ -21,6 +22,8 @@ from chainlake.lake.records.staleness import status_rows
 from chainlake.lake.sql.query import Lake
 from chainlake.operations.backfill import backfill
 from chainlake.paths import Home
+from chainlake.run.ports import Ports
+from chainlake.run.tasks import LocalTasks
 from tests.steps.history import configured, day, deliver, pattern, readings
 from tests.steps.test_backfill import played
 
@@ -38,11 +41,12 @@ def looked_at(monkeypatch: pytest.MonkeyPatch) -> Looked:
     def look(home: Home, days: Days, **options: Any) -> set[date]:
         seen: set[date] = set()
 
-        def run_work(home: Home, source: Any, days: Any, pinned: Any, work: Any, *rest: Any) -> None:
+        def run_work(run: detect_run.Run, work: Sequence[Work]) -> StepResult:
             seen.update(at for item in work for at in item.fingerprints)
+            return StepResult()
 
         monkeypatch.setattr(detect_run, "run_work", run_work)
-        detect(home, "lab", days, run_id="r", **options)
+        detect(home, "lab", days, run_id="r", ports=Ports(LocalTasks()), **options)
         return seen
 
     return look

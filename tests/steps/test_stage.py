@@ -239,11 +239,11 @@ def test_what_goes_wrong_with_a_pattern_is_its_own(
     assert matches_of(good, found[2]) == by_kernel(good, every, own) != []
 
 
-def test_nothing_found_is_a_file_without_rows(files: EventFiles, lake: tuple[Home, pa.Table], tmp_path: Path) -> None:
+def test_nothing_found_is_no_file(files: EventFiles, lake: tuple[Home, pa.Table], tmp_path: Path) -> None:
     pattern = compiled("sequence", lake[1])
     for number, shares in enumerate([[], [Share({0: (slice_of(pattern, (0, US_PER_DAY)),)})]]):
         (found,) = staged(files, [(pattern, None)], shares, tmp_path / str(number))
-        assert matches_of(pattern, found) == [] and len(found.paths) == 1
+        assert matches_of(pattern, found) == [] and found.paths == ()
 
 
 def test_counts_are_those_of_rows_in_memory(lake: tuple[Home, pa.Table], files: EventFiles) -> None:

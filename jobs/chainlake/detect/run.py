@@ -5,12 +5,12 @@ Every stage takes a value and gives the next: ``Work``, ``Prepared``, ``Staged``
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
@@ -26,22 +26,17 @@ from chainlake.detect.work import STEP, StepResult, Work
 from chainlake.errors import AuditFailed, ChainlakeError, InfrastructureError, LimitExceeded
 from chainlake.lake.commits.publish import Published, publish_matches
 from chainlake.lake.commits.rows import SMALL_ROWS, StagedFiles
-from chainlake.lake.delta import tables
 from chainlake.lake.delta.event_files import EventFiles, event_files
 from chainlake.lake.records import ops
 from chainlake.lake.records.event_days import EventDays, Pinned
 from chainlake.lake.records.runs import Phase, one_line, phase
 from chainlake.lake.records.staleness import fingerprint
 from chainlake.lake.spark.types import spark_schema
-from chainlake.lake.sql.duck import connected, idle_cores
 from chainlake.paths import Home
-from chainlake.quality import Audit, MatchFiles, audit_matches
+from chainlake.quality import Audit, DaysBroken, MatchFiles, Verdict, audit_matches
 from chainlake.run.common import discard, record_failure, staging_folder
 from chainlake.run.tasks import SparkTasks, Tasks
 from chainlake.schemas.events import events_table
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 
 class EventsOutOfReach(InfrastructureError):
@@ -98,16 +93,6 @@ class Run:
         """Spark's session, for what is audited and published by Spark; None where nothing is."""
         return self.tasks.session if isinstance(self.tasks, SparkTasks) else None
 
-    @cached_property
-    def events(self) -> DataFrame | None:
-        """The events as Spark sees them; nothing is computed until they are used."""
-        if self.session is None:
-            return None
-        if self.pinned.version is None:
-            return self.frame(events_table(self.source).arrow(), ())
-        days = list(self.span)
-        return tables.read_days(self.session, self.home, "events", self.source.name, days, self.pinned.version)
-
     def frame(self, schema: pa.Schema, paths: Sequence[str]) -> Any:
         """Parquet files as Spark sees them; None without Spark."""
         if self.session is None:
@@ -151,27 +136,19 @@ class Audited:
 
     Args:
         staged: the matches.
-        outcome: day → None if it passed, else the reason.
+        verdict: what the audit says.
     """
 
     staged: Staged
-    outcome: Mapping[date, str | None]
+    verdict: Verdict
 
     @property
-    def broken(self) -> dict[date, str]:
-        """The days that did not pass."""
-        return {day: reason for day, reason in sorted(self.outcome.items()) if reason is not None}
-
-    @property
-    def failure(self) -> AuditFailed | None:
+    def failure(self) -> DaysBroken | None:
         """What is to be raised once the other days are published."""
-        if not self.broken:
+        if not self.verdict.broken:
             return None
-        name, (day, reason) = self.staged.item.compiled.definition.name, min(self.broken.items())
-        return AuditFailed(
-            f"the audit of {name} failed on {len(self.broken)} of {len(self.outcome)} days, first {day}: {reason}",
-            hint=f"Nothing of these days was published; the staged rows are kept in {self.staged.folder}.",
-        )
+        hint = f"Nothing of these days was published; the staged rows are kept in {self.staged.folder}."
+        return DaysBroken.of(self.staged.item.compiled.definition.name, self.verdict, hint)
 
 
 def run_work(run: Run, work: Sequence[Work]) -> StepResult:
@@ -259,18 +236,14 @@ def accept(run: Run, item: Work, staged: Staged | Exception) -> Staged:
 
 def audit(run: Run, staged: Staged) -> Audited:
     """Which days of the staged matches may be published."""
-    item, days = staged.item, sorted(staged.item.fingerprints)
+    item = staged.item
     with run.phase("audit", item) as row:
         row.rows_in = sum(staged.found.per_day.values())
-        frame = run.frame(staged.schema, staged.found.paths)
-        with _match_files(run, staged) as files:
-            outcome = audit_matches(
-                run.audit, item.compiled.pattern, frame, days, run.events, small=0 if files else SMALL_ROWS, files=files
-            )
-        audited = Audited(staged, outcome)
-        if audited.broken:
-            row.reason = "; ".join(f"{day}: {reason}" for day, reason in audited.broken.items())[:1000]
-        return audited
+        events = [path for day in run.files.within(*item.read_days.micros()) for path in run.files.paths[day]]
+        files = MatchFiles(staged.found.paths, events)
+        verdict = audit_matches(run.audit, item.compiled.pattern, files, sorted(item.fingerprints))
+        row.reason = verdict.summary
+        return Audited(staged, verdict)
 
 
 def publish(run: Run, audited: Audited) -> Published:
@@ -290,28 +263,16 @@ def publish(run: Run, audited: Audited) -> Published:
             table,
             rows,
             item.fingerprints,
-            audited.outcome,
+            audited.verdict.reasons,
             run.run_id,
             recheck=lambda: _fingerprints_now(run, item),
         )
         row.rows_out = published.added + published.changed + published.withdrawn
     for day, reason in sorted(published.left_out.items()):
         print(f"{definition.name} {day} not published: {reason}", flush=True)
-    if not audited.broken:
+    if not audited.verdict.broken:
         discard(staged.folder)
     return published
-
-
-@contextmanager
-def _match_files(run: Run, staged: Staged) -> Iterator[MatchFiles | None]:
-    """The staged matches and the events they may bind, as files that DuckDB reads; None if there is no table."""
-    version = run.pinned.version
-    if version is None or run.session is None:
-        yield None
-        return
-    events = tables.day_files(run.home, "events", run.source.name, staged.item.read_days, version)
-    with connected(run.home, idle_cores(run.session)) as con:
-        yield MatchFiles(con, staged.found.paths, events or ())
 
 
 def _rates(run: Run, days: Days) -> list[dict[str, Any]]:

@@ -103,7 +103,7 @@ def stage(tasks: Tasks, events: Events, key: str, searches: Sequence[Search], sh
         shares: what each task does.
 
     Returns:
-        what was found of each search; where that is nothing, there is a file without rows.
+        what was found of each search.
     """
     for search in searches:
         Path(search.folder).mkdir(parents=True, exist_ok=True)
@@ -111,13 +111,7 @@ def stage(tasks: Tasks, events: Events, key: str, searches: Sequence[Search], sh
     for part in tasks.map(lambda share: _staged(events, key, searches, share), shares):
         for number, one in part.items():
             found[number] += one
-    return [one if one.paths else one + _nothing(search) for one, search in zip(found, searches, strict=True)]
-
-
-def _nothing(search: Search) -> Found:
-    file = _MatchFile(search)
-    file.add(file.schema.empty_table())
-    return Found(file.close())
+    return found
 
 
 def _staged(events: Events, key: str, searches: Sequence[Search], share: Share) -> dict[int, Found]:
@@ -174,10 +168,10 @@ class _Hunter:
 
 
 class _MatchFile:
-    """A Parquet file of matches, many small tables together; there is none if none was added."""
+    """A Parquet file of matches, many small tables together; there is none without matches."""
 
     def __init__(self, search: Search) -> None:
-        self.schema = pa.schema([pa.field(f.name, f.type) for f in search.table.arrow()])
+        self._schema = pa.schema([pa.field(f.name, f.type) for f in search.table.arrow()])
         self.per_day: Counter[date] = Counter()
         # A task can be tried twice, also at a time: what counts is the file of the attempt that comes back.
         self._path = Path(search.folder, f"part-{uuid.uuid4().hex}.parquet")
@@ -188,7 +182,7 @@ class _MatchFile:
 
     def add(self, rows: pa.Table) -> None:
         """Write these rows, sooner or later."""
-        self._waiting.append(rows.cast(self.schema))
+        self._waiting.append(rows.cast(self._schema))
         self._rows += len(rows)
         days, counts = np.unique(rows["decision_ts"].cast(pa.int64()).to_numpy() // US_PER_DAY, return_counts=True)
         for day, count in zip(days.tolist(), counts.tolist(), strict=True):
@@ -198,7 +192,7 @@ class _MatchFile:
 
     def close(self) -> tuple[str, ...]:
         """End the file; its path, if there is one."""
-        if self._waiting:
+        if self._rows:
             self._flush()
         if self._writer is None:
             return ()
@@ -211,7 +205,7 @@ class _MatchFile:
 
         if self._writer is None:
             # The file may become one of the table's as it is.
-            self._writer = pq.ParquetWriter(self._path, self.schema, write_page_checksum=True)
+            self._writer = pq.ParquetWriter(self._path, self._schema, write_page_checksum=True)
         rows = pa.concat_tables(self._waiting)
         self._sums.add(rows)
         self._writer.write_table(rows)
