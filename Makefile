@@ -8,7 +8,7 @@ PY := .venv/bin/python
 # Set by `make test ARGS="tests/lake -x"` and the like.
 ARGS ?=
 
-.PHONY: help setup run airflow test fuzz simulate check lock clean replay-proof kill-proof damage-proof
+.PHONY: help setup run airflow test fuzz simulate check docs lock clean replay-proof kill-proof damage-proof
 
 help: ## show this list
 	@echo "Chainlake: event patterns and model changes in a data lake"
@@ -61,6 +61,9 @@ check: .venv/.installed ## ruff, its formatter, import contracts, mypy
 	@$(PY) -m ruff format --check --quiet .
 	@.venv/bin/lint-imports --no-cache
 	@$(PY) -m mypy
+
+docs: .venv/.installed ## make docs/tables.md from the table definitions in schemas/
+	@$(PY) -m chainlake.schemas.page docs/tables.md
 
 # For every platform, with the hashes of all files of a release, so that the lock fits wherever a wheel fits.
 LOCK := -m uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-emit-find-links \

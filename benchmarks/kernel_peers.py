@@ -1,9 +1,10 @@
-"""Others on the question of ``benchmarks.kernel_streams``: SQL self-joins, the eager automaton, Esper and Flink."""
+"""Others on the question of ``benchmarks.kernel_streams``: SQL joins, automata, Esper and Flink."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import tempfile
 import threading
@@ -14,9 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import psutil
 import pyarrow as pa
 
-from benchmarks.kernel_streams import QUERY, Stream
+from benchmarks.kernel_streams import QUERY, WINDOW_MS, Stream
 from chainlake.cep import compile_pattern
 from chainlake.cep.automata.simulate import simulate
 
@@ -28,21 +30,60 @@ JOIN = (
     "SELECT a.n AS a, b.n AS b, c.n AS c FROM A a, B b, C c WHERE a.ts < b.ts AND b.ts < c.ts AND c.ts <= a.ts + 60000 "
     "AND b.ts <= a.ts + 60000 AND a.price < b.price AND b.price < c.price"
 )
+#: As a user would write it: time cut into bins of one window, which are equal or neighbours where two events meet, in
+#: the order in which the tables are joined. In the last one the optimizer has the choice. ``{back}`` and ``{ahead}``
+#: make two rows of one, for its own bin and the one before or behind.
+BUCKETED = {
+    "c b a": (
+        "SELECT a.n AS a, cb.b, cb.c FROM (SELECT c.n AS c, c.ts AS cts, b.n AS b, b.ts AS bts, b.price AS bprice, "
+        "{back:c.bin} AS j FROM (SELECT *, {back:bin} AS j FROM C) c JOIN B b ON b.bin = c.j AND b.ts < c.ts "
+        "AND b.ts >= c.ts - 60000 AND b.price < c.price) cb "
+        "JOIN A a ON a.bin = cb.j AND a.ts < cb.bts AND a.ts >= cb.cts - 60000 AND a.price < cb.bprice"
+    ),
+    "a b c": (
+        "SELECT ab.a, ab.b, c.n AS c FROM (SELECT a.n AS a, a.ts AS ats, b.n AS b, b.ts AS bts, b.price AS bprice, "
+        "{ahead:a.bin} AS j FROM (SELECT *, {ahead:bin} AS j FROM A) a JOIN B b ON b.bin = a.j AND b.ts > a.ts "
+        "AND b.ts <= a.ts + 60000 AND b.price > a.price) ab "
+        "JOIN C c ON c.bin = ab.j AND c.ts > ab.bts AND c.ts <= ab.ats + 60000 AND c.price > ab.bprice"
+    ),
+    "b a c": (
+        "SELECT ab.a, ab.b, c.n AS c FROM (SELECT a.n AS a, a.ts AS ats, b.n AS b, b.ts AS bts, b.price AS bprice, "
+        "{ahead:a.bin} AS j FROM (SELECT *, {back:bin} AS j FROM B) b JOIN A a ON a.bin = b.j AND b.ts > a.ts "
+        "AND b.ts <= a.ts + 60000 AND b.price > a.price) ab "
+        "JOIN C c ON c.bin = ab.j AND c.ts > ab.bts AND c.ts <= ab.ats + 60000 AND c.price > ab.bprice"
+    ),
+    "any": (
+        "SELECT a.n AS a, b.n AS b, c.n AS c FROM A a JOIN (SELECT *, {back:bin} AS j FROM B) b ON b.j = a.bin "
+        "JOIN (SELECT *, {back:bin} AS j FROM C) c ON c.j = a.bin WHERE a.ts < b.ts AND b.ts < c.ts "
+        "AND c.ts <= a.ts + 60000 AND a.price < b.price AND b.price < c.price"
+    ),
+}
 #: Longer than this no peer is waited for.
 PATIENCE_S = 120.0
 
 
+def bucketed(order: str, two_rows: str) -> str:
+    """A join of ``BUCKETED`` in a dialect; ``two_rows`` makes rows of ``{}``, such as ``unnest([{}])``."""
+    made = BUCKETED[order]
+    for word, sign in (("back", "-"), ("ahead", "+")):
+        made = re.sub(
+            rf"\{{{word}:([\w.]+)\}}", lambda found, s=sign: two_rows.format(f"{found[1]}, {found[1]} {s} 1"), made
+        )
+    return made
+
+
 def parts(made: Stream) -> dict[str, pa.Table]:
-    """The events of each type: row number, ms, price."""
+    """The events of each type: row number, ms, price, bin of one window."""
     found = {}
     for k, name in enumerate("ABC"):
         rows = np.flatnonzero(made.kinds == k)
-        found[name] = pa.table({"n": rows, "ts": made.ms[rows], "price": made.price[rows]})
+        ms = made.ms[rows]
+        found[name] = pa.table({"n": rows, "ts": ms, "price": made.price[rows], "bin": ms // WINDOW_MS})
     return found
 
 
-def duckdb_join(made: Stream) -> Callable[[], int | None]:
-    """DuckDB's self-join on one thread, matches delivered as Arrow arrays; None if it was not done in time."""
+def duckdb_joins(made: Stream) -> Callable[[str], Callable[[], int | None]]:
+    """A query of DuckDB on one thread as what runs it: matches as Arrow arrays, None if it was not done in time."""
     import duckdb
 
     connection = duckdb.connect()
@@ -51,17 +92,17 @@ def duckdb_join(made: Stream) -> Callable[[], int | None]:
         connection.register(f"part{name}", part)
         connection.execute(f"CREATE TABLE {name} AS SELECT * FROM part{name}")
 
-    def run() -> int | None:
+    def run(query: str) -> int | None:
         timer = threading.Timer(PATIENCE_S, connection.interrupt)
         timer.start()
         try:
-            return sum(batch.num_rows for batch in connection.sql(JOIN).to_arrow_reader(1 << 17))
+            return sum(batch.num_rows for batch in connection.sql(query).to_arrow_reader(1 << 17))
         except duckdb.InterruptException:
             return None
         finally:
             timer.cancel()
 
-    return run
+    return lambda query: lambda: run(query)
 
 
 @contextmanager
@@ -78,20 +119,20 @@ def spark() -> Iterator[SparkSession]:
     session.stop()
 
 
-def spark_join(session: SparkSession, made: Stream) -> Callable[[], int | None]:
-    """Spark's self-join of cached tables; its matches are counted, not delivered. None if it was not done in time."""
+def spark_joins(session: SparkSession, made: Stream) -> Callable[[str], Callable[[], int | None]]:
+    """A query of Spark on cached tables as what runs it: it counts the matches; None if it was not done in time."""
     for name, part in parts(made).items():
         frame = session.createDataFrame(part).cache()
         frame.createOrReplaceTempView(name)
         frame.count()
 
-    def run() -> int | None:
+    def run(query: str) -> int | None:
         from py4j.protocol import Py4JJavaError
 
         timer = threading.Timer(PATIENCE_S, session.sparkContext.cancelAllJobs)
         timer.start()
         try:
-            return int(session.sql(JOIN).selectExpr("count(a + b + c)").collect()[0][0])
+            return int(session.sql(query).selectExpr("count(a + b + c)").collect()[0][0])
         except Py4JJavaError:
             if timer.is_alive():
                 raise
@@ -99,7 +140,18 @@ def spark_join(session: SparkSession, made: Stream) -> Callable[[], int | None]:
         finally:
             timer.cancel()
 
-    return run
+    return lambda query: lambda: run(query)
+
+
+def spent_by(session: SparkSession) -> Callable[[], float]:
+    """CPU seconds of this process and of the session's JVM so far."""
+    jvm = psutil.Process(session._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]
+
+    def spent() -> float:
+        times = jvm.cpu_times()
+        return time.process_time() + times.user + times.system
+
+    return spent
 
 
 def automaton(made: Stream, engine: str) -> int:
@@ -138,20 +190,25 @@ def jvm(folder: Path, built: Path, engine: str, mode: str, file: Path) -> dict[s
     return {"wall": min(run["wall_s"] for run in runs), "matches": runs[0]["matches"]}
 
 
-def least(work: Callable[[], int | None], repeats: int, seconds: float = 0.0) -> dict[str, float | None]:
-    """Wall seconds of the fastest of some runs, and what they gave; None if one was not done in time.
+def least(
+    work: Callable[[], int | None], repeats: int, seconds: float = 0.0, spent: Callable[[], float] = time.process_time
+) -> dict[str, float | None]:
+    """Wall and CPU seconds, the least of some runs each, and what they gave; None if one was not done in time.
 
     Args:
         work: gives its number of matches, or None if it was not done in time.
         repeats: so many runs at least.
         seconds: and for so long: the machine's speed changes from one tenth of a second to the next.
+        spent: CPU seconds so far.
     """
     walls: list[float] = []
+    cpus: list[float] = []
     matches: int | None = None
     while len(walls) < repeats or sum(walls) < seconds:
-        began = time.perf_counter()
+        began, before = time.perf_counter(), spent()
         matches = work()
+        cpus.append(spent() - before)
         walls.append(time.perf_counter() - began)
         if matches is None:
-            return {"wall": None, "matches": None}
-    return {"wall": min(walls), "matches": matches}
+            return {"wall": None, "cpu": None, "matches": None}
+    return {"wall": min(walls), "cpu": min(cpus), "matches": matches}

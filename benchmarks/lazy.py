@@ -1,12 +1,13 @@
-"""The published experiments on lazy evaluation (spec ``pattern-detection`` 6.2), in shape: what each automaton costs.
+"""The experiments of Lazy 2015, section 7 (docs/papers.md), in shape: what each automaton costs.
 
 ``python -m benchmarks.lazy [--stock FILE… --finance A,B --hitech C,D --rare E --name NAME] [--minutes 20]
-[--threshold 0.7] [--events 400000] [--phase 100000] [--only stock|rotating] [--pictures docs/pictures] [--json FILE]``
+[--threshold 0.7] [--events 400000] [--phase 100000] [--only stock|rotating] [--json FILE]
+[--pictures docs/reports/pictures]``
 
 1. E against the share of the rare stock, ``SEQ(a, b, c)``: eager, six chains, tree; the orders that the kernel takes
    by frequency and by estimated cost.
 2. The same for ``SEQ(c, b, a)`` and ``SEQ(a, c, b)``.
-3. All metrics of spec 6.1, and peaks of instances as the stream grows.
+3. All of docs/automata.md#costs, and peaks of instances as the stream grows.
 4. E per 10,000 events on a stream whose rarest type changes.
 5. AND, NOT, Kleene: what the papers claim without experiments.
 
@@ -30,7 +31,7 @@ from typing import Any
 import pyarrow as pa
 
 from benchmarks.lazy_data import Quotes, quotes, rotating
-from chainlake.cep import Statistics, compile_pattern, find
+from chainlake.cep import SearchOptions, Statistics, compile_pattern, find
 from chainlake.cep.automata.meter import Costs
 from chainlake.cep.automata.simulate import NEGATIONS, simulate, unfit_for
 from chainlake.cep.pattern import Pattern
@@ -43,7 +44,7 @@ SHARES = (0.01, 0.03, 0.1, 0.3, 1.0)
 RARE = 0.03
 PARTS = (0.25, 0.5, 0.75, 1.0)
 EVERY = 10_000
-#: Share of the rarest type of the rotating stream, and its pattern (spec 6.3).
+#: Share of the rarest type of the rotating stream, and its pattern.
 SHARE = 0.005
 CLOSE = (
     "---\nlimits: {matches_per_day: 100000000}\n---\n"
@@ -72,7 +73,7 @@ def compiled(text: str, events: pa.Table) -> Pattern:
 def counted(pattern: Pattern, events: pa.Table, order: Sequence[str] | None = None, by: str = "cost") -> Statistics:
     """A run of the kernel."""
     statistics = Statistics()
-    for _ in find(pattern, events, order=order, by=by, statistics=statistics):
+    for _ in find(pattern, events, order=order, statistics=statistics, options=SearchOptions(by=by)):
         pass
     return statistics
 

@@ -41,7 +41,7 @@ class Quotes:
     def with_rare(self, share: float) -> Quotes:
         """The same with as many events of the rare stock as ``share`` times the mean number of a and b.
 
-        They are dropped, or given again under other ids, evenly over the stream (spec 6.2).
+        They are dropped, or given again under other ids, evenly over the stream.
         """
         first, second, present = self.counts()
         wanted = max(1, round(share * (first + second) / 2))
@@ -60,7 +60,7 @@ class Quotes:
         return Quotes(events, self.first, self.second, self.rare, self.minutes)
 
     def query(self, structure: str, threshold: float, more: str = "") -> str:
-        """The pattern of the papers (spec 6.2) with another structure, as text."""
+        """The pattern of the papers with another structure, as text."""
         sectors = f"{{finance: [{', '.join(self.first)}], hitech: [{', '.join(self.second)}]}}"
         return (
             f"---\nsets: {sectors}\nlimits: {{matches_per_day: 100000000}}\n---\nPATTERN {structure}\n"
@@ -92,7 +92,7 @@ def quotes(files: Sequence[Path], first: Sequence[str], second: Sequence[str], r
 def rotating(events: int, phase: int, share: float, seed: int = 1) -> pa.Table:
     """One event per second of type A, B or C; the rarest, ``share`` of all, is C, A, B, C … for ``phase`` events each.
 
-    The other two are equally frequent; ``x`` is uniform in [0, 1) (spec 6.3).
+    The other two are equally frequent; ``x`` is uniform in [0, 1).
     """
     draw = np.random.default_rng(seed)
     rare = np.array([2, 0, 1])[(np.arange(events) // phase) % 3]

@@ -1,4 +1,4 @@
-"""The data sets of spec ``model-monitoring`` 6.1, from seeds, and what a run of the kernel on them costs."""
+"""The data sets of SPEEDD D6.6, section 4.5, from seeds, and what a run of the kernel on them costs."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def run(config: Settings, stream: Stream) -> Trace:
 
 
 def normalized_up(trace: Trace, k: int, counted: int) -> tuple[float, int]:
-    """(messages up per node and round, synchronisations) over the rounds from ``counted`` on (spec 2.6)."""
+    """(messages up per node and round, synchronisations) from round ``counted`` on (docs/monitors.md#messages)."""
     reports, syncs = int(trace.reports[counted:].sum()), int(trace.synced[counted:].sum())
     return (reports + k * syncs) / (k * (len(trace.reports) - counted)), syncs
 

@@ -1,9 +1,9 @@
-"""The experiments of spec ``model-monitoring`` 6.2: messages of the local detector against the spec's measurements,
-and the guarantee on random models.
+"""The experiments of SPEEDD D6.6, section 4.5 (docs/papers.md): messages of the local detector against those of a
+prototype, and the guarantee on random models.
 
 Usage: ``python -m benchmarks.monitor_experiments [--seeds 5] [--random 200] [--json FILE]``. Exits with 1 if a number
-is outside its tolerance: messages of residual within 10 % of the spec's (20 % on drift of scale 4), of paper within
-30 %, residual at most half of paper on drift of scale 4 at eps 0.5, no error above eps.
+is outside its tolerance: messages of residual within 10 % of the prototype's (20 % on drift of scale 4), of paper
+within 30 %, residual at most half of paper on drift of scale 4 at eps 0.5, no error above eps.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ import numpy as np  # noqa: E402
 
 from benchmarks import monitor_data as data  # noqa: E402
 
-#: Messages up that spec 6.2 measured: (data, eps) -> (paper, residual).
-SPEC = {
+#: Messages up of a plain prototype: (data, eps) -> (paper, residual).
+PROTOTYPE = {
     ("fixed", 0.25): (0.0660, 0.0414), ("fixed", 0.5): (0.0170, 0.0109), ("fixed", 1.35): (0.0027, 0.0018),
     ("drift 1", 0.25): (0.0685, 0.0440), ("drift 1", 0.5): (0.0185, 0.0125), ("drift 1", 1.35): (0.0035, 0.0026),
     ("drift 4", 0.25): (0.3125, 0.0657), ("drift 4", 0.5): (0.0807, 0.0217), ("drift 4", 1.35): (0.0138, 0.0057),
@@ -32,7 +32,7 @@ _TIE = 1e-9
 
 
 def tolerance(constraint: str, name: str) -> float:
-    """Allowed relative distance from the spec's number."""
+    """Allowed relative distance from the prototype's number."""
     return 0.3 if constraint == "paper" else 0.2 if name == "drift 4" else 0.1
 
 
@@ -55,21 +55,21 @@ def messages(seeds: int) -> tuple[list[dict[str, Any]], bool]:
                     passed = sum(bool(e.exceeded) for e in trace.events if e.at >= given.counted)
                     rows.setdefault((name, eps, constraint), []).append((up, syncs, worst, passed))
     print(f"\nMessages up per node and round, mean of {seeds} seeds")
-    print("data     eps   constraint  measured  (range)            spec    ratio  syncs  exceeded  max error/eps")
+    print("data     eps   constraint  measured  (range)          proto    ratio  syncs  exceeded  max error/eps")
     found, good = [], True
     for (name, eps, constraint), runs in rows.items():
         ups = [run[0] for run in runs]
-        mean, spec = float(np.mean(ups)), SPEC[name, eps][constraint == "residual"]
+        mean, prototype = float(np.mean(ups)), PROTOTYPE[name, eps][constraint == "residual"]
         worst = max(run[2] for run in runs) / eps
-        fine = abs(mean / spec - 1) <= tolerance(constraint, name) and worst <= 1 + _TIE
+        fine = abs(mean / prototype - 1) <= tolerance(constraint, name) and worst <= 1 + _TIE
         good &= fine
         syncs, passed = (float(np.mean([run[i] for run in runs])) for i in (1, 3))
         print(
-            f"{name:<8} {eps:<5} {constraint:<10} {mean:9.5f}  ({min(ups):.5f}-{max(ups):.5f})  {spec:.4f}  "
-            f"{mean / spec:5.2f}  {syncs:6.1f}  {passed:7.1f}   {worst:6.3f}{'' if fine else '  OUTSIDE'}"
+            f"{name:<8} {eps:<5} {constraint:<10} {mean:9.5f}  ({min(ups):.5f}-{max(ups):.5f})  {prototype:.4f}  "
+            f"{mean / prototype:5.2f}  {syncs:6.1f}  {passed:7.1f}   {worst:6.3f}{'' if fine else '  OUTSIDE'}"
         )
         found.append(
-            {"data": name, "eps": eps, "constraint": constraint, "up": ups, "mean": mean, "spec": spec,
+            {"data": name, "eps": eps, "constraint": constraint, "up": ups, "mean": mean, "prototype": prototype,
              "syncs": syncs, "exceeded": passed, "max_error_over_eps": worst, "within": fine}
         )  # fmt: skip
     by = {(row["data"], row["eps"], row["constraint"]): row["mean"] for row in found}

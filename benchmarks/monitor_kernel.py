@@ -1,4 +1,4 @@
-"""Speed and accuracy of the monitor's kernel, against statsmodels' RollingOLS in the same run (spec 6.6).
+"""Speed and accuracy of the monitor's kernel, against statsmodels' RollingOLS in the same run.
 
 Usage: ``PEERS/bin/python -m benchmarks.monitor_kernel [--rounds 2000000] [--json FILE]`` with statsmodels installed
 (``benchmarks/requirements.txt``). One BLAS thread. Exits with 1 if an aim is missed: 169,000 rows in 1 s of CPU with

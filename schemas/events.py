@@ -9,7 +9,7 @@ from chainlake.schemas.table import TIMESTAMP, Check, Column, Table
 
 
 def events_table(source: SourceLike) -> Table:
-    """The events table of ``source`` (tables.md, Data)."""
+    """The events table of ``source``: docs/semantics.md#identity-of-events."""
     return Table(
         schema="events",
         name=source.name,

@@ -53,7 +53,7 @@ class MatchShape:
 
 
 def matches_table(shape: MatchShape) -> Table:
-    """The match table of a pattern (tables.md, Data)."""
+    """The match table of a pattern: docs/semantics.md#match-ids."""
     return Table(
         schema="matches",
         name=shape.table_name,

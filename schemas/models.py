@@ -16,7 +16,7 @@ KINDS = ("init", "sync", "change", "node_change", "recovered", "unidentifiable")
 CHANGES = Table(
     schema="models",
     name="changes",
-    comment="Every moment at which a monitored linear model was set or found to have changed.",
+    comment="Every round at which a monitored linear model was set or found to have changed.",
     columns=(
         Column("model", pa.string(), "Name of the model.", False),
         Column("group_id", pa.string(), "Independent model of the same kind, empty if there is just one.", False),
@@ -24,8 +24,14 @@ CHANGES = Table(
         Column("kind", pa.string(), f"One of {', '.join(KINDS)}.", False),
         Column("round", pa.int64(), "Round number, from 0 at the first round of the model.", False),
         Column("violators", pa.list_(pa.field("element", pa.string())), "Nodes whose local test failed."),
-        Column("max_value", pa.float64(), "Largest value of the constraint over the nodes, or distance if exact."),
-        Column("error_before", pa.float64(), "Distance between the new and the old reference model."),
+        Column(
+            "max_value",
+            pa.float64(),
+            "Largest value of the local test over the nodes, or distance if exact; in the unit of eps.",
+        ),
+        Column(
+            "error_before", pa.float64(), "Distance between the new and the old reference model, in the unit of eps."
+        ),
         Column("exceeded", pa.bool_(), "Whether error_before is above eps; false marks a false alarm."),
         Column("beta_before", COEFFICIENTS, "Reference model until this round."),
         Column("beta_after", COEFFICIENTS, "Reference model from this round on."),
@@ -44,12 +50,16 @@ ALERT_KINDS = ("below", "recovered")
 ALERTS = Table(
     schema="alerts",
     name="threshold",
-    comment="Every moment at which the mean over a monitor's sensors fell below its threshold, or came back.",
+    comment="Every round at which the mean over a monitor's sensors fell below its threshold, or came back.",
     columns=(
         Column("monitor", pa.string(), "Name of the monitor.", False),
         Column("ts", TIMESTAMP, "Start of the round.", False),
         Column("kind", pa.string(), f"One of {', '.join(ALERT_KINDS)}.", False),
-        Column("mean", pa.float64(), "Mean over all sensors in that round, weighted if the monitor is."),
+        Column(
+            "mean",
+            pa.float64(),
+            "Mean over all sensors in that round, in the unit of value; weighted if the monitor is.",
+        ),
         Column("n_collected", pa.int64(), "Sensors whose value the coordinator had in that round.", False),
     ),
     key=("monitor", "ts"),
@@ -73,11 +83,15 @@ METRICS = Table(
         Column("normalized_up", pa.float64(), "Messages up per node and round."),
         Column("normalized_all", pa.float64(), "Messages in both directions per node and round."),
         Column("bytes", pa.int64(), "Bytes sent in both directions."),
-        Column("max_error", pa.float64(), "Largest distance between exact and reference model after resolution."),
-        Column("per_T", pa.int64(), "Largest period whose periodic updates keep max_error."),
-        Column("per_T_mono", pa.int64(), "Largest period up to which all periods keep max_error."),
-        Column("carried_share", pa.float64(), "Share of (node, round) values that were carried forward."),
-        Column("r2", pa.float64(), "R squared of the exact windowed model over the day's rounds."),
+        Column(
+            "max_error",
+            pa.float64(),
+            "Largest distance between exact and reference model after a round, in the unit of eps.",
+        ),
+        Column("per_T", pa.int64(), "Largest period, in rounds, whose periodic updates keep max_error."),
+        Column("per_T_mono", pa.int64(), "Largest period, in rounds, up to which all periods keep max_error."),
+        Column("carried_share", pa.float64(), "Share of (node, round) values that were carried forward, 0 to 1."),
+        Column("r2", pa.float64(), "R squared of the exact windowed model over the day's rounds, at most 1."),
     ),
     key=("model", "group_id", "day"),
     checks=(Check("rounds_positive", "rounds > 0"), Check("skipped_not_negative", "rounds_skipped >= 0")),

@@ -28,7 +28,7 @@ FILES = _log(
     Column("path", pa.string(), "Path under landing/<source>/, with '!member' for a member of an archive.", False),
     Column("file_id", pa.string(), "Checksum of content and path fields.", False),
     Column("load_id", pa.string(), "The parse whose raw rows count.", False),
-    Column("size", pa.int64(), "Size of the landed file, bytes."),
+    Column("size", pa.int64(), "Size of the landed file, in bytes."),
     Column("checksum", pa.string(), "Checksum of the decompressed content."),
     Column("path_fields", pa.map_(pa.string(), pa.string()), "Fields taken from the path."),
     Column("file_date", pa.date32(), "Date that the path names, in the source's file_date_zone."),
@@ -47,7 +47,7 @@ FILES = _log(
         "empty, no_format, damaged, damaged_archive, parser_error, bad_path_date, bad_path_revision, doubled_path, "
         "link, not_a_file. Null: read before outcomes were noted.",
     ),
-    Column("reason", pa.string(), "What is wrong with a file that is not read to its end, one line."),
+    Column("reason", pa.string(), "What is wrong with a file that is not read to its end, in one line."),
 )
 
 WAITING_FILES = _log(
@@ -146,7 +146,11 @@ PLANS = _log(
     Column("evaluations", pa.int64(), "Edge-condition evaluations E."),
     Column("evaluations_neg", pa.int64(), "Negation tests E_neg."),
     Column("matches", pa.int64(), "Matches found."),
-    Column("regret", pa.float64(), "Share over the best order in hindsight on a sample; null if not sampled."),
+    Column(
+        "regret",
+        pa.float64(),
+        "Evaluations beyond those of the best order in hindsight, as a share, on a sample; null if not sampled.",
+    ),
 )
 
 ALL = {table.name: table for table in (FILES, WAITING_FILES, EVENT_DAYS, RATES, INTERVALS, RUNS, PLANS)}

@@ -9,7 +9,7 @@ from chainlake.schemas.table import TIMESTAMP, Check, Column, Table
 
 
 def quarantine_table(source: SourceLike) -> Table:
-    """The quarantine of ``source`` (tables.md, Data)."""
+    """The quarantine of ``source``: docs/semantics.md#quarantine."""
     return Table(
         schema="quarantine",
         name=source.name,
@@ -18,9 +18,14 @@ def quarantine_table(source: SourceLike) -> Table:
             Column("file_id", pa.string(), "Checksum of the file's content and its path fields.", False),
             Column("line", pa.int64(), "Line in the file, 1-based; 0 for the file as a whole.", False),
             Column("entry", pa.int64(), "Position within the line where one line holds several rows, else 0.", False),
-            Column("stage", pa.string(), "parse or resolve.", False),
-            Column("reason", pa.string(), "Reason code.", False),
-            Column("field", pa.string(), "Column concerned."),
+            Column(
+                "stage",
+                pa.string(),
+                "parse: the row cannot be used; resolve: it lost against another row of its event.",
+                False,
+            ),
+            Column("reason", pa.string(), "Reason code, see docs/sources.md, Quarantine.", False),
+            Column("field", pa.string(), "Attribute or column that the reason is about."),
             Column("value", pa.string(), "Its value as delivered."),
             Column("raw", pa.string(), "The line as delivered, cut at 1,000 characters."),
             Column("event_date", pa.date32(), "UTC day of the row, null if unknown."),

@@ -9,7 +9,7 @@ from chainlake.schemas.table import TIMESTAMP, Column, Table
 
 
 def raw_table(source: SourceLike) -> Table:
-    """The raw table of ``source`` (tables.md, Data)."""
+    """The raw table of ``source``: docs/semantics.md#the-ingest-step."""
     return Table(
         schema="raw",
         name=source.name,

@@ -31,6 +31,15 @@ def pytest_configure() -> None:
     os.environ.setdefault("CHAINLAKE_SHUFFLE_PARTITIONS", "2")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Name the costs: ``spark`` for whatever starts a JVM, ``airflow`` for what needs Airflow's database or a DAG."""
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker("spark")
+        if "dags" in item.path.parts:
+            item.add_marker("airflow")
+
+
 @pytest.fixture(autouse=True)
 def sigterm_stays_deadly() -> Iterator[None]:
     """Airflow's task runner leaves a handler of SIGTERM behind where a DAG runs in this process, and pytest deaf."""

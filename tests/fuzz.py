@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from chainlake.cep import Statistics, compile_pattern, find
+from chainlake.cep import SearchOptions, Statistics, compile_pattern, find
 from chainlake.cep.library import as_dicts, from_dicts
 from chainlake.errors import DefinitionError
 from tests.cep.brute_force import brute_force
@@ -84,8 +84,8 @@ def run(seed: int, *, machine_code: bool = False, by_value: bool = False) -> Out
                 for backend in ("numpy", "compiled"):
                     statistics = Statistics()
                     batches = find(
-                        pattern, table, order=order, orders=orders, backend=backend,
-                        block_rows=pick.one((1, 2, 5, 1000)), statistics=statistics,
+                        pattern, table, order=order, backend=backend, statistics=statistics,
+                        options=SearchOptions(orders=orders, block_rows=pick.one((1, 2, 5, 1000))),
                     )  # fmt: skip
                     matches = canonical(m for batch in batches for m in as_dicts(pattern, batch, ids))
                     # Each backend would choose an order of its own, and counts belong to an order.

@@ -1,6 +1,6 @@
 """Cases of ``monitor-cases.json`` through the product's public functions.
 
-The one exception: the printed infinite-window constraint (spec 3.1) exists only here, as an oracle that is wrong.
+The one exception: the infinite-window constraint of SPEEDD D6.6 (4.8) exists only here, as an oracle that is wrong.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _NOT_YET = ("variance_zone", "sign_test", "dynamic_sync", "box_zones")
 
 
 def _printed_infinite(ref: Reference, d_a: np.ndarray, d_c: np.ndarray, eps: float) -> tuple[np.ndarray, np.ndarray]:
-    """Printed eq. 4.8: ||Ahat0^-1 d|| + ||beta0||; unsound and useless, see spec 3.1."""
+    """Printed eq. 4.8: ||Ahat0^-1 d|| + ||beta0||; unsound and useless (docs/monitors.md#local-tests)."""
     value = norm(ref.shift(ref.drift_of_c(d_a, d_c))) + norm(ref.monitored)
     return value, np.full(len(value), -np.inf)
 

@@ -1,4 +1,4 @@
-"""``python -m tests.run_cases FILE…``: handed cases through the product's public functions.
+"""``python -m tests.run_cases FILE…``: cases of a file through the product's public functions.
 
 The kind of a file is told from its content: pattern cases go through ``chainlake.cep.match``, monitor cases through
 ``tests.monitor_cases``; cases of ranked queries and of contexts count as not supported yet. With ``--engine`` pattern

@@ -19,11 +19,13 @@ if TYPE_CHECKING:
     from chainlake.cep.pattern import compile_pattern
     from chainlake.cep.search.find import find
     from chainlake.model_change.library import monitor
+    from chainlake.operations.lake import Lake
 
-__all__ = ["compile_pattern", "find", "match", "monitor"]
+__all__ = ["Lake", "compile_pattern", "find", "match", "monitor"]
 
 #: Where the public names are; each is imported when it is first asked for, since DAG files import this package often.
 _PLACES = {
+    "Lake": "chainlake.operations.lake",
     "compile_pattern": "chainlake.cep.pattern",
     "find": "chainlake.cep.search.find",
     "match": "chainlake.cep.library",

@@ -1,7 +1,8 @@
-"""UTC days and half-open intervals of whole days (design §1): the unit in which history is processed."""
+"""UTC days and half-open intervals of whole days, the unit of history (docs/semantics.md#days-and-intervals)."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -23,6 +24,9 @@ def day_of_us(us: int) -> date:
     return _EPOCH + timedelta(days=us // US_PER_DAY)
 
 
+_WRITTEN = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+
+
 def parse_day(text: str) -> date:
     """``YYYY-MM-DD`` as a date.
 
@@ -30,7 +34,8 @@ def parse_day(text: str) -> date:
         UsageError: for anything else.
     """
     wrong = UsageError(f"'{text}' is not a day", hint="Write days as YYYY-MM-DD.")
-    if len(text) != len("YYYY-MM-DD"):
+    # Python takes weeks and days of the year, too, and digits of every script.
+    if not _WRITTEN.fullmatch(text):
         raise wrong
     try:
         return date.fromisoformat(text)

@@ -1,7 +1,7 @@
 """Typed errors: what is wrong, where, and what to do next.
 
 Every error a user can meet is one of these classes. The command line prints ``str(error)`` and exits with
-``exit_code`` (design: 1 a difference or failed audit, 2 usage, 3 a definition's error, 4 input, 5 infrastructure).
+``exit_code`` (docs/semantics.md#exit-codes).
 """
 
 from __future__ import annotations

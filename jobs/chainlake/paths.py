@@ -1,4 +1,4 @@
-"""Where things lie (design §2): everything a run writes is under ``CHAINLAKE_HOME`` and the cache."""
+"""Where things lie: everything a run writes is under ``CHAINLAKE_HOME`` and the cache."""
 
 from __future__ import annotations
 
@@ -96,9 +96,9 @@ class Home:
     def table(self, schema: str, name: str) -> str:
         """Path or URI of the Delta table ``schema.name``.
 
-        A later version of a match table, named ``p/v2``, lies beside the tables and inside none: whoever cleans a
-        folder up takes what lies in it for the table's own. In lakes of older releases it lies in the first version's
-        folder until it is moved (``chainlake.lake.commits.places``).
+        A later version of a match table, named ``p/v2``, lies beside the tables and inside none, since a clean-up of a
+        table takes all files in its folder for the table's own. In lakes of older releases it lies in the folder of the
+        first version until it is moved (``chainlake.lake.commits.places``).
         """
         if "/" not in name:
             return f"{self.lake}/{schema}/{name}"

@@ -1,4 +1,4 @@
-"""Text from data, made harmless for whoever looks at it: on a terminal, in a page, in a log.
+"""Text from data, made safe to look at: on a terminal, in a page, in a log.
 
 Names of files, keys, raw rows and error messages can hold anything, also characters that a terminal obeys (escape
 sequences that colour, overwrite, set the title or the clipboard) or that change the order of what stands beside them.
@@ -11,7 +11,7 @@ import contextlib
 import json
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import Any, TextIO, cast
 
 #: Controls but line end and tab, marks and overrides of direction, invisible spaces and tags, halves of pairs.
@@ -22,7 +22,7 @@ _IN_LINE = re.compile(f"[\t\n{_HIDDEN}]")
 
 
 def visible(text: str) -> str:
-    """``text`` without a character that does more than to stand for itself; line ends and tabs stay."""
+    """``text`` without characters that do more than represent themselves; line ends and tabs stay."""
     return _IN_TEXT.sub(_named, text)
 
 
@@ -38,8 +38,35 @@ def _named(found: re.Match[str]) -> str:
 
 
 def json_visible(text: str) -> str:
-    """JSON that says exactly the same and is safe to look at: what is hidden stands as ``\\uXXXX`` in its strings."""
+    """JSON that says the same and is safe to look at: what is hidden is written as ``\\uXXXX`` in its strings."""
     return _IN_TEXT.sub(lambda found: json.dumps(found[0])[1:-1] if found[0] != "\x7f" else "\\u007f", text)
+
+
+def widths_of(rows: Iterable[Sequence[str]]) -> list[int]:
+    """The width of each column of a table, of rows that are equally long."""
+    return [max(map(len, column)) for column in zip(*rows, strict=True)]
+
+
+def table_line(texts: Sequence[str], widths: Sequence[int], right: Container[int] = ()) -> str:
+    """A row of a table: columns two blanks apart, those numbered in ``right`` aligned there; no blanks at the end."""
+    cells = (
+        text.rjust(width) if number in right else text.ljust(width)
+        for number, (text, width) in enumerate(zip(texts, widths, strict=True))
+    )
+    return "  ".join(cells).rstrip()
+
+
+def table_lines(header: Sequence[str], rows: Iterable[Sequence[Any]], right: Container[int] = ()) -> list[str]:
+    """A table as lines: the header and all rows, each cell on one line.
+
+    Args:
+        header: names of the columns.
+        rows: cells of any type, shown as their text.
+        right: numbers of the columns, from 0, that are aligned to the right.
+    """
+    cells = [[one_line(str(cell)) for cell in row] for row in (header, *rows)]
+    widths = widths_of(cells)
+    return [table_line(row, widths, right) for row in cells]
 
 
 class Shown:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import pickle
 from datetime import date
 
@@ -28,7 +29,7 @@ def test_error_survives_pickling_with_its_type_and_details() -> None:
     assert (copy.what, copy.details()) == (error.what, error.details())
 
 
-def test_exit_codes_are_those_of_the_design() -> None:
+def test_exit_codes_are_those_that_are_documented() -> None:
     assert (ChainlakeError.exit_code, UsageError.exit_code, DefinitionError.exit_code) == (5, 2, 3)
     assert InfrastructureError.exit_code == 5
 
@@ -54,10 +55,13 @@ def test_an_interval_without_days_says_that_to_is_not_included(end: str) -> None
         Days.parse("2025-10-01", end)
 
 
-def test_a_wrong_day_says_how_days_are_written() -> None:
+@pytest.mark.parametrize(
+    "text", ["01.10.2025", "2025-W40-3", "20251001", "２０２５-10-01", "2025-10-01 ", "2025-02-30"]
+)
+def test_a_wrong_day_says_how_days_are_written(text: str) -> None:
     with pytest.raises(UsageError) as raised:
-        parse_day("01.10.2025")
-    assert "01.10.2025" in raised.value.what and raised.value.hint == "Write days as YYYY-MM-DD."
+        parse_day(text)
+    assert text in raised.value.what and raised.value.hint == "Write days as YYYY-MM-DD."
 
 
 def test_home_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,3 +89,29 @@ def test_an_unknown_verb_is_a_usage_error(capsys: pytest.CaptureFixture[str]) ->
         main(["detekt"])
     assert stopped.value.code == 2
     assert "detect" in capsys.readouterr().err
+
+
+def test_what_libraries_log_is_printed_while_a_verb_runs_and_not_after(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run(args: object) -> int:
+        logging.getLogger("chainlake.operations.maintain").info("events.x: 100% of it")
+        logging.getLogger("elsewhere").info("not ours")
+        return 0
+
+    monkeypatch.setattr("chainlake.cli.verbs.sql.run", run)
+    assert main(["sql"]) == 0
+    logging.getLogger("chainlake").info("after it")
+    assert capsys.readouterr().out == "events.x: 100% of it\n"
+    assert not logging.getLogger("chainlake").handlers and logging.getLogger("chainlake").propagate
+
+
+def test_the_text_of_help_fits_the_terminal_and_breaks_no_option(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    with pytest.raises(SystemExit):
+        main(["lint", "--help"])
+    text = capsys.readouterr().out.partition("\n\n")[2].partition("positional arguments")[0]
+    assert text.startswith("Check definitions: ") and max(map(len, text.splitlines())) <= 58
+    assert not any(line.endswith("-") for line in text.splitlines())

@@ -22,7 +22,7 @@ from chainlake.errors import InputError
 from chainlake.local.launcher import run_program
 from chainlake.local.run.progress import Progress
 from chainlake.paths import PROJECT, Home
-from chainlake.terminal import json_visible, one_line, visible
+from chainlake.terminal import json_visible, one_line, table_lines, visible
 
 #: Title and clipboard of the terminal, colours, an 8-bit control, overwriting, deletion, reversed order, a tag.
 NASTY = "a\x1b]0;title\x07\x1b[31mred\x9b2J\rover\x08\x7f\u202egnp.exe\u2066\U000e0041z"
@@ -147,3 +147,10 @@ def test_progress_on_a_terminal_overwrites_its_own_line_alone(home: Home, tmp_pa
     said = os.read(ours, 100_000).decode()
     os.close(ours)
     assert said.startswith("       one x\\nok  all is well\\ty \\x1b[31m\r ") and said.endswith("two\r\n")
+
+
+def test_a_table_is_aligned_and_every_cell_is_one_line() -> None:
+    lines = table_lines(("name", "rows"), [("a\nb", 7), ("c", 1234)], right={1})
+    assert lines == ["name  rows", "a\\nb     7", "c     1234"]
+    assert table_lines(("a", "b"), [("x", "")]) == ["a  b", "x"]
+    assert table_lines(("a",), []) == ["a"]

@@ -71,8 +71,8 @@ def chain(levels: int = 500) -> str:
 HOSTILE = {
     "aliases of aliases": (bomb(), "values in one definition"),
     "a long chain of aliases": (chain(), "inside each other"),
-    "a list that holds itself": ("a: &a [*a]", "stands inside what it names"),
-    "a map that holds itself": ("a: &a {b: *a}", "stands inside what it names"),
+    "a list that holds itself": ("a: &a [*a]", "is inside what it names"),
+    "a map that holds itself": ("a: &a {b: *a}", "is inside what it names"),
     "an alias of nothing": ("a: *b", "b"),
     "deep lists": ("a: " + "[" * 50_000 + "]" * 50_000, "inside each other|nesting depth"),
     "deep maps": ("\n".join(" " * n + "a:" for n in range(400)), "inside each other"),

@@ -1,4 +1,4 @@
-"""Matches by trying everything, written from the definition of a match (spec pattern-detection 1.5 and 1.7) alone.
+"""Matches by trying everything, written from the definition of a match (docs/semantics.md#what-a-match-is) alone.
 
 Slow on purpose: it shares no code and no idea with the engine. Patterns come as plain tuples, not as text:
 
@@ -24,7 +24,7 @@ Binding = dict[str, tuple[Event, ...]]
 
 
 def brute_force(query: tuple, events: list[Event]) -> list[dict[str, Any]]:
-    """The matches in the form of spec 1.8, in canonical order."""
+    """The matches as mappings from names to ids, in canonical order."""
     branches, shared, window = query
     repeated = {e[2] for structure, _ in branches for e in leaves(structure) if e[0] == "EVENT" and e[3]}
     found = {}

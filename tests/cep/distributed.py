@@ -57,7 +57,7 @@ def texts(pattern: Pattern, tables: Any) -> list[str]:
 
 
 def bound(pattern: Pattern, row: dict[str, Any]) -> dict[str, Any]:
-    """A row of a match table as the ids of the events that each name binds, all as texts."""
+    """A row of a match table as a mapping from names to ids, with all ids as texts."""
     found = {}
     for name in pattern.names:
         value = row[name.name]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from chainlake.cep import Pattern, Statistics, compile_pattern, find
+from chainlake.cep import Pattern, SearchOptions, Statistics, compile_pattern, find
 from chainlake.cep.library import as_dicts, from_dicts
 from tests.cep.brute_force import brute_force
 from tests.cep.strategies import Random, stream, text_of
@@ -111,8 +111,8 @@ class Pair:
     def found(self, backend: str, **how: Any) -> tuple[list[str], Statistics]:
         """The matches of one search, as ``wanted``, in blocks of a drawn size; and what it counted."""
         statistics = Statistics()
-        blocks = self.pick.one((1, 3, 1 << 17))
-        batches = find(self.pattern, self.table, backend=backend, block_rows=blocks, statistics=statistics, **how)
+        options = SearchOptions(block_rows=self.pick.one((1, 3, 1 << 17)))
+        batches = find(self.pattern, self.table, backend=backend, statistics=statistics, options=options, **how)
         return canonical([m for batch in batches for m in as_dicts(self.pattern, batch, self.ids)]), statistics
 
 

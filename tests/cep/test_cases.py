@@ -1,4 +1,4 @@
-"""The handed pattern cases in every binding order, and the command that runs handed cases."""
+"""The pattern cases of tests/cases in every binding order, and the command that runs such files."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_the_order_of_rows_never_shows() -> None:
 
 
 def test_loads_that_know_nothing_of_what_comes_later_find_each_match_once_and_not_before_it_is_decided() -> None:
-    """Random cuts of time; each load has only the events of its read range, none from its end on (spec 1.9)."""
+    """Random cuts of time; each load has only the events of its read range, none from its end on."""
     draw = random.Random(9)
     waited = 0
     for case in CASES:

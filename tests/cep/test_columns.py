@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from chainlake.cep.events.dataset import Dataset
+from chainlake.cep.events.dataset import Dataset, Wanted
 
 ROWS = [("b", "A", 5, 1.0), ("a", "A", 5, 2.0), ("d", "C", 6, 3.0), ("c", "B", 6, 4.0), ("e", "A", 7, None)]
 
@@ -32,7 +32,7 @@ def table(rows: list[tuple], types: str = "plain", ids: str = "plain", chunks: i
 
 def seen(events: pa.Table, types: str = "ABC", **how) -> tuple:  # type: ignore[no-untyped-def]
     """Ids, times, values and the rows of each type."""
-    data = Dataset(events, types=types, attributes=["x"], words=(), **how)
+    data = Dataset(events, Wanted(types=types, attributes=["x"], words=(), **how))
     ids = events["event_id"].to_pylist()
     return (
         [ids[row] for row in data.rows],

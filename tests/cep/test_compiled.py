@@ -13,7 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from chainlake.cep import Statistics, compile_pattern, find, match
+from chainlake.cep import SearchOptions, Statistics, compile_pattern, find, match
+from chainlake.cep.conditions.scan import BLOCK_ROWS
 from chainlake.cep.events.values import absolute
 from chainlake.cep.explain.report import choose, explain
 from chainlake.cep.language import functions
@@ -62,7 +63,7 @@ def table(rows: list[tuple[str, int, Any]], kind: pa.DataType) -> pa.Table:
     })  # fmt: skip
 
 
-def both(query: str, events: pa.Table, **how: Any) -> list[str]:
+def both(query: str, events: pa.Table, block_rows: int = BLOCK_ROWS, **how: Any) -> list[str]:
     """The matches of both backends as texts such as ``e0 e1``, after both were found equal, counts included."""
     columns = {field.name: field.type for field in events.schema if field.name not in ("event_id", "type", "ts")}
     pattern = compile_pattern(query, columns=columns, strict_units=False)
@@ -71,7 +72,8 @@ def both(query: str, events: pa.Table, **how: Any) -> list[str]:
     orders = None
     for backend in ("numpy", "compiled"):
         statistics = Statistics()
-        batches = find(pattern, events, backend=backend, orders=orders, statistics=statistics, **how)
+        options = SearchOptions(orders=orders, block_rows=block_rows)
+        batches = find(pattern, events, backend=backend, statistics=statistics, options=options, **how)
         matches = sorted(
             " ".join(value if isinstance(value, str) else "+".join(value) for value in m.values())
             for batch in batches for m in as_dicts(pattern, batch, ids)

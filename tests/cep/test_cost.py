@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from chainlake.cep import Pattern, Statistics, compile_pattern, find
+from chainlake.cep import Pattern, SearchOptions, Statistics, compile_pattern, find
 from chainlake.cep.estimate.cost import Density, Model, linear_extensions
 from chainlake.cep.estimate.selectivity import density, measure
 from chainlake.cep.library import from_dicts
@@ -39,7 +39,7 @@ def model_of(pattern: Pattern, events: Events) -> Model:
 
 
 def paper(f_c: float, seed: int = 1, n: int = 2500) -> Events:
-    """The load of spec 6.3: one event per second, x uniform."""
+    """A load like the papers': one event per second, x uniform."""
     draw = random.Random(seed)
     return [
         {
@@ -104,7 +104,7 @@ def test_frequency_joins_names_without_a_condition_and_cost_does_not() -> None:
     # Ten times rarer than the connected name: now the rule of frequency takes the unconnected one second.
     rare = [event for event in events if event["type"] != "A" or event["ts"] % 16 == 0]
     rare = [event for event in rare if event["type"] != "C" or event["ts"] % 12 == 0]
-    by_frequency, _ = run(pattern, rare, by="frequency")
+    by_frequency, _ = run(pattern, rare, options=SearchOptions(by="frequency"))
     by_cost, _ = run(pattern, rare)
     assert by_frequency.how == "measured" and set(by_frequency.order[0][:2]) == {"a", "c"}
     assert by_cost.evaluations <= min(run(pattern, rare, order=o)[0].evaluations for o in permutations("abc")) * 1.2
@@ -239,10 +239,10 @@ def test_regret_adds_branches_up_and_leaves_sets_out() -> None:
 
 def test_an_order_per_branch_can_be_given() -> None:
     events, pattern = paper(0.1, n=300), compiled("OR(SEQ(A a, C c), AND(A a, C c)) WITHIN 12")
-    statistics, _ = run(pattern, events, orders=[("a", "c"), ("c", "a")])
+    statistics, _ = run(pattern, events, options=SearchOptions([("a", "c"), ("c", "a")]))
     assert (statistics.order, statistics.how) == ([("a", "c"), ("c", "a")], "given")
     with pytest.raises(UsageError, match="by cost or by frequency"):
-        run(pattern, events, by="luck")
+        run(pattern, events, options=SearchOptions(by="luck"))
 
 
 def test_nothing_to_find_costs_nothing() -> None:

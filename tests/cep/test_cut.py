@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from chainlake.cep import Pattern, Statistics, compile_pattern, find
+from chainlake.cep import Pattern, SearchOptions, Statistics, compile_pattern, find
 from chainlake.cep.search.hindsight import sample_of
 from chainlake.days import Days
 from chainlake.detect.curve import Count, Curve, Estimate, count_cells, work_curve
@@ -83,7 +83,7 @@ def evaluations(pattern: Pattern, slices: Sequence[Slice], table: pa.Table, orde
     found = []
     for one in slices:
         statistics = Statistics()
-        for _ in find(pattern, table, orders=orders, own=one.own, statistics=statistics):
+        for _ in find(pattern, table, own=one.own, statistics=statistics, options=SearchOptions(orders)):
             pass
         found.append(statistics.evaluations + len(table.filter(_inside(table, one.read))))
     return found

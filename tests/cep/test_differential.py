@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from chainlake.cep import Statistics, compile_pattern, find
+from chainlake.cep import SearchOptions, Statistics, compile_pattern, find
 from chainlake.cep.library import as_dicts, from_dicts
 from chainlake.errors import DefinitionError, LimitExceeded
 from tests.cep.brute_force import brute_force
@@ -53,7 +53,8 @@ def test_same_matches_as_the_definition_on_five_thousand_random_pairs() -> None:
             events = stream(pick, 8)
             wanted = canonical(brute_force(made, events))
             table, ids = from_dicts(events)
-            batches = find(pattern, table, order=order, backend="numpy", block_rows=pick.one((1, 3, 1 << 17)))
+            options = SearchOptions(block_rows=pick.one((1, 3, 1 << 17)))
+            batches = find(pattern, table, order=order, backend="numpy", options=options)
             found = canonical([m for b in batches for m in as_dicts(pattern, b, ids)])
             assert found == wanted, (seed - 1, text_of(made), order, events)
             pairs += 1
@@ -69,8 +70,9 @@ def test_same_matches_as_the_definition_in_every_order(query: tuple, events: lis
         return
     wanted = canonical(brute_force(query, events))
     table, ids = from_dicts(events)
+    options = SearchOptions(block_rows=block_rows)
     for order in [None, *orders_of(pattern)]:
-        found = [m for b in find(pattern, table, order=order, block_rows=block_rows) for m in as_dicts(pattern, b, ids)]
+        found = [m for b in find(pattern, table, order=order, options=options) for m in as_dicts(pattern, b, ids)]
         assert canonical(found) == wanted, (text_of(query), order)
 
 
@@ -102,9 +104,8 @@ def test_evaluations_do_not_depend_on_blocks(query: tuple, events: list[dict]) -
     counted = set()
     for block_rows in (1, 3, 1 << 16):
         statistics = Statistics()
-        assert sum(b.n for b in find(pattern, table, block_rows=block_rows, statistics=statistics)) == (
-            statistics.matches
-        )
+        options = SearchOptions(block_rows=block_rows)
+        assert sum(b.n for b in find(pattern, table, statistics=statistics, options=options)) == statistics.matches
         counted.add((statistics.evaluations, statistics.evaluations_neg, statistics.evaluations_pre))
     assert len(counted) == 1
 

@@ -1,4 +1,4 @@
-"""The compiled automaton: scopes of spec 3.5, edges of 3.2, dependencies and intervals of 5.3."""
+"""The compiled automaton: scopes, edges, dependencies and intervals of docs/automata.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Evaluation counts: the reference values of spec 3.5, 5.4 and 6.1, and what the order changes in them."""
+"""Evaluation counts: reference values of docs/automata.md#costs, and what the order changes in them."""
 
 from __future__ import annotations
 

@@ -154,8 +154,7 @@ def test_costs_of_both_ways_of_negation_and_of_engines_that_do_not_fit(
     assert [line.split("  ")[0] for line in out[out.index("```") + 3 :]] == [
         "chain, first-chance",
         "chain, post-processing",
-        "eager is not defined for this pattern: AND with a repeated or forbidden event: eager automata are defined "
-        "without (2)",
+        "eager is not defined for this pattern: AND with a repeated or forbidden event",
         "tree is not defined for this pattern: NOT: ad hoc selectivity is defined without negation only",
     ]
 

@@ -16,8 +16,8 @@ from chainlake.days import US_PER_DAY
 from chainlake.definitions.derived import History
 from chainlake.detect.feed import Feed, merged, with_keys
 from tests.cep.memory_events import MemoryEvents
-from tests.cep.test_history import DAY, histories, plain, table_of
 from tests.cep.test_cut import DAYS, events
+from tests.cep.test_history import DAY, histories, plain, table_of
 
 COLUMNS = frozenset(["event_id", "type", "ts", "key", "h"])
 

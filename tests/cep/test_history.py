@@ -90,7 +90,7 @@ def test_what_is_wrong_is_said() -> None:
     with pytest.raises(InputError, match="a history is of numbers"):
         add_histories(events, ["key"], [History("h", "name", 2, 1)])
     assert parse_history("h", "history(price, 0, 5 min)") is None
-    assert parse_history("h", "history(price, 5, 5 weeks)") is None
+    assert parse_history("h", "history(price, 5, 5 years)") is None
     assert parse_history("h", " history( price,5,1.5 h ) ") == History("h", "price", 5, 5_400_000_000)
 
 

@@ -108,7 +108,7 @@ def test_all_errors_of_a_file_with_their_places() -> None:
         ("---\nsource: doors\nPATTERN SEQ(Open a) WITHIN 1 s", [(1, 1, "the front matter has no end")]),
         (f"{HEAD}", [(5, 1, "a query begins with PATTERN")]),
         ("---\nsource: doors\nlimits: {kleene_members: 99}\nrates: {a: -1}\n---\nPATTERN Open a WITHIN 1 s",
-         [(3, 1, "at most 40"), (4, 1, "is a number that is not negative")]),
+         [(3, 1, "at most 40"), (4, 1, "must be a number that is not negative")]),
         (f"{HEAD}PATTERN SEQ(Open match_id, Heat a, Heat start_ts) WITHIN 1 s",
          [(5, 13, "match_id is a column"), (5, 36, "start_ts is a column")]),
     ],
@@ -155,8 +155,8 @@ WARNED = [
     ("AND(SEQ(Open a, Heat b), SEQ(Open c, Heat d)) WHERE a.x = b.x AND c.x = d.x WITHIN 1 s", "5:38 c and d share"),
     ("SEQ(Open a, Trip b) WHERE a.key = b.key WITHIN 1 min", "5:21 no events of type Trip"),
     ("Open a WITHIN 25 h", "5:16 larger than a day"),
-    ("Open a WHERE a.x > 1 AND a.n = 1 AND a.x > 1 WITHIN 1 s", "5:50 stands twice"),
-    ("OR(Open a WHERE a.x > 1, Open a WHERE a.x > 1) WITHIN 1 s", "5:34 this branch stands twice"),
+    ("Open a WHERE a.x > 1 AND a.n = 1 AND a.x > 1 WITHIN 1 s", "5:50 this condition is written twice"),
+    ("OR(Open a WHERE a.x > 1, Open a WHERE a.x > 1) WITHIN 1 s", "5:34 this branch is written twice"),
     ("Open a WHERE FALSE WITHIN 1 s", "5:22 never true"),
     ("Open a WHERE 1 = 2 WITHIN 1 s", "5:24 mentions no event"),
     ("Open a WHERE a.x > 5 AND a.x < 3 WITHIN 1 s", "5:38 never true together"),
@@ -239,7 +239,7 @@ def test_warnings_of_the_front_matter() -> None:
     front = "---\nsource: doors\nparams: {low: 1, w: 2 min, high: 3}\nsets: {good: [x], bad: [y]}\nrates: {a: 1}\n---\n"
     assert [(w.line, w.what.split(",")[0]) for w in found(front + query).warnings] == [
         (2, "the front matter has no description"), (3, "high is never used"), (4, "bad is never used"),
-        (5, "rates say nothing of b"),
+        (5, "rates leave out b"),
     ]  # fmt: skip
     bare = found("PATTERN Open a\nWITHIN 1 s\n").warnings
     assert len(bare) == 1 and "names no source" in bare[0].what
@@ -373,10 +373,10 @@ def test_fix_writes_the_layout_into_good_files_only(tmp_path: Path, capsys: pyte
     assert main(["lint", "--fix", str(messy), str(bad)]) == 3
     assert messy.read_text() == NEAT and bad.read_text() == "pattern A a within 1"
     assert messy.stat().st_mode & 0o777 == 0o640
-    assert capsys.readouterr().out.endswith("1 file laid out\n")
+    assert capsys.readouterr().out.endswith("1 file formatted\n")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.sase", "messy.sase"]
     assert main(["lint", "--fix", str(messy)]) == 0
-    assert capsys.readouterr().out.endswith("0 files laid out\n")
+    assert capsys.readouterr().out.endswith("0 files formatted\n")
 
 
 @pytest.mark.parametrize("suffix", ["sase", "yaml"])
@@ -394,7 +394,7 @@ def test_a_file_that_cannot_be_read_hides_none_of_the_others(
     assert f"error: {wide}:1: is not UTF-8 text" in out
     assert f"error: {none}: there is no such file" in out and f"error: {folder}: this is not a file" in out
     assert f"error: {bad}:1:13: the window needs a unit" in out and messy.read_text() == NEAT
-    assert "\n5 files: " in out and out.endswith(", 1 file laid out\n")
+    assert "\n5 files: " in out and out.endswith(", 1 file formatted\n")
     assert main(["lint", str(none), str(folder)]) == 2
     assert capsys.readouterr().out.endswith("2 files: 2 errors, 0 warnings\n")
     assert main(["lint", str(wide)]) == 3

@@ -118,7 +118,7 @@ def test_more_names_are_refused_soon_and_where_the_first_of_them_is(number: int,
     where = " AND ".join(f"n0.k = n{i}.k" for i in range(1, number))
     text = f"PATTERN OR(A a, SEQ({', '.join(names)})) WHERE {where} WITHIN 5 min"
     before = time.process_time()
-    with pytest.raises(DefinitionError, match=f"more than the {MAX_NAMES} that a branch can have") as caught:
+    with pytest.raises(DefinitionError, match=f"a branch has at most {MAX_NAMES} events") as caught:
         compile_pattern(text)
     assert (caught.value.line, caught.value.column) == (1, text.index(event.format("n64")) + 1)
     assert caught.value.hint is not None

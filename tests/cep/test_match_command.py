@@ -94,7 +94,7 @@ def test_mistakes(
         ("x.csv", "id,type\n1,A\n", "there is no column ts"),
         ("x.csv", "id,type,ts\n1,A,soon\n", "x.csv:2: 'soon' cannot be read as a time (key ts)"),
         ("x.jsonl", "{", "x.jsonl:1: this line is no JSON"),
-        ("x.jsonl", '{"a": 1}\n\n[1]\n', "x.jsonl:3: this line holds a list, no object"),
+        ("x.jsonl", '{"a": 1}\n\n[1]\n', "x.jsonl:3: this line holds a list, not an object"),
         ("x.jsonl", '{"ts": 1, "a": 1}\n{"ts": 2, "a": "x"}\n', "x.jsonl:2: a is a text here, and a number before"),
         (
             "x.csv",
@@ -102,10 +102,10 @@ def test_mistakes(
             "x.csv:4: this row has another number of cells (2) than the header (3)",
         ),
         ("x.csv", "id,type,ts\n1,A,1\n2,B,\xe9\n", "x.csv:3: this line is not UTF-8 text"),
-        ("x.parquet", "PAR1", "the file is no Parquet file"),
+        ("x.parquet", "PAR1", "the file is not a Parquet file"),
         ("x.csv.gz", "\x1f\x8b", "the file is cut off or damaged"),
         ("x.csv", "id,type,ts\n1,A,\n2,A,\n3,A,1\n", "x.csv:2: there is no ts here and in 1 other row"),
-        ("x.csv", "id,type,ts\n1,A,1.5\n", "ts holds numbers, no times"),
+        ("x.csv", "id,type,ts\n1,A,1.5\n", "ts holds numbers, not times"),
         (
             "x.csv",
             "id,type,ts\n1,A,1700000000\n2,A,1700000000123\n",
@@ -114,7 +114,7 @@ def test_mistakes(
         ),
         ("x.csv", "id,ts\n1,1\n", "the events have no type"),
         ("x.csv", "id,type,ts,x\n1,A,1,1\n1,A,1,2\n", "two different events have the id 1"),
-        ("x.csv", "id,type,ts,k,k\n1,A,1,1,1\n", "the column k stands twice"),
+        ("x.csv", "id,type,ts,k,k\n1,A,1,1,1\n", "duplicate column k"),
         ("x.csv", "id,type,ts\n1,A,2025-01-01T00:00:00\n2,A,\n", "x.csv:3: there is no ts here (key ts)"),
         ("x.csv", "id,type,ts\n1,A,1\n2,,2\n", "x.csv:3: there is no type here (key type)"),
     ],
@@ -135,7 +135,11 @@ def test_an_empty_file_has_no_matches(tmp_path: Path, capsys: pytest.CaptureFixt
 
 
 def test_folders_and_pipes_are_not_read(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
-    for name, message in ((tmp_path, "this is a folder"), ("/dev/null", "no regular file"), ("-", "no regular file")):
+    for name, message in (
+        (tmp_path, "this is a folder"),
+        ("/dev/null", "not a regular file"),
+        ("-", "not a regular file"),
+    ):
         for options in ([], ["--source", "stock"]):
             code, found, err = run(capsys, QUERY, name, *options)
             assert (code, found) == (4, []) and message in err
@@ -294,7 +298,7 @@ def test_empty_texts_are_no_names(tmp_path: Path, capsys: pytest.CaptureFixture)
         ("%d/%m/%Y %I:%M", "%I without %p leaves open which half of the day is meant"),
         ("%Y %H:%M", "gives no whole date"),
         ("%Y-%m", "gives no whole date"),
-        ("%Y-%m-%d %M", "%M stands without the part above it"),
+        ("%Y-%m-%d %M", "%M is given without the part above it"),
         ("%Y-%m-%d %H %I %p", "%H and %I both give the hour"),
         ("%Y-%m-%d %p", "%p without %I changes nothing"),
         ("%Y-%m-%d %Z", "%Z is not known"),

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import chainlake.detect.matcher as matcher
-from chainlake.cep import Statistics, compile_pattern, find
+from chainlake.cep import SearchOptions, Statistics, compile_pattern, find
 from chainlake.cep.events.clock import Clock
 from chainlake.cep.library import as_dicts, from_dicts
 from chainlake.errors import InputError, LimitExceeded, UsageError
@@ -29,10 +29,13 @@ from tests.cep.test_matcher import slices
 BACKENDS = ("numpy", "compiled")
 
 
-def searched(pattern: Any, table: pa.Table, ids: list, **how: Any) -> tuple[list[str], tuple[int, int, int]]:
+def searched(
+    pattern: Any, table: pa.Table, ids: list, parts: Any = None, **how: Any
+) -> tuple[list[str], tuple[int, int, int]]:
     """The matches as sorted texts, and the counts."""
     statistics = Statistics()
-    found = [m for b in find(pattern, table, statistics=statistics, **how) for m in as_dicts(pattern, b, ids)]
+    batches = find(pattern, table, statistics=statistics, options=SearchOptions(parts=parts), **how)
+    found = [m for b in batches for m in as_dicts(pattern, b, ids)]
     return canonical(found), (statistics.evaluations, statistics.evaluations_neg, statistics.evaluations_pre)
 
 
@@ -95,7 +98,9 @@ def test_times_are_the_events_own_in_conditions_and_in_results(backend: str) -> 
     rows = [("A", 9), ("A", 10), ("B", 12), ("B", 13)]
     table, _ = from_dicts([{"id": f"{p} {k}{t}", "type": k, "ts": t, "attrs": {}} for p in (0, 1) for k, t in rows])
     with no_compiler():
-        (batch,) = find(pattern, table, backend=backend, parts=np.array([0] * 4 + [7] * 4), own=(15, 16))
+        (batch,) = find(
+            pattern, table, backend=backend, options=SearchOptions(parts=np.array([0] * 4 + [7] * 4)), own=(15, 16)
+        )
     times = [found.tolist() for found in (batch.start_us, batch.end_us, batch.decision_us)]
     assert times == [[10, 10], [12, 12], [15, 15]]
     assert sorted(batch.single["a"].tolist()) == [1, 5]
@@ -110,9 +115,10 @@ def test_the_limit_of_a_set_holds_in_owned_time_of_each_part(backend: str) -> No
     table, _ = from_dicts([{"id": f"{p} {k}{t}", "type": k, "ts": t, "attrs": {}} for p, k, t in rows])
     parts = np.array([p for p, *_ in rows])
     with no_compiler():
-        assert sum(b.n for b in find(pattern, table, backend=backend, parts=parts, own=(0, 24))) == 1
+        options = SearchOptions(parts=parts)
+        assert sum(b.n for b in find(pattern, table, backend=backend, options=options, own=(0, 24))) == 1
         with pytest.raises(LimitExceeded, match="4 events of one window"):
-            list(find(pattern, table, backend=backend, parts=parts, own=(0, 25)))
+            list(find(pattern, table, backend=backend, options=options, own=(0, 25)))
 
 
 def test_parts_whose_times_do_not_fit_are_an_error() -> None:
@@ -120,12 +126,12 @@ def test_parts_whose_times_do_not_fit_are_an_error() -> None:
     far = pa.table({"event_id": ["x", "y"], "type": ["A", "A"], "ts": [1 << 62, (1 << 62) + 1]})
     for parts in (None, np.array([0, 1])):
         with pytest.raises(InputError, match=r"timestamps must lie within"):
-            list(find(pattern, far, parts=parts))
+            list(find(pattern, far, options=SearchOptions(parts=parts)))
     table = pa.table({"event_id": ["x", "y"], "type": ["A", "A"], "ts": [0, 1 << 60]})
     assert Clock.over(0, 1 << 60, 3).most_parts == 3
-    assert list(find(pattern, table, parts=np.array([0, 2]))) == []
+    assert list(find(pattern, table, options=SearchOptions(parts=np.array([0, 2])))) == []
     with pytest.raises(UsageError, match="4 parts cannot be searched at a time"):
-        list(find(pattern, table, parts=np.array([0, 3])))
+        list(find(pattern, table, options=SearchOptions(parts=np.array([0, 3]))))
 
 
 @pytest.mark.parametrize("kind", [np.int16, np.int32, np.uint64])
@@ -134,7 +140,7 @@ def test_parts_may_be_whole_numbers_of_any_width(kind: type) -> None:
     parts = np.repeat(np.arange(1000), 2)
     ids = [f"{number}" for number in range(len(parts))]
     table = pa.table({"event_id": ids, "type": ["A", "B"] * 1000, "ts": [0, 15_000_000] * 500 + [0, 4] * 500})
-    found = find(pattern, table, parts=parts.astype(kind), backend="numpy")
+    found = find(pattern, table, options=SearchOptions(parts=parts.astype(kind)), backend="numpy")
     assert sorted(row for batch in found for row in batch.single["a"].tolist()) == list(range(1000, 2000, 2))
 
 

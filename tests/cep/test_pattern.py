@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 
-from chainlake.cep import Statistics, compile_pattern, find, match
+from chainlake.cep import SearchOptions, Statistics, compile_pattern, find, match
 from chainlake.cep.language.formatter import format_query
 from chainlake.cep.language.normal_form import normal_form
 from chainlake.cep.language.parser import parse
@@ -181,7 +181,8 @@ def events(**counts: int) -> list[dict]:
 def test_order_from_counts(query: str, counts: dict[str, int], order: str) -> None:
     statistics = Statistics()
     pattern = compile_pattern(f"PATTERN {query} WITHIN 0", strict_units=False)
-    list(find(pattern, from_dicts(events(**counts))[0], by="frequency", statistics=statistics))
+    options = SearchOptions(by="frequency")
+    list(find(pattern, from_dicts(events(**counts))[0], statistics=statistics, options=options))
     assert (statistics.order, statistics.how) == ([tuple(order)], "measured")
 
 

@@ -1,4 +1,4 @@
-"""Rules of spec 1.6 and 1.7 that no handed case shows by itself, on both backends and in event order."""
+"""Rules of docs/semantics.md that no case of tests/cases shows by itself, on both backends and in event order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs in event order: reference values and traces of spec 3.5 and 6.1, acceptance list of 6.3, waiting, buffers."""
+"""Runs in event order: reference values and traces, what the papers claim and holds, waiting, buffers."""
 
 from __future__ import annotations
 

@@ -16,8 +16,9 @@ from chainlake.detect.step import detect
 from chainlake.ingest.step import ingest
 from chainlake.lake.records import runs
 from chainlake.monitor.step import monitor
-from chainlake.operations.backfill import restate
+from chainlake.operations.backfill import run_plan
 from chainlake.operations.check import Checked, Scope, check
+from chainlake.operations.plan import plan_range
 from chainlake.operations.repair import Repaired, repair
 from chainlake.paths import Home
 from tests.replay.light import light
@@ -117,7 +118,12 @@ def repaired(home: Home) -> Repaired:
             ingest(home, words[4], Days.parse(words[5], words[6]), run_id=runs.new_run_id("ingest"), now=NOW)
         else:
             assert words[3:5] == ["restate", "--source"]
-            restate(home, run_id=runs.new_run_id("restate"), sources=[words[5]], say=lambda line: None)
+            run_plan(
+                home,
+                plan_range(home, None, sources=[words[5]], only_stale=True),
+                run_id=runs.new_run_id("restate"),
+                say=lambda line: None,
+            )
     return result
 
 

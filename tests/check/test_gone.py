@@ -14,7 +14,8 @@ from chainlake.errors import InfrastructureError
 from chainlake.ingest.step import ingest
 from chainlake.lake.records import ops
 from chainlake.lake.upkeep.same import same_tables
-from chainlake.operations.backfill import restate
+from chainlake.operations.backfill import run_plan
+from chainlake.operations.plan import plan_range
 from chainlake.paths import Home
 from chainlake.schemas.ops import ALL as ALL_OPS
 from tests.check import lakes
@@ -44,7 +45,7 @@ def test_days_of_a_lost_match_table_stay_to_do_until_each_is_there(whole: Home, 
     assert statuses(copy, "pattern/many")[LAST.start] == "done"
     lost = [day for day, status in statuses(copy, "pattern/many").items() if status == "failed"]
     assert lost and LAST.start not in lost
-    restate(copy, run_id="s", say=lambda line: None)
+    run_plan(copy, plan_range(copy, None, only_stale=True), run_id="s", say=lambda line: None)
     assert lakes.checked(copy).damage == []
     assert same_tables(whole, copy) == []
 

@@ -144,7 +144,7 @@ def test_landing_replaces_only_what_differs(home: Home, tmp_path: Path) -> None:
 
 def test_a_shipped_file_that_is_missing_is_named(home: Home, tmp_path: Path) -> None:
     (tmp_path / "days.yaml").write_text("sources:\n  stock:\n    days:\n      - {day: 2025-10-01, land: [no.csv]}\n")
-    with pytest.raises(DefinitionError, match=r"no\.csv is not there"):
+    with pytest.raises(DefinitionError, match=r"no\.csv is missing"):
         shipped_days(home, tmp_path)
 
 

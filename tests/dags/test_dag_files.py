@@ -1,4 +1,4 @@
-"""The DAG files: they import, cheaply, and declare what design §8 says."""
+"""The DAG files: they import, cheaply, and declare what daily runs need."""
 
 from __future__ import annotations
 

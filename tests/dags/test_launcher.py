@@ -21,14 +21,20 @@ import pytest
 
 from chainlake.env.child import wait_until
 from chainlake.errors import InfrastructureError
-from chainlake.local import guard
+from chainlake.local import airflow_tables, guard
 from chainlake.local.command import kept_environment, running_api
 from chainlake.local.postgres import Postgres
+from chainlake.local.settings import airflow_version
 from chainlake.paths import PROJECT, Home
 from tests.other_user import as_other_user
 
 #: Starting takes about ten seconds on an idle machine and a minute on a busy one.
 PATIENCE_S = 280.0
+
+
+def test_the_statements_know_the_installed_release() -> None:
+    """After an update the statements on Airflow's tables are read again, and ``CHECKED`` is raised."""
+    assert airflow_tables.CHECKED == airflow_version()
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import pytest
 
 from chainlake.cli.main import main
 from chainlake.errors import UsageError
-from chainlake.generate import generate
+from chainlake.generate import Recipe, generate
 
 DATA = Path(__file__).resolve().parents[2] / "data"
 SOURCES = ("stock", "traffic", "sensor")
@@ -40,8 +40,8 @@ PINNED = {
 def make(kind: str, out: Path, **options: object) -> dict:
     """Two small days of a kind of file."""
     if kind == "ticks":
-        return generate("stock", DAY, 2, out, ticks=True, events_per_day=5_000, seed=4, **options)  # type: ignore[arg-type]
-    return generate(kind, DAY, 2, out, seed=4, **options)  # type: ignore[arg-type]
+        return generate("stock", DAY, 2, out, Recipe(ticks=True, events_per_day=5_000, seed=4, **options))  # type: ignore[arg-type]
+    return generate(kind, DAY, 2, out, Recipe(seed=4, **options))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("kind", PINNED)
@@ -53,15 +53,19 @@ def test_same_seed_same_bytes_as_ever(kind: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", PINNED)
 def test_another_seed_gives_other_bytes(kind: str, tmp_path: Path) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
-    generate("stock" if kind == "ticks" else kind, DAY, 1, one, seed=1, ticks=kind == "ticks", events_per_day=15_000)
-    generate("stock" if kind == "ticks" else kind, DAY, 1, two, seed=2, ticks=kind == "ticks", events_per_day=15_000)
+    generate(
+        "stock" if kind == "ticks" else kind, DAY, 1, one, Recipe(seed=1, ticks=kind == "ticks", events_per_day=15_000)
+    )
+    generate(
+        "stock" if kind == "ticks" else kind, DAY, 1, two, Recipe(seed=2, ticks=kind == "ticks", events_per_day=15_000)
+    )
     assert digest(one) != digest(two)
 
 
 @pytest.mark.parametrize("source", SOURCES)
 def test_a_day_does_not_depend_on_the_days_before_it(source: str, tmp_path: Path) -> None:
-    generate(source, DAY, 2, tmp_path / "both", seed=9)
-    generate(source, date(2024, 6, 4), 1, tmp_path / "second", seed=9)
+    generate(source, DAY, 2, tmp_path / "both", Recipe(seed=9))
+    generate(source, date(2024, 6, 4), 1, tmp_path / "second", Recipe(seed=9))
     (second,) = (tmp_path / "second").iterdir()
     assert second.read_bytes() == (tmp_path / "both" / second.name).read_bytes()
 
@@ -86,7 +90,7 @@ def test_header_and_name_are_those_of_the_shipped_files(source: str, tmp_path: P
     [("stock", 3_840), ("stock", 50_001), ("traffic", 4_320), ("traffic", 7_777), ("sensor", 20_000)],
 )
 def test_exactly_as_many_events_as_asked(source: str, events: int, tmp_path: Path) -> None:
-    truth = generate(source, DAY, 1, tmp_path, events_per_day=events, seed=3)
+    truth = generate(source, DAY, 1, tmp_path, Recipe(events_per_day=events, seed=3))
     (path,) = tmp_path.iterdir()
     rows = pd.read_csv(path)
     key, time = {"stock": ("ticker", "ts"), "traffic": ("Station", "Timestamp"), "sensor": ("channel", "time")}[source]
@@ -98,7 +102,7 @@ def test_exactly_as_many_events_as_asked(source: str, events: int, tmp_path: Pat
 
 
 def test_few_events_without_anything_planted(tmp_path: Path) -> None:
-    truth = generate("sensor", DAY, 1, tmp_path, events_per_day=7, patterns=0, changes=0)
+    truth = generate("sensor", DAY, 1, tmp_path, Recipe(events_per_day=7, patterns=0, changes=0))
     assert truth["totals"] == {"events": 7, "duplicates": 0, "conflicts": 0, "bad": 0, "rows": 7, "late": 0}
 
 
@@ -114,7 +118,7 @@ def test_days_of_23_and_25_hours(day: date, rows: int, tmp_path: Path) -> None:
 
 
 def test_ticks_share_milliseconds_and_repeat(tmp_path: Path) -> None:
-    generate("stock", DAY, 1, tmp_path, ticks=True, events_per_day=30_000, seed=2)
+    generate("stock", DAY, 1, tmp_path, Recipe(ticks=True, events_per_day=30_000, seed=2))
     (path,) = tmp_path.iterdir()
     rows = pd.read_csv(path)
     assert len(rows) == 30_000
@@ -127,8 +131,8 @@ def test_ticks_share_milliseconds_and_repeat(tmp_path: Path) -> None:
 
 
 def test_compressed_files_hold_the_same(tmp_path: Path) -> None:
-    generate("stock", DAY, 1, tmp_path / "stored", seed=1)
-    generate("stock", DAY, 1, tmp_path / "small", seed=1, compress=True)
+    generate("stock", DAY, 1, tmp_path / "stored", Recipe(seed=1))
+    generate("stock", DAY, 1, tmp_path / "small", Recipe(seed=1, compress=True))
     (stored,), (small,) = (tmp_path / "stored").iterdir(), (tmp_path / "small").iterdir()
     assert gzip.decompress(stored.read_bytes()) == gzip.decompress(small.read_bytes())
     assert small.stat().st_size < stored.stat().st_size / 2
@@ -155,7 +159,7 @@ def test_compressed_files_hold_the_same(tmp_path: Path) -> None:
 def test_arguments_that_do_not_go_together(options: dict, tmp_path: Path) -> None:
     source, days, start = options.pop("source", "stock"), options.pop("days", 1), options.pop("start", DAY)
     with pytest.raises(UsageError):
-        generate(source, start, days, tmp_path / "out", **options)
+        generate(source, start, days, tmp_path / "out", Recipe(**options))
     assert not list(tmp_path.iterdir())
 
 

@@ -14,7 +14,7 @@ import yaml
 from chainlake.cep import match
 from chainlake.cli.main import main
 from chainlake.definitions.source import load_source
-from chainlake.generate import generate
+from chainlake.generate import Recipe, generate
 from chainlake.ingest.events.local import in_order, resolve_local
 from chainlake.ingest.landing.discovery import look_into
 from chainlake.ingest.rows.parse import BAD, ROW, Task, parse_file
@@ -44,7 +44,7 @@ def ids(told: dict | list) -> str | list[str]:
 
 @pytest.mark.parametrize("source", SOURCES)
 def test_engine_finds_every_planted_match(source: str, tmp_path: Path) -> None:
-    truth = generate(source, date(2024, 6, 3), 2, tmp_path, seed=12, patterns=2, changes=0)
+    truth = generate(source, date(2024, 6, 3), 2, tmp_path, Recipe(seed=12, patterns=2, changes=0))
     table = events(source, tmp_path)
     planned = truth["patterns"]
     assert set(planned) == {name for name, (of, _) in PATTERNS.items() if of == source} - NOT_PLANTED
@@ -57,7 +57,7 @@ def test_engine_finds_every_planted_match(source: str, tmp_path: Path) -> None:
 
 def test_monitor_finds_every_planted_change_and_no_other(tmp_path: Path) -> None:
     """The shipped model, begun on the first generated day: one change within an hour after each planted one."""
-    truth = generate("traffic", date(2024, 6, 3), 3, tmp_path, seed=12, patterns=0, changes=2)
+    truth = generate("traffic", date(2024, 6, 3), 3, tmp_path, Recipe(seed=12, patterns=0, changes=2))
     model = yaml.safe_load((CONFIG / "models" / "i5n_speed_profile.yaml").read_text())
     result = monitor(model | {"start": date(2024, 6, 3)}, events("traffic", tmp_path), key="detector")
     told = result.changes.to_pylist()
@@ -111,7 +111,7 @@ def test_ticks_go_through_the_source_that_is_written_with_them(
 
 @pytest.mark.parametrize("source", SOURCES)
 def test_parser_sets_exactly_the_bad_rows_aside(source: str, tmp_path: Path) -> None:
-    truth = generate(source, date(2024, 6, 3), 2, tmp_path, seed=12, dirt=20)
+    truth = generate(source, date(2024, 6, 3), 2, tmp_path, Recipe(seed=12, dirt=20))
     definition = load_source(CONFIG / "sources" / f"{source}.yaml")
     good, bad = 0, []
     for file in truth["files"]:

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from chainlake.generate import generate
+from chainlake.generate import Recipe, generate
 from tests.shipped.brute_force import PATTERNS, as_ids
 from tests.shipped.shipped_data import by_key, read
 
@@ -40,7 +40,9 @@ def test_planted_matches_are_found(source: str, events: int | None, tmp_path: Pa
     """Three days, the second with a change of the clocks: every planted match is one by the plain loops."""
     for seed in (0, 5, 2**40 + 1):
         folder = tmp_path / str(seed)
-        truth = generate(source, DAY, 3, folder, seed=seed, patterns=MOST[source], changes=2, events_per_day=events)
+        truth = generate(
+            source, DAY, 3, folder, Recipe(seed=seed, patterns=MOST[source], changes=2, events_per_day=events)
+        )
         rows = by_key(read(source, folder), source)
         for pattern, (of, loops) in PATTERNS.items():
             if of == source and pattern in truth["patterns"]:
@@ -56,7 +58,7 @@ def test_planted_matches_are_found(source: str, events: int | None, tmp_path: Pa
 @pytest.mark.parametrize("source", ["stock", "traffic", "sensor"])
 def test_without_planted_matches_there_is_none(source: str, tmp_path: Path) -> None:
     for seed in (0, 5):
-        truth = generate(source, DAY, 2, tmp_path / str(seed), seed=seed, patterns=0, changes=3)
+        truth = generate(source, DAY, 2, tmp_path / str(seed), Recipe(seed=seed, patterns=0, changes=3))
         rows = by_key(read(source, tmp_path / str(seed)), source)
         assert truth["patterns"] == {}
         assert not [name for name, (of, loops) in PATTERNS.items() if of == source and any(loops(rows))]
@@ -83,7 +85,7 @@ def design(source: str, folder: Path) -> tuple[np.ndarray, np.ndarray, np.ndarra
 @pytest.mark.parametrize("source", ["stock", "traffic", "sensor"])
 def test_the_relation_changes_when_the_truth_says_so(source: str, tmp_path: Path) -> None:
     """Least squares between two told changes give the told coefficients; across a change they fit far worse."""
-    truth = generate(source, DAY, 4, tmp_path, seed=6, patterns=0, changes=2)
+    truth = generate(source, DAY, 4, tmp_path, Recipe(seed=6, patterns=0, changes=2))
     times, x, y, names = design(source, tmp_path)
     assert len(truth["changes"]) == 8
     borders = [change["ts"] for change in truth["changes"]] + [int(times.max()) + 1]
@@ -125,8 +127,8 @@ def parse(source: str, line: str) -> tuple[str, str, str] | None:
 @pytest.mark.parametrize(("source", "dirt"), [("stock", 30), ("stock", 240), ("traffic", 30), ("sensor", 30)])
 def test_dirt_is_counted_exactly(source: str, dirt: int, tmp_path: Path) -> None:
     start = date(2024, 6, 3)
-    truth = generate(source, start, 3, tmp_path, seed=8, dirt=dirt)
-    clean = generate(source, start, 3, tmp_path / "clean", seed=8)
+    truth = generate(source, start, 3, tmp_path, Recipe(seed=8, dirt=dirt))
+    clean = generate(source, start, 3, tmp_path / "clean", Recipe(seed=8))
     contents: dict[str, Counter[str]] = {}
     days: dict[str, Counter[str]] = {}
     bad: list[tuple[str, int]] = []
@@ -172,7 +174,7 @@ def test_dirt_is_counted_exactly(source: str, dirt: int, tmp_path: Path) -> None
 
 
 def test_repeated_ticks_are_the_end_of_the_day_before(tmp_path: Path) -> None:
-    truth = generate("stock", date(2024, 6, 3), 2, tmp_path, seed=8, ticks=True, events_per_day=3_000, dirt=12)
+    truth = generate("stock", date(2024, 6, 3), 2, tmp_path, Recipe(seed=8, ticks=True, events_per_day=3_000, dirt=12))
     first, second = (gzip.decompress((tmp_path / file["name"]).read_bytes()).splitlines() for file in truth["files"])
     bad = {row["line"] for row in truth["bad_rows"] if row["file"] == truth["files"][0]["name"]}
     good = [line for number, line in enumerate(first, 1) if number not in bad]

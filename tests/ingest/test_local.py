@@ -68,7 +68,7 @@ def delivery(seed: int) -> tuple[list[Landed], list[pa.Table]]:
 
 
 def plainly(source: Source, files: list[Landed], tables: list[pa.Table]) -> dict[tuple[str, int], tuple[str, int]]:
-    """(file, line) → fate and seq, by design §3 word for word."""
+    """(file, line) → fate and seq, by docs/semantics.md#identity-of-events."""
     best: dict[tuple, int] = {}
     scoped = [bool(source.replaces) and f.file_date is not None for f in files]
 

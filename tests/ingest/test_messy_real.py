@@ -126,7 +126,7 @@ formats:
     unpivot: {columns: {Fremont Bridge NB: NB, Fremont Bridge SB: SB}, into: riders}
 """
     found = Read(tmp_path, yaml, "seattle_FremontHourly.csv")
-    # 14,568 hours of two sides, 22 of them blank. On both days without a 02:00 the hour of 03:00 stands twice: in 2013
+    # 14,568 hours of two sides, 22 of them blank. On both days without a 02:00 the hour of 03:00 comes twice: in 2013
     # with other counts of both sides, in 2014 blank the first time.
     assert (found.rows, found.bad, found.left_out) == (2 * (14_568 - 22), [], (0, 2, 0))
     assert found.span() == ("2012-10-02 07:00", "2014-06-01 06:00")

@@ -35,8 +35,8 @@ def source(folder: Path, text: str) -> Source:
 #: What is replaced, by what, the line it stands in, and a part of what is said.
 REFUSED = [
     # types and attributes
-    ("type: Bar", "type: ' '", 2, "a blank type"),
-    ("type: Bar", "type: {column: kind, map: {}}", 2, "knows no type"),
+    ("type: Bar", "type: ' '", 2, "must not be blank"),
+    ("type: Bar", "type: {column: kind, map: {}}", 2, "the map of types is empty"),
     ("type: Bar", "type: {column: kind, map: {T: }}", 2, "has no value"),
     ("type: Bar", "type: {column: kind, map: {T: [a]}}", 2, "must be a text"),
     ("type: Bar", "type: {column: kind, map: {' T': Trade}}", 2, "white space"),
@@ -74,8 +74,8 @@ REFUSED = [
     ("'x_*'", "'/data/x_*'", 10, "no path within the landing folder"),
     ("'x_*'", "'./x_*'", 10, "no path within the landing folder"),
     ("'x_*'", "'x\\*'", 10, "no path within the landing folder"),
-    ("'x_*'", "'x_{date:%Y%m%d}.csv'", 10, "braces stand for themselves"),
-    ("'x_*'", "'x_*.{csv,txt}'", 10, "braces stand for themselves"),
+    ("'x_*'", "'x_{date:%Y%m%d}.csv'", 10, "has braces, which match only themselves"),
+    ("'x_*'", "'x_*.{csv,txt}'", 10, "has braces, which match only themselves"),
     ("'x_*'", "'x_[z-a].csv'", 10, "holds no character"),
     ("'x_*'", "'x_*.part'", 10, "never taken"),
     ("'x_*'", "'.x_*'", 10, "never taken"),

@@ -7,7 +7,7 @@ from datetime import date, timedelta
 
 import pytest
 
-from chainlake.definitions.source import load_source, parse_duration
+from chainlake.definitions.source import load_source
 from chainlake.errors import DefinitionError
 from chainlake.ingest.landing.discovery import expected_globs, glob_matches, missing_expected, path_fields
 from chainlake.paths import PROJECT
@@ -76,13 +76,6 @@ def test_hash_moves_with_what_changes_rows_only(tmp_path):
     assert source(tmp_path, BASE + "on_conflict: latest\n").definition_hash != known
     derived = source(tmp_path, same).derived[0]
     assert (derived.of, derived.count, derived.max_gap_us) == ("price", 2, 3_600_000_000)
-
-
-def test_durations():
-    assert parse_duration("90 s") == timedelta(seconds=90)
-    assert parse_duration("1.5h") == timedelta(minutes=90)
-    assert parse_duration("2 d") == timedelta(days=2)
-    assert parse_duration("2 weeks") is None
 
 
 def test_expected_files_of_a_utc_day(tmp_path):

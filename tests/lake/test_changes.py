@@ -77,8 +77,9 @@ def test_since_a_moment(small: Home) -> None:
     assert fed(small, datetime.now(UTC) + timedelta(hours=1)) == []
     assert parse_since("2025-10-02") == datetime(2025, 10, 2, tzinfo=UTC) and parse_since("7") == 7
     assert parse_since("2025-10-02T08:00:00+02:00") == datetime(2025, 10, 2, 6, tzinfo=UTC)
-    with pytest.raises(UsageError, match="neither a version nor a time"):
-        parse_since("yesterday")
+    for text in ("yesterday", "²"):
+        with pytest.raises(UsageError, match="neither a version nor a time"):
+            parse_since(text)
 
 
 @pytest.mark.parametrize("what", ["log", "file"])

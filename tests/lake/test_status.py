@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from chainlake.cli.main import main
-from chainlake.cli.verbs import status
 from chainlake.lake.records import ops
+from chainlake.operations import status as judging
+from chainlake.operations.status import status_table
 from chainlake.paths import Home
 from tests.lake.test_staleness import D0, day, done, event_day, pattern
 
@@ -19,7 +20,7 @@ from tests.lake.test_staleness import D0, day, done, event_day, pattern
 def shown(home: Home, monkeypatch: pytest.MonkeyPatch) -> Home:
     """Two patterns over five days: one all done, one with something of everything."""
     found = [pattern("good"), pattern("mixed")], [], {"pattern/x"}, ["broken pattern/x"]
-    monkeypatch.setattr(status, "_definitions", lambda home: found)
+    monkeypatch.setattr(judging, "all_definitions", lambda home: found)
     ops.append(home, "event_days", [event_day(n) for n in range(4)], "r")
     ops.append(home, "event_days", [event_day(4, status="provisional")], "r")
     for n in range(5):
@@ -91,7 +92,7 @@ def test_definitions_without_a_file_are_listed_as_they_were_last(
     assert "2 retired" in lines[-2]
     only = _lines(capsys, "2025-10-02", "2025-10-03", "--definition", "pattern/old")
     assert " ".join(only[1].split()) == "pattern/old 2025-10-02 2025-10-03 1 retired 3 retired, rows kept"
-    found = {(row["definition"], row["state"], row["why"]) for row in status.status_table(shown).to_pylist()}
+    found = {(row["definition"], row["state"], row["why"]) for row in status_table(shown).to_pylist()}
     assert ("pattern/old", "retired", "retired, rows kept") in found
     assert ("pattern/lost", "done", "its file is gone") in found
 

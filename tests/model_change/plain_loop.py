@@ -1,4 +1,4 @@
-"""The monitor of spec 1.4 and 2.5 as a plain loop over rounds and nodes, from the definition and nothing else."""
+"""The monitor of docs/monitors.md as a plain loop over rounds and nodes, from the definition and nothing else."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 
 def value_of(constraint, ahat, beta0, big_d, d, eps):
-    """(value, norm term) of spec 2.1, 2.3, 3.2 for one node."""
+    """(value, norm term) of the local test for one node."""
     inverse = np.linalg.inv(ahat)
     m, w = inverse @ big_d, inverse @ (d - big_d @ beta0)
     if constraint == "paper":

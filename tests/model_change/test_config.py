@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from chainlake.definitions.source import load_source
 from chainlake.errors import DefinitionError
 from chainlake.model_change.config.model import load_model, parse_model
 from chainlake.paths import PROJECT
@@ -76,6 +77,7 @@ def test_the_hash_follows_what_can_change_a_result():
         ("features:\n", "intercept: true\nfeatures:\n  - constant\n", "features.0", 7, "Drop the feature"),
         ("features:\n", "intercept: false\nfeatures:\n  - constant\n  - constant\n", "features", 6, "once"),
         ("  - flow\n", "  - {of: flow, transform: sqrt}\n", "features.0.transform", 6, "log, diff, lag N"),
+        ("  - flow\n", "  - {of: flow, transform: lag ²}\n", "features.0.transform", 6, "log, diff, lag N"),
         ("  - flow\n", "  - 7\n", "features.0", 6, "column name"),
         ("degree: 3, ", "degree: x, ", "features.2.polynomial.degree", 8, "from 1"),
         ("length: 5 min", "length: 7 min", "round.length", 9, "5 min"),
@@ -113,3 +115,17 @@ def test_not_yaml_and_not_a_mapping(tmp_path):
 def test_shipped_models_are_valid():
     files = sorted((PROJECT / "dags" / "config" / "models").glob("*.yaml"))
     assert files and all(load_model(file).name == file.stem for file in files)
+
+
+def test_an_error_in_a_text_has_no_place_in_a_file() -> None:
+    with pytest.raises(DefinitionError) as caught:
+        parse_model(GOOD.replace("eps: 0.5", "eps: x"), "m")
+    assert (caught.value.file, caught.value.line, caught.value.column, caught.value.key) == (None, None, None, "eps")
+    assert str(caught.value).startswith("'x' is not a number (key eps)")
+
+
+def test_an_unknown_key_is_named_as_in_every_definition(tmp_path) -> None:
+    for text, load in ((GOOD, load_model), ("key: k\n", load_source)):
+        (tmp_path / "m.yaml").write_text(f"{text}zzz: 1\n")
+        with pytest.raises(DefinitionError, match=r"unknown key 'zzz' \(key zzz\)\n *hint: Allowed here: "):
+            load(tmp_path / "m.yaml")

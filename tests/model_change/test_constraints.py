@@ -1,4 +1,4 @@
-"""The local tests: inclusion, convexity, and soundness at the boundary (spec 2.2, 2.3, 3.2, 10)."""
+"""The local tests: inclusion, convexity, and soundness at the boundary (docs/monitors.md#local-tests)."""
 
 from __future__ import annotations
 

@@ -270,7 +270,7 @@ def test_a_wild_value_leaves_nothing_behind_when_it_leaves(wild, local, phi):
 
 
 def test_a_value_that_equals_eps_is_marked_as_a_near_tie():
-    """The handed case ``equality``: 0.5 against eps 0.5 at round 4, 0.625 at round 5, then far below."""
+    """The case ``equality`` of tests/cases: 0.5 against eps 0.5 at round 4, 0.625 at round 5, then far below."""
     y = np.array([0, 0, 0, 0, 2, 0.5, 0])[:, None]
     kernel = Kernel(setup(1, 1, 4, 0.5, "paper", intercept=None))
     trace = kernel.feed(np.ones((7, 1, 1)), y, np.ones(7, np.int64), np.zeros(7, bool))

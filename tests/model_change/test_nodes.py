@@ -47,7 +47,7 @@ def spans(nodes):
 
 
 def plain(values, nodes, window, eps, infinite, constraint):
-    """(round, kind, violators, beta, error_before) of the local detector, from the definition (spec 1.3, 1.4, 2.2).
+    """(round, kind, violators, beta, error_before) of the local detector, from the definition.
 
     Args:
         values: (hour, node) -> (x, y); absent where nothing was reported.

@@ -1,4 +1,4 @@
-"""The average-threshold monitor: its alerts are those of a direct test of the mean (spec 7)."""
+"""The average-threshold monitor: its alerts are those of a direct test of the mean."""
 
 from __future__ import annotations
 

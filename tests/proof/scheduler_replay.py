@@ -3,7 +3,7 @@
 One installation runs three days as they come and gets a late file, which the run of the fourth day repairs. The other
 has the three days backfilled by ``airflow backfill create``, backwards and two at a time, gets the late file then, has
 a middle day cleared and run again by ``airflow tasks clear``, and the last one by another backfill. Their tables must
-be the same (design §4 "Same tables"). Takes five minutes.
+be the same (docs/semantics.md#same-tables). Takes five minutes.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from typing import Any
 
 from chainlake.errors import InfrastructureError
 from chainlake.lake.records import ops
+from chainlake.local.airflow_tables import complete_finished_backfills
 from chainlake.local.api import day_of_run
-from chainlake.local.launcher import Airflow, close_finished_backfills, run_program
+from chainlake.local.launcher import Airflow, run_program
 from chainlake.local.run.chain import OPEN_STATES, Chain
 from chainlake.local.run.demo import POLL_S, _unpause, _work
 from chainlake.local.run.progress import Progress
@@ -59,7 +60,7 @@ def _daily(home: Home, delivered: list[ShippedDay], late: ShippedDay, progress: 
     with Airflow(home, say=progress.say) as airflow:
         _unpause(airflow, progress)
         for plan in (delivered, [late]):
-            chain = Chain(home, airflow.api, lambda: close_finished_backfills(airflow), {"lab": plan})
+            chain = Chain(home, airflow.api, lambda: complete_finished_backfills(airflow.database), {"lab": plan})
             _work(airflow, chain, progress)
             _require(run.dag_id for run in chain.runs if not run.ok)
 
@@ -90,7 +91,7 @@ class _Commands:
     def backfill(self, step: str, numbers: Iterable[int], *options: str) -> None:
         """``airflow backfill create`` for days, whose dates are inclusive."""
         days = [day(n) for n in numbers]
-        close_finished_backfills(self._airflow)
+        complete_finished_backfills(self._airflow.database)
         words = ["backfill", "create", "--dag-id", f"{step}_lab"]
         self._give([*words, "--from-date", str(days[0]), "--to-date", str(days[-1]), *options], step, days)
 

@@ -12,10 +12,10 @@ from pathlib import Path
 
 from deltalake import DeltaTable
 
-from chainlake.cli.verbs.status import _definitions
 from chainlake.lake.records.registered import registered_table
 from chainlake.lake.records.staleness import status_rows
 from chainlake.lake.upkeep.same import published_tables, same_tables
+from chainlake.operations.status import all_definitions
 from chainlake.paths import Home
 from tests.steps.history import SOURCE, configured, day, pattern, readings
 
@@ -77,7 +77,7 @@ def differences(first: Home, second: Home) -> list[str]:
 
 
 def _unfinished(home: Home) -> list[str]:
-    rows = status_rows(home, _definitions(home)[0])
+    rows = status_rows(home, all_definitions(home)[0])
     return [
         f"{home.root.name}: {row.definition} {row.day} is {row.state}"
         for row in rows

@@ -14,7 +14,6 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, date, datetime
-from types import SimpleNamespace
 from typing import Any
 from unittest.mock import MagicMock, patch
 
@@ -23,8 +22,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import chainlake.lake.spark.session
-from chainlake.cep.matches.rows import match_rows
-from chainlake.cep.search.find import find
 from chainlake.definitions.source import Source
 from chainlake.detect import run as detect_run
 from chainlake.ingest import step as ingest_step
@@ -108,12 +105,7 @@ def light(*, ops_in_memory: bool = True) -> Iterator[None]:
         (ingest_step, {**lock, "_audit": None, "conflict_rows": _conflict_rows}),
         (publish, lock),
         (difference, {"_materialise": _materialise, "_append": _append, "_merge": _merge}),
-        (detect_run, {
-            **quiet, "_scan": _scan, "_derived": lambda *_: None, "_spark_counts": lambda *_: None,
-            "choose_plan": lambda *_: MagicMock(), "lay_out": lambda base, *_: base, "detect_matches": _Matches,
-            "write_staged": _Matches.stage, "read_staged": _read_staged,
-            "record_plan": lambda *_: None, "audit_matches": lambda a, p, f, days: Verdict.passed(days),
-        }),
+        (detect_run, {"audit_matches": lambda a, p, f, days: Verdict.passed(days)}),
         (monitor_run, {
             **quiet, "audit_models": lambda *a: dict.fromkeys(a[4]),
         }),
@@ -283,41 +275,6 @@ def _events_of(source: Source, resolved: Rows) -> Rows:
     stamp = datetime.now(UTC)
     rows = [{**row, "ingested_at": stamp} for row in resolved.table.to_pylist() if row["_fate"] == EVENT]
     return Rows(pa.Table.from_pylist(rows, schema=events_table(source).arrow()))
-
-
-# Detect
-
-
-def _scan(spark: Any, home: Any, source: Source, pinned: Any, work: Any) -> Rows:
-    if pinned.version is None:
-        return Rows(events_table(source).arrow().empty_table())
-    return _read(spark, home, "events", source.name, pinned.version)
-
-
-class _Matches:
-    """The matches that the slices own; ``stage`` keeps them for :func:`_read_staged`."""
-
-    staged: dict[str, pa.Table] = {}
-
-    def __init__(self, events: Rows, pattern: Any, table: Any, cut: Sequence[Any], orders: Any) -> None:
-        parts = [table.arrow().empty_table()]
-        ticks = pc.cast(events.table["ts"], pa.int64())
-        for piece in cut:
-            inside = pc.and_(pc.greater_equal(ticks, piece.read[0]), pc.less(ticks, piece.read[1]))
-            read = events.table.filter(inside)
-            for matches in find(pattern, read, own=piece.own):
-                parts.append(match_rows(pattern, read, matches, table.arrow()))
-        self.rows = pa.concat_tables([part.cast(table.arrow()) for part in parts])
-
-    def stage(self, path: str) -> None:
-        """Stage them."""
-        self.staged[path] = self.rows
-
-
-def _read_staged(spark: Any, path: str, table: Any) -> Any:
-    rows = _Matches.staged.pop(path)
-    days = Counter(pc.cast(rows["decision_ts"], pa.date32(), safe=False).to_pylist())
-    return SimpleNamespace(paths=[], to_publish=rows, per_day=dict(days), counts={})
 
 
 # What Spark commits

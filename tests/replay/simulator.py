@@ -1,6 +1,6 @@
 """One seed of the replay simulator: a random history of files, edits, deaths and reruns against one clean run.
 
-Design §4 promises that the tables are a function of the files and the definitions, whatever happened on the way. A
+docs/semantics.md#the-promise: the tables are a function of the files and definitions, whatever happened on the way. A
 seed makes up a history, lets it end with runs that nothing disturbs, and compares the lake with that of a single run
 over the files and definitions that were there in the end. After every action, days that are noted as done hold as many
 rows as was noted.
@@ -27,9 +27,12 @@ from chainlake.ingest.step import ingest
 from chainlake.lake.delta import tables
 from chainlake.lake.records import ops, runs
 from chainlake.lake.records.staleness import status_rows
+from chainlake.lake.store.files import FilesLake
 from chainlake.lake.upkeep.same import same_tables
 from chainlake.monitor.step import monitor
 from chainlake.paths import Home
+from chainlake.run.ports import Ports
+from chainlake.run.tasks import LocalTasks
 from tests.check.published import published_damage
 from tests.replay import verbs, world
 from tests.replay.deaths import Deaths, Fate, Injected
@@ -176,12 +179,16 @@ class Simulation:
     def _run(self, verb: str, days: Days, now: datetime, *, undisturbed: bool, nested: bool = False) -> dict[str, Any]:
         if verb in ("backfill", "restate"):
             asked, chunk = days if verb == "backfill" else None, self.rng.choice([1, 2, 3, 30])
-            return verbs.long_run(self.home, asked, chunk=chunk, undisturbed=undisturbed)
+            return verbs.long_run(self.home, asked, chunk=chunk, undisturbed=undisturbed, ports=self._ports(self.home))
         if verb == "maintain":
             # What an attempt around this one reads must stay; so must what Spark remembers of a table.
             gone = self.light and not nested and self.rng.random() < 0.5
             return verbs.maintained(self.home, nothing_kept=gone)
-        return _STEPS[verb](self.home, days, now)
+        return _STEPS[verb](self.home, days, now, self._ports(self.home))
+
+    def _ports(self, home: Home) -> Ports | None:
+        """Tasks of this process in the light mode; else those of the installation."""
+        return Ports(LocalTasks(), FilesLake(home)) if self.light else None
 
     def _retire(self) -> None:
         """A pattern's file is removed and the pattern retired; an edit or the end brings it back."""
@@ -295,7 +302,7 @@ class Simulation:
         days = Days(*world.SPAN)
         for verb in ("ingest", "detect", "monitor"):
             if verb != "monitor" or self.model is not None:
-                self._note(f"clean: {verb} {_STEPS[verb](self.clean, days, _LATE)}")
+                self._note(f"clean: {verb} {_STEPS[verb](self.clean, days, _LATE, self._ports(self.clean))}")
         found = same_tables(self.home, self.clean)
         if found:
             raise Broken("\n".join(["the tables are not those of a clean run (first: lived, second: clean)", *found]))
@@ -350,10 +357,14 @@ class Simulation:
         self.log.append(line)
 
 
-_STEPS: dict[str, Callable[[Home, Days, datetime], dict[str, Any]]] = {
-    "ingest": lambda home, days, now: ingest(home, world.SOURCE, days, run_id=runs.new_run_id("ingest"), now=now),
-    "detect": lambda home, days, now: detect(home, world.SOURCE, days, run_id=runs.new_run_id("detect")),
-    "monitor": lambda home, days, now: monitor(home, world.SOURCE, days, run_id=runs.new_run_id("monitor")),
+_STEPS: dict[str, Callable[[Home, Days, datetime, Ports | None], dict[str, Any]]] = {
+    "ingest": lambda home, days, now, ports: ingest(
+        home, world.SOURCE, days, run_id=runs.new_run_id("ingest"), now=now
+    ),
+    "detect": lambda home, days, now, ports: detect(
+        home, world.SOURCE, days, run_id=runs.new_run_id("detect"), ports=ports
+    ),
+    "monitor": lambda home, days, now, ports: monitor(home, world.SOURCE, days, run_id=runs.new_run_id("monitor")),
 }
 
 

@@ -16,7 +16,7 @@ from chainlake.quality.audit import Audit
 @contextlib.contextmanager
 def large() -> Iterator[None]:
     """As if every output were too large for the driver: Spark takes the differences and commits them."""
-    from chainlake.detect import staged
+    from chainlake.detect import run as detect_run
     from chainlake.ingest.events import write as writing
     from chainlake.monitor import compute as monitor_compute
 
@@ -26,7 +26,7 @@ def large() -> Iterator[None]:
             (writing, "SMALL_APPEND"),
             (writing, "_SMALL"),
             (rows, "SMALL_ROWS"),
-            (staged, "SMALL_ROWS"),
+            (detect_run, "SMALL_ROWS"),
             (monitor_compute, "SMALL_ROWS"),
         ):
             stack.enter_context(patch.object(module, name, -1))

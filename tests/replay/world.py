@@ -51,7 +51,7 @@ window: {{sliding: {window}}}
 eps: {eps}
 """
 
-#: Pattern → its texts; an edit moves to another one. One per operator, and the two that design §4 names.
+#: Pattern → its texts; an edit moves to another one. One per operator, and two with open negations.
 PATTERNS: dict[str, tuple[tuple[str, str], ...]] = {
     "seq": (
         ("", "SEQ(A a, B b) WHERE b.x > a.x WITHIN 16 h"),

@@ -89,7 +89,7 @@ LOOPS = {"gas_array": (gas, 1), "bac_beta": (beta, 1), "i5n_speed_profile": (roa
 
 
 def greedy(rows: list, window: int, eps: float, phi: float = 0.0, prediction: bool = False) -> list:
-    """(round, coefficients) of the first model and of every change, straight from the definition (spec 2.8, 4.2)."""
+    """(round, coefficients) of the first model and of every change, straight from the definition."""
     found, reference = [], None
     for end in range(window, len(rows) + 1):
         part = rows[end - window : end]

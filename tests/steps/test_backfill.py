@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from chainlake.catalog.patterns import load_patterns
-from chainlake.cli.verbs.status import _definitions
 from chainlake.days import Days
 from chainlake.definitions.source import load_sources
 from chainlake.errors import AuditFailed, InfrastructureError, UsageError
@@ -19,8 +18,9 @@ from chainlake.lake.records.event_days import EventDays
 from chainlake.lake.records.staleness import fingerprint
 from chainlake.lake.upkeep.same import same_tables
 from chainlake.monitor import replay
-from chainlake.operations.backfill import backfill, restate, run_plan
+from chainlake.operations.backfill import run_plan
 from chainlake.operations.plan import Application, plan_range
+from chainlake.operations.status import all_definitions
 from chainlake.paths import Home
 from chainlake.schemas.models import CHANGES, METRICS
 from tests.steps.history import configured, day, deliver, pattern, readings
@@ -43,7 +43,7 @@ def history(home: Home) -> Home:
 
 def played(home: Home, application: Application, run_id: str) -> dict[str, Any]:
     """An application without Spark: it makes its tables and notes its days as done, as publishing does."""
-    definitions = {d.name: d for d in _definitions(home)[0]}
+    definitions = {d.name: d for d in all_definitions(home)[0]}
     asked = {part.definition for part in application.parts}
     compiled = load_patterns(home, load_sources(home))[0]
     for table in (CHANGES, METRICS, *(one.table for one in compiled if one.definition.name in asked)):
@@ -112,7 +112,7 @@ def test_what_was_done_is_not_done_again_and_failures_lose_nothing_else(history:
         return played(home, application, run_id)
 
     with pytest.raises(AuditFailed, match="2 failed .*the machine is small"):
-        backfill(history, ALL, run_id="b", chunk=3, launch=launch, say=said.append)
+        run_plan(history, plan_range(history, ALL, chunk=3), run_id="b", launch=launch, say=said.append)
     assert [line[:12] for line in said if "failed" in line] == ["[2/6] failed", "[5/6] failed"]
     assert any(line.startswith("[3/6] ok") for line in said)
     assert counts(history) == [
@@ -124,13 +124,13 @@ def test_what_was_done_is_not_done_again_and_failures_lose_nothing_else(history:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        backfill(history, ALL, run_id="s", launch=stopped, **QUIET)
-    assert backfill(history, ALL, run_id="c", launch=played, **QUIET)["applications"] == 2
-    assert backfill(history, ALL, run_id="d", launch=played, **QUIET)["applications"] == 0
+        run_plan(history, plan_range(history, ALL), run_id="s", launch=stopped, **QUIET)
+    assert run_plan(history, plan_range(history, ALL), run_id="c", launch=played, **QUIET)["applications"] == 2
+    assert run_plan(history, plan_range(history, ALL), run_id="d", launch=played, **QUIET)["applications"] == 0
 
 
 def test_only_what_is_stale_is_restated(history: Home) -> None:
-    backfill(history, Days(day(0), day(6)), run_id="b", launch=played, **QUIET)
+    run_plan(history, plan_range(history, Days(day(0), day(6))), run_id="b", launch=played, **QUIET)
     deliver(history, {1: readings(1, edition=1)})
     assert counts(history, days=None, only_stale=True) == [
         ("detect lab 2025-03-02 2025-03-05", {"pattern/far": 3, "pattern/near": 2}),
@@ -138,9 +138,10 @@ def test_only_what_is_stale_is_restated(history: Home) -> None:
     ]
     assert counts(history, days=None, sources=["lab"], only_stale=True) == counts(history, days=None, only_stale=True)
     with pytest.raises(UsageError, match="no source 'road'"):
-        restate(history, run_id="r", sources=["road"])
-    assert restate(history, run_id="r", launch=played, **QUIET)["days"] == 10
-    assert restate(history, run_id="r", launch=played, **QUIET)["applications"] == 0
+        run_plan(history, plan_range(history, None, sources=["road"], only_stale=True), run_id="r")
+    stale = {"run_id": "r", "launch": played, **QUIET}
+    assert run_plan(history, plan_range(history, None, only_stale=True), **stale)["days"] == 10
+    assert run_plan(history, plan_range(history, None, only_stale=True), **stale)["applications"] == 0
     assert [a.days for a in plan_range(history, ALL).applications] == [Days(day(6), day(8))] * 2
 
 
@@ -157,13 +158,14 @@ def test_chunks_in_reverse_and_one_application_give_the_same_tables(
     plan = plan_range(history, ALL, patterns=["near", "far"], chunk=5)
     plan.applications.reverse()
     assert run_plan(history, plan, run_id="r", **QUIET)["days"] == 2 * SPAN
-    assert backfill(history, ALL, run_id="b", models=["slope"], chunk=4, **QUIET)["days"] == SPAN - 1
+    models = plan_range(history, ALL, models=["slope"], chunk=4)
+    assert run_plan(history, models, run_id="b", **QUIET)["days"] == SPAN - 1
     assert plan_range(history, ALL).applications == []
 
     other = dataclasses.replace(history, root=tmp_path / "other", lake=str(tmp_path / "other" / "lake"))
     deliver(other, {n: readings(n) for n in range(SPAN)})
     monkeypatch.setattr(replay, "STRETCH", 3)  # one application, published in stretches
-    total = backfill(other, ALL, run_id="b", **QUIET)
+    total = run_plan(other, plan_range(other, ALL), run_id="b", **QUIET)
     assert total["applications"] == 2 and total["added"] > 20
     assert {tables.version(other, "matches", name) for name in ("near", "far")} == {1}, "one commit for all days"
     assert same_tables(history, other) == []

@@ -255,7 +255,7 @@ def test_the_order_comes_from_estimated_cost_and_the_front_matter_wins(stock_hom
     assert declared["regret"] == pytest.approx(declared["evaluations"] / estimated["evaluations"] - 1)
 
 
-@pytest.mark.parametrize(("sample", "whole"), [(1_000, True), (40, False)])
+@pytest.mark.parametrize(("sample", "whole"), [(1_000, True), (5, False)])
 def test_a_large_input_is_sampled_in_whole_stretches(
     stock_home: Home, monkeypatch: pytest.MonkeyPatch, sample: int, whole: bool
 ) -> None:

@@ -20,7 +20,9 @@ from chainlake.lake.records import ops
 from chainlake.lake.records.definitions import Definition
 from chainlake.lake.records.staleness import status_rows
 from chainlake.lake.sql.query import Lake
-from chainlake.operations.backfill import backfill
+from chainlake.lake.store.files import FilesLake
+from chainlake.operations.backfill import run_plan
+from chainlake.operations.plan import plan_range
 from chainlake.paths import Home
 from chainlake.run.ports import Ports
 from chainlake.run.tasks import LocalTasks
@@ -46,7 +48,7 @@ def looked_at(monkeypatch: pytest.MonkeyPatch) -> Looked:
             return StepResult()
 
         monkeypatch.setattr(detect_run, "run_work", run_work)
-        detect(home, "lab", days, run_id="r", ports=Ports(LocalTasks()), **options)
+        detect(home, "lab", days, run_id="r", ports=Ports(LocalTasks(), FilesLake(home)), **options)
         return seen
 
     return look
@@ -55,7 +57,13 @@ def looked_at(monkeypatch: pytest.MonkeyPatch) -> Looked:
 def test_a_daily_run_repairs_a_week_and_a_backfill_only_its_days(home: Home, looked_at: Looked) -> None:
     made = configured(home, near=pattern("10 min"))
     deliver(made, {n: readings(n) for n in range(12)})
-    backfill(made, Days(day(0), day(10)), run_id="b", patterns=["near"], launch=played, say=lambda line: None)
+    run_plan(
+        made,
+        plan_range(made, Days(day(0), day(10)), patterns=["near"]),
+        run_id="b",
+        launch=played,
+        say=lambda line: None,
+    )
     deliver(made, {2: readings(2, edition=1), 4: readings(4, edition=1)})
     # A day reads into the day before its own, so each of the two corrected days makes two stale.
     assert looked_at(made, Days.one(day(10))) == {day(3), day(4), day(5), day(10)}

@@ -17,7 +17,7 @@ import pytest
 from deltalake import write_deltalake
 
 import chainlake.detect.counts as counts
-from chainlake.cep import Statistics, compile_pattern, find
+from chainlake.cep import SearchOptions, Statistics, compile_pattern, find
 from chainlake.cep.library import as_dicts
 from chainlake.cep.pattern_shape import match_shape
 from chainlake.cep.search.hindsight import sample_of
@@ -138,10 +138,10 @@ def matches_of(pattern: Pattern, found: Found) -> list[str]:
     return texts(pattern, rows)
 
 
-def by_kernel(pattern: Pattern, every: pa.Table, own: tuple[int, int], **how: Any) -> list[str]:
+def by_kernel(pattern: Pattern, every: pa.Table, own: tuple[int, int], orders: Any = None, **how: Any) -> list[str]:
     """What the kernel finds in all events at once."""
     ids = every["event_id"].to_pylist()
-    found = find(pattern, every, own=own, **how)
+    found = find(pattern, every, own=own, options=SearchOptions(orders), **how)
     return sorted(json.dumps(m, sort_keys=True) for batch in found for m in as_dicts(pattern, batch, ids))
 
 

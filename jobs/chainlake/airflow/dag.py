@@ -1,4 +1,4 @@
-"""What all daily DAGs have in common (design §8). Imported when the scheduler parses ``dags/``: keep it light."""
+"""What all daily DAGs have in common. Imported when the scheduler parses ``dags/``: keep it light."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ RETRY_DELAY = timedelta(seconds=10)
 STEP_TIMEOUT = timedelta(hours=6)
 #: A line of applications over years of a model takes longer.
 RANGE_TIMEOUT = timedelta(days=3)
-#: The gate looks often at first and then ever more seldom: most days are there at once or come hours later.
+#: The gate polls often at first and then less and less: most days are there at once or come hours later.
 GATE_FIRST_LOOK = timedelta(seconds=5)
 GATE_LAST_LOOK = timedelta(minutes=5)
 GATE_TIMEOUT = timedelta(days=14)
@@ -137,7 +137,7 @@ def maintenance(dag_id: str, description: str) -> DAG:
         dag_id=dag_id,
         description=description,
         tags=["chainlake"],
-        # Not a data interval: unpaused it waits for its hour, and days that were missed are not made up for.
+        # Not a data interval: once unpaused it waits for its hour, and missed days are not caught up.
         schedule=CronTriggerTimetable("30 4 * * *", timezone="UTC"),
         start_date=START,
         catchup=False,
@@ -179,7 +179,7 @@ def ranged(
         schedule=None,
         start_date=START,
         params=params,
-        # A run by hand of a paused DAG would wait without a word; without a schedule nothing runs by itself.
+        # A manual run of a paused DAG would wait silently; without a schedule nothing runs by itself.
         is_paused_upon_creation=False,
         allowed_run_types=["manual"],  # type: ignore[list-item]  # converted by Airflow
         # Two runs at a time would compute the same days twice; within one, the pool says how many Sparks there are.

@@ -2,7 +2,7 @@
 
 A *line* is a list of Spark applications that run one after the other, one mapped task. Patterns have a line per
 application, which may run beside each other in any order; the models of a source have one line, since their
-applications follow each other in time (design §4 "Models").
+applications follow each other in time (docs/semantics.md#model-days).
 """
 
 from __future__ import annotations
@@ -89,8 +89,8 @@ def run_line(line: dict[str, Any], run_id: str) -> dict[str, Any]:
         days published, and rows added, changed and withdrawn.
 
     Raises:
-        AirflowFailException: one failed in a way that a retry cannot mend; those after it are not run.
-        InfrastructureError: one failed in a way that a retry can mend.
+        AirflowFailException: one failed in a way that a retry cannot fix; those after it are not run.
+        InfrastructureError: one failed in a way that a retry can fix.
     """
     from chainlake.run.common import REPAIR_HORIZON
 

@@ -1,4 +1,4 @@
-"""What the tasks of the DAGs do: which day a run is about, waiting for its events, and running one step (design §8).
+"""What the tasks of the DAGs do: which day a run is about, waiting for its events, and running one step.
 
 Nothing here imports Airflow except where an error must tell it not to retry; the scheduler's parser reads only names.
 """
@@ -27,7 +27,7 @@ from chainlake.paths import CODE, PROJECT, Home
 log = logging.getLogger("chainlake")
 
 _ONE_DAY = timedelta(days=1)
-#: Exit codes that a retry cannot mend: a difference or failed audit, usage, a definition's error, input (design §11).
+#: Exit codes that a retry cannot fix (docs/semantics.md#exit-codes).
 LASTING = (1, 2, 3, 4)
 
 
@@ -142,8 +142,8 @@ def run_step(
         The step's result.
 
     Raises:
-        AirflowFailException: the step failed in a way that a retry cannot mend.
-        InfrastructureError: it failed in a way that a retry can mend.
+        AirflowFailException: the step failed in a way that a retry cannot fix.
+        InfrastructureError: it failed in a way that a retry can fix.
     """
     option = {"detect": "--pattern", "monitor": "--model"}.get(verb)
     call = [verb, source, str(days.start), str(days.end), *options]

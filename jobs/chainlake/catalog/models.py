@@ -1,6 +1,6 @@
 """The model files of an installation, checked against their sources: what monitor, status and the DAGs start from.
 
-One file's error never hides another file: errors are collected, and each is raised by whoever needs that file.
+One file's error never hides another file: errors are collected, and each is raised where that file is needed.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ import pyarrow as pa
 from chainlake.days import Days
 from chainlake.definitions.files import BrokenDefinition, check_name, read_definition, source_line, source_named
 from chainlake.definitions.source import Source, Sources, source_for
+from chainlake.definitions.yaml_lines import load_section
 from chainlake.errors import DefinitionError
 from chainlake.lake.records.definitions import Definition
 from chainlake.model_change import ENGINE_VERSION
-from chainlake.model_change.config.reading import Section
 from chainlake.model_change.config.threshold import ThresholdConfig
 from chainlake.model_change.days.definitions import Config, load_definition, result_table
 from chainlake.paths import Home
@@ -69,7 +69,7 @@ def load_one(file: Path, sources: Sources) -> LoadedModel:
     for name, key in (*wanted, (config.missing_if_zero, "missing_if_zero")):
         if name is not None and name not in numbers:
             hint = f"Its numeric columns are {', '.join(numbers)}."
-            Section.read(file).fail(f"source {source.name} has no numeric column '{name}'", key, hint=hint)
+            raise load_section(file).error(f"source {source.name} has no numeric column '{name}'", key, hint=hint)
     definition = Definition(
         name=f"model/{config.name}",
         source=source.name,
@@ -84,4 +84,5 @@ def load_one(file: Path, sources: Sources) -> LoadedModel:
 
 
 def _is_number(kind: pa.DataType) -> bool:
-    return pa.types.is_floating(kind) or pa.types.is_integer(kind)
+    result: bool = pa.types.is_floating(kind) or pa.types.is_integer(kind)
+    return result

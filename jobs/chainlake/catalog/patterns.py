@@ -1,6 +1,6 @@
 """The pattern files of an installation, compiled against their sources: what detect, status and lint start from.
 
-One file's error never hides another file: errors are collected, and each is raised by whoever needs that file.
+One file's error never hides another file: errors are collected, and each is raised where that file is needed.
 """
 
 from __future__ import annotations

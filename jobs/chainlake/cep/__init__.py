@@ -1,4 +1,4 @@
-"""The matching engine: event patterns over tables of events (spec pattern-detection, design §5)."""
+"""The matching engine: event patterns over tables of events (docs/semantics.md, docs/automata.md)."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from chainlake.cep.library import match
 from chainlake.cep.matches.rows import match_rows
 from chainlake.cep.pattern import Pattern, PositiveName, compile_pattern
 from chainlake.cep.search.batch import MatchBatch
-from chainlake.cep.search.find import find
+from chainlake.cep.search.find import SearchOptions, find
 from chainlake.cep.search.statistics import Statistics
 
-#: Raised by hand when results can change (design §4).
+#: Raised by hand when results can change (docs/semantics.md#definitions).
 ENGINE_VERSION = 5
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "MatchBatch",
     "Pattern",
     "PositiveName",
+    "SearchOptions",
     "Statistics",
     "compile_pattern",
     "find",

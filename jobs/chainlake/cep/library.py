@@ -1,4 +1,4 @@
-"""``match``: the engine as a function on dicts or an Arrow table (spec 1.8)."""
+"""``match``: the engine as a function on dicts or an Arrow table."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def match(
     key: str | None = None,
     derived: Mapping[str, str] | None = None,
 ) -> Iterator[Match]:
-    """All matches of a pattern, each once (spec 1.5, 1.8).
+    """All matches of a pattern, each once (docs/semantics.md#what-a-match-is).
 
     Times are times (and durations need units) if the events' ``ts`` are datetimes or timestamps. If they are whole
     numbers, they count seconds, and a duration without unit does too.
@@ -53,7 +53,7 @@ def match(
         statistics: filled while matches are drawn.
         key: the attribute that says whose histories are meant, if there are any.
         derived: history columns to add to the events: name to ``history(ATTRIBUTE, COUNT, LONGEST GAP)``, as in a
-            source file (design §5).
+            source file (docs/semantics.md#histories).
 
     Raises:
         DefinitionError: the pattern is wrong.
@@ -111,7 +111,7 @@ def _matches(
 
 
 def as_dicts(pattern: Pattern, batch: MatchBatch, ids: Sequence[Any]) -> Iterator[Match]:
-    """The matches of a batch in the form of spec 1.8.
+    """The matches of a batch as mappings from names to ids.
 
     Args:
         pattern: the pattern.
@@ -154,7 +154,7 @@ def from_dicts(events: Iterable[Mapping[str, Any]]) -> tuple[pa.Table, list[Any]
     names = dict.fromkeys(name for event in rows for name in event.get("attrs") or {})
     for name in names:
         if not isinstance(name, str) or not _is_unicode(name):
-            raise InputError(f"an attribute is called {ascii(name)}, which is no name", key="attrs")
+            raise InputError(f"an attribute is called {ascii(name)}, which is not a name", key="attrs")
     clash = {"id", "type", "ts", "event_id"} & names.keys()
     if clash:
         raise InputError(f"an attribute cannot be called {sorted(clash)[0]}", key=sorted(clash)[0])
@@ -170,13 +170,13 @@ def from_dicts(events: Iterable[Mapping[str, Any]]) -> tuple[pa.Table, list[Any]
 
 def _check_form(number: int, event: Any) -> None:
     if not isinstance(event, Mapping):
-        raise InputError(f"event {number} is no dict, but {type(event).__name__}", hint=_FORM)
+        raise InputError(f"event {number} is not a dict, but {type(event).__name__}", hint=_FORM)
     for field in ("id", "type", "ts"):
         if event.get(field) is None:
             raise InputError(f"an event has no {field}: {dict(event)}", key=field)
     attrs = event.get("attrs")
     if attrs is not None and not isinstance(attrs, Mapping):
-        what = f"the attrs of event {number} are no dict, but {type(attrs).__name__}"
+        what = f"the attrs of event {number} are not a dict, but {type(attrs).__name__}"
         raise InputError(what, key="attrs", hint=_FORM)
 
 
@@ -198,8 +198,8 @@ def _texts(name: str, texts: list[str]) -> pa.Array:
 
 def _no_unicode(name: str, values: Iterable[Any]) -> InputError:
     wrong = next((value for value in values if isinstance(value, str) and not _is_unicode(value)), None)
-    what = f"{name} holds a text that is no Unicode" + ("" if wrong is None else f": {ascii(wrong)}")
-    return InputError(what, key=name, hint="Half of a surrogate pair is no character; decode the text it came from.")
+    what = f"{name} holds a text that is not Unicode" + ("" if wrong is None else f": {ascii(wrong)}")
+    return InputError(what, key=name, hint="Half of a surrogate pair is not a character; decode the text it came from.")
 
 
 def _plain(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""A compiled pattern: what it needs, who owns its matches, and how its text becomes it (design §4, §5)."""
+"""A compiled pattern: what it needs, who owns its matches, and how its text becomes it."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from chainlake.cep.language.resolve import Resolver
 from chainlake.cep.language.source_text import SourceText, nearest
 from chainlake.cep.plan import partition
 from chainlake.cep.plan.order import choose_order
+from chainlake.cep.remembered import Remembered
 from chainlake.definitions.derived import History
 from chainlake.schemas.matches import CHANGE_COLUMN
 from chainlake.schemas.matches import FIXED_COLUMNS as MATCH_COLUMNS
@@ -56,7 +57,7 @@ class Pattern:
         strict: whether ``ts`` is a time in µs and durations carry units.
         front: the front matter.
         names: the positive names of all branches, in the order written.
-        definition_hash: changes when the result can change (design §4).
+        definition_hash: changes when the result can change (docs/semantics.md#definitions).
         text: for errors.
         kinds: column name to kind, or None if compiled without columns.
         types: column name to Arrow type, or None.
@@ -96,6 +97,11 @@ class Pattern:
         return self.front.limits
 
     @cached_property
+    def memory(self) -> Remembered:
+        """What searches for this pattern worked out once; it never changes what they find."""
+        return Remembered()
+
+    @cached_property
     def open_right(self) -> bool:
         """Whether some negated name has no positive name after it."""
         return any(b.open_right(f) for b in self.branches for f in b.negated)
@@ -107,7 +113,7 @@ class Pattern:
 
     @property
     def decision(self) -> str:
-        """When a match is decided: ``start+W`` or ``end`` (design §4)."""
+        """When a match is decided: ``start+W`` or ``end`` (docs/semantics.md#owner-of-a-match)."""
         return "start+W" if self.open_right else "end"
 
     def read_range(self, lo_us: int, hi_us: int) -> tuple[int, int]:
@@ -116,7 +122,7 @@ class Pattern:
         return lo_us - windows * self.window_us, hi_us
 
     def source_range(self, lo_us: int, hi_us: int) -> tuple[int, int]:
-        """The events of the source that these events and their histories need (design §5)."""
+        """The events of the source that these events and their histories need (docs/semantics.md#read-range)."""
         lo, hi = self.read_range(lo_us, hi_us)
         return lo - max((one.reach_us for one in self.histories), default=0), hi
 
@@ -157,7 +163,7 @@ class Pattern:
 
     @cached_property
     def partition_key(self) -> str | None:
-        """A column on which equality clauses link all names of every branch (spec 1.9), or None."""
+        """A column whose equalities link all names of every branch, or None (docs/semantics.md#partition-keys)."""
         return partition.partition_key(self.branches)
 
     def candidate_sql(self) -> str | None:
@@ -188,7 +194,7 @@ def compile_pattern(
         histories: those of the ``columns`` that are derived; they are computed when events are read and never stored.
 
     Raises:
-        DefinitionError: with file, line, column, excerpt and hint (spec 1.3, design §5).
+        DefinitionError: with file, line, column, excerpt and hint.
     """
     source = SourceText(text, None if file is None else str(file))
     front, start = read_front_matter(source)
@@ -247,7 +253,7 @@ def kinds_of(columns: Mapping[str, pa.DataType]) -> dict[str, str]:
 
 
 def check_event_names(source: SourceText, pattern: str, query: ast.Query) -> None:
-    """Raise DefinitionError for names that the match table cannot have (design §5)."""
+    """Raise DefinitionError for names that the match table cannot have."""
     if pattern.lower() == "all":
         raise source.error("a pattern cannot be named all", hint="matches.all is the view over all patterns.")
     spelled: dict[str, str] = {}
@@ -261,7 +267,7 @@ def check_event_names(source: SourceText, pattern: str, query: ast.Query) -> Non
             )
         if not event.negated and event.name.lower() == CHANGE_COLUMN:
             raise source.error(
-                f"{event.name} is what changes of a match table are marked with",
+                f"the column {event.name} marks the changes of a match table",
                 event.at,
                 hint="Choose another name for the event.",
             )

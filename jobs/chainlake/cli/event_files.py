@@ -111,7 +111,7 @@ def _derived(source_name: str, events: pa.Table, text: str) -> pa.Table:
     wanted = [one for one in source.derived if re.search(rf"\.{one.name}\b", text)]
     if not wanted or not len(events):
         return events
-    # Equal events of one key and time stand in the order of the files, as ``seq`` has it in the events table.
+    # Events of equal key and time are in the order of the files, as ``seq`` has it in the events table.
     ordered = events.append_column("seq", int64_array(np.arange(len(events))))
     return add_histories(ordered, [source.key], wanted).drop_columns(["seq"])
 

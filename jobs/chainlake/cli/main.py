@@ -8,7 +8,11 @@ from __future__ import annotations
 import argparse
 import contextlib
 import importlib
+import logging
+import shutil
 import sys
+import textwrap
+from collections.abc import Iterator
 from types import ModuleType
 from typing import NoReturn
 
@@ -28,15 +32,15 @@ VERBS = {
     "status": "every definition and day: done, missing, stale, failed",
     "plan": "what a backfill would compute, read and change, without a JVM",
     "backfill": "compute long history: a Spark application per chunk of days",
-    "restate": "compute stale days anew, however old",
+    "restate": "compute stale days again, however old",
     "sql": "query the published tables, without a JVM",
     "changes": "what was added, withdrawn and changed in a table since a version or a time",
     "retire": "end a pattern or model whose file was removed; keep or drop its table",
-    "maintain": "compact tables and remove what their retention has passed",
+    "maintain": "compact tables and remove what is past its retention",
     "explain": "how a pattern is searched, and what a search costs on given files",
     "match": "find a pattern in files: a grep for events, without a lake",
-    "lint": "look pattern files through: all errors, warnings, layout",
-    "tune": "what other thresholds of a model would have cost and found, without a JVM",
+    "lint": "check definition files: all errors, warnings, layout",
+    "tune": "what other thresholds of a model would have cost and found; without a JVM",
     "picture": "a model over days as a PNG: coefficients, errors, messages, profiles; without a JVM",
 }
 
@@ -58,7 +62,7 @@ def _parser(verb: str | None, module: ModuleType | None) -> argparse.ArgumentPar
         return parser
     parser = argparse.ArgumentParser(
         prog=f"python -m jobs {verb}",
-        description=module.HELP,
+        description=_wrapped(module.HELP),
         epilog=f"example:\n{module.EXAMPLE}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -66,10 +70,39 @@ def _parser(verb: str | None, module: ModuleType | None) -> argparse.ArgumentPar
     return parser
 
 
+def _wrapped(text: str) -> str:
+    """``text`` as one paragraph that fits the terminal."""
+    width = max(40, shutil.get_terminal_size().columns - 2)
+    return textwrap.fill(" ".join(text.split()), width, break_on_hyphens=False, break_long_words=False)
+
+
 def main(argv: list[str] | None = None) -> int:
     """Run one verb and return its exit code; what it prints is safe to look at, whatever the data holds."""
-    with for_people():
+    with for_people(), _logged():
         return _run(argv)
+
+
+class _Lines(logging.Handler):
+    """Prints what is logged to stdout, a line each, as everything that a verb says."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        print(self.format(record), flush=True)
+
+
+@contextlib.contextmanager
+def _logged() -> Iterator[None]:
+    """What the package logs is printed while a verb runs; the loggers of other packages are left alone."""
+    logger, lines = logging.getLogger("chainlake"), _Lines()
+    level, propagate = logger.level, logger.propagate
+    logger.addHandler(lines)
+    logger.setLevel(logging.INFO)
+    logger.propagate = False
+    try:
+        yield
+    finally:
+        logger.removeHandler(lines)
+        logger.setLevel(level)
+        logger.propagate = propagate
 
 
 def _run(argv: list[str] | None) -> int:
@@ -88,7 +121,7 @@ def _run(argv: list[str] | None) -> int:
         print("stopped", file=sys.stderr)
         return 130
     except BrokenPipeError:
-        # The reader (head, less) has gone; there is nobody left to tell.
+        # The reader (head, less) has gone; nobody is left to print to.
         sys.stderr.close()
         return 0
     except Exception as error:

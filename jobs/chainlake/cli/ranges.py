@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import re
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
@@ -32,7 +32,11 @@ def add_range_arguments(parser: argparse.ArgumentParser) -> None:
 def add_chunk_argument(parser: argparse.ArgumentParser) -> None:
     """--chunk."""
     parser.add_argument(
-        "--chunk", type=days_of_chunk, default=CHUNK, metavar="DAYS", help=f"days of an application; default: {CHUNK}d"
+        "--chunk",
+        type=days_of_chunk,
+        default=CHUNK,
+        metavar="DAYS",
+        help=f"days per Spark application; default: {CHUNK}d",
     )
 
 
@@ -83,12 +87,3 @@ def stoppable(say: Callable[[str], None]) -> Iterator[None]:
         raise
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-def table(header: Sequence[str], lines: Sequence[Sequence[str]]) -> list[str]:
-    """Aligned columns."""
-    widths = [max(map(len, column)) for column in zip(header, *lines, strict=True)]
-    return [
-        "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip()
-        for line in (header, *lines)
-    ]

@@ -1,4 +1,4 @@
-"""What the verbs that run a step share: their arguments, and the result as JSON for whoever started them."""
+"""What the verbs that run a step share: their arguments, and the result as JSON for the caller."""
 
 from __future__ import annotations
 
@@ -22,8 +22,10 @@ def add_step_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source", metavar="SOURCE", help="name of the source: a file of dags/config/sources/")
     parser.add_argument("start", metavar="FROM", help="first day, YYYY-MM-DD (UTC)")
     parser.add_argument("end", metavar="TO", help="day after the last, YYYY-MM-DD (UTC)")
-    parser.add_argument("--run-id", default=None, help="id under which ops.runs logs the run; made up if not given")
-    parser.add_argument("--result", type=Path, default=None, metavar="FILE", help="write the result there as JSON")
+    parser.add_argument("--run-id", default=None, help="run id recorded in ops.runs; generated if omitted")
+    parser.add_argument(
+        "--result", type=Path, default=None, metavar="FILE", help="file to write the result to, as JSON"
+    )
 
 
 def run_step(args: argparse.Namespace, verb: str, step: Callable[..., dict[str, Any]], **options: Any) -> int:
@@ -42,7 +44,7 @@ def run_step(args: argparse.Namespace, verb: str, step: Callable[..., dict[str, 
     try:
         result = step(Home.from_env(), args.source, days, run_id=run_id, **options)
     except (FilesWaiting, FilesUnread) as error:
-        # All but these files is done, so what was done is told as well.
+        # Everything but these files is done, so what was done is printed as well.
         _write(args.result, {**error.result, "error": error.summary, "exit_code": error.exit_code})
         print(f"{verb} {args.source} {days}: {_told(error.result)}")
         raise

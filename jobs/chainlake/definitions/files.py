@@ -48,7 +48,7 @@ def read_definition(path: Path) -> str:
     except OSError as error:
         raise DefinitionError(f"cannot be read: {error.strerror}", file=path) from None
     if len(data) > LARGEST:
-        raise DefinitionError(f"is larger than {LARGEST >> 20} MiB, which no definition is", file=path)
+        raise DefinitionError(f"is larger than {LARGEST >> 20} MiB, the limit for definitions", file=path)
     try:
         # A mark of the byte order, which some editors write, is no part of the text.
         return data.decode("utf-8-sig")
@@ -78,7 +78,7 @@ def check_name(path: Path, what: str, allowed: re.Pattern[str] = NAME) -> None:
 
 
 def source_named(path: Path) -> str | None:
-    """The source that a file names, as far as it can be told when the file is wrong."""
+    """The source that a file names, as far as it can be recognised when the file is wrong."""
     try:
         return named_source(read_definition(path))
     except DefinitionError:

@@ -9,7 +9,7 @@ from datetime import date, timedelta
 from fnmatch import fnmatchcase
 from zoneinfo import ZoneInfo
 
-from chainlake.definitions.derived import parse_duration
+from chainlake.definitions.duration import parse_span
 from chainlake.definitions.globs import glob_problem
 from chainlake.definitions.mappings import (
     Mapping,
@@ -166,7 +166,7 @@ def read_format(section: Section, at: int, fields: Fields[str, str], zone: str, 
     nulls = section.texts("null", NULLS)
     for position, text in enumerate(nulls):
         if text != text.strip():
-            raise section.error(f"'{text}' has white space around it, which cells lose", "null", position)
+            raise section.error(f"'{text}' has white space around it, which is stripped from cells", "null", position)
     return Format(
         name=section.get("name", str, default=f"format {at + 1}"),
         kind=kind,
@@ -309,11 +309,8 @@ def _time(section: Section, zone: str, kind: str) -> TimeRule:
     latest = time.get("latest", date, default=LATEST)
     if earliest > latest:
         raise time.error("'earliest' must not be after 'latest'", "earliest" if "earliest" in time.data else "latest")
-    try:
-        around = parse_duration(time.get("around", str, default=AROUND))
-    except OverflowError:
-        around = None
-    if around is None or not around:
+    around = parse_span(time.get("around", str, default=AROUND))
+    if not around:
         raise time.error(f"'{time.data['around']}' is not a duration", "around", hint="E.g. 36 h or 400 d.")
     return TimeRule(columns, form, zone, earliest, latest, around)
 

@@ -1,4 +1,4 @@
-"""Globs of file names that can fit no file, told before one lands."""
+"""Globs of file names that cannot match any file, found before one lands."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def glob_problem(glob: str) -> Problem | None:
     if not glob or glob != glob.strip():
         return Problem("is empty, or begins or ends with white space", "E.g. 'bars_*.csv'.")
     if "{" in glob and "}" in glob:
-        return Problem("braces stand for themselves", "Write * for what differs between the files.")
+        return Problem("has braces, which match only themselves", "Write * for what differs between the files.")
     if glob.startswith(("/", "./", "../", "landing/")) or "//" in glob or glob.endswith("/") or "\\" in glob:
         return Problem(
             "is no path within the landing folder of the source",

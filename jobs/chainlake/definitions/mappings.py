@@ -31,7 +31,7 @@ class Sentinel:
     """A number that means "no value", perhaps only while other attributes hold something.
 
     Args:
-        value: the number as it stands in the file.
+        value: the number as it is written in the file.
         when: (attribute, comparison, number) that must all hold in the row, e.g. ``("flow", "=", 0.0)``.
     """
 
@@ -176,14 +176,14 @@ def read_mappings(
         kind: of the format.
 
     Raises:
-        DefinitionError: a mapping that can give nothing, or not what it says.
+        DefinitionError: a mapping that gives no value, or another one than it says.
     """
     given = section.section("map")
     for name in given.data:
         if name not in fields:
             near = nearest_name(name, list(fields))
             hint = f"Did you mean {near}?" if near else f"Allowed here: {', '.join(fields)}."
-            raise given.error("unknown key", name, hint=hint)
+            raise given.error(f"unknown key '{name}'", name, hint=hint)
     key = list(fields)[1]
     if wide and key in given.data:
         raise given.error("the key comes from the names of the columns of unpivot", key, hint="Leave it out here.")
@@ -317,7 +317,7 @@ def _sentinel(rule: Section, at: int, item: Any, fields: Fields[str, str]) -> Se
         return Sentinel(float(item))
     form = "a sentinel is a number, or {value: NUMBER, when: {ATTRIBUTE: COMPARISON}}"
     if not isinstance(item, dict) or not item.keys() <= {"value", "when"} or not _is_number(item.get("value")):
-        raise rule.error(form, "sentinels", at, hint="Texts that mean no value are listed under 'null' of the format.")
+        raise rule.error(form, "sentinels", at, hint="List texts that mean no value under 'null' of the format.")
     conditions = item.get("when", {})
     if not isinstance(conditions, dict) or ("when" in item and not conditions):
         raise rule.error(form, "sentinels", at)

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from chainlake.definitions.derived import History, parse_duration
+from chainlake.definitions.derived import History
+from chainlake.definitions.duration import parse_span
 from chainlake.definitions.files import WORD, check_name
 from chainlake.definitions.format import Format, check_zone, read_format
 from chainlake.definitions.source_keys import (
@@ -42,7 +43,7 @@ _KEYS = (
 
 @dataclass(frozen=True)
 class Source:
-    """One source (design §3); fields as the keys of its YAML file, durations as ``timedelta``.
+    """One source; fields as the keys of its YAML file, durations as ``timedelta``.
 
     ``follow_links`` is its key ``links``.
     """
@@ -224,10 +225,7 @@ def load_source(path: Path) -> Source:
 
 
 def _duration(section: Section, key: str, default: str) -> timedelta:
-    try:
-        value = parse_duration(section.get(key, str, default=default))
-    except OverflowError:
-        value = None
+    value = parse_span(section.get(key, str, default=default))
     if value is None:
         raise section.error(f"'{section.data[key]}' is not a duration", key, hint="E.g. 90 s, 15 min, 6 h or 2 d.")
     return value

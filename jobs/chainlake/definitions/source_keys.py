@@ -88,7 +88,7 @@ def words(section: Section, key: str) -> str | None:
 
 def fixed_hint() -> str:
     """What a name of a column is."""
-    return f"A name of the letters a to z, digits and _, which begins with a letter; none of: {', '.join(FIXED)}."
+    return f"Names consist of the letters a to z, digits and _, and begin with a letter; reserved: {', '.join(FIXED)}."
 
 
 def read_attributes(section: Section, key: str) -> tuple[Attribute, ...]:
@@ -138,7 +138,7 @@ def read_type(section: Section, formats: tuple[Format, ...]) -> TypeRule:
         if mapped:
             raise section.error("type is a constant here, but a format maps it to a column", "type")
         if not value.strip():
-            raise section.error("a blank type is none", "type", hint="E.g. Bar.")
+            raise section.error("a type must not be blank", "type", hint="E.g. Bar.")
         return TypeRule(value, None)
     rule = section.section("type")
     rule.only(("map", "column"))
@@ -150,7 +150,7 @@ def read_type(section: Section, formats: tuple[Format, ...]) -> TypeRule:
         return TypeRule(None, None)
     given = rule.get("map", dict)
     if not given:
-        raise rule.error("an empty map knows no type", "map", hint="E.g. {T: Trade}, or leave it out.")
+        raise rule.error("the map of types is empty", "map", hint="E.g. {T: Trade}, or leave it out.")
     inner = rule.section("map")
     types = {text: str(inner.get(text, str)) for text in given}
     for text, kind in types.items():
@@ -250,7 +250,7 @@ def read_expect(section: Section) -> tuple[str, ...]:
 
 
 def read_identity(section: Section) -> tuple[str, str, str]:
-    """``identity``, ``delivery`` and ``on_conflict``, of which the latter two each belong to one identity."""
+    """``identity``, ``delivery`` and ``on_conflict``; the last two each apply to one identity only."""
     identity = section.choice("identity", ("unique", "multiset"), "unique")
     delivery = section.choice("delivery", ("overlapping", "disjoint"), "overlapping")
     on_conflict = section.choice("on_conflict", ("first", "latest", "quarantine_all"), "first")
@@ -267,10 +267,7 @@ def read_derived(section: Section, key: str, attributes: MappingType[str, Attrib
     taken = {name.lower() for name in (*FIXED, key, *attributes)}
     found = []
     for name in given.data:
-        try:
-            one = parse_history(name, given.get(name, str, required=True))
-        except OverflowError:
-            one = None
+        one = parse_history(name, given.get(name, str, required=True))
         if one is None or one.of not in attributes:
             raise given.error(
                 f"derived column '{name}' is not understood",
@@ -300,7 +297,7 @@ def hash_of(section: Section) -> str:
 
 
 def _as_typed(section: Section, *keys: str | int) -> Any:
-    """A value of which a number that is not printed as it was typed is the text: 1.50 and 1.5 are two names."""
+    """The text that was typed for a value, also where it reads as a number: 1.50 and 1.5 are two names."""
     value: Any = section.data
     for key in keys:
         value = value[key]

@@ -1,4 +1,4 @@
-"""Which strptime formats give a time, told before a file is read: an odd one would read all rows, and wrongly."""
+"""Which strptime formats give a time, checked before a file is read: a wrong one would read every row wrongly."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def problem_of(form: str) -> Problem | None:
 def _unknown(form: str, found: list[str]) -> Problem | None:
     listed = f"Known are {' '.join('%' + letter for letter in sorted(_KNOWN, key=str.lower) if letter != '%')}."
     if form != form.strip():
-        return Problem("begins or ends with white space, which no cell does", "Leave it out.")
+        return Problem("begins or ends with white space, which is stripped from cells", "Leave it out.")
     for letter in found:
         if letter == "":
             return Problem("ends with a lone %", "Write %% for the sign itself.")
@@ -97,7 +97,7 @@ def _incomplete(found: list[str]) -> Problem | None:
         return Problem("%p without %I changes nothing", "Write %I for hours from 1 to 12.")
     for finer, coarser in (("M", hour), ("S", "M" in has), ("f", "S" in has)):
         if finer in has and not coarser:
-            return Problem(f"%{finer} stands without the part above it", "E.g. %H:%M:%S.%f.")
+            return Problem(f"%{finer} is given without the part above it", "E.g. %H:%M:%S.%f.")
     return None
 
 

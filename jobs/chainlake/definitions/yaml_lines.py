@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import yaml
 
@@ -51,11 +51,11 @@ class Spot(NamedTuple):
 
     @property
     def looks_like(self) -> str | None:
-        """What others may take a text without quotes for: "a number", "no finite number", "true or false"."""
+        """What others may take a text without quotes for: "a number", "not a finite number", "true or false"."""
         if not self.bare or self.text is None or self.text in _SWITCHES or _NUMBER.match(self.text):
             return None
         if _NO_NUMBER.match(self.text):
-            return "no finite number"
+            return "not a finite number"
         if _NUMBER_LIKE.match(self.text):
             return "a number"
         return "true or false" if _SWITCH_LIKE.match(self.text) else None
@@ -176,7 +176,7 @@ def _node(event: Any, line: int, column: int, anchors: dict[str, _Node], open_no
         if found is None:
             raise YamlProblem(f"the alias *{event.anchor} has no anchor before it", line, column)
         if any(node is found for node in open_nodes):
-            raise YamlProblem(f"the alias *{event.anchor} stands inside what it names", line, column)
+            raise YamlProblem(f"the alias *{event.anchor} is inside what it names", line, column)
         return found
     if event.tag is not None:
         hint = "Write the value alone, in quotes if it is a text."
@@ -204,7 +204,7 @@ def _value(node: _Node, place: Place, spots: dict[Place, Spot]) -> Any:
         if key.text in data:
             raise YamlProblem(f"duplicate key {key.text}", key.line, key.column, key=key.text)
         data[key.text] = _value(value, (*place, key.text), spots)
-        # A mistake in a value is looked for at its key, which is on the same line or above.
+        # A mistake in a value is reported at its key, which is on the same line or above.
         spots[(*place, key.text)] = spots[(*place, key.text)]._replace(line=key.line, column=key.column)
     return data
 
@@ -231,7 +231,7 @@ class Section:
 
     Args:
         data: the mapping.
-        file: the file it was read from.
+        file: the file it was read from; empty if it comes from a program.
         spots: the spot of every place in the document.
         place: where the mapping stands in the document.
     """
@@ -245,8 +245,14 @@ class Section:
     def error(self, what: str, *keys: str | int, hint: str | None = None) -> DefinitionError:
         """A ``DefinitionError`` at the line and column of ``keys`` below this section."""
         name = ".".join(str(part) for part in self._place + keys) or None
+        if not self.file:
+            return DefinitionError(what, key=name, hint=hint)
         spot = self.spot(*keys)
         return DefinitionError(what, file=self.file, line=spot.line, column=spot.column, key=name, hint=hint)
+
+    def at(self, data: dict[str, Any], *keys: str | int) -> Self:
+        """The mapping ``data``, which is found at ``keys`` below this section."""
+        return type(self)(data, self.file, self._spots, (*self._place, *keys))
 
     def spot(self, *keys: str | int) -> Spot:
         """Where ``keys`` below this section stand, or the nearest that there is above them."""
@@ -270,7 +276,7 @@ class Section:
         names = tuple(allowed)
         for key in self.data:
             if key not in names:
-                raise self.error("unknown key", key, hint=f"Allowed here: {', '.join(names)}.")
+                raise self.error(f"unknown key '{key}'", key, hint=f"Allowed here: {', '.join(names)}.")
 
     def get(self, key: str, *kinds: type, default: Any = None, required: bool = False) -> Any:
         """The value of ``key``, checked to be one of ``kinds``.
@@ -303,7 +309,7 @@ class Section:
         raise self.error(f"'{key}' must be {expected}, not {self.typed(key)!r}", key, hint=self._spelling(key, kinds))
 
     def _spelling(self, key: str, kinds: tuple[type, ...]) -> str | None:
-        """How a number or a switch is written, for whoever wrote it in a way that YAML has elsewhere."""
+        """How a number or a switch is written, for those who wrote it as YAML does elsewhere."""
         like = self.spot(key).looks_like
         if like == "a number" and (int in kinds or float in kinds):
             return "Write it as 7, -0.5 or 1e-3: no sign +, no leading zeros, no underscores, digits around the point."
@@ -327,20 +333,20 @@ class Section:
             return (str(self.typed(key)),)
         for at, item in enumerate(value):
             if isinstance(item, list | dict) or item is None:
-                hint = "A text that is null or ~ stands in quotes."
+                hint = "Put null or ~ in quotes if it is a text."
                 raise self.error(f"'{key}' must be a list of texts", key, at, hint=hint)
         return tuple(str(self.typed(key, at)) for at in range(len(value)))
 
-    def section(self, key: str) -> Section:
+    def section(self, key: str) -> Self:
         """The mapping under ``key``; empty if the key is absent."""
-        return Section(self.get(key, dict, default={}), self.file, self._spots, (*self._place, key))
+        return self.at(self.get(key, dict, default={}), key)
 
-    def sections(self, key: str) -> Iterator[Section]:
+    def sections(self, key: str) -> Iterator[Self]:
         """The mappings of the list under ``key``."""
         for at, item in enumerate(self.get(key, list, default=[])):
             if not isinstance(item, dict):
                 raise self.error(f"each item of '{key}' must be a map", key, at)
-            yield Section(item, self.file, self._spots, (*self._place, key, at))
+            yield self.at(item, key, at)
 
 
 def load_section(path: Path) -> Section:

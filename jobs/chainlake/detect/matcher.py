@@ -21,7 +21,7 @@ from chainlake.cep.matches.day_limit import DayLimit
 from chainlake.cep.matches.rows import match_rows
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.plan.steps import routing
-from chainlake.cep.search.find import candidates_of, dataset, find
+from chainlake.cep.search.find import SearchOptions, candidates_of, dataset, find
 from chainlake.cep.search.statistics import Statistics
 from chainlake.detect.feed import KeyShare, accepted, between, with_keys
 from chainlake.errors import InfrastructureError
@@ -215,8 +215,8 @@ class Hunt:
         self.done = end
 
     def _search(self, events: pa.Table, own: tuple[int, int], parts: np.ndarray | None) -> Iterator[pa.Table]:
-        pattern, orders = self.matcher.pattern, self.matcher.orders
-        for matches in find(pattern, events, orders=orders, own=own, parts=parts, statistics=self.statistics):
+        pattern, options = self.matcher.pattern, SearchOptions(orders=self.matcher.orders, parts=parts)
+        for matches in find(pattern, events, own=own, statistics=self.statistics, options=options):
             self.limit.add(matches.decision_us)
             yield match_rows(pattern, events, matches, self.matcher.table)
 

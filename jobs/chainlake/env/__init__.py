@@ -1,1 +1,1 @@
-"""Checks of the machine: each says in one sentence what is missing and what to do. Standard library only."""
+"""The machine: checks, each with one sentence on what is missing; child processes, ports. Standard library only."""

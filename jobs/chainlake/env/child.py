@@ -1,4 +1,4 @@
-"""A child process that never outlives its parent (design §8, "Starting Spark").
+"""A child process that never outlives its parent.
 
 ``SparkSubmitOperator`` leaves the driver running after a timeout or a dead worker. Here the kernel ends the child when
 its parent goes (``PR_SET_PDEATHSIG``), and the parent ends it in ``finally`` (SIGTERM, then SIGKILL).

@@ -29,8 +29,12 @@ def unexpected(error: BaseException) -> int:
 
 
 def end(code: int) -> NoReturn:
-    """End the process with ``code``, whatever threads of native libraries (the table readers have some) still do:
-    they can abort the interpreter's teardown, which would turn a run that is done into a failed one.
+    """End the process with ``code``, without Python's teardown.
+
+    A pool thread of Arrow that still holds a file handle of deltalake, which is a Python object, asks for the
+    interpreter while it is torn down; Python 3.11 ends such a thread in a way that aborts the process
+    (https://github.com/PyO3/pyo3/pull/4874), which would turn a run that is done into a failed one. On a busy machine
+    one process in thirty ended so that did nothing but read a table by ``DeltaTable.to_pyarrow_dataset``.
     """
     for stream in (sys.stdout, sys.stderr):
         # The reader of a pipe may have gone, which main() has seen to.

@@ -1,4 +1,4 @@
-"""Find a Java that Spark 4.1 runs on (17 or 21), or say how to install one (design §9). Standard library only."""
+"""Find a Java that Spark 4.1 runs on (17 or 21), or say how to install one. Standard library only."""
 
 from __future__ import annotations
 

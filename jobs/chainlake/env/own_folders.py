@@ -40,7 +40,7 @@ def is_own(path: Path) -> bool:
 
 
 def sweep(path: Path, age_s: float) -> bool:
-    """Remove the folders in ``path`` that nobody has touched for so long.
+    """Remove the folders in ``path`` that have not been touched for that long.
 
     Args:
         path: the folder; it need not exist.

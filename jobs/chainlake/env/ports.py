@@ -1,4 +1,4 @@
-"""Ports on the loopback interface: free ones, and whose a server is before it is told a secret."""
+"""Ports on the loopback interface: free ones, and whose a server is before it gets a secret."""
 
 from __future__ import annotations
 

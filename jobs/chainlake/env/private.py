@@ -42,7 +42,7 @@ def marked_folder(path: Path) -> Path:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Write a file that only this user can read, as a whole: nobody sees it half written or with a wider mode.
+    """Write a file that only this user can read, at once: it is never visible half written or with a wider mode.
 
     Args:
         path: the file; it is replaced, whatever mode it had.

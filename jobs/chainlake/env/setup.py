@@ -3,10 +3,13 @@
 Works by itself on the standard library, and every failure is one sentence.
 """
 
+from __future__ import annotations
+
 import os
 import shutil
 import subprocess
 import sys
+from typing import NoReturn
 
 #: The installer uv, locked as the packages are.
 INSTALLER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "installer.txt")
@@ -14,13 +17,13 @@ NEEDED_GB = 3.0
 TRY_AGAIN = " Nothing is broken: run the same command again."
 
 
-def stop(sentence):
+def stop(sentence: str) -> NoReturn:
     """Print one sentence and end the set-up."""
     sys.stderr.write("chainlake: " + sentence + "\n")
     sys.exit(5)
 
 
-def check_python():
+def check_python() -> None:
     """Python 3.11 exactly: the lock file was resolved for it."""
     version = ".".join(str(part) for part in sys.version_info[:2])
     if version != "3.11":
@@ -30,7 +33,7 @@ def check_python():
         )
 
 
-def check_disk(folder):
+def check_disk(folder: str) -> None:
     """Room for the packages: 2.3 GB were measured."""
     free = shutil.disk_usage(folder).free / 1e9
     if free < NEEDED_GB:
@@ -40,7 +43,7 @@ def check_disk(folder):
         )
 
 
-def run(command, log, problem):
+def run(command: list[str], log: str, problem: str) -> None:
     """Run ``command`` quietly with its output in ``log``; on failure say ``problem`` and the reason it printed."""
     with open(log, "ab") as out:
         before = out.tell()
@@ -62,7 +65,7 @@ def run(command, log, problem):
     stop("{} ({}). The whole output is in {}.".format(problem, last[-1][:300] if last else "no output", log))
 
 
-def main(venv, requirements):
+def main(venv: str, requirements: str) -> None:
     """Create ``venv`` where it is absent and install ``requirements`` into it.
 
     Every file is compared with the lock's hashes, the installer's own too.

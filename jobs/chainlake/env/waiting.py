@@ -1,4 +1,4 @@
-"""Whoever waits says for what: after a second, and then once a minute."""
+"""A wait says what it waits for: after a second, and then once a minute."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Seeded landing files of any size for the three shipped sources, with planted truths, for tests and benchmarks."""
 
-from chainlake.generate.run import generate
+from chainlake.generate.run import Recipe, generate
 
-__all__ = ["generate"]
+__all__ = ["Recipe", "generate"]

@@ -19,7 +19,8 @@ _M2 = np.uint64(0x94D049BB133111EB)
 def _mix(x: np.ndarray) -> np.ndarray:
     x = (x ^ (x >> np.uint64(30))) * _M1
     x = (x ^ (x >> np.uint64(27))) * _M2
-    return x ^ (x >> np.uint64(31))
+    result: np.ndarray = x ^ (x >> np.uint64(31))
+    return result
 
 
 def below(n: int, seed: int, stream: int, *indices: Any) -> np.ndarray:
@@ -55,4 +56,5 @@ def smooth(period: int, amplitude: int, seed: int, stream: int, key: Any, t: Any
     knot, rest = np.floor_divide(t, period), np.mod(t, period)
     left = below(2 * amplitude + 1, seed, stream, key, knot) - amplitude
     right = below(2 * amplitude + 1, seed, stream, key, knot + 1) - amplitude
-    return np.floor_divide(left * (period - rest) + right * rest, period)
+    result: np.ndarray = np.floor_divide(left * (period - rest) + right * rest, period)
+    return result

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
@@ -34,36 +35,18 @@ _COLUMNS = {
 }
 _BLOCK_CELLS = 200_000
 _TICK_KEYS = 50
-#: A day of so many is a file of some 50 GB.
+#: A day this large is a file of about 50 GB.
 MOST_EVENTS = 1_000_000_000
 
 #: A block of a day: rows, their times, and the conflicting form of chosen rows (None where events never conflict).
 Block = tuple[pa.Table, np.ndarray, Callable[[np.ndarray], pa.Table] | None]
 
 
-def generate(
-    source: str,
-    start: date,
-    days: int,
-    out: Path,
-    *,
-    events_per_day: int | None = None,
-    seed: int = 0,
-    patterns: int = 1,
-    changes: int = 1,
-    dirt: int = 0,
-    ticks: bool = False,
-    compress: bool = False,
-) -> dict[str, Any]:
-    """Write landing files in the format of the shipped ones and return the truth about them.
-
-    The same arguments give the same bytes on every machine (unless ``compress``). Memory does not depend on the size.
+@dataclass(frozen=True)
+class Recipe:
+    """What the files hold besides their days.
 
     Args:
-        source: ``stock``, ``traffic`` or ``sensor``.
-        start: first local day.
-        days: number of local days; one file each.
-        out: folder for the files, made if absent.
         events_per_day: events of a day of 24 hours; default as many as the smallest full set of keys has.
         seed: any non-negative integer.
         patterns: matches planted per shipped pattern of the source and day.
@@ -72,6 +55,39 @@ def generate(
             late, and rows repeated at the start of the next day's file. Of ticks only bad and repeated rows are made.
         ticks: trades instead of minute bars (``stock`` only); nothing is planted into them.
         compress: smaller files, whose bytes depend on the version of zlib.
+    """
+
+    events_per_day: int | None = None
+    seed: int = 0
+    patterns: int = 1
+    changes: int = 1
+    dirt: int = 0
+    ticks: bool = False
+    compress: bool = False
+
+
+DEFAULT = Recipe()
+
+
+def generate(
+    source: str,
+    start: date,
+    days: int,
+    out: Path,
+    recipe: Recipe = DEFAULT,
+) -> dict[str, Any]:
+    """Write landing files in the format of the shipped ones and return the truth about them.
+
+    The same arguments give the same bytes on every machine (unless ``recipe.compress``). Memory does not depend on
+    the size.
+
+    Args:
+        source: ``stock``, ``traffic`` or ``sensor``.
+        start: first local day.
+        days: number of local days; one file each.
+        out: folder for the files, made if absent.
+        recipe: how many events, what is planted, which form.
+
     Returns:
         the truth, ready for JSON (see :class:`chainlake.generate.truth.Truth`).
     Raises:
@@ -80,12 +96,13 @@ def generate(
     kind = SHAPES.get(source)
     if kind is None:
         raise UsageError(f"there is no source '{source}' to generate", hint=f"Known: {', '.join(SHAPES)}.")
+    ticks, seed, dirt, patterns, changes = recipe.ticks, recipe.seed, recipe.dirt, recipe.patterns, recipe.changes
     if ticks and source != "stock":
         raise UsageError("only stock has ticks")
     if ticks:
         patterns = changes = 0
     smallest = kind.min_keys * kind.nominal
-    events = smallest if events_per_day is None else events_per_day
+    events = smallest if recipe.events_per_day is None else recipe.events_per_day
     _check(start, days, events, (seed, dirt, patterns, changes), smallest if patterns or changes else 1)
     head: dict[str, Any] = {
         "source": source,
@@ -99,7 +116,7 @@ def generate(
     if ticks:
         keys = max(_TICK_KEYS, events // 100_000)
         truth = Truth(head | {"key": "ticker", "keys": keys})
-        writer = _Writer(out, truth, _COLUMNS["ticks"], dirt, ("bad",), compress)
+        writer = _Writer(out, truth, _COLUMNS["ticks"], dirt, ("bad",), recipe.compress)
         for day in dates:
             blocks: Iterator[Block] = ((table, utc, None) for table, utc in ticks_of(day, events, keys, seed))
             writer.day(FILE_NAME.format(day), day, events, blocks, last=day == dates[-1])
@@ -109,7 +126,7 @@ def generate(
     if patterns > shape.most_patterns():
         raise UsageError(f"a day has room for at most {shape.most_patterns()} matches of each pattern of {source}")
     truth = Truth(head | {"key": shape.key, "keys": keys, "relation": shape.relation | {"changes_per_day": changes}})
-    writer = _Writer(out, truth, _COLUMNS[source], dirt, ("duplicate", "conflict", "bad", "late"), compress)
+    writer = _Writer(out, truth, _COLUMNS[source], dirt, ("duplicate", "conflict", "bad", "late"), recipe.compress)
     for day in dates:
         slots = shape.slots(day)
         plan = shape.plan(slots)
@@ -125,7 +142,7 @@ def _check(start: date, days: int, events: int, counts: Sequence[int], least: in
     if days < 1 or events < 1 or min(counts) < 0:
         raise UsageError("days and events per day must be at least 1, seed, dirt, patterns and changes at least 0")
     if start < EARLIEST or days > (LATEST - start).days:
-        raise UsageError(f"the days must lie between {EARLIEST} and {LATEST}, as those that are ingested")
+        raise UsageError(f"the days must lie between {EARLIEST} and {LATEST}, as ingest requires")
     if events > MOST_EVENTS:
         raise UsageError(f"{events} events per day are more than {MOST_EVENTS}", hint="Write more days instead.")
     if events < least:

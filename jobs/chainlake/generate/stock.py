@@ -60,7 +60,8 @@ class StockBars(Shape):
         base = 15_000 + below(20_000, self.seed, _BASE, key)
         base = np.where(np.asarray(key) == _SPY, 16_000, base)
         slow = smooth(512, 500, self.seed, _SLOW, key, index)
-        return base + slow + smooth(64, 64, self.seed, _FAST, key, index)
+        result: np.ndarray = base + slow + smooth(64, 64, self.seed, _FAST, key, index)
+        return result
 
     def background(self, index: np.ndarray, keys: np.ndarray) -> Grid:
         close, before = self._price(index, keys), self._price(index - 1, keys)
@@ -76,7 +77,7 @@ class StockBars(Shape):
         lines = np.array(self._lines, dtype=np.int64)[relation[:, 0]]
         noise = below(5, self.seed, _MOVE, index[:, 0]) - 2
         close = lines[:, 0] + lines[:, 1] * grid["close"][:, _SPY] // 100 + noise
-        # Within its minute IBM hardly moves, so that a change of the relation is no fall or push of its own.
+        # IBM moves little within a minute, so that a change of the relation is not a fall or push in itself.
         for name, value in (("open", close), ("high", close + 1), ("low", close - 1), ("close", close)):
             grid[name][:, _IBM] = value
 
@@ -104,7 +105,8 @@ class StockBars(Shape):
     def _pick(self, number: int) -> int:
         """A key that is neither SPY, whose falls move banks, nor IBM, which follows its relation."""
         choices = [key for key in (_AIG, _BAC, *range(len(_NAMED), min(self.full, 64)))]
-        return choices[number % len(choices)]
+        result: int = choices[number % len(choices)]
+        return result
 
     def _bank_follows_market(self, first: int, slot: int, number: int) -> tuple[Cells, Planted]:
         bank, gap = (_AIG, _BAC)[number % 2], 1 + number // 2 % 3

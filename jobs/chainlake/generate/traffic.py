@@ -69,7 +69,8 @@ class TrafficReadings(Shape):
         dips = np.array(self._dips, dtype=np.int64)[relation]
         hump = _HUMP[np.mod(key, _STATIONS)]
         noise = below(21, self.seed, _SPEED, key, index) - 10
-        return dips[..., 0] + dips[..., 1] * hump // 1_000_000 + noise
+        result: np.ndarray = dips[..., 0] + dips[..., 1] * hump // 1_000_000 + noise
+        return result
 
     def background(self, index: np.ndarray, keys: np.ndarray) -> Grid:
         flow = 300 + smooth(48, 180, self.seed, _FLOW, keys, index)

@@ -78,7 +78,7 @@ class Components:
         return command.code
 
     def tick(self, before_restart: Callable[[str], None]) -> None:
-        """Start again what ended; ``before_restart`` is told each name first.
+        """Start again what ended; ``before_restart`` is called with each name first.
 
         Raises:
             InfrastructureError: a component keeps ending.

@@ -1,4 +1,4 @@
-"""Start Airflow's components, keep them running, and leave nothing behind (design §8, "Components").
+"""Start Airflow's components, keep them running, and leave nothing behind.
 
 ``airflow standalone`` leaves components running on SIGTERM and never restarts one. Everything here happens in one
 thread: the kernel's death signal, on which the clean-up rests, belongs to the thread that started a process.
@@ -24,13 +24,13 @@ from chainlake.env.private import marked_folder, private_folder, write_private
 from chainlake.env.waiting import Notice
 from chainlake.env.warm_driver import ADDRESS
 from chainlake.errors import ChainlakeError, InfrastructureError
-from chainlake.local import guard, settings
+from chainlake.local import airflow_tables, guard, settings
 from chainlake.local.api import Api, ApiUnreachable
 from chainlake.local.command import forget_environment, keep_environment
 from chainlake.local.components import COMPONENTS, Components, last_line
 from chainlake.local.door import USER, login_address, new_password, passwords_file
 from chainlake.local.drivers.keeper import start_keeper
-from chainlake.local.postgres import Postgres, connection
+from chainlake.local.postgres import Postgres
 from chainlake.paths import Home
 from chainlake.terminal import for_people
 
@@ -57,7 +57,7 @@ class Airflow:
         self.say = say
         self.api = Api("")
         self.page = ""
-        #: The page with its login; whoever has it may do everything.
+        #: The page with its login; its address gives full access.
         self.address = ""
         self._components: Components | None = None
         self._env: dict[str, str] = {}
@@ -202,31 +202,20 @@ class Airflow:
     def _migrate(self, database: str, components: Components) -> None:
         """Create or update the tables of Airflow, unless this database is known to be up to date."""
         stamp = self.home.airflow / "migrated"
-        if not (stamp.exists() and stamp.read_text() == _schema_version(database)):
+        if not (stamp.exists() and stamp.read_text() == airflow_tables.schema_version(database)):
             self.say("preparing the Airflow database (once)")
             if components.run("migrate", ["db", "migrate"]) != 0:
                 log = components.log("migrate")
                 raise InfrastructureError(f"Airflow cannot prepare its database{last_line(log)}", hint=f"See {log}.")
-            write_private(stamp, _schema_version(database))
+            write_private(stamp, airflow_tables.schema_version(database))
         if self._postgres is not None:
-            self._bury_dead_jobs(database)
-
-    def _bury_dead_jobs(self, database: str) -> None:
-        """Mark components of an earlier run as dead, so that the tasks they ran are taken up at once.
-
-        Airflow waits 30 seconds for a sign of life; here the lock proves that there is none to come. Not done on a
-        database of one's own, where other machines may run schedulers.
-        """
-        with connection(database) as opened, opened.cursor() as cursor:
-            cursor.execute("UPDATE job SET state = 'failed', end_date = now() WHERE state = 'running'")
+            # The lock proves that no component of an earlier run lives. On a database of one's own other machines may
+            # run schedulers, so there Airflow waits for a sign of life.
+            airflow_tables.fail_running_jobs(database)
 
     def _before_restart(self, name: str) -> None:
         if name == "scheduler" and self._postgres is not None:
-            with connection(self._postgres.url) as opened, opened.cursor() as cursor:
-                cursor.execute(
-                    "UPDATE job SET state = 'failed', end_date = now() "
-                    "WHERE state = 'running' AND job_type = 'SchedulerJob'"
-                )
+            airflow_tables.fail_running_jobs(self._postgres.url, "SchedulerJob")
 
     def _wait_api(self) -> None:
         """Wait until the API server answers, its interface for tasks too."""
@@ -274,31 +263,6 @@ class Airflow:
             f"Airflow is not ready after {START_TIMEOUT_S:.0f} s: still waiting for {missing}",
             hint=f"See the logs in {self.home.airflow / 'logs' / 'components'}.",
         )
-
-
-def close_finished_backfills(airflow: Airflow) -> None:
-    """Note that backfills whose runs have all ended are complete.
-
-    A DAG can have one open backfill, and the scheduler looks for finished ones every 30 seconds only: far too slow for
-    one backfill per day. This is the scheduler's own statement, said earlier.
-    """
-    with connection(airflow.database) as opened, opened.cursor() as cursor:
-        cursor.execute(
-            "UPDATE backfill SET completed_at = now(), updated_at = now() WHERE completed_at IS NULL "
-            "AND EXISTS (SELECT 1 FROM backfill_dag_run b WHERE b.backfill_id = backfill.id) "
-            "AND NOT EXISTS (SELECT 1 FROM dag_run r WHERE r.backfill_id = backfill.id "
-            "AND r.state IN ('running', 'queued'))"
-        )
-
-
-def _schema_version(database: str) -> str:
-    """Airflow's version and that of its tables in ``database``; without the latter if there are none."""
-    with connection(database) as opened, opened.cursor() as cursor:
-        cursor.execute("SELECT to_regclass('alembic_version') IS NOT NULL")
-        if not cursor.fetchone()[0]:
-            return settings.airflow_version()
-        cursor.execute("SELECT version_num FROM alembic_version")
-        return f"{settings.airflow_version()} {cursor.fetchone()[0]}"
 
 
 def _raise_stopped(number: int, frame: FrameType | None) -> None:

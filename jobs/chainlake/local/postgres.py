@@ -1,4 +1,4 @@
-"""The metadata database of Airflow: an embedded PostgreSQL, or one's own named by ``CHAINLAKE_DB`` (design §8).
+"""The metadata database of Airflow: an embedded PostgreSQL, or one's own named by ``CHAINLAKE_DB``.
 
 The server is a child of the launcher, listens on loopback TCP only and wants a password. A socket file would be the
 usual way, but its path is limited to about 100 bytes, and one way that works in every folder is better than two.

@@ -1,7 +1,7 @@
 """Windowed least-squares models over several nodes, and the monitors that tell when they changed.
 
-Plain arrays in, arrays out: nothing here imports Spark, Airflow or Delta (``reduce_spark`` is the one Spark file).
-Spec ``model-monitoring``, sections 1 to 7; design §6.
+Plain arrays in, arrays out: nothing here imports Spark, Airflow or Delta.
+The arithmetic is in docs/monitors.md, the files are in docs/model-change.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The monitor of spec 6.6/6.7: rounds in, synchronisations and changes out, in any chunks with the same bits.
+"""The monitor of docs/monitors.md: rounds in, synchronisations and changes out, in any chunks with the same bits.
 
 Window sums are kept relative to anchors: at the first round of every UTC day (and at the first window) they are summed
 anew from the raw window, in coordinates made of this window alone; from there on the per-round changes are added one
@@ -126,7 +126,7 @@ class Kernel:
         return solved(found, total, c if penalty is None else c - penalty @ basis.constant)
 
     def switch(self, change: Switch, x: Array, y: Array, gap: Array) -> Trace:
-        """Take one round with another node set: everybody synchronises (spec 2.2).
+        """Take one round with another node set: everybody synchronises.
 
         Args:
             change: who stays and who joins, with the joiners' rows before this round.
@@ -224,7 +224,7 @@ class Kernel:
         st.peak = np.append(np.diag(total), st.squares[0])
 
     def _advance(self, rows: tuple[Array, Array, Array], at: int, starts: Array, trace: Trace) -> None:
-        """Take the rounds from place ``at`` on, of which those at ``starts`` begin a day.
+        """Take the rounds from place ``at`` on; those at ``starts`` begin a day.
 
         The rows x, y and their gaps begin far enough back for the window.
         """

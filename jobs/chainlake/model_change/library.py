@@ -30,9 +30,9 @@ class MonitorResult:
         state: per group, as JSON.
         next_day: the day that a call with this state goes on from.
         definition_hash: of the model that the state belongs to.
-        warnings: what is allowed in a model but seldom meant, and what its first windows showed.
+        warnings: what is allowed in a model but rarely intended, and what its first windows showed.
         near_ties: rounds in which a node's value lay within 1e-9 of eps, so that another machine's last bit could
-            have decided otherwise (spec 6.7).
+            have decided otherwise.
     """
 
     changes: pa.Table
@@ -54,6 +54,24 @@ def monitor(
     after: MonitorResult | None = None,
 ) -> MonitorResult:
     """Run a model, or a threshold monitor, over events.
+
+    Example:
+        >>> import chainlake as cl
+        >>> model = {
+        ...     "source": "road", "start": "2025-10-01", "nodes": ["s1"], "response": "speed", "features": ["flow"],
+        ...     "round": {"length": "1 min"}, "window": {"sliding": 8}, "eps": 0.5, "intercept": False,
+        ... }
+        >>> def speed(minute, flow):
+        ...     return (2.0 if minute < 20 else 3.0) * flow
+        >>> midnight = 1_759_276_800_000_000
+        >>> rows = [
+        ...     {"key": "s1", "ts": midnight + minute * 60_000_000, "flow": 1.0 + minute % 5,
+        ...      "speed": speed(minute, 1 + minute % 5)}
+        ...     for minute in range(40)
+        ... ]
+        >>> found = cl.monitor(model | {"detector": "exact"}, rows).changes
+        >>> [(row["kind"], f"{row['ts']:%H:%M}") for row in found.to_pylist()]
+        [('init', '00:07'), ('change', '00:24')]
 
     Args:
         model: a checked model, the content of its YAML, the YAML text, or the path of its file.

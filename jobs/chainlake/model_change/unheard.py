@@ -19,7 +19,7 @@ def unheard(config: SeriesConfig, group: str, heard: Array, day: date) -> list[s
         config: the monitor.
         group: its group.
         heard: per key of ``config.keys(group)`` whether there was an event.
-        day: the last day looked at; nodes that do not take part before it are not expected yet.
+        day: the last day considered; nodes that do not take part before it are not expected yet.
     """
     later = {key for node in config.groups[group] if not node.begun(day) for key in node.keys}
     keys = [key for key, known in zip(config.keys(group), heard, strict=True) if not known and key not in later]
@@ -31,7 +31,7 @@ def unheard(config: SeriesConfig, group: str, heard: Array, day: date) -> list[s
     event = f"event with {config.missing_if_zero} other than 0" if config.missing_if_zero else "event"
     return [
         f"no {event} up to {day} has the key{'s' if len(keys) > 1 else ''} {listed}{more}{where}: "
-        "see whether the file spells it as the events do; a key with leading zeros needs quotes"
+        "check that the file spells it as the events do; a key with leading zeros needs quotes"
     ]
 
 

@@ -1,4 +1,4 @@
-"""The check step: whether every table holds what was written to it, and what mends those that do not; no JVM.
+"""The check step: whether every table holds what was written to it, and how to repair those that do not; no JVM.
 
 A table is read without its lock first, since reading takes long and writers must not wait for it; only if something is
 wrong it is read once more under the lock, so that what a writer was about to do is not taken for damage.
@@ -44,8 +44,8 @@ class Checked:
 
     Args:
         findings: all, table by table.
-        tables: tables that were looked at.
-        failures: tables that could not be looked at, and why.
+        tables: tables that were checked.
+        failures: tables that could not be checked, and why.
     """
 
     findings: list[Finding] = field(default_factory=list)
@@ -76,7 +76,7 @@ class Scope:
         tables: only these, by ``schema.name``.
         source: only tables of this source and of ``definitions``.
         definitions: with ``source``, its patterns and models, as ``pattern/NAME`` and ``model/NAME``.
-        quick: only logs and files are looked at; no row is read.
+        quick: only logs and files are checked; no row is read.
     """
 
     within: Days | None = None

@@ -11,7 +11,7 @@ from datetime import date
 
 from chainlake.days import Days
 from chainlake.detect.step import detect
-from chainlake.generate import generate
+from chainlake.generate import Recipe, generate
 from chainlake.ingest.step import ingest
 from chainlake.lake.spark.session import stop_session
 from chainlake.paths import Home
@@ -22,7 +22,7 @@ DAY = date(2024, 1, 2)
 def exercise() -> int:
     """Ingest and detect the day; the session is stopped properly, since the archive is written at the JVM's exit."""
     home = Home.from_env()
-    generate("stock", DAY, 1, home.landing("stock"), patterns=1, changes=0)
+    generate("stock", DAY, 1, home.landing("stock"), Recipe(patterns=1, changes=0))
     ingest(home, "stock", Days.one(DAY), run_id="exercise")
     detect(home, "stock", Days.one(DAY), run_id="exercise", patterns=["shakeout"])
     stop_session()

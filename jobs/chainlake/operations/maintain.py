@@ -1,7 +1,8 @@
-"""The maintain step: every table compacted and cleaned, one after the other; no JVM (design §8)."""
+"""The maintain step: every table compacted and cleaned, one after the other; no JVM."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import Any
@@ -15,6 +16,8 @@ from chainlake.lake.upkeep.maintain import Maintained, maintain_table
 from chainlake.operations.sweep import Swept, sweep
 from chainlake.paths import Home
 from chainlake.run.common import raise_together, sweep_leftovers
+
+log = logging.getLogger(__name__)
 
 STEP = "maintain"
 #: How long to wait for who is writing to a table.
@@ -46,7 +49,7 @@ def maintain(
     with phase(home, run_id, source="", step=STEP, phase=STEP) as report:
         taken, stuck = take_places(home, with_later_versions(home), run_id, wait_s=_WAIT_S)
         for pattern in taken:
-            print(f"matches.{pattern}: its new version has taken its place, or was moved beside it", flush=True)
+            log.info(f"matches.{pattern}: its new version has taken its place, or was moved beside it")
         failures += [(f"matches.{pattern}", error) for pattern, error in stuck.items()]
         names = [_known(home, name) for name in only] if only is not None else list(all_tables(home))
         for schema, name in names:
@@ -54,26 +57,25 @@ def maintain(
                 found = maintain_table(home, schema, name, keep=keep)
             except InfrastructureError as error:
                 failures.append((f"{schema}.{name}", error))
-                print(f"{schema}.{name} not maintained: {one_line(error)}", flush=True)
+                log.info(f"{schema}.{name} not maintained: {one_line(error)}")
                 continue
             if found is None:
-                print(f"{schema}.{name} was dropped meanwhile", flush=True)
+                log.info(f"{schema}.{name} was dropped in the meantime")
                 continue
             done.append(found)
-            print(
+            log.info(
                 f"{found.table}: {found.compacted} files merged, {found.loads} old loads, {found.removed} files "
-                f"deleted, {found.files} left",
-                flush=True,
+                f"deleted, {found.files} left"
             )
         report.rows_in, report.rows_out = len(names), len(done)
         sweep_leftovers(home)
         swept = sweep(home) if only is None else Swept()
         for folder in home.unused:
-            print(f"{folder} is not used any more; remove it if nothing in it is yours", flush=True)
+            log.info(f"{folder} is not used any more; remove it if nothing in it is yours")
         raise_together(failures, f"{len(done)} tables maintained")
     counts = {name: sum(getattr(one, name) for one in done) for name in ("compacted", "loads", "removed", "files")}
     for folder in swept.foreign:
-        print(f"the logs in {folder} are not swept: the folder was there before Chainlake used it", flush=True)
+        log.info(f"the logs in {folder} are not swept: the folder was there before Chainlake used it")
     return {"tables": len(done), **counts, "logs": swept.logs, "cached": swept.cached}
 
 

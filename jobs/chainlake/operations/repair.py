@@ -1,7 +1,7 @@
 """``jobs check --repair``: what was found broken is marked to do, so that the ordinary steps make it again.
 
 Damaged files are set aside first, since rows can only be compared in tables that can be read; then exactly the days and
-files whose rows are wrong are marked; then the commits of others are signed as looked through.
+files whose rows are wrong are marked; then the commits of others are signed as checked.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from chainlake.operations.check import Checked, Scope, check
 from chainlake.paths import Home
 from chainlake.words import counted
 
-#: A table whose log was mended may turn out to have a damaged file, and one that cannot be read to be gone.
+#: A table whose log was repaired may turn out to have a damaged file, and an unreadable one to be gone.
 _ROUNDS = 4
 #: Files that a message names.
 _NAMED = 5
@@ -56,7 +56,7 @@ class Repaired:
     Args:
         found: all findings that there were, in the order in which they came up.
         done: what was set aside and marked, one line each.
-        left: what nothing here can mend, one line each.
+        left: what cannot be repaired here, one line each.
         commands: what makes the marked days and files again, in this order.
     """
 
@@ -111,7 +111,7 @@ def _attempt(result: Repaired, say: Callable[[str], None], act: Callable[[], str
 def _structure(home: Home, mend: Mend) -> str:
     """Set damaged files aside; what was done, in one line."""
     if isinstance(mend, OpsLog):
-        return f"ops.{mend.name}: put together again from its files, {counted(rebuild(home, mend.name), 'row')}"
+        return f"ops.{mend.name}: rebuilt from its files, {counted(rebuild(home, mend.name), 'row')}"
     assert isinstance(mend, TableFile | WholeTable)
     with file_lock(home, lock_of(mend.schema, mend.name)):
         if isinstance(mend, TableFile):
@@ -201,7 +201,7 @@ class _Marks:
                                          "be computed again; put its file back and run this again")  # fmt: skip
                 continue
             rows = {row["day"]: row for row in ops.current(self._home, "intervals", definition=name)}
-            reason = "jobs check found other rows than were published"
+            reason = "jobs check found rows other than those published"
             again = [
                 {**_kept(rows[day]), "status": "failed", "reason": reason} for day in sorted(set(listed)) if day in rows
             ]
@@ -245,4 +245,4 @@ def _sign(home: Home, mend: Signature) -> str:
         delta.create_write_transaction(
             [], "append", delta.schema(), delta.metadata().partition_columns, commit_properties=signature()
         )
-    return f"{mend.schema}.{mend.name}: what others committed is signed as looked through"
+    return f"{mend.schema}.{mend.name}: commits of others are signed as checked"

@@ -1,4 +1,4 @@
-"""Retiring a pattern or a model whose file has been removed (design §4): its days are marked, its rows kept or dropped.
+"""Retiring a pattern or a model whose file has been removed: its days are marked, its rows kept or dropped.
 
 Under the table's lock, so that an attempt that is still publishing comes to its end first; one that computes for the
 removed file publishes nothing, since publishing looks whether the definition is still there.

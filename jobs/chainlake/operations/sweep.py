@@ -24,7 +24,7 @@ _DAY_S = 86_400
 LOGS_KEPT_DAYS = 30
 #: A log that one process writes for as long as it runs is cut to its end when it is this long.
 LOG_BYTES, LOG_LEFT_BYTES = 64 << 20, 8 << 20
-#: Kernels, class archives and JARs of other versions: a project that was not used for a season makes them anew.
+#: Kernels, class archives and JARs of other versions: a project that was idle for longer makes them again.
 CACHE_KEPT_DAYS = 90
 #: Of a kernel there are some 100 kB; patterns by the thousand have their kernels within this.
 KERNEL_BYTES = 256 << 20
@@ -59,7 +59,7 @@ class Swept:
 
 
 def sweep(home: Home, now: float | None = None) -> Swept:
-    """Remove old logs and what the cache holds for nobody.
+    """Remove old logs and cache entries that nothing uses any more.
 
     Args:
         home: the installation; its cache may be shared with others.
@@ -115,7 +115,7 @@ def _named(folder: Path, name: re.Pattern[str], wanted: Callable[[Path], bool]) 
 
 
 def _old_files(folder: Path, now: float) -> Iterator[Path]:
-    """Files and links under a marked folder that nobody has written to for long."""
+    """Files and links under a marked folder that have not been written to for long."""
     for place, _, names in os.walk(folder):
         for name in names:
             path = Path(place, name)

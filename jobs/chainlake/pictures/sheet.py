@@ -54,7 +54,7 @@ def stamp(us: int) -> str:
 
 
 def broken(us: np.ndarray, values: np.ndarray, longest_us: int) -> tuple[np.ndarray, np.ndarray]:
-    """A line's points with a hole wherever more than ``longest_us`` lie between two of them."""
+    """A line's points, with a gap where two of them are more than ``longest_us`` apart."""
     holes = np.flatnonzero(np.diff(us) > longest_us) + 1
     moved = np.insert(us, holes, us[holes] - 1)
     return days(moved), np.insert(values.astype(float), holes, np.nan, axis=0)

@@ -1,5 +1,5 @@
 """A sweep as a picture: messages and largest errors against eps, W and phi, of the local detector and of the periodic
-baseline side by side (the report's figures 4.5, 4.6d, 4.8 and 4.9; its 4.7 is `chainlake.pictures.model`)."""
+baseline side by side (SPEEDD D6.6, figures 4.5, 4.6d, 4.8 and 4.9; its 4.7 is `chainlake.pictures.model`)."""
 
 from __future__ import annotations
 

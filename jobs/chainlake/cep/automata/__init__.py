@@ -1,1 +1,1 @@
-"""The chain and eager automata over events in order: what a search costs event by event, and its pictures."""
+"""The chain, tree and eager automata over events in order: what a search costs event by event (docs/automata.md)."""

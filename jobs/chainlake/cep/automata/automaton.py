@@ -1,4 +1,4 @@
-"""What the event-order automata of one branch share: routing, input buffers, scopes, instances (spec 3.1 to 3.3)."""
+"""What the event-order automata of one branch share: routing, buffers, scopes, instances (docs/automata.md)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Buffer:
 
     Args:
         ts: ts of every row of the run.
-        meter: told what comes and goes.
+        meter: counts what is created and dropped.
     """
 
     def __init__(self, ts: list[int], meter: Meter) -> None:
@@ -111,7 +111,7 @@ class Setting:
         self.buffers = {name: Buffer(self.ts, self.meter) for name in self.branch.types}
 
     def names_of(self, row: int) -> list[str]:
-        """The names that accept the event (spec 3.2 routing)."""
+        """The names that the event is routed to."""
         return self._routes.get(row, [])
 
     def extended(self, instance: Instance, name: str, rows: tuple[int, ...], bound: int | tuple[int, ...]) -> Instance:
@@ -125,7 +125,7 @@ class Setting:
         )
 
     def range_of(self, scope: Scope, instance: Instance) -> tuple[int, int]:
-        """The closed range of ts that is in scope and in window (spec 3.3)."""
+        """The closed range of ts that is in scope and in window (docs/automata.md#scopes)."""
         low, high = instance.end - self.window, instance.start + self.window
         for name in scope.after:
             low = max(low, self.ts[_rows(instance.bound[name])[-1]] + 1)

@@ -1,9 +1,10 @@
-"""The lazy chain automaton in event order: the reference run of spec 3.4 with the operators of spec 5.
+"""The lazy chain automaton in event order: docs/automata.md#the-run, with all operators.
 
-A negated name is tested in one of two ways (spec 5.3). *First chance* tests it as soon as everything it depends on is
-bound, *post-processing* once all positive names are, the most frequent negated name first. If forbidden events may
-still arrive, the instance searches the buffer, then listens until the window of its binding has passed, and goes on
-only if none came. So at the first chance it makes exactly the evaluations of the batch run, which knows all events.
+A negated name is tested in one of two ways (docs/automata.md#negation). *First chance* tests it as soon as everything
+it depends on is bound, *post-processing* once all positive names are, the most frequent negated name first. If
+forbidden events may still arrive, the instance searches the buffer, then listens until the window of its binding has
+passed, and goes on only if none came. So at the first chance it makes exactly the evaluations of the batch run, which
+knows all events.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class Chain:
         setting: branch, events, counters.
         plan: the branch's plan; its order is the chain's.
         post: negation by post-processing (else at the first chance).
-        members: largest number of events of which all sets are made.
+        members: largest number of events whose subsets are all enumerated.
     """
 
     def __init__(self, setting: Setting, plan: Plan, *, post: bool, members: int) -> None:
@@ -107,7 +108,7 @@ class Chain:
             self._reach(entry.instance, entry.tests[1:])
 
     def _trim(self) -> None:
-        """Forget what is older than a window, except what waiting instances will look for when they go on (E39)."""
+        """Forget what is older than a window, except what waiting instances will look for when they go on."""
         bounds = dict.fromkeys(self._in.buffers, self._now - self._in.window)
         for entry in self._waiting:
             later = {forbidden.name for forbidden in entry.tests[1:]}
@@ -121,7 +122,7 @@ class Chain:
             buffer.drop_before(bounds[name])
 
     def _offer(self, instance: Instance, row: int) -> None:
-        """Try the event on the instance's edge: ``try`` of spec 3.4, or ``iterate`` of 5.4."""
+        """Try the event on the instance's edge: one binding, or all sets that it makes with earlier members."""
         step = self._steps[instance.stage]
         if step.kleene:
             self._iterate(instance, row)

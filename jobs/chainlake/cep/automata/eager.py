@@ -1,6 +1,6 @@
 """The eager automaton of a partial order: every event is bound when it arrives, so there is a state per set of names.
 
-For a sequence it is the lazy chain in the order of the sequence (spec 2), and ``chainlake.cep.automata.simulate`` runs
+For a sequence it is the lazy chain in the order of the sequence, and ``chainlake.cep.automata.simulate`` runs
 that; this one
 is for AND, where no single order will do: 2^n states, n * 2^(n-1) take edges.
 """
@@ -21,15 +21,15 @@ def is_sequence(branch: Branch) -> bool:
 
 
 def unfit(branch: Branch) -> str | None:
-    """Why the spec has no eager automaton for a branch, or None."""
+    """Why a branch has no eager automaton, or None."""
     if is_sequence(branch):
         single_after_set = any(
             one in branch.kleene and other not in branch.kleene
             for one, other in zip(branch.positive, branch.positive[1:], strict=False)
         )
-        return "a repeated event before a single one: sets are bound last (5.4)" if single_after_set else None
+        return "a repeated event before a single one: sets are bound last" if single_after_set else None
     if branch.kleene or branch.negated:
-        return "AND with a repeated or forbidden event: eager automata are defined without (2)"
+        return "AND with a repeated or forbidden event"
     return None
 
 

@@ -1,4 +1,4 @@
-"""The states and edges of a branch's chain, as data: what ``explain`` shows and what spec 3.2, 3.3 and 5.3 define."""
+"""The states and edges of a branch's chain, as data: what ``explain`` shows and docs/automata.md#the-chain defines."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from chainlake.cep.plan.steps import Forbidden, Plan, Scope
 
 @dataclass(frozen=True)
 class Test:
-    """A negated name tested when a state is reached (spec 5.3).
+    """A negated name tested when a state is reached.
 
     Args:
         name: the negated name.
@@ -35,7 +35,7 @@ class State:
         number: 1, 2, …; the take edge leads to the next state, the last one's to F.
         name: the name that its take edge binds.
         kleene: whether that edge binds sets (iterate).
-        after: nearest bound names before the name, s(e) of spec 3.3; empty for start.
+        after: nearest bound names before the name; empty for start.
         before: nearest bound names after it, f(e); empty for finish.
         store: names whose events go into the input buffer for later.
         ignore: names whose events are of no interest any more; the name itself is among them, since the instance stays.

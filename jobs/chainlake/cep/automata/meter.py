@@ -1,4 +1,4 @@
-"""What a run in event order costs, measured as spec 6.1 defines it."""
+"""What a run in event order costs, measured as docs/automata.md#costs defines it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass
 class Costs:
-    """The costs of a run (spec 6.1).
+    """The costs of a run.
 
     Args:
         evaluations: E, edge-condition evaluations of events and sets.

@@ -1,4 +1,4 @@
-"""Conditions on one binding at a time, as plain Python functions: what the event-order run tests (spec 1.7).
+"""Conditions on one binding at a time, as plain Python functions: what the event-order run tests.
 
 The kinds of all columns are known when a clause is compiled, so what depends on kinds only is decided then. Null is
 ``None``. Strings are their codes in the sorted vocabulary, lists are values of one row.

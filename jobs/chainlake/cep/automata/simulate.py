@@ -1,4 +1,4 @@
-"""Runs in event order: the automata of the papers, one event at a time, with all costs of spec 6.1.
+"""Runs in event order: the automata of the papers, one event at a time, with all costs of docs/automata.md#costs.
 
 The kernel finds the same matches with the same evaluations much faster; these runs are for what only event order has
 (peak instances, peak buffers) and for comparing evaluation strategies.
@@ -19,15 +19,16 @@ from chainlake.cep.automata.eager import Eager, is_sequence
 from chainlake.cep.automata.meter import Costs, Meter
 from chainlake.cep.automata.scalar import Bound, Conditions
 from chainlake.cep.automata.tree import Tree
+from chainlake.cep.conditions.scan import Scan
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.plan.steps import make_plan
-from chainlake.cep.search.find import candidates_of, check_kinds, dataset, order_of
+from chainlake.cep.search.choice import Wish, order_of
+from chainlake.cep.search.find import candidates_of, check_kinds, dataset
 from chainlake.cep.search.reach import within_reach
-from chainlake.cep.search.statistics import Statistics
 from chainlake.errors import UsageError
 
 ENGINES = ("eager", "chain", "tree")
-#: How negated names are tested (spec 5.3).
+#: How negated names are tested (docs/automata.md#negation).
 NEGATIONS = ("first-chance", "post-processing")
 
 
@@ -39,7 +40,7 @@ class Outcome:
         costs: summed over the branches; peaks are those of all branches together.
         orders: binding order of each branch that a chain ran.
         bindings: each match as name to rows of the events table, each set in (ts, id) order.
-        course: what the run had cost after every so many events, if that was asked for.
+        course: the running costs at regular intervals, if asked for.
     """
 
     costs: Costs
@@ -48,7 +49,7 @@ class Outcome:
     course: list[Costs] = field(default_factory=list, repr=False)
 
     def matches(self, pattern: Pattern, ids: Sequence[Any]) -> Iterator[dict[str, Any]]:
-        """The matches in the form of spec 1.8; ``ids`` holds the event id of every row of the events table."""
+        """The matches as mappings from names to ids; ``ids`` holds the event id of every row of the events table."""
         repeated = {name.name for name in pattern.names if name.kleene}
         for binding in self.bindings:
             yield {
@@ -57,7 +58,7 @@ class Outcome:
 
 
 def unfit_for(engine: str, pattern: Pattern) -> str | None:
-    """Why the spec does not define an engine for a pattern, or None if it does."""
+    """Why an engine is not defined for a pattern, or None if it is."""
     reasons = {"eager": eager.unfit, "tree": tree.unfit}
     found = (reasons[engine](branch) for branch in pattern.branches if engine in reasons)
     return next((reason for reason in found if reason is not None), None)
@@ -72,16 +73,16 @@ def simulate(
     negation: str = "first-chance",
     every: int | None = None,
 ) -> Outcome:
-    """Run a pattern over events in the order of (ts, id) (spec 3.4; tree: 4.3).
+    """Run a pattern over events in the order of (ts, id).
 
     Args:
-        pattern: the pattern; the branches of OR run side by side (spec 5.6).
+        pattern: the pattern; the branches of OR run side by side.
         events: as for ``chainlake.cep.find``.
         engine: ``chain``, ``tree``, or ``eager``: the chain whose order is the sequence's; for AND the automaton with
             a state per set of names. An eager automaton has no input buffers, except for forbidden events.
         order: binding order of a chain; default: the one the kernel takes.
         negation: ``first-chance`` or ``post-processing``; the result is the same.
-        every: after how many events each, of the pattern's types, the costs so far are put down in ``course``.
+        every: record the running costs in ``course`` every this many events of the pattern's types.
 
     Raises:
         UsageError: unknown engine or way of negation, an engine that is not defined for the pattern, a wrong order.
@@ -124,7 +125,8 @@ def simulate(
             automata.append(Eager(setting))
             continue
         wanted = branch.positive if engine == "eager" else order
-        orders.append(order_of(pattern, branch, data, candidates, wanted, None, "cost", Statistics())[0])
+        wish = Wish(None if wanted is None else tuple(wanted))
+        orders.append(order_of(pattern, branch, Scan(data, candidates, pattern.window_us), wish)[0])
         plan = make_plan(branch, orders[-1])
         post = negation == "post-processing"
         automata.append(Chain(setting, plan, post=post, members=pattern.limits["kleene_members"]))

@@ -1,8 +1,8 @@
-"""The tree automaton: each instance chooses at each step the name of which it has the fewest events (spec 4).
+"""The tree automaton: each instance chooses at each step the name with the fewest events.
 
-The used-sets of spec 4.3 are kept as one row number per name: rows arrive in ascending order, a choice uses *all*
-available events, and the scope of a child lies within its parent's, so the used events in scope are exactly those up to
-the last row that had arrived when the name was chosen.
+The rule is docs/automata.md#tree. Its used events are kept as one row number per name: rows arrive in ascending order,
+a choice uses *all* available events, and the scope of a child lies within its parent's, so the used events in scope are
+exactly those up to the last row that had arrived when the name was chosen.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Node:
 
 
 def unfit(branch: Branch) -> str | None:
-    """Why a branch has no tree (spec 4.5), or None."""
+    """Why a branch has no tree, or None."""
     if branch.kleene:
         return "a repeated event: ad hoc selectivity is defined for single events only"
     if branch.negated:

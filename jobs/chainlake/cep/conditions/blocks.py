@@ -98,7 +98,7 @@ class Bindings:
     def scope(
         self, scope: Scope, window: int, candidates: dict[str, Candidates], of: Candidates
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Positions ``[lo, hi)`` of the candidates ``of`` in scope and in window, for each binding (spec 3.3)."""
+        """Positions ``[lo, hi)`` of the candidates ``of`` in scope and in window, for each binding."""
         lowest = self.end - window
         for name in scope.after:
             lowest = np.maximum(lowest, self.latest(name, candidates) + 1)

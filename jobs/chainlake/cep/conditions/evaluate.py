@@ -1,4 +1,4 @@
-"""Conditions on bindings: which rows of a block make a clause TRUE (spec 1.7)."""
+"""Conditions on bindings: which rows of a block make a clause TRUE (docs/semantics.md#conditions)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Candidates:
     def __init__(self, data: Dataset, rows: np.ndarray) -> None:
         self.data = data
         self.rows = rows
-        self.ts = data.ts[rows]
+        self.ts = data.ts.take(rows)
         self._columns: dict[str, Value] = {}
 
     def __len__(self) -> int:
@@ -149,13 +149,13 @@ class View:
     def holds(self, clause: Clause, kleene: frozenset[str]) -> np.ndarray:
         """Where ``clause`` is TRUE.
 
-        A plain reference to a name bound to a set asks for every choice of a member (spec 1.7).
+        A plain reference to a name bound to a set asks for every choice of a member.
 
         Args:
             clause: all its names are bound.
             kleene: names whose sets are bound, as sets, at this level or above.
         """
-        kleene = kleene.difference(self.singles)  # a member looked at on its own is a single event from here on
+        kleene = kleene.difference(self.singles)  # a member tested on its own is a single event from here on
         everyone = sorted(clause.plain & kleene)
         if everyone:
             name = everyone[0]

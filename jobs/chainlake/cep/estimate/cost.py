@@ -1,8 +1,8 @@
-"""What an order of binding costs before it is run: evaluations estimated from counts, window, ≺, pass rates (spec 7).
+"""What an order of binding costs before it is run: evaluations estimated from counts, window, ≺, pass rates.
 
 ``E(order) = N(first) + Σ (surviving partial matches of the names before) × (events of the next name in scope)``. Each
 term depends on the *set* of names bound before and not on their order, so the best order is found exactly by dynamic
-programming over sets. Names bound to sets (Kleene) come last in every order (spec 5.4) and cost all orders the same.
+programming over sets. Names bound to sets (Kleene) come last in every order and cost all orders the same.
 Negated names are not counted: their tests are cheap, and a test that rejects early only helps.
 """
 
@@ -17,11 +17,11 @@ import numpy as np
 
 from chainlake.cep.language.normal_form import Branch
 
-#: Up to so many single names all orders are compared; beyond, the order grows by its cheapest next name.
+#: With at most this many single names all orders are compared; with more, the cheapest next name is taken each time.
 EXACT_NAMES = 8
-#: Up to so many single names the estimates of all orders are listed.
+#: With at most this many single names the estimates of all orders are listed.
 LISTED_NAMES = 4
-#: More usable events than these make so many sets that the guess need not be right.
+#: With more usable events than this there are so many sets that the estimate need not be right.
 MOST_MEMBERS = 16
 
 

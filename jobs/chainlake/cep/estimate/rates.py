@@ -1,7 +1,7 @@
 """How often events arrive that can be matched to a name: what ingest measured, as far as the name's conditions say so.
 
 Ingest counts events per type and key. A name's own conditions on type and key pick from these counts; its other
-conditions are counted by the kernel on the events themselves (spec 3.6, E36).
+conditions are counted by the kernel on the events themselves (docs/automata.md#binding-order).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from chainlake.cep.conditions.evaluate import Candidates, View
-from chainlake.cep.events.dataset import Dataset
+from chainlake.cep.events.dataset import Dataset, Wanted
 from chainlake.cep.language import ast
 from chainlake.cep.language.normal_form import Clause
 from chainlake.cep.pattern import Pattern
@@ -43,10 +43,8 @@ def stated_rates(pattern: Pattern, key: str, rates: Iterable[Mapping[str, object
             key: pa.array([name for _, name in total], pa.string()),
         }
     )
-    data = Dataset(
-        series_table, types=pattern.event_types, attributes={key, "type"} & pattern.mentioned, words=pattern.words,
-        lo=None, hi=None, by_id=False, strict=pattern.strict,
-    )  # fmt: skip
+    attributes = {key, "type"} & pattern.mentioned
+    data = Dataset(series_table, Wanted(pattern.event_types, attributes, pattern.words, strict=pattern.strict))
     found: dict[str, float] = {}
     for branch in pattern.branches:
         for name, clauses in routing(branch).items():

@@ -16,7 +16,7 @@ from chainlake.cep.events.dataset import Dataset
 from chainlake.cep.language.normal_form import Branch, Clause
 from chainlake.cep.plan.steps import scope_of
 
-#: Stretches of time looked at per name.
+#: Stretches of time sampled per name.
 STRETCHES = 512
 #: First events of sampled combinations, and events taken of each further name for each of them.
 ANCHORS = 256
@@ -63,8 +63,8 @@ def crowds(branch: Branch, candidates: Mapping[str, Candidates], window: int) ->
 def density(times: Mapping[str, np.ndarray], window: int) -> Density:
     """Counts per stretch of one window's length.
 
-    Each name draws some of its events, evenly, and their stretches are looked at. A stretch with many events is drawn
-    more likely; its weight makes up for that. All stretches of a rare name are looked at.
+    Each name draws some of its events, evenly, and their stretches are sampled. A stretch with many events is drawn
+    more likely; its weight corrects for that. All stretches of a rare name are used.
 
     Args:
         times: name to the ascending times of its events, in ticks.

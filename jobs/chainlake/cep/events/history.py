@@ -1,4 +1,4 @@
-"""The values of history columns: per event the last values of its key, as a list (design §5)."""
+"""The values of history columns: per event the last values of its key, as a list (docs/semantics.md#histories)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def add_histories(events: pa.Table, by: Sequence[str], histories: Sequence[Histo
     """
     for column in (*by, *(one.of for one in histories)):
         if column not in events.column_names:
-            raise InputError(f"the events have no column {column}, of which a history is asked for", key=column)
+            raise InputError(f"the events have no column {column}, which a history is asked of", key=column)
     per_tick = 1 if pa.types.is_timestamp(events.schema.field("ts").type) else 1_000_000
     ts = ticks_of(events["ts"], "ts")
     group, known = _groups(events, by)

@@ -1,4 +1,4 @@
-"""Columns of values with null, and what the language computes with them (spec 1.7).
+"""Columns of values with null, and what the language computes with them (docs/semantics.md#conditions).
 
 Null is NaN in float columns and a false entry of ``valid`` in all others. A comparison with NaN is false in NumPy for
 all operators but ``!=``, so for floats "unknown counts as not TRUE" comes for free.
@@ -43,7 +43,11 @@ NULL = Value(0, None, "null")
 def take(value: Value, index: np.ndarray | slice) -> Value:
     """``value`` at the rows ``index``."""
     if isinstance(value.values, np.ndarray):
-        return Value(value.values[index], None if value.valid is None else value.valid[index], value.kind)
+        if isinstance(index, slice):
+            return Value(value.values[index], None if value.valid is None else value.valid[index], value.kind)
+        # Half as long as by index.
+        valid = None if value.valid is None else value.valid.take(index)
+        return Value(value.values.take(index), valid, value.kind)
     if isinstance(value.values, Lists):
         lists = value.values
         picked = Lists(lists.matrix, lists.lengths, lists.rows[index])

@@ -1,7 +1,7 @@
 """What nearly was a match: per step of the search, how many candidates each condition ended, with examples.
 
 The same search as ``chainlake.cep.search.levels`` in NumPy, which only looks at what it drops, condition by condition:
-of several that an event fails, the first in the order of testing is named. Unknown counts as failed (spec 1.7).
+of several that an event fails, the first in the order of testing is named. Unknown counts as failed.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ import pyarrow as pa
 
 from chainlake.cep.conditions.blocks import Bindings, flat_blocks
 from chainlake.cep.conditions.evaluate import Candidates, View
+from chainlake.cep.conditions.scan import BLOCK_ROWS, Scan
 from chainlake.cep.events.dataset import Dataset
 from chainlake.cep.explain.report import conjunction
 from chainlake.cep.language.check import PSEUDO
 from chainlake.cep.language.normal_form import Branch
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.plan.steps import Forbidden, Plan, Step
-from chainlake.cep.search.find import BLOCK_ROWS, candidates_of, dataset
+from chainlake.cep.search.find import candidates_of, dataset
 from chainlake.cep.search.kleene import SetLimit, iterate
 from chainlake.cep.search.negation import not_forbidden
 from chainlake.cep.search.statistics import Statistics
@@ -54,7 +55,7 @@ class Stage:
 
     Args:
         what: what it does, in words.
-        entered: candidates looked at.
+        entered: candidates tested.
         left: those that passed.
         misses: why the others did not, in the order of testing.
     """
@@ -109,14 +110,13 @@ def near_misses(
 
 class _Probe:
     def __init__(self, pattern: Pattern, data: Dataset, plan: Plan, own: tuple[int, int], block_rows: int) -> None:
-        self.pattern, self.data, self.plan, self.own, self.block_rows = pattern, data, plan, own, block_rows
+        self.pattern, self.data, self.plan, self.own = pattern, data, plan, own
         self.branch: Branch = plan.branch
-        self.candidates: dict[str, Candidates] = {}
+        self.scan = Scan(data, candidates_of(pattern, self.branch, data, own), pattern.window_us, block_rows)
         self.limit = SetLimit(pattern.limits["kleene_members"], pattern.open_right, own, pattern.window_us)
 
     def report(self) -> Report:
         names = [self._name(name) for name in (*self.plan.order, *self.branch.negated)]
-        self.candidates = candidates_of(self.pattern, self.branch, self.data, self.own)
         steps = [Stage(f"{'iterate' if step.kleene else 'take'} {step.name}") for step in self.plan.steps]
         report = Report(self.plan, [*names, *steps])
         nothing = View(self.data, 1, {}, {})
@@ -158,30 +158,21 @@ class _Probe:
                 yield from self._extend(found, level + 1, stages)
 
     def _allowed(self, forbidden: Forbidden, found: Bindings) -> np.ndarray:
-        return not_forbidden(
-            forbidden,
-            found,
-            self.data,
-            self.candidates,
-            self.branch.kleene,
-            self.pattern.window_us,
-            self.block_rows,
-            lambda tests: None,
-        )
+        return not_forbidden(forbidden, found, self.scan, self.branch.kleene, lambda tests: None)
 
     def _forbids(self, forbidden: Forbidden) -> str:
         where = f" where {conjunction(forbidden.clauses)}" if forbidden.clauses else ""
         return f"a forbidden {forbidden.name}{where}"
 
     def _events(self, step: Step, bindings: Bindings, stage: Stage) -> Iterator[Bindings]:
-        of = self.candidates[step.name]
-        lo, hi = bindings.scope(step.scope, self.pattern.window_us, self.candidates, of)
+        of = self.scan.candidates[step.name]
+        lo, hi = bindings.scope(step.scope, self.pattern.window_us, self.scan.candidates, of)
         self._alone(step, bindings, np.flatnonzero(hi <= lo), stage)
-        base = bindings.view(self.data, self.candidates)
-        for rows, within in flat_blocks(hi - lo, self.block_rows):
+        base = bindings.view(self.data, self.scan.candidates)
+        for rows, within in flat_blocks(hi - lo, self.scan.block_rows):
             positions = lo[rows] + within
             stage.entered += len(rows)
-            apart = bindings.apart(step.scope, self.candidates, of, rows, positions)
+            apart = bindings.apart(step.scope, self.scan.candidates, of, rows, positions)
             every = _extended(bindings, step.name, of, rows, positions)
             left = np.arange(len(rows))
             if apart is not None:
@@ -195,11 +186,11 @@ class _Probe:
             yield every.at(left)
 
     def _sets(self, step: Step, bindings: Bindings, level: int, stage: Stage) -> Iterator[Bindings]:
-        of = self.candidates[step.name]
-        lo, hi = bindings.scope(step.scope, self.pattern.window_us, self.candidates, of)
+        of = self.scan.candidates[step.name]
+        lo, hi = bindings.scope(step.scope, self.pattern.window_us, self.scan.candidates, of)
         self._alone(step, bindings, np.flatnonzero(hi <= lo), stage)
-        base = bindings.view(self.data, self.candidates)
-        for rows, within in flat_blocks(hi - lo, self.block_rows):
+        base = bindings.view(self.data, self.scan.candidates)
+        for rows, within in flat_blocks(hi - lo, self.scan.block_rows):
             positions, left = lo[rows] + within, np.arange(len(rows))
             every = _extended(bindings, step.name, of, rows, positions)
             for clause in step.member_clauses:
@@ -210,21 +201,11 @@ class _Probe:
         first = all(not earlier.kleene for earlier in self.plan.steps[:level])
         bare = replace(step, clauses=())
         limit = self.limit.for_steps(self.plan.steps[level:]) if first else None
-        for found in iterate(
-            bare,
-            bindings,
-            self.data,
-            self.candidates,
-            self.branch.kleene,
-            self.pattern.window_us,
-            self.block_rows,
-            Statistics(),
-            limit,
-        ):
+        for found in iterate(bare, bindings, self.scan, self.branch.kleene, Statistics(), limit):
             stage.entered += found.n
             left = np.arange(found.n)
             for clause in step.clauses:
-                view = found.at(left).view(self.data, self.candidates)
+                view = found.at(left).view(self.data, self.scan.candidates)
                 good = view.holds(clause, self.branch.kleene)
                 self._drop(stage, conjunction([clause]), found, left[~good])
                 left = left[good]
@@ -253,7 +234,7 @@ class _Probe:
 
     def _rows(self, name: str, positions: np.ndarray) -> list[int]:
         """Rows of the events table."""
-        return self.data.rows[self.candidates[name].rows[positions]].tolist()
+        return self.data.rows[self.scan.candidates[name].rows[positions]].tolist()
 
 
 def _extended(bindings: Bindings, name: str, of: Candidates, rows: np.ndarray, positions: np.ndarray) -> Bindings:

@@ -13,19 +13,22 @@ import pyarrow as pa
 
 from chainlake.cep.automata.edges import State, Test, states_of
 from chainlake.cep.automata.simulate import ENGINES, NEGATIONS, Outcome, simulate, unfit_for
+from chainlake.cep.conditions.scan import Scan
 from chainlake.cep.estimate.selectivity import measure
 from chainlake.cep.language import ast
 from chainlake.cep.language.formatter import format_node
 from chainlake.cep.language.normal_form import Branch, Clause
-from chainlake.cep.language.units import UNITS
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.plan.order import given_order
 from chainlake.cep.plan.steps import Plan, make_plan
-from chainlake.cep.search.backend import Decision, decide
+from chainlake.cep.search.backend import Decision, Estimate, decide
+from chainlake.cep.search.choice import Wish, order_of
+from chainlake.cep.search.compiled.generate import Limits
 from chainlake.cep.search.compiled.run import Compiled
-from chainlake.cep.search.find import candidates_of, check_kinds, dataset, order_of
+from chainlake.cep.search.find import candidates_of, check_kinds, dataset
 from chainlake.cep.search.reach import within_reach
-from chainlake.cep.search.statistics import Statistics
+from chainlake.definitions.duration import UNITS
+from chainlake.terminal import table_lines
 
 _HOW = {
     "given": "as asked for",
@@ -77,14 +80,13 @@ def choose(pattern: Pattern, order: Sequence[str] | None = None, events: pa.Tabl
     found = []
     for branch in pattern.branches:
         candidates = within_reach(branch, candidates_of(pattern, branch, data), pattern.window_us)
-        statistics = Statistics()
-        chosen, _ = order_of(pattern, branch, data, candidates, order, None, "cost", statistics)
+        scan = Scan(data, candidates, pattern.window_us)
+        chosen, how, _ = order_of(pattern, branch, scan, Wish(None if order is None else tuple(order)))
         model = measure(branch, data, candidates, pattern.window_us)
         plan = make_plan(branch, chosen)
-        members = pattern.limits["kleene_members"]
-        compiled = Compiled(data, plan, candidates, pattern.window_us, pattern.open_right, members)
-        decision = decide("auto", compiled, model)
-        found.append(Choice(plan, statistics.how, model.estimates([chosen]), decision))
+        limits = Limits(pattern.window_us, pattern.open_right, pattern.limits["kleene_members"])
+        decision = decide("auto", Compiled(scan, plan, limits), Estimate.of(model, chosen))
+        found.append(Choice(plan, how, model.estimates([chosen]), decision))
     return found
 
 
@@ -210,7 +212,7 @@ def duration(pattern: Pattern, ticks: int) -> str:
 
 
 def mermaid(choices: Sequence[Choice]) -> Iterator[str]:
-    """The lines of a Mermaid flowchart of the chains; all branches begin in one state and end in F or R (spec 5.6)."""
+    """The lines of a Mermaid flowchart of the chains; all branches begin in one state and end in F or R."""
     yield "flowchart LR"
     for number, choice in enumerate(choices, 1):
         branch = f"b{number}" if len(choices) > 1 else ""
@@ -225,7 +227,7 @@ def mermaid(choices: Sequence[Choice]) -> Iterator[str]:
             yield f"  {here} -- {_quoted('ignore ' + ', '.join(state.ignore))} --> {here}"
             last = state.number == len(states)
             if last and state.tests:
-                # F accepts at once, so what is tested with the last name needs a state before it (E23).
+                # F accepts at once, so what is tested with the last name needs a state before it.
                 there = f"{branch}r((r))"
             yield f"  {here} -- {_quoted(taken)} --> {there}"
             if last and state.tests:
@@ -283,7 +285,7 @@ def forecast(pattern: Pattern, events: pa.Table, order: Sequence[str] | None = N
 
 
 def costs(pattern: Pattern, events: pa.Table, order: Sequence[str] | None = None) -> Iterator[str]:
-    """The lines of a table: what each engine costs on these events (spec 6.1).
+    """The lines of a table: what each engine costs on these events (docs/automata.md#costs).
 
     Args:
         pattern: the pattern.
@@ -294,16 +296,13 @@ def costs(pattern: Pattern, events: pa.Table, order: Sequence[str] | None = None
         as ``simulate``.
     """
     head = ("engine", "E", "E_neg", "E_pre", "I_rest", "I_dfs", "B_in", "B_all", "states", "matches")
-    rows: list[tuple[str, ...]] = [head]
+    rows: list[tuple[str, ...]] = []
     negated = any(branch.negated for branch in pattern.branches)
     for engine, negation in _runs(pattern):
         found = _run(pattern, events, engine, order, negation)
         numbers = (*astuple(found.costs), len(found.bindings))
         rows.append((f"{engine}, {negation}" if negated else engine, *(f"{n:,}" for n in numbers)))
-    widths = [max(len(row[i]) for row in rows) for i in range(len(head))]
-    for row in rows:
-        cells = [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
-        yield "  ".join([row[0].ljust(widths[0]), *cells])
+    yield from table_lines(head, rows, range(1, len(head)))
     for engine in ENGINES:
         reason = unfit_for(engine, pattern)
         if reason is not None:

@@ -1,4 +1,4 @@
-"""The abstract syntax of a pattern (spec 1.2). Nodes are immutable; places do not count when nodes are compared."""
+"""The abstract syntax of a pattern. Nodes are immutable; places do not count when nodes are compared."""
 
 from __future__ import annotations
 
@@ -35,6 +35,11 @@ class Node:
     def names(self) -> frozenset[str]:
         """All names mentioned."""
         return self.plain | self.aggregated
+
+    @cached_property
+    def written(self) -> str:
+        """A text that no other node has; nodes are equal whose literals are (1, 1.0 and TRUE), their texts are not."""
+        return repr(self)
 
     def walk(self) -> Iterator[Node]:
         """This node and all below it."""

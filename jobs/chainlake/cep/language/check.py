@@ -1,4 +1,4 @@
-"""Kinds of values against the columns of the events: what cannot be compared is an error, not FALSE (spec 1.7)."""
+"""Kinds of values against the columns of the events: what cannot be compared is an error, not FALSE."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from chainlake.cep.language.source_text import SourceText, nearest
 FIXED_COLUMNS = frozenset({"event_id", "event_date", "file_id", "line", "ingested_at"})
 PSEUDO = frozenset({"ts", "id", "type"})
 _ORDERED = frozenset({"number", "string", "time", "duration"})
-#: Kinds of which nothing can be said before events are seen.
+#: Kinds that are unknown before events are seen.
 OPEN = frozenset({"any", "null"})
 
 

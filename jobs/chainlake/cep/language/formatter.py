@@ -1,9 +1,9 @@
-"""Abstract syntax back to text, in one normal form: the text that the definition hash is taken of (design §4)."""
+"""Abstract syntax back to text, in one normal form: the text that is hashed (docs/semantics.md#definitions)."""
 
 from __future__ import annotations
 
 from chainlake.cep.language import ast
-from chainlake.cep.language.units import UNITS
+from chainlake.definitions.duration import UNITS
 
 
 def format_query(query: ast.Query) -> str:

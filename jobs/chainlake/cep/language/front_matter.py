@@ -71,7 +71,7 @@ def _yaml(source: SourceText, text: str, offset: int) -> Document:
     if data is None:
         data = {}
     if not isinstance(data, dict):
-        raise source.error("the front matter is a list of 'key: value' lines", (offset + 1, 1))
+        raise source.error("the front matter must be a list of 'key: value' lines", (offset + 1, 1))
     return Document(data, {place: spot._replace(line=spot.line + offset) for place, spot in found.items()})
 
 
@@ -100,7 +100,7 @@ class _Reader:
         params = found.pop("params", {})
         for name in sets:
             if name in params:
-                raise self.error("sets", f"{name} is a parameter and a set")
+                raise self.error("sets", f"{name} is both a parameter and a set")
         return FrontMatter(params={**params, **sets}, places=self.places, **found)
 
     def error(self, key: str, what: str, hint: str | None = None) -> Exception:
@@ -109,12 +109,12 @@ class _Reader:
     def text(self, key: str, value: Any) -> str:
         typed = self.spots[(key,)].text
         if value is None or typed is None or not typed.strip():
-            raise self.error(key, f"{key} is a text")
+            raise self.error(key, f"{key} must be a text")
         return typed.strip()
 
     def mapping(self, key: str, value: Any) -> dict[str, Any]:
         if not isinstance(value, dict) or not all(isinstance(name, str) for name in value):
-            raise self.error(key, f"{key} is a map of names", "Write one 'name: value' per line, indented.")
+            raise self.error(key, f"{key} must be a map of names", "Write one 'name: value' per line, indented.")
         return value
 
     def params(self, key: str, value: Any) -> dict[str, Any]:
@@ -123,7 +123,7 @@ class _Reader:
     def param(self, key: str, name: str, value: Any) -> Any:
         problem = param_problem(value)
         if problem:
-            raise self.error(key, f"{name} {problem}", "A text that is null or ~ stands in quotes.")
+            raise self.error(key, f"{name} {problem}", "Put null or ~ in quotes if it is a text.")
         if isinstance(value, list):
             return self.listed(key, name, value)
         like = self.spots[(key, name)].looks_like
@@ -135,7 +135,7 @@ class _Reader:
         """A list's values: all of one kind, and the numbers written as they are printed, since a code may look so."""
         for at, item in enumerate(items):
             spot = self.spots[(key, name, at)]
-            if spot.looks_like in ("a number", "no finite number"):
+            if spot.looks_like in ("a number", "not a finite number"):
                 raise self.unclear(key, name, spot.text, spot.looks_like)
             if _is_number(item) and str(item) != spot.text:
                 raise self.unclear(key, name, spot.text, "a number")
@@ -148,7 +148,7 @@ class _Reader:
         return tuple(items)
 
     def unclear(self, key: str, name: str, word: Any, like: str) -> Exception:
-        if like == "no finite number":
+        if like == "not a finite number":
             return self.error(key, f"{name} is not a finite number", f"Write '{word}' in quotes if it is a text.")
         hint = f"Write '{word}' in quotes if it is a text, "
         hint += "else true or false." if like != "a number" else "else a number such as 7, 0.5 or -20."
@@ -157,18 +157,18 @@ class _Reader:
     def sets(self, key: str, value: Any) -> dict[str, Any]:
         for name, items in self.mapping(key, value).items():
             if not isinstance(items, list):
-                raise self.error(key, f"{name} is a list of strings or numbers")
+                raise self.error(key, f"{name} must be a list of strings or numbers")
         return self.params(key, value)
 
     def rates(self, key: str, value: Any) -> dict[str, float]:
         for name, rate in self.mapping(key, value).items():
             if isinstance(rate, bool) or not isinstance(rate, int | float) or not rate >= 0 or math.isinf(rate):
-                raise self.error(key, f"the rate of {name} is a number that is not negative")
+                raise self.error(key, f"the rate of {name} must be a number that is not negative")
         return {name: float(rate) for name, rate in value.items()}
 
     def output(self, key: str, value: Any) -> tuple[str, ...]:
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            raise self.error(key, "output is a list of attributes", "Write [price, a.volume].")
+            raise self.error(key, "output must be a list of attributes", "Write [price, a.volume].")
         return tuple(dict.fromkeys(value))
 
     def limits(self, key: str, value: Any) -> dict[str, int]:
@@ -176,7 +176,7 @@ class _Reader:
             if name not in LIMITS:
                 raise self.error(key, f"there is no limit {name}", nearest(name, LIMITS))
             if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
-                raise self.error(key, f"{name} is a whole number from 1 on")
+                raise self.error(key, f"{name} must be a whole number of at least 1")
         if value.get("kleene_members", 1) > 40:
             raise self.error(key, "kleene_members is at most 40", "40 members make 10^12 subsets.")
         return {**LIMITS, **value}

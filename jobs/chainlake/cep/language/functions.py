@@ -1,4 +1,4 @@
-"""The functions that conditions may call: ``Corr`` and ``Abs``, and whatever else is registered (spec 1.2, 1.7)."""
+"""The functions that conditions may call: ``Corr`` and ``Abs``, and whatever else is registered."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ class _Line:
 
 
 def format_text(text: str, start: int) -> str:
-    """``text`` in the layout of the house.
+    """``text`` in the standard layout.
 
     Args:
         text: a pattern file that parses.
@@ -212,7 +212,7 @@ def _written(lines: list[_Line]) -> list[str]:
             found.append("")
         indent = first.indent
         if first.kind == "comment":
-            # a comment stands where the line that follows it begins
+            # a comment begins where the line that follows it begins
             follows = next((x.pieces[0] for x in lines[number + 1 :] if x.pieces[0].kind != "comment"), None)
             indent = follows.indent if follows is not None else 0
         found.append(" " * indent + _joined(line.pieces) + ("  " + line.comment if line.comment else ""))

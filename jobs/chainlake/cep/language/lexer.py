@@ -1,4 +1,4 @@
-"""Pattern text to tokens, each with its line and column (spec 1.2)."""
+"""Pattern text to tokens, each with its line and column."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _TOKEN = re.compile(
   | (?P<string>'(?:[^'\n]|'')*')
   | (?P<symbol><=|>=|==|!=|<>|[-+*/<>=(){},.∈])
     """,
-    re.VERBOSE,
+    re.VERBOSE | re.ASCII,
 )
 _SAME = {"==": "=", "<>": "!=", "∈": "IN"}
 _HINTS = {
     **dict.fromkeys('"`\u2018\u2019\u201c\u201d\u00b4', "Strings take single quotes: 'text'."),
     **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2212", "Minus is written -."),
-    **dict.fromkeys("\u00a0\u2007\u202f\u3000\u2003\u200b", "Put an ordinary blank here, or nothing."),
+    **dict.fromkeys("\u00a0\u2007\u202f\u3000\u2003\u200b", "Use an ordinary blank here, or nothing."),
     "\u2264": "Write <=.",
     "\u2265": "Write >=.",
     "\u2260": "Write !=.",
@@ -140,11 +140,13 @@ def _stray(source: SourceText, position: int, at: At) -> DefinitionError:
     character = source.text[position]
     code = f"U+{ord(character):04X}"
     shown = f"'{character}' ({code})" if character.isprintable() and not character.isascii() else repr(character)
+    if character.isdigit():
+        return source.error(f"the character {shown} is no digit here", at, hint="Numbers are written with 0 to 9.")
     if character.isalnum() or unicodedata.category(character).startswith("M"):
         return source.error(
             f"the character {shown} cannot be part of a name",
             at,
-            hint="Names are of the letters A to Z and a to z, digits and _; other texts stand in single quotes.",
+            hint="Names consist of the letters A to Z and a to z, digits and _; put other texts in single quotes.",
         )
     what = f"the character {shown} has no meaning here"
     return source.error(what, at, hint=_HINTS.get(character))

@@ -1,4 +1,4 @@
-"""Branches in normal form: names, their order ≺, and clauses (spec 1.4), with the structural errors of 1.3."""
+"""Branches in normal form: names, their order ≺, and clauses (docs/semantics.md#normal-form)."""
 
 from __future__ import annotations
 
@@ -69,6 +69,11 @@ class Branch:
         """Name to all names that follow it in ≺."""
         return {n: frozenset(m for m in self.types if n in self.before[m]) for n in self.types}
 
+    @cached_property
+    def alone(self) -> dict[str, tuple[Clause, ...]]:
+        """Per name the clauses that mention it alone and no aggregate."""
+        return {name: tuple(c for c in self.clauses if c.names == {name} and not c.aggregated) for name in self.types}
+
     def ordered(self, one: str, other: str) -> bool:
         """Whether ≺ says anything about the two names."""
         return one in self.before[other] or other in self.before[one]
@@ -126,7 +131,7 @@ def _check_number(source: SourceText, branch: ast.Branch) -> None:
     beyond = next(islice(events, MAX_NAMES, None), None)
     if beyond is not None:
         raise source.error(
-            f"{beyond.name} is one event more than the {MAX_NAMES} that a branch can have",
+            f"a branch has at most {MAX_NAMES} events, and {beyond.name} is one more",
             beyond.at,
             hint="One repeated event, such as A+ a, stands for any number of events of a type.",
         )
@@ -137,7 +142,7 @@ def _branch(source: SourceText, branch: ast.Branch, clauses: tuple[Clause, ...])
     for event in ast.events_of(branch.structure):
         if event.name in events:
             raise source.error(
-                f"the name {event.name} stands twice in a branch", event.at, hint="Give each event its own name."
+                f"duplicate name {event.name} in a branch", event.at, hint="Give each event its own name."
             )
         events[event.name] = event
     positive = tuple(name for name, event in events.items() if not event.negated)

@@ -1,4 +1,4 @@
-"""Tokens to abstract syntax: a recursive-descent parser of spec 1.2 with errors that say where and what next."""
+"""Tokens to abstract syntax: a recursive-descent parser with errors that say where and what next."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from fractions import Fraction
 from chainlake.cep.language import ast
 from chainlake.cep.language.lexer import Token, tokens
 from chainlake.cep.language.source_text import SourceText
-from chainlake.cep.language.units import UNITS, is_unit, seconds
+from chainlake.definitions.duration import UNITS, is_unit, seconds
 
 AGGREGATES = frozenset({"AVG", "SUM", "MIN", "MAX", "COUNT"})
 #: Levels of parentheses, signs, groups and calls, and operators in a row: this parser and later passes are recursive.
@@ -21,7 +21,7 @@ def parse(source: SourceText, start: int = 0) -> ast.Query:
     """The query that begins at character ``start`` of ``source``.
 
     Raises:
-        DefinitionError: with line and column, for anything that spec 1.2 does not allow.
+        DefinitionError: with line and column, for anything that the grammar does not allow.
     """
     return _Parser(source, start).query()
 
@@ -135,9 +135,9 @@ class _Parser:
     def structure(self) -> ast.Structure:
         token = self.token
         if self.at_keyword("OR"):
-            raise self.source.error("OR may only stand at the top", token.at, hint="Write one branch per alternative.")
+            raise self.source.error("OR is only allowed at the top", token.at, hint="Write one branch per alternative.")
         if self.at_keyword("NOT"):
-            raise self.source.error("a branch needs a positive event", token.at, hint="NOT stands inside SEQ or AND.")
+            raise self.source.error("a branch needs a positive event", token.at, hint="NOT belongs inside SEQ or AND.")
         if self.at_keyword("SEQ", "AND"):
             return self.group()
         return self.event()

@@ -1,4 +1,4 @@
-"""Names, parameters and words of a parsed query get their meaning (spec 1.2 resolution order, errors of 1.3)."""
+"""Names, parameters and words of a parsed query get their meaning."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from chainlake.cep.language import ast, functions
 from chainlake.cep.language.source_text import At, SourceText, nearest
-from chainlake.cep.language.units import parse_duration, seconds
+from chainlake.definitions.duration import parse_duration, seconds
 
 TICKS_PER_SECOND = 1_000_000
 #: What is compared as a computed value: a parameter on the other side that is a duration is one.
@@ -54,7 +54,7 @@ class Resolver:
             length = parse_duration(value) if isinstance(value, str) and within.unit is None else None
             if length is not None and length < 0:
                 raise self.source.error(
-                    f"{within.value} is {value}, and a window is not negative",
+                    f"{within.value} is {value}, and a window cannot be negative",
                     within.at,
                     hint="It is the longest time between the first and the last event.",
                 )

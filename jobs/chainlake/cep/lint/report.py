@@ -1,7 +1,7 @@
-"""All errors of a pattern file, not only the first, and warnings about what is legal but hardly meant.
+"""All errors of a pattern file, not only the first, and warnings about what is legal but probably not intended.
 
 The compiler stops at the first error. Lint goes on: what is wrong is set aside (a key of the front matter, a condition)
-and the rest is looked at, each condition by itself. Only an error in the structure that PATTERN gives can hide others.
+and the rest is checked, each condition by itself. Only an error in the structure that PATTERN gives can hide others.
 The compiler has the last word: lint finds errors if and only if the compiler does.
 """
 
@@ -35,7 +35,7 @@ from chainlake.errors import DefinitionError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: Errors looked for in one file.
+#: Most errors that are reported of one file.
 MOST = 100
 
 
@@ -60,7 +60,7 @@ class Report:
 
     Args:
         errors: in the order of their places.
-        warnings: the same; looked for only if there is no error.
+        warnings: the same; only if there is no error.
         pattern: the compiled pattern, None if there are errors.
     """
 
@@ -347,7 +347,7 @@ def _conditions(text: str, start: int) -> list[tuple[int, int]]:
 
 
 def laid_out(text: str) -> str:
-    """The text of a pattern file in the house's layout, with the same meaning.
+    """The text of a pattern file in the standard layout, with the same meaning.
 
     Raises:
         DefinitionError: the text does not compile.

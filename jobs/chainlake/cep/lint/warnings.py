@@ -1,4 +1,4 @@
-"""Warnings: what a pattern may say, but its author hardly means."""
+"""Warnings: what a pattern may say, but its author probably does not mean."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def warnings_of(
     found += _branches(query, source)
     found += _window(pattern, query, source)
     if format_text(source.text, start) != source.text:
-        found.append(source.error("the layout is not the house's", hint="lint --fix FILE writes it, comments kept."))
+        found.append(source.error("the layout is not standard", hint="lint --fix FILE writes it, comments kept."))
     once = {(w.what, w.line, w.column): w for w in found}
     return sorted(once.values(), key=lambda warning: (warning.line or 0, warning.column or 0))
 
@@ -70,7 +70,7 @@ def _front(pattern: Pattern, source: SourceText, query: ast.Query) -> Iterator[D
     left_out = [name.name for name in pattern.names if name.name not in front.rates]
     if front.rates and left_out:
         yield source.error(
-            f"rates say nothing of {', '.join(left_out)}, so the order of search is estimated instead",
+            f"rates leave out {', '.join(left_out)}, so the order of search is estimated instead",
             front.places["rates"], key="rates", hint="State a rate for every positive name, or none.",
         )  # fmt: skip
 
@@ -140,7 +140,7 @@ def _conditions(branch: Branch, window: int, source: SourceText) -> Iterator[Def
     seen: set[tuple[ast.Node, ...]] = set()
     for clause in branch.clauses:
         if clause.literals in seen:
-            yield source.error("this condition stands twice", clause.literals[0].at)  # type: ignore[attr-defined]
+            yield source.error("this condition is written twice", clause.literals[0].at)  # type: ignore[attr-defined]
         seen.add(clause.literals)
     tightest: dict[tuple[tuple[str, str], bool], list[_Bound]] = {}
     for clause in branch.clauses:
@@ -272,7 +272,7 @@ def _bound(clause: Clause) -> _Bound | None:
 def _branches(query: ast.Query, source: SourceText) -> Iterable[DefinitionError]:
     for one, other in combinations(query.branches, 2):
         if (one.structure, one.where) == (other.structure, other.where):
-            yield source.error("this branch stands twice", other.at)
+            yield source.error("this branch is written twice", other.at)
 
 
 def _window(pattern: Pattern, query: ast.Query, source: SourceText) -> Iterator[DefinitionError]:

@@ -1,4 +1,4 @@
-"""The limit on matches per day: a fact of the pattern and the day, wherever and in how many pieces they are found."""
+"""The limit on matches per day, which does not depend on where and in how many pieces they are found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Matches as rows of the pattern's match table (tables.md, Data)."""
+"""Matches as rows of the pattern's match table (docs/tables.md)."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ ANY = r"^\s*[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?\s*$"
 _WHOLE = r"^-?\d+$"
 #: Whole numbers beyond these are not kept exactly as doubles.
 _LOWEST, _HIGHEST = int64_scalar(-(2**53)), int64_scalar(2**53)
-#: A whole number of so many characters has its place in 64 bits.
+#: A whole number of at most this many characters fits into 64 bits.
 _SURE_DIGITS = int64_scalar(18)
 _INEXACT = "is a larger number than can be kept exactly"
 #: What a column can be said to hold.

@@ -31,7 +31,7 @@ def read_delimited(file: Path) -> pa.Table:
     header = next(rows(file), (1, []))[1]
     twice = [name for name in dict.fromkeys(header) if header.count(name) > 1]
     if twice:
-        raise InputError(f"the column {twice[0]} stands twice", file=file, line=1, key=twice[0])
+        raise InputError(f"duplicate column {twice[0]}", file=file, line=1, key=twice[0])
     form = pyarrow.csv.ParseOptions(delimiter=delimiter_of(file))
     kinds = pyarrow.csv.ConvertOptions(column_types=dict.fromkeys(header, pa.string()), strings_can_be_null=False)
     blocks = pyarrow.csv.ReadOptions(block_size=_BLOCK)
@@ -51,7 +51,7 @@ def _check_lines(file: Path, data: bytes) -> None:
     if data.count(b"\r") > data.count(b"\r\n"):
         if b"\n" in data:
             at = re.search(rb"\r(?!\n)", data)
-            assert at is not None, "there are more carriage returns than those before a line feed"
+            assert at is not None, "there are carriage returns that no line feed follows"
             raise InputError(
                 "there is a carriage return inside this line",
                 file=file,

@@ -145,7 +145,7 @@ def _objects(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
                 raise InputError(what, file=file, line=line, hint=_LINES) from None
             if not isinstance(value, dict):
                 kind = "nothing" if value is None else _kind(value)
-                raise InputError(f"this line holds {kind}, no object", file=file, line=line, hint=_LINES)
+                raise InputError(f"this line holds {kind}, not an object", file=file, line=line, hint=_LINES)
             attrs = value.get("attrs")
             if isinstance(attrs, dict):
                 del value["attrs"]
@@ -192,5 +192,5 @@ def _is_unicode(text: str) -> bool:
 
 
 def _half(file: Path, line: int, key: str | None) -> InputError:
-    what = "this line holds half of a surrogate pair, which is no character"
+    what = "this line holds half of a surrogate pair, which is not a character"
     return InputError(what, file=file, line=line, key=key, hint="Decode the text it came from.")

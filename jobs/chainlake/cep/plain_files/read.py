@@ -50,7 +50,7 @@ class Events:
     Args:
         table: ``event_id``, ``type`` (if there is one), ``ts`` and attributes.
         texts: columns that are texts because of their cells, with the first that makes them so.
-        cells: columns of delimited files as they are written, those left out of which the caller says what they hold.
+        cells: columns of delimited files as they are written, except those whose kind the caller declares.
         notes: what the reader of the matches should know.
     """
 
@@ -142,7 +142,7 @@ def _without(file: _File, missing: Sequence[str]) -> _File:
 
 
 def _misfit(files: Sequence[Path], tables: Sequence[pa.Table], texts: Mapping[str, Cell]) -> InputError:
-    """Which column of which two files cannot be put under one type."""
+    """Which column of which two files cannot have one type."""
     first: dict[str, tuple[Path, pa.DataType]] = {}
     for file, table in zip(files, tables, strict=True):
         for one in table.schema:
@@ -176,7 +176,9 @@ def regular_file(file: Path) -> None:
     if file.is_dir():
         raise InputError("this is a folder", file=file, hint="Name the files in it.")
     if str(file) == "-" or file.exists() and not file.is_file():
-        raise InputError("this is no regular file", file=file, hint="Write what comes through a pipe to a file first.")
+        raise InputError(
+            "this is not a regular file", file=file, hint="Write what comes through a pipe to a file first."
+        )
     if not file.is_file():
         raise InputError("there is no such file", file=file)
 
@@ -202,7 +204,7 @@ def _read(file: Path) -> _File:
         raise InputError("the file cannot be read: permission denied", file=file) from None
     except (pa.ArrowException, OSError, EOFError, zlib.error):
         if suffix in (".parquet", ".pq"):
-            raise InputError("the file is no Parquet file, or a damaged one", file=file) from None
+            raise InputError("the file is not a Parquet file, or a damaged one", file=file) from None
         raise InputError("the file is cut off or damaged", file=file) from None
     raise UsageError(
         f"'{suffix}' does not say what the file holds" if suffix else "the file's name does not say what it holds",
@@ -215,7 +217,7 @@ def _events(one: _File, asked: Asked) -> _Rows:
     names = one.table.column_names
     twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
     if twice:
-        raise InputError(f"the column {twice[0]} stands twice", file=one.file, key=twice[0])
+        raise InputError(f"duplicate column {twice[0]}", file=one.file, key=twice[0])
     for name in (asked.id_column, asked.type_column, asked.ts_column):
         if name is not None and name not in names:
             raise _absent(one.file, name, names)
@@ -305,7 +307,9 @@ def _times(column: Column, name: str, asked: Asked) -> pa.ChunkedArray:
         raise UsageError(f"{name} is the time of the events, not {kind}", key="--type-of")
     if kind.startswith("date:") and column.is_text:
         if asked.ts_unit is not None:
-            raise UsageError(f"{name} is said to hold dates, and --ts-unit counts", hint="Leave out one of them.")
+            raise UsageError(
+                f"--type-of says that {name} holds dates, --ts-unit that it counts", hint="Leave out one of them."
+            )
         return dates(file, values, name, kind.removeprefix("date:"))
     numbers = values
     if column.is_text and (kind == "number" or column.written and kind != "time"):
@@ -315,7 +319,7 @@ def _times(column: Column, name: str, asked: Asked) -> pa.ChunkedArray:
         return counted(file, numbers, name, asked.ts_unit)
     if asked.ts_unit is not None:
         raise InputError(
-            f"{name} holds {_kind(numbers.type)}, no numbers", file=file, key=name, hint="Leave out --ts-unit."
+            f"{name} holds {_kind(numbers.type)}, not numbers", file=file, key=name, hint="Leave out --ts-unit."
         )
     if numbers is values and column.is_text:
         try:
@@ -326,7 +330,7 @@ def _times(column: Column, name: str, asked: Asked) -> pa.ChunkedArray:
         zone = getattr(values.type, "tz", None)
         return values.cast(pa.timestamp("us", tz=zone), safe=False).cast(UTC_US)
     raise InputError(
-        f"{name} holds {_kind(numbers.type)}, no times",
+        f"{name} holds {_kind(numbers.type)}, not times",
         file=file,
         key=name,
         hint="Times are ISO 8601 texts, timestamps, or whole seconds; --ts-unit takes other counts.",

@@ -1,4 +1,4 @@
-"""The order in which a branch's names are bound: rarest first, connected names before others (spec 3.6)."""
+"""The order in which a branch's names are bound: rarest first, connected names before others."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ def _connected(branch: Branch, name: str, bound: Sequence[str]) -> bool:
 
 
 def given_order(branch: Branch, order: Sequence[str]) -> tuple[str, ...]:
-    """``order`` restricted to the names of ``branch``, repeated names moved to the end (spec 5.4).
+    """``order`` restricted to the names of ``branch``, repeated names moved to the end.
 
     Raises:
-        UsageError: a positive name is missing or stands twice.
+        UsageError: a positive name is missing or is listed twice.
     """
     mine = [name for name in order if name in branch.positive]
     if sorted(mine) != sorted(branch.positive):

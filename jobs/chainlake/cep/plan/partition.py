@@ -1,4 +1,4 @@
-"""What can be told about a pattern before any event is read: a partition key, and a coarse filter for the scan."""
+"""What is known of a pattern before any event is read: a partition key, and a coarse filter for the scan."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from chainlake.cep.plan.steps import routing
 
 
 def partition_key(branches: tuple[Branch, ...]) -> str | None:
-    """A column such that equal values of it link all names, negated ones included, of every branch (spec 1.9)."""
+    """A column such that equal values of it link all names, negated ones included, of every branch."""
     columns = [column for b in branches for clause in b.clauses if (column := _linked(clause)[0]) is not None]
     for column in dict.fromkeys(columns):
         if all(_links_all(branch, column) for branch in branches):

@@ -1,4 +1,4 @@
-"""From a branch and an order to steps: scopes, clauses of each step, negation tests (spec 3.2, 3.3, 5.3, 5.4)."""
+"""From a branch and an order to steps: scopes, clauses of each step, negation tests (docs/automata.md)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from chainlake.cep.language.normal_form import Branch, Clause
 
 @dataclass(frozen=True)
 class Scope:
-    """Where the events of a name may lie, given the bound names (spec 3.3).
+    """Where the events of a name may lie, given the bound names (docs/automata.md#scopes).
 
     Args:
         after: bound names that precede it; it lies strictly after the latest of their events.
@@ -91,7 +91,7 @@ class Plan:
 
 def routing(branch: Branch) -> dict[str, tuple[Clause, ...]]:
     """Per name the clauses that mention it alone and no aggregate: they decide which events are its candidates."""
-    return {name: tuple(c for c in branch.clauses if c.names == {name} and not c.aggregated) for name in branch.types}
+    return branch.alone
 
 
 def make_plan(branch: Branch, order: tuple[str, ...]) -> Plan:
@@ -140,10 +140,10 @@ def _forbidden(branch: Branch, name: str, routed: tuple[Clause, ...]) -> Forbidd
 
 
 def _depends_on(branch: Branch, negated: str) -> frozenset[str]:
-    """The positive names that must be bound before the negated name can be tested exactly (spec 5.3b).
+    """The positive names that must be bound before the negated name can be tested exactly.
 
-    Besides the printed set: names of the same type that ≺ does not order against it, since an event bound to one of
-    them later would not count as forbidden.
+    See docs/automata.md#negation. Names of the same type that ≺ does not order against it are among them, since an
+    event bound to one of them later would not count as forbidden.
     """
     positive = set(branch.positive)
     earlier, later = branch.before[negated] & positive, branch.after[negated] & positive

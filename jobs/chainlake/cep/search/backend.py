@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from chainlake.cep.estimate.cost import Model
@@ -30,33 +31,53 @@ class Decision:
     compiled: Compiled | None = None
 
 
-def decide(wanted: str, compiled: Compiled, model: Model | None) -> Decision:
+@dataclass(frozen=True)
+class Estimate:
+    """What a search in one order is estimated to cost.
+
+    Args:
+        evaluations: E.
+        by_numpy: seconds on NumPy.
+        by_machine: seconds as machine code, compiling left out.
+    """
+
+    evaluations: float
+    by_numpy: float
+    by_machine: float
+
+    @classmethod
+    def of(cls, model: Model, order: Sequence[str]) -> Estimate:
+        """By the branch's model of the events."""
+        return cls(model.evaluations(order), numpy_seconds(model, order), compiled_seconds(model, order))
+
+
+#: Of a search of which nothing is known.
+UNKNOWN = Estimate(0.0, 0.0, 0.0)
+
+
+def decide(wanted: str, compiled: Compiled, estimate: Estimate) -> Decision:
     """Choose the backend of a branch.
 
     Args:
         wanted: one of ``BACKENDS``.
         compiled: the branch, not generated yet.
-        model: what the branch costs on these events; without it the work is not known, and NumPy is taken.
+        estimate: what the branch costs on these events, which only ``auto`` asks for; if it is ``UNKNOWN``, NumPy is
+            taken.
     """
     if wanted == "numpy":
         return Decision("numpy", "as asked for")
-    evaluations = by_numpy = by_machine = 0.0
-    if wanted == "auto":
-        if model is not None:
-            order = compiled.plan.order
-            evaluations = model.evaluations(order)
-            by_numpy, by_machine = numpy_seconds(model, order), compiled_seconds(model, order)
-        start = READ if machine.loaded() else IMPORT + READ
-        if by_numpy <= start + by_machine:
-            return Decision("numpy", f"about {evaluations:,.0f} evaluations are done before machine code is ready")
+    about = f"about {estimate.evaluations:,.0f} evaluations"
+    start = READ if machine.loaded() else IMPORT + READ
+    if wanted == "auto" and estimate.by_numpy <= start + estimate.by_machine:
+        return Decision("numpy", f"{about} are done before machine code is ready")
     try:
-        source = compiled.source
+        shape = compiled.shape
     except NotCompilable as error:
         return Decision("numpy", f"no machine code for {error}")
     if wanted == "compiled":
         return Decision("compiled", "as asked for", compiled)
-    ready = (0.0 if machine.loaded() else IMPORT) + (READ if machine.known(source) else COMPILE)
-    if by_numpy <= ready + by_machine:
-        return Decision("numpy", f"about {evaluations:,.0f} evaluations are done before machine code is ready")
-    by_value = f", by value: {', '.join(compiled.skips)}" if compiled.skips else ""
-    return Decision("compiled", f"about {evaluations:,.0f} evaluations{by_value}", compiled)
+    ready = (0.0 if machine.loaded() else IMPORT) + (READ if machine.known(shape.source) else COMPILE)
+    if estimate.by_numpy <= ready + estimate.by_machine:
+        return Decision("numpy", f"{about} are done before machine code is ready")
+    by_value = f", by value: {', '.join(shape.skips)}" if shape.skips else ""
+    return Decision("compiled", f"{about}{by_value}", compiled)

@@ -9,8 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from chainlake.cep.conditions.blocks import Bindings
-from chainlake.cep.conditions.evaluate import Candidates
-from chainlake.cep.events.dataset import Dataset
+from chainlake.cep.conditions.scan import Scan
 from chainlake.cep.language.normal_form import Branch
 from chainlake.cep.plan.steps import Forbidden, routing, scope_of
 from chainlake.cep.search.negation import not_forbidden
@@ -27,11 +26,8 @@ def also_matches(
     earlier: Branch,
     branch: Branch,
     found: Bindings,
-    candidates: dict[str, Candidates],
-    earlier_candidates: dict[str, Candidates],
-    data: Dataset,
-    window: int,
-    block_rows: int,
+    scan: Scan,
+    earlier_scan: Scan,
 ) -> np.ndarray:
     """Which matches of ``branch`` are matches of the branch ``earlier`` as well.
 
@@ -39,30 +35,28 @@ def also_matches(
         earlier: the branch that comes first; of the ``same_names``.
         branch: the branch that found the matches.
         found: its matches.
-        candidates: its candidates.
-        earlier_candidates: the candidates of ``earlier`` (those of its negated names are used).
-        data: the run's events.
-        window: in ticks.
-        block_rows: bounds the memory.
+        scan: what it was searched in.
+        earlier_scan: the same for ``earlier`` (the candidates of its negated names are used).
     """
     same = np.ones(found.n, bool)
     for name in branch.kleene - earlier.kleene:
         same &= np.diff(found.groups[name][0]) == 1
     rows = np.flatnonzero(same)
-    every = {**earlier_candidates, **{name: candidates[name] for name in branch.positive}}
+    every = {**earlier_scan.candidates, **{name: scan.candidates[name] for name in branch.positive}}
+    both = Scan(scan.data, every, scan.window, scan.block_rows)
     rebound = _as_bound_by(earlier, found.at(rows))
     good = np.ones(len(rows), bool)
     for name in earlier.positive:
         for other in earlier.before[name] & set(earlier.positive):
             good &= rebound.latest(other, every) < rebound.earliest(name, every)
-    view = rebound.view(data, every)
+    view = rebound.view(scan.data, every)
     for clause in earlier.positive_clauses:
         good &= view.holds(clause, earlier.kleene)
     for negated in earlier.negated:
         rows, rebound = rows[good], rebound.at(np.flatnonzero(good))
         clauses = tuple(c for c in earlier.clauses_of(negated) if c not in routing(earlier)[negated])
         test = Forbidden(negated, scope_of(earlier, negated, earlier.positive), clauses)
-        free = not_forbidden(test, rebound, data, every, earlier.kleene, window, block_rows, lambda tests: None)
+        free = not_forbidden(test, rebound, both, earlier.kleene, lambda tests: None)
         good = np.zeros(rebound.n, bool)
         good[free] = True
     result = np.zeros(found.n, bool)

@@ -3,40 +3,57 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
 
 from chainlake.cep.conditions.blocks import Bindings
 from chainlake.cep.conditions.evaluate import Candidates, View
-from chainlake.cep.estimate.cost import Model
-from chainlake.cep.estimate.selectivity import measure, upper_bound
+from chainlake.cep.conditions.scan import BLOCK_ROWS, Scan
 from chainlake.cep.events.clock import Clock
-from chainlake.cep.events.dataset import Dataset, kind_of, ticks_of
+from chainlake.cep.events.dataset import Dataset, Wanted, kind_of, ticks_of
 from chainlake.cep.language.check import Checker
 from chainlake.cep.language.normal_form import Branch
 from chainlake.cep.pattern import Pattern
-from chainlake.cep.plan.order import choose_order, given_order
-from chainlake.cep.plan.steps import make_plan, routing
+from chainlake.cep.plan.steps import routing
 from chainlake.cep.search.backend import BACKENDS, decide
 from chainlake.cep.search.batch import MatchBatch
+from chainlake.cep.search.choice import Choice, Wish, choose, likeness
+from chainlake.cep.search.compiled.generate import Limits
 from chainlake.cep.search.compiled.run import Compiled
 from chainlake.cep.search.dedupe import also_matches, same_names
 from chainlake.cep.search.kleene import SetLimit
 from chainlake.cep.search.levels import Search
 from chainlake.cep.search.reach import within_reach
-from chainlake.cep.search.seconds import best_order
 from chainlake.cep.search.statistics import Statistics
 from chainlake.errors import InputError, LimitExceeded, UsageError
 
-#: Candidate bindings in memory at a time and level.
-BLOCK_ROWS = 1 << 17
 #: Ticks lie nearer to 0 than this, or sums of one and a window (at most 2^61) and differences may not fit in 64 bits.
 MOST_TICKS = 1 << 62
-#: Evaluations, by their upper bound, from which a run with a given order looks what they really are.
-WORTH_MEASURING = 2_000_000
 #: Matches of a batch that spans fewer days are counted day by day.
 _DAYS_ONE_BY_ONE = 8
+
+
+@dataclass(frozen=True)
+class SearchOptions:
+    """What is rarely asked of a search; none of it changes what is found but ``parts``.
+
+    Args:
+        orders: the binding order of each branch by itself.
+        rates: events per name in any common unit; default: the front matter's.
+        by: without order and rates: ``cost`` takes the order of the fewest estimated seconds
+            (chainlake.cep.search.seconds), ``frequency`` the rarest name first.
+        parts: a whole number from 0 on for each event, in the order of the rows: the matches are those of the events of
+            each number by itself. So all keys of a partitioned pattern can be searched at a time.
+        block_rows: bounds the memory.
+    """
+
+    orders: Sequence[Sequence[str]] | None = None
+    rates: Mapping[str, float] | None = None
+    by: str = "cost"
+    parts: np.ndarray | None = None
+    block_rows: int = BLOCK_ROWS
 
 
 def find(
@@ -44,14 +61,10 @@ def find(
     events: pa.Table,
     *,
     order: Sequence[str] | None = None,
-    orders: Sequence[Sequence[str]] | None = None,
-    rates: Mapping[str, float] | None = None,
-    by: str = "cost",
-    backend: str = "auto",
     own: tuple[int, int] | None = None,
-    parts: np.ndarray | None = None,
-    block_rows: int = BLOCK_ROWS,
+    backend: str = "auto",
     statistics: Statistics | None = None,
+    options: SearchOptions | None = None,
 ) -> Iterator[MatchBatch]:
     """The matches of ``pattern`` in ``events``, each exactly once over all branches (spec 1.5).
 
@@ -59,19 +72,14 @@ def find(
         pattern: the pattern.
         events: columns ``event_id`` (unique), ``type``, ``ts`` (timestamp or µs) and the attributes, rows in any order.
             An attribute that is missing is null.
-        order: binding order of the positive names; default: by rates, or as ``by`` says.
-        orders: the same for each branch by itself.
-        rates: events per name in any common unit; default: the front matter's.
-        by: without order and rates: ``cost`` takes the order of the fewest estimated seconds
-            (chainlake.cep.search.seconds), ``frequency`` the rarest name first.
+        order: binding order of the positive names; default: by rates, or as the options say. An order that was chosen
+            once is kept for events like those, beside the pattern.
+        own: ``[lo, hi)`` in µs; only matches decided in it are given. ``events`` must hold ``pattern.read_range(own)``.
         backend: ``numpy``; ``compiled``, which falls back on NumPy where there is no code for a condition; or ``auto``,
             the one that is estimated to be done first. Both give the same matches and counts; ``statistics`` says
             which it was.
-        own: ``[lo, hi)`` in µs; only matches decided in it are given. ``events`` must hold ``pattern.read_range(own)``.
-        parts: a whole number from 0 on for each event, in the order of the rows: the matches are those of the events of
-            each number by itself. So all keys of a partitioned pattern can be searched at a time.
-        block_rows: bounds the memory.
         statistics: filled while matches are drawn.
+        options: what is rarely asked for.
 
     Raises:
         DefinitionError: kinds of columns that the conditions cannot be applied to.
@@ -79,58 +87,94 @@ def find(
         InputError: missing columns, null ts, a ts that is not within ±2^62 ticks.
         UsageError: ``order`` or ``rates`` do not fit the pattern, or the parts are too many for their span of time.
     """
-    if block_rows < 1:
+    options = SearchOptions() if options is None else options
+    if options.block_rows < 1:
         raise UsageError("block_rows is at least 1")
-    if by not in ("cost", "frequency"):
-        raise UsageError(f"an order is chosen by cost or by frequency, not by {by}")
+    if options.by not in ("cost", "frequency"):
+        raise UsageError(f"an order is chosen by cost or by frequency, not by {options.by}")
     if backend not in BACKENDS:
         raise UsageError(f"the backend is one of {', '.join(BACKENDS)}, not {backend}")
     strange = sorted(set(order or ()) - {name.name for name in pattern.names})
     if strange:
         raise UsageError(f"the order names {', '.join(strange)}, which is no positive name of {pattern.name}")
-    statistics = Statistics() if statistics is None else statistics
     check_kinds(pattern, events)
-    data = dataset(pattern, events, own, parts=parts)
-    per_day: dict[int, int] = {}
-    all_candidates: list[dict[str, Candidates]] = []
+    data = dataset(pattern, events, own, parts=options.parts)
+    run = _Run(pattern, data, own, Statistics() if statistics is None else statistics)
+    rates = None if options.rates is None else tuple(sorted(options.rates.items()))
     for number, branch in enumerate(pattern.branches):
         candidates = within_reach(branch, candidates_of(pattern, branch, data, own), pattern.window_us)
-        all_candidates.append(candidates)
-        given = order if orders is None else orders[number]
-        chosen, model = order_of(pattern, branch, data, candidates, given, rates, by, statistics, backend)
-        statistics.order.append(chosen)
-        if model is None and backend == "auto":
-            model = upper_bound(branch, candidates, pattern.window_us)
-            if model.evaluations(chosen) > WORTH_MEASURING:
-                model = measure(branch, data, candidates, pattern.window_us)
-        by_start = pattern.open_right
-        doubles = [earlier for earlier in pattern.branches[:number] if same_names(earlier, branch)]
-        plan = make_plan(branch, chosen)
-        compiled = Compiled(data, plan, candidates, pattern.window_us, by_start, pattern.limits["kleene_members"])
-        decision = decide(backend, compiled, model)
+        run.scans.append(Scan(data, candidates, pattern.window_us, options.block_rows))
+        given = order if options.orders is None else options.orders[number]
+        wish = Wish(None if given is None else tuple(given), rates, options.by, backend)
+        yield from run.branch(number, wish)
+
+
+@dataclass
+class _Run:
+    """One search of a pattern.
+
+    Args:
+        pattern: the pattern.
+        data: the events.
+        own: ``[lo, hi)`` of owned decision times, or None for all.
+        statistics: what is counted.
+        scans: of the branches up to the one that is searched.
+        per_day: day to its matches so far.
+    """
+
+    pattern: Pattern
+    data: Dataset
+    own: tuple[int, int] | None
+    statistics: Statistics
+    scans: list[Scan] = field(default_factory=list)
+    per_day: dict[int, int] = field(default_factory=dict)
+
+    def branch(self, number: int, wish: Wish) -> Iterator[MatchBatch]:
+        """The matches of a branch that no branch before it has."""
+        pattern, scan, statistics = self.pattern, self.scans[number], self.statistics
+        branch, before = pattern.branches[number], self.statistics.evaluations
+        key = (number, wish, likeness(scan))
+        choice = pattern.memory.recall(key, Choice)
+        if choice is None:
+            choice = choose(pattern, branch, scan, wish)
+            pattern.memory.keep(key, choice)
+        statistics.order.append(choice.plan.order)
+        statistics.how = choice.how
+        doubles = [k for k, earlier in enumerate(pattern.branches[:number]) if same_names(earlier, branch)]
+        limits = Limits(pattern.window_us, pattern.open_right, pattern.limits["kleene_members"])
+        compiled = Compiled(scan, choice.plan, limits, pattern.memory, key)
+        decision = decide(wish.backend, compiled, choice.estimate)
         statistics.backends.append((decision.backend, decision.why))
-        if decision.compiled is not None:
-            blocks = decision.compiled.run(own, block_rows, statistics, positions=bool(doubles))
-        else:
-            limit = SetLimit(pattern.limits["kleene_members"], by_start, own, pattern.window_us, data.clock)
-            blocks = Search(data, plan, candidates, pattern.window_us, limit, block_rows, statistics).run()
-        for found in blocks:
-            if own is not None and decision.compiled is None:
-                decided = data.real(found.start + pattern.window_us if by_start else found.end)
-                found = found.only((decided >= own[0]) & (decided < own[1]))
+        for found in self._blocks(scan, choice, decision.compiled, positions=bool(doubles)):
             for earlier in doubles:
-                found = found.only(
-                    ~also_matches(
-                        earlier, branch, found, candidates, all_candidates[pattern.branches.index(earlier)], data,
-                        pattern.window_us, block_rows,
-                    )
-                )  # fmt: skip
+                double = also_matches(pattern.branches[earlier], branch, found, scan, self.scans[earlier])
+                found = found.only(~double)
             if found.n:
-                rows = None if decision.compiled is not None and not doubles else candidates
-                batch = _batch(number, found, rows, data, pattern)
-                _count(pattern, batch, per_day)
+                rows = None if decision.compiled is not None and not doubles else scan.candidates
+                batch = _batch(number, found, rows, self.data, pattern)
+                _count(pattern, batch, self.per_day)
                 statistics.matches += batch.n
                 yield batch
+        evaluations = statistics.evaluations - before
+        if not choice.held(evaluations):
+            pattern.memory.forget(key)
+            compiled.forget()
+        elif choice.evaluations is None:
+            pattern.memory.keep(key, replace(choice, evaluations=evaluations))
+
+    def _blocks(self, scan: Scan, choice: Choice, compiled: Compiled | None, *, positions: bool) -> Iterator[Bindings]:
+        """What a backend finds, as far as it is owned."""
+        if compiled is not None:
+            yield from compiled.run(self.own, self.statistics, positions=positions)
+            return
+        pattern, own = self.pattern, self.own
+        members = pattern.limits["kleene_members"]
+        limit = SetLimit(members, pattern.open_right, own, pattern.window_us, self.data.clock)
+        for found in Search(scan, choice.plan, limit, self.statistics).run():
+            if own is not None:
+                decided = self.data.real(found.start + pattern.window_us if pattern.open_right else found.end)
+                found = found.only((decided >= own[0]) & (decided < own[1]))
+            yield found
 
 
 def dataset(
@@ -151,17 +195,10 @@ def dataset(
         UsageError: too many parts for their span of time.
     """
     lo, hi = (None, None) if own is None else pattern.read_range(*own)
-    data = Dataset(
-        events,
-        types=pattern.event_types,
-        attributes=pattern.mentioned,
-        words=pattern.words,
-        lo=lo,
-        hi=hi,
-        by_id=any(b.kleene or b.negated for b in pattern.branches) if by_id is None else by_id,
-        strict=pattern.strict,
-        apart=None if parts is None or not len(parts) else (_clock(pattern, events, parts), parts),
-    )
+    in_order = any(b.kleene or b.negated for b in pattern.branches) if by_id is None else by_id
+    wanted = Wanted(pattern.event_types, pattern.mentioned, pattern.words, lo, hi, in_order, pattern.strict)
+    apart = None if parts is None or not len(parts) else (_clock(pattern, events, parts), parts)
+    data = Dataset(events, wanted, apart)
     if len(data.ts):
         ends = (data.ts[0], data.ts[-1])
         if data.clock is not None:
@@ -187,11 +224,19 @@ def _clock(pattern: Pattern, events: pa.Table, parts: np.ndarray) -> Clock:
 
 def check_kinds(pattern: Pattern, events: pa.Table) -> None:
     """Check the conditions against the kinds of the events' columns (DefinitionError)."""
-    kinds = {name: kind_of(events.schema.field(name).type) or "unusable" for name in events.column_names}
-    known = {attr: kinds.get(attr, "null") for attr in pattern.mentioned}
+    schema = events.schema
+    types = tuple(schema.field(attr).type if attr in schema.names else None for attr in pattern.mentioned)
+    key = ("kinds", types)
+    if pattern.memory.recall(key, bool):
+        return
+    known = {
+        attr: "null" if kind is None else kind_of(kind) or "unusable"
+        for attr, kind in zip(pattern.mentioned, types, strict=True)
+    }
     checker = Checker(pattern.text, known, pattern.strict)
     for literal in (x for b in pattern.branches for c in b.clauses for x in c.literals):
         checker.condition(literal)
+    pattern.memory.keep(key, True)
 
 
 def candidates_of(
@@ -223,39 +268,6 @@ def _may_be_owned(pattern: Pattern, branch: Branch, name: str, ts: np.ndarray, o
         )
     last = branch.before[name] >= positive - {name}
     return ts >= own[0] if last else np.ones(len(ts), bool)
-
-
-def order_of(
-    pattern: Pattern,
-    branch: Branch,
-    data: Dataset,
-    candidates: dict[str, Candidates],
-    order: Sequence[str] | None,
-    rates: Mapping[str, float] | None,
-    by: str,
-    statistics: Statistics,
-    backend: str = "auto",
-) -> tuple[tuple[str, ...], Model | None]:
-    """The binding order of a branch, as ``find`` takes it, and the cost model if it came from one.
-
-    ``statistics.how`` is set to where it came from.
-    """
-    if order is not None:
-        statistics.how = "given"
-        return given_order(branch, order), None
-    stated = rates if rates is not None else pattern.front.rates
-    if stated and all(name in stated for name in branch.positive):
-        statistics.how = "declared"
-        return choose_order(branch, {name: float(stated[name]) for name in branch.positive}), None
-    if rates is not None:
-        missing = [name for name in branch.positive if name not in rates]
-        raise UsageError(f"there is no rate for {', '.join(missing)}")
-    if by == "cost":
-        statistics.how = "estimated"
-        model = measure(branch, data, candidates, pattern.window_us)
-        return best_order(model, backend), model
-    statistics.how = "measured"
-    return choose_order(branch, {name: float(len(candidates[name])) for name in branch.positive}), None
 
 
 def _batch(

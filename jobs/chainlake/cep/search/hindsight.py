@@ -9,12 +9,13 @@ from itertools import permutations
 import pyarrow as pa
 
 from chainlake.cep.conditions.evaluate import Candidates
+from chainlake.cep.conditions.scan import Scan
 from chainlake.cep.estimate.cost import LISTED_NAMES, Model
 from chainlake.cep.estimate.selectivity import measure
 from chainlake.cep.events.dataset import Dataset
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.plan.steps import make_plan
-from chainlake.cep.search.find import BLOCK_ROWS, candidates_of, dataset
+from chainlake.cep.search.find import candidates_of, dataset
 from chainlake.cep.search.kleene import SetLimit
 from chainlake.cep.search.levels import Search
 from chainlake.cep.search.statistics import Statistics
@@ -77,12 +78,9 @@ class Sample:
         plan = make_plan(branch, (*order, *self.models[number].sets))
         statistics = Statistics()
         search = Search(
-            self.data,
+            Scan(self.data, self.candidates[number], self.pattern.window_us),
             replace(plan, steps=plan.steps[: len(order)]),
-            self.candidates[number],
-            self.pattern.window_us,
             SetLimit(self.pattern.limits["kleene_members"], self.pattern.open_right, None, self.pattern.window_us),
-            BLOCK_ROWS,
             statistics,
         )
         for _ in search.run():

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from chainlake.cep.conditions.blocks import Bindings, flat_blocks
-from chainlake.cep.conditions.evaluate import Candidates, View
+from chainlake.cep.conditions.evaluate import View
+from chainlake.cep.conditions.scan import Scan
 from chainlake.cep.events.clock import Clock
-from chainlake.cep.events.dataset import Dataset
 from chainlake.cep.plan.steps import Step
 from chainlake.cep.search.statistics import Statistics
 from chainlake.errors import LimitExceeded
@@ -72,18 +72,16 @@ class _Usable:
 def _usable(
     step: Step,
     bindings: Bindings,
-    data: Dataset,
-    candidates: dict[str, Candidates],
+    scan: Scan,
     kleene: frozenset[str],
-    window: int,
     count: Statistics | None,
-    block_rows: int,
 ) -> _Usable:
+    data, candidates, window = scan.data, scan.candidates, scan.window
     of = candidates[step.name]
     lo, hi = bindings.scope(step.scope, window, candidates, of)
     base = bindings.view(data, candidates)
     kept_rows, kept_positions = [], []
-    for rows, within in flat_blocks(hi - lo, block_rows):
+    for rows, within in flat_blocks(hi - lo, scan.block_rows):
         positions = lo[rows] + within
         apart = bindings.apart(step.scope, candidates, of, rows, positions)
         if apart is not None:
@@ -109,11 +107,8 @@ def _usable(
 def iterate(
     step: Step,
     bindings: Bindings,
-    data: Dataset,
-    candidates: dict[str, Candidates],
+    scan: Scan,
     kleene: frozenset[str],
-    window: int,
-    block_rows: int,
     statistics: Statistics,
     limit: SetLimit | None,
 ) -> Iterator[Bindings]:
@@ -122,27 +117,22 @@ def iterate(
     Args:
         step: the step.
         bindings: what is bound so far.
-        data: the run's events.
-        candidates: of all names.
+        scan: what is looked through.
         kleene: names under Kleene closure.
-        window: in ticks.
-        block_rows: bound for the entries in memory.
         statistics: E counts sets, E_pre members.
         limit: checked where the first set of a binding is bound, for all its sets; else None.
 
     Raises:
         LimitExceeded: more usable events in one window than allowed.
     """
-    of = candidates[step.name]
-    lo, hi = bindings.scope(step.scope, window, candidates, of)
-    for part in _parts(hi - lo, block_rows):
+    lo, hi = bindings.scope(step.scope, scan.window, scan.candidates, scan.candidates[step.name])
+    for part in _parts(hi - lo, scan.block_rows):
         some = bindings.at(part)
-        usable = _usable(step, some, data, candidates, kleene, window, statistics, block_rows)
+        usable = _usable(step, some, scan, kleene, statistics)
         anchors = np.arange(len(usable.positions))
         if limit is not None:
-            anchors = _check(step, limit, some, usable, data, candidates, kleene, window, block_rows)
-        others = usable.stop[anchors] - anchors - 1
-        yield from _subsets(step, some, usable, anchors, others, data, candidates, kleene, block_rows, statistics)
+            anchors = _check(step, limit, some, usable, scan, kleene)
+        yield from _subsets(step, some, usable, anchors, scan, kleene, statistics)
 
 
 def _parts(counts: np.ndarray, limit: int) -> Iterator[np.ndarray]:
@@ -157,11 +147,8 @@ def _check(
     limit: SetLimit,
     bindings: Bindings,
     usable: _Usable,
-    data: Dataset,
-    candidates: dict[str, Candidates],
+    scan: Scan,
     kleene: frozenset[str],
-    window: int,
-    block_rows: int,
 ) -> np.ndarray:
     """The first members worth trying; raises if a set is too large for one of the names that ``limit`` is for."""
     only = len(limit.steps) == 1
@@ -176,11 +163,11 @@ def _check(
         )
         bound = bindings.singles.keys() | {other.name}
         alone = replace(other, scope=scope, member_clauses=tuple(c for c in other.member_clauses if c.names <= bound))
-        sets.append((other, _usable(alone, bindings, data, candidates, kleene, window, None, block_rows)))
+        sets.append((other, _usable(alone, bindings, scan, kleene, None)))
     for _, found in sets:
         fits &= np.diff(found.offsets) > 0
     for other, found in sets:
-        ts = candidates[other.name].ts[found.positions]
+        ts = scan.candidates[other.name].ts[found.positions]
         size = found.stop - np.arange(len(found.stop))
         start = np.minimum(bindings.start[found.rows], ts)
         end = np.maximum(bindings.end[found.rows], ts[found.stop - 1] if len(ts) else ts)
@@ -189,9 +176,8 @@ def _check(
         for partner, usable_partner in sets:
             if partner is not other:
                 last = ts[over + limit.members]
-                over = over[
-                    _has_partner(other, ts[over], last, found.rows[over], partner, usable_partner, candidates, window)
-                ]
+                spans = _Spans(ts[over], last, found.rows[over])
+                over = over[_has_partner(other, spans, partner, usable_partner, scan)]
         if len(over):
             raise too_many(int(size[over].max()), other.name, limit.members)
         if other is step:
@@ -216,18 +202,25 @@ def too_many(size: int, name: str, limit: int) -> LimitExceeded:
     )
 
 
-def _has_partner(
-    step: Step,
-    first: np.ndarray,
-    last: np.ndarray,
-    rows: np.ndarray,
-    partner: Step,
-    usable: _Usable,
-    candidates: dict[str, Candidates],
-    window: int,
-) -> np.ndarray:
-    """Whether an event of ``partner`` fits beside a set of ``step`` that reaches from ``first`` to ``last``."""
-    of = candidates[partner.name]
+@dataclass(frozen=True)
+class _Spans:
+    """Sets by their times.
+
+    Args:
+        first: ts of the first member of each.
+        last: ts of the last.
+        rows: the binding of each.
+    """
+
+    first: np.ndarray
+    last: np.ndarray
+    rows: np.ndarray
+
+
+def _has_partner(step: Step, spans: _Spans, partner: Step, usable: _Usable, scan: Scan) -> np.ndarray:
+    """Whether an event of ``partner`` fits beside sets of ``step``."""
+    of, window = scan.candidates[partner.name], scan.window
+    first, last, rows = spans.first, spans.last, spans.rows
     step_first = step.name in partner.scope.after or partner.name in step.scope.before
     partner_first = partner.name in step.scope.after or step.name in partner.scope.before
     lo = np.searchsorted(of.ts, last + 1 if step_first else last - window, "left")
@@ -244,19 +237,18 @@ def _subsets(
     bindings: Bindings,
     usable: _Usable,
     anchors: np.ndarray,
-    others: np.ndarray,
-    data: Dataset,
-    candidates: dict[str, Candidates],
+    scan: Scan,
     kleene: frozenset[str],
-    block_rows: int,
     statistics: Statistics,
 ) -> Iterator[Bindings]:
     """Each set once: its first member is an anchor, the bits of a number say which of the later ones belong to it."""
+    data, candidates = scan.data, scan.candidates
     of = candidates[step.name]
     base = bindings.view(data, candidates)
+    others = usable.stop[anchors] - anchors - 1
     width = int(others.max(initial=0))
     bits = np.arange(width)
-    for rows, masks in flat_blocks(np.left_shift(1, others), max(1, block_rows // (1 + width))):
+    for rows, masks in flat_blocks(np.left_shift(1, others), max(1, scan.block_rows // (1 + width))):
         statistics.evaluations += len(rows)
         statistics.tests += len(rows)
         present = np.ones((len(rows), 1 + width), bool)

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 
 from chainlake.cep.conditions.blocks import Bindings, flat_blocks
-from chainlake.cep.conditions.evaluate import Candidates, View
-from chainlake.cep.events.dataset import Dataset
+from chainlake.cep.conditions.evaluate import View
+from chainlake.cep.conditions.scan import Scan
 from chainlake.cep.plan.steps import Forbidden
 
 #: Candidates looked at per binding in the first round of a test with conditions; each further round looks at more.
@@ -18,11 +18,8 @@ _FIRST_ROUND = 4
 def not_forbidden(
     forbidden: Forbidden,
     bindings: Bindings,
-    data: Dataset,
-    candidates: dict[str, Candidates],
+    scan: Scan,
     kleene: frozenset[str],
-    window: int,
-    block_rows: int,
     count: Callable[[int], None],
 ) -> np.ndarray:
     """The bindings (their rows) that no event completes as the negated name.
@@ -30,16 +27,14 @@ def not_forbidden(
     Args:
         forbidden: the test.
         bindings: all names that the test depends on are bound.
-        data: the run's events.
-        candidates: of all names, also the negated one.
+        scan: what is looked through.
         kleene: names bound to sets.
-        window: in ticks.
-        block_rows: largest number of (binding, event) pairs in memory.
         count: told how many events were tested, where each test stops at the first event that rejects.
     """
+    data, candidates = scan.data, scan.candidates
     scope = forbidden.scope.among(bindings.singles.keys() | bindings.groups.keys())
     of = candidates[forbidden.name]
-    lo, hi = bindings.scope(scope, window, candidates, of)
+    lo, hi = bindings.scope(scope, scan.window, candidates, of)
     if not forbidden.clauses and not scope.apart_from:
         count(int(np.count_nonzero(hi > lo)))
         return np.flatnonzero(hi <= lo)
@@ -49,7 +44,7 @@ def not_forbidden(
     live = np.flatnonzero(hi > lo)
     while len(live):
         counts = np.minimum(hi[live] - lo[live], width)
-        for rows, within in flat_blocks(counts, block_rows):
+        for rows, within in flat_blocks(counts, scan.block_rows):
             some = live[rows]
             positions = lo[some] + within
             apart = bindings.apart(scope, candidates, of, some, positions)
@@ -63,7 +58,7 @@ def not_forbidden(
             rejected[some[hits]] = True
         lo[live] += counts
         live = live[(hi[live] > lo[live]) & ~rejected[live]]
-        width = min(width * 4, block_rows)
+        width = min(width * 4, scan.block_rows)
     return np.flatnonzero(~rejected)
 
 

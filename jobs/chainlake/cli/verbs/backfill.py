@@ -8,8 +8,9 @@ import functools
 from chainlake.cli.ranges import add_range_arguments, stoppable
 from chainlake.days import Days
 from chainlake.lake.records.runs import new_run_id
-from chainlake.operations.backfill import backfill
+from chainlake.operations.backfill import run_plan
 from chainlake.operations.launch import in_a_process
+from chainlake.operations.plan import plan_range
 from chainlake.paths import Home
 
 HELP = (
@@ -31,17 +32,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run the backfill."""
     say = functools.partial(print, flush=True)
+    home, days = Home.from_env(), Days.parse(args.start, args.end)
     with stoppable(say):
-        result = backfill(
-            Home.from_env(),
-            Days.parse(args.start, args.end),
-            run_id=new_run_id("backfill"),
-            patterns=args.patterns,
-            models=args.models,
-            chunk=args.chunk,
-            only_stale=args.only_stale,
-            launch=in_a_process(say),
-            say=say,
+        plan = plan_range(
+            home, days, patterns=args.patterns, models=args.models, chunk=args.chunk, only_stale=args.only_stale
         )
+        result = run_plan(home, plan, run_id=new_run_id("backfill"), launch=in_a_process(say), say=say)
     print("backfill: " + ", ".join(f"{name} {value}" for name, value in result.items()))
     return 0

@@ -7,13 +7,13 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from chainlake.cli.verbs.sql import print_csv, print_json, print_table
+from chainlake.cli.tables import FORMATS
 from chainlake.lake.commits.changes import changes, parse_since
 from chainlake.paths import Home
 
 HELP = (
     "Print the changes of a table: each added, withdrawn and changed row, oldest first, a changed one with its new "
-    "values. Rows that a recomputation found again are no changes. No JVM. The last line on stderr says which version "
+    "values. Rows that a recomputation found again are not changes. No JVM. The last line on stderr says which version "
     "to ask from next time."
 )
 EXAMPLE = (
@@ -29,17 +29,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--since",
         required=True,
         metavar="VERSION|TIME",
-        help="a version of the table, whose own changes are not shown again, or a time (ISO, UTC unless it says else)",
+        help="a version of the table, whose own changes are not shown again, or a time (ISO, UTC by default)",
     )
-    parser.add_argument("--format", choices=("table", "csv", "json"), default="table", help="default: table")
+    parser.add_argument("--format", choices=tuple(FORMATS), default="table", help="default: table")
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the changes."""
     feed = changes(Home.from_env(), args.table, parse_since(args.since))
     names = feed.rows.column_names
-    show = {"table": print_table, "csv": print_csv, "json": print_json}[args.format]
-    show(names, _rows(feed.rows), sys.stdout)
+    FORMATS[args.format](names, _rows(feed.rows), sys.stdout)
     print(f"{args.table} is at version {feed.version}", file=sys.stderr)
     return 0
 

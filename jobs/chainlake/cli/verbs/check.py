@@ -22,8 +22,8 @@ HELP = (
     "Read every table and compare it with what was noted when it was written: events, matches, alerts and model rows "
     "by a checksum per day, raw rows with the events made of them, quarantine by count; every file by its size and the "
     "checksums of its pages; the logs of all tables for damage and for commits of others. Exits with 1 if rows are "
-    "wrong or cannot be read. --repair sets damaged files aside, marks exactly the broken days and files to do, and "
-    "says which commands make them again. Tables are read without a lock; no JVM."
+    "wrong or cannot be read. --repair sets damaged files aside, marks exactly the days and files that are wrong, and "
+    "prints the commands that make them again. Tables are read without a lock; no JVM."
 )
 EXAMPLE = (
     "  python -m jobs check\n  python -m jobs check --repair\n"
@@ -35,13 +35,17 @@ _SHOWN = 20
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Days and tables to check, --quick, --repair."""
-    parser.add_argument("start", nargs="?", metavar="FROM", help="first day, YYYY-MM-DD (UTC); all days if not given")
+    parser.add_argument("start", nargs="?", metavar="FROM", help="first day, YYYY-MM-DD (UTC); default: all days")
     parser.add_argument("end", nargs="?", metavar="TO", help="day after the last")
     parser.add_argument("--table", action="append", metavar="SCHEMA.NAME", help="only this table; may be repeated")
     parser.add_argument("--quick", action="store_true", help="only logs, files and their sizes; no row is read")
-    parser.add_argument("--repair", action="store_true", help="set damaged files aside and mark what is broken to do")
+    parser.add_argument(
+        "--repair", action="store_true", help="set damaged files aside and mark what has to be made again"
+    )
     parser.add_argument("--run-id", default=None, help="run id recorded in ops.runs; generated if omitted")
-    parser.add_argument("--result", type=Path, default=None, metavar="FILE", help="write the result there as JSON")
+    parser.add_argument(
+        "--result", type=Path, default=None, metavar="FILE", help="file to write the result to, as JSON"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -79,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
     if mended.commands:
         print("now run:\n" + "\n".join(f"  {command}" for command in dict.fromkeys(mended.commands)))
     elif damage and not args.repair:
-        print("'python -m jobs check --repair' marks what is broken, so that the ordinary steps make it again")
+        print("'python -m jobs check --repair' marks what is damaged, so that the ordinary steps compute it again")
     print(
         f"check: {counted(checked.tables, 'table')} in {time.monotonic() - begun:.0f} s, "
         + (f"{damage} damaged" if damage else "no damage")

@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--near-misses",
         metavar=("FROM", "TO"),
         nargs=2,
-        help="search these days of the source's ingested events (TO is not included) and say what nearly was a match",
+        help="search these days of the source's ingested events (TO is not included) and show what was nearly a match",
     )
     add_column_arguments(parser)
 
@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
         pattern, source = of_source(*text)
         if days is not None:
             if source is None:
-                raise UsageError("the pattern names no source whose days could be searched", key="source")
+                raise UsageError("the pattern names no source whose days can be searched", key="source")
             events = ingested(source, pattern, days)
     else:
         if days is not None:

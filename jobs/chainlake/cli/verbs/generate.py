@@ -68,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Generate, print a summary, write the truth."""
     # NumPy and pyarrow take a moment to load; `--help` must not wait for them.
-    from chainlake.generate import generate
+    from chainlake.generate import Recipe, generate
 
     _check_places(args)
     try:
@@ -77,13 +77,15 @@ def run(args: argparse.Namespace) -> int:
             parse_day(args.start),
             args.days,
             args.out,
-            events_per_day=args.events_per_day,
-            seed=args.seed,
-            patterns=args.patterns,
-            changes=args.changes,
-            dirt=args.dirt,
-            ticks=args.ticks,
-            compress=args.compress,
+            Recipe(
+                events_per_day=args.events_per_day,
+                seed=args.seed,
+                patterns=args.patterns,
+                changes=args.changes,
+                dirt=args.dirt,
+                ticks=args.ticks,
+                compress=args.compress,
+            ),
         )
         if args.write_source is not None:
             args.write_source.write_bytes(TICKS.read_bytes())

@@ -9,7 +9,7 @@ from chainlake.cli.step import add_step_arguments, run_step
 from chainlake.days import Days
 from chainlake.errors import UsageError
 
-HELP = "Take what has landed for a source into raw, events and quarantine, and bring its days up to date."
+HELP = "Read what has landed for a source into raw, events and quarantine, and bring its days up to date."
 EXAMPLE = "  python -m jobs ingest stock 2013-10-07 2013-10-08"
 
 
@@ -22,15 +22,15 @@ def run(args: argparse.Namespace) -> int:
     """Run the ingest step.
 
     Raises:
-        UsageError: the interval ends after today; an ingest of days that have not been would take them for complete.
+        UsageError: the interval ends after today; an ingest of future days would take them for complete.
     """
     from chainlake.ingest.step import ingest
 
     today = datetime.now(UTC).date()
     if Days.parse(args.start, args.end).end > today + timedelta(days=1):
         raise UsageError(
-            f"the days up to {args.end} have not been yet",
-            hint=f"TO is not included; today's own is {today + timedelta(days=1)}.",
+            f"the interval ends in the future, at {args.end}",
+            hint=f"TO is not included: to take today's files, write {today + timedelta(days=1)}.",
         )
 
     return run_step(args, "ingest", ingest)

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from chainlake.ingest.source_lint import SourceReport
 
 HELP = (
-    "Look definitions through: errors with their places, and warnings about what is legal but hardly meant. "
+    "Check definitions: errors with their places, and warnings about what is legal but probably not intended. "
     "Of a pattern all errors are shown, and attributes are checked against the source that the front matter names; "
-    "--fix also writes the house's layout: comments and front matter stay, and the meaning does. "
-    "A source is held against its landed files, or against those that --on names: whether a format fits them, which "
+    "--fix also writes the standard layout: comments, front matter and meaning stay. "
+    "A source is tested on its landed files, or on those that --on names: whether a format fits them, which "
     "rows would go to quarantine, which attributes have no value. "
-    "Exits with 3 if there are errors, with 2 if the only ones are files that are not there; warnings do not fail."
+    "Exits with 3 if there are errors, with 2 if the only errors are missing files; warnings do not fail."
 )
 EXAMPLE = (
     "  python -m jobs lint dags/config/patterns/*.sase\n"
@@ -36,7 +36,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--on", metavar="FILE", action="append", type=Path, default=[], help="a file as it will land; may be repeated"
     )
-    parser.add_argument("--fix", action="store_true", help="write the layout into pattern files without errors")
+    parser.add_argument(
+        "--fix", action="store_true", help="write the standard layout into pattern files without errors"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -63,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
         errors += found
         warnings += len(also)
         fixed += changed
-    ending = f", {counted(fixed, 'file')} laid out" if args.fix else ""
+    ending = f", {counted(fixed, 'file')} formatted" if args.fix else ""
     numbers = f"{counted(len(errors), 'error')}, {counted(warnings, 'warning')}"
     print(f"{counted(len(args.files), 'file')}: {numbers}{ending}")
     if any(isinstance(one, DefinitionError) for one in errors):
@@ -114,7 +116,7 @@ def _of_yaml(home: Home, file: Path, on: list[Path]) -> Report | SourceReport:
 
 
 def _fixed(text: str) -> str | None:
-    """The text in the house's layout, or None if it has errors (without a look at the source)."""
+    """The text in the standard layout, or None if it has errors (without a look at the source)."""
     from chainlake.cep.lint.report import laid_out
 
     try:

@@ -13,11 +13,11 @@ from chainlake.operations.sweep import CACHE_KEPT_DAYS, LOGS_KEPT_DAYS
 from chainlake.paths import Home
 
 HELP = (
-    "Merge small files, take loads out of raw that no landed file needs any more, and delete files that no version "
-    f"younger than the retention holds: {DATA_KEPT.days} days for data, {OPS_KEPT.days} for ops tables. The change "
-    "feed is kept as long. Running jobs and readers are not disturbed: a table is locked while it is maintained, so "
-    f"its writers wait for seconds. Without --table, logs older than {LOGS_KEPT_DAYS} days are removed too, and what "
-    f"lies in the cache and was not used for {CACHE_KEPT_DAYS} days. No JVM."
+    "Merge small files, remove loads from raw that no landed file needs any more, and delete files that only versions "
+    f"past the retention need: {DATA_KEPT.days} days for data, {OPS_KEPT.days} for ops tables. The change feed is kept "
+    "as long. Running jobs and readers are not disturbed: a table is locked while it is maintained, so its writers "
+    f"wait a few seconds. Without --table, logs older than {LOGS_KEPT_DAYS} days are removed too, and cache entries "
+    f"that were not used for {CACHE_KEPT_DAYS} days. No JVM."
 )
 EXAMPLE = "  python -m jobs maintain\n  python -m jobs maintain --table matches.NAME --keep-days 7"
 
@@ -30,10 +30,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=None,
         metavar="N",
-        help="keep what was replaced for so many days, in all tables; a job that runs longer than that would fail",
+        help="days to keep replaced files, in all tables; a job that runs longer than that would fail",
     )
-    parser.add_argument("--run-id", default=None, help="id under which ops.runs logs the run; made up if not given")
-    parser.add_argument("--result", type=Path, default=None, metavar="FILE", help="write the result there as JSON")
+    parser.add_argument("--run-id", default=None, help="run id recorded in ops.runs; generated if omitted")
+    parser.add_argument(
+        "--result", type=Path, default=None, metavar="FILE", help="file to write the result to, as JSON"
+    )
 
 
 def run(args: argparse.Namespace) -> int:

@@ -13,11 +13,11 @@ from chainlake.terminal import json_visible
 HELP = (
     "Find a pattern in files of events and print each match as one JSON line (name: event id, or a list of ids for a "
     "repeated name). PATTERN is a file or the query itself; its front matter may be left out. FILEs are JSON lines, "
-    "CSV or Parquet, plain or gzipped; with --source NAME they are files as they are landed for that source, and its "
-    "rules for bad rows, duplicates, conflicts and revisions are applied. Events without an id are called FILE:ROW; "
-    "with --source all are called FILE:LINE, after the row that they are taken from. A CSV column holds numbers if "
-    "every cell is one, blank ones left aside, and else texts; where that decides a condition of the pattern, a note "
-    "on stderr names the cell. --type-of says otherwise."
+    "CSV or Parquet, plain or gzipped; with --source NAME they are files as they land for that source, and its rules "
+    "for bad rows, duplicates, conflicts and revisions are applied. Events without an id get the id FILE:ROW; with "
+    "--source every event gets the id FILE:LINE of the row that it comes from. A CSV column holds numbers if every "
+    "cell that is not blank is one, else texts; where that decides a condition of the pattern, a note on stderr names "
+    "the cell. --type-of overrides this."
 )
 EXAMPLE = (
     "  python -m jobs match dags/config/patterns/NAME.sase readings.csv --id reading --ts time\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -111,7 +111,7 @@ def _shown(rows: Published, group: str) -> Shown:
     """Published rows as marks and messages."""
     from chainlake.pictures.model import Mark, Shown
 
-    def mine(table: pa.Table) -> list[dict]:
+    def mine(table: pa.Table) -> list[dict[str, Any]]:
         return [row for row in table.to_pylist() if row["group_id"] == group]
 
     marks = [

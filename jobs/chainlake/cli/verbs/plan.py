@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 
-from chainlake.cli.ranges import add_range_arguments, table
+from chainlake.cli.ranges import add_range_arguments
 from chainlake.days import Days
 from chainlake.lake.records.runs import one_line
 from chainlake.operations.plan import RangePlan, as_json, plan_range
 from chainlake.paths import Home
-from chainlake.terminal import json_visible
+from chainlake.terminal import json_visible, table_lines
 from chainlake.words import counted
 
 HELP = (
@@ -64,7 +64,7 @@ def _print(plan: RangePlan) -> None:
                 )
             )
     if lines:
-        print("\n".join(table(header, lines)))
+        print("\n".join(table_lines(header, lines)))
     for (name, why), days in sorted(plan.left.items()):
         print(f"left out: {name}, {counted(days, 'day')}: {why}")
     for name, error in plan.failures:

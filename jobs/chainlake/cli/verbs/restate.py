@@ -7,12 +7,13 @@ import functools
 
 from chainlake.cli.ranges import add_chunk_argument, stoppable
 from chainlake.lake.records.runs import new_run_id
-from chainlake.operations.backfill import restate
+from chainlake.operations.backfill import run_plan
 from chainlake.operations.launch import in_a_process
+from chainlake.operations.plan import plan_range
 from chainlake.paths import Home
 
 HELP = (
-    "Compute anew every day that is stale (late or corrected files, an edited definition, a new engine) or failed, "
+    "Compute again every day that is stale (late or corrected files, an edited definition, a new engine) or failed, "
     "however old; scheduled runs look back a week. A day keeps its rows until its new ones are committed. 'status "
     "--state stale' lists the days. Days that were never computed are left to 'backfill'."
 )
@@ -28,10 +29,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run the repair."""
     say = functools.partial(print, flush=True)
+    home = Home.from_env()
     with stoppable(say):
-        result = restate(
-            Home.from_env(), run_id=new_run_id("restate"), sources=args.source, chunk=args.chunk,
-            launch=in_a_process(say), say=say,
-        )  # fmt: skip
+        plan = plan_range(home, None, sources=args.source, chunk=args.chunk, only_stale=True)
+        result = run_plan(home, plan, run_id=new_run_id("restate"), launch=in_a_process(say), say=say)
     print("restate: " + ", ".join(f"{name} {value}" for name, value in result.items()))
     return 0

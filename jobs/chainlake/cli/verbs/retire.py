@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     choice = parser.add_mutually_exclusive_group()
     choice.add_argument("--keep", action="store_true", help="keep the published rows (default)")
     choice.add_argument("--drop", action="store_true", help="remove the published rows")
-    parser.add_argument("--run-id", default=None, help="id under which ops.runs logs the run; made up if not given")
+    parser.add_argument("--run-id", default=None, help="run id recorded in ops.runs; generated if omitted")
 
 
 def run(args: argparse.Namespace) -> int:

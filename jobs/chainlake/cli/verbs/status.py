@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
@@ -14,29 +14,25 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from chainlake.catalog.models import LoadedModel, load_models
-from chainlake.catalog.patterns import load_patterns
+from chainlake.catalog.models import LoadedModel
 from chainlake.days import Days
 from chainlake.definitions.source import load_sources
-from chainlake.errors import ChainlakeError, UsageError
+from chainlake.errors import UsageError
 from chainlake.ingest.landing.outcomes import READ, reason_of, unread
 from chainlake.ingest.landing.waiting import early
 from chainlake.lake.records import ops
-from chainlake.lake.records.definitions import Definition
-from chainlake.lake.records.intervals import Intervals
-from chainlake.lake.records.recorded import GONE, UNREADABLE, Recorded
-from chainlake.lake.records.staleness import STATUS, Judged, judge
-from chainlake.lake.records.standing import mark_suspects
+from chainlake.lake.records.staleness import Judged
 from chainlake.monitor.states import KeptStates
+from chainlake.operations.status import judge_all, united
 from chainlake.paths import Home
-from chainlake.terminal import json_visible, one_line
+from chainlake.terminal import json_visible, one_line, table_lines
 from chainlake.words import counted
 
 HELP = (
     "Show for every pattern and model which days are done, missing (never computed), stale (with what changed), "
-    "failed, audit_failed, retired, waiting for files or for an ingest, or suspect, since somebody else has written to "
-    "their table; and which landed files, definitions or tables need a look. Consecutive days that are alike are shown "
-    "as one line; TO is not included."
+    "failed, audit_failed, retired, waiting for files or for an ingest, or suspect because somebody else has written "
+    "to their table; and which landed files, definitions or tables need attention. Consecutive days that are alike are "
+    "shown as one line; TO is not included."
 )
 EXAMPLE = (
     "  python -m jobs status\n"
@@ -91,64 +87,8 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def status_table(home: Home) -> pa.Table:
-    """The view ``ops.status``: a row per definition and day, see :data:`chainlake.lake.records.staleness.STATUS`."""
-    judged, *_ = judge_all(home)
-    return _united(one.table(np.arange(len(one.numbers))) for one in judged)
-
-
-def _united(parts: Iterable[pa.Table]) -> pa.Table:
-    return pa.concat_tables([STATUS.empty_table(), *parts])
-
-
-def judge_all(
-    home: Home, days: Days | None = None, names: Sequence[str] | None = None
-) -> tuple[list[Judged], list[LoadedModel], list[str]]:
-    """All definitions that have a file or were ever published, the models, and a line for each file that cannot be
-    read.
-
-    Args:
-        home: the installation.
-        days: only these days; all if None.
-        names: only these definitions, by ``pattern/NAME`` or ``model/NAME``.
-
-    Raises:
-        UsageError: a name that nothing has.
-    """
-    definitions, models, broken, notes = _definitions(home)
-    intervals = Intervals(home, names)
-    known = {definition.name for definition in definitions}
-    # Retired, or removed without a word.
-    lost = [name for name in intervals.names if name not in known]
-    if names is not None:
-        unknown = sorted(set(names) - known - set(lost) - set(broken))
-        if unknown:
-            there = ", ".join(sorted(known)) or "none"
-            listed = ", ".join(f"'{name}'" for name in unknown)
-            raise UsageError(f"there is no definition {listed}", hint=f"There are {there}.")
-        definitions = [definition for definition in definitions if definition.name in names]
-        lost = [name for name in lost if name in names]
-    judged = list(judge(home, definitions, days, intervals=intervals))
-    notes += mark_suspects(home, judged, intervals)
-    judged += [Recorded(name, UNREADABLE if name in broken else GONE, intervals, days) for name in lost]
-    return sorted(judged, key=lambda one: one.name), models, notes
-
-
-def _definitions(home: Home) -> tuple[list[Definition], list[LoadedModel], set[str], list[str]]:
-    """All definitions that can be read, the models, the names of those that cannot, and a line for each broken file."""
-    sources = load_sources(home)
-    patterns, broken_patterns = load_patterns(home, sources)
-    models, broken_models = load_models(home, sources)
-    definitions = [item.definition for item in patterns] + [item.definition for item in models]
-    files: list[tuple[str, ChainlakeError]] = [(f"source/{name}", error) for name, error in sources.broken.items()]
-    for kind, items in (("pattern", broken_patterns), ("model", broken_models)):
-        files += [(f"{kind}/{item.name}", item.error) for item in items]
-    notes = [f"broken {name}: {error.summary}" for name, error in files]
-    return definitions, models, {name for name, _ in files}, notes
-
-
 def _unheard(home: Home, judged: Sequence[Judged], models: Sequence[LoadedModel]) -> list[str]:
-    """Models of which no event has a key that they name: its node, or its whole group, has no rounds."""
+    """Models that name a key which no event has: its node, or its whole group, has no rounds."""
     last = {one.name: one.day(int(done[-1])) for one in judged if len(done := np.flatnonzero(one.state == "done"))}
     concerned = [model for model in models if model.definition.name in last]
     return KeptStates(home, [model.config.name for model in concerned]).unheard(concerned, last) if concerned else []
@@ -216,9 +156,7 @@ def _print(judged: Sequence[Judged], states: Sequence[str], notes: Sequence[str]
             count = str((span.end - span.start).days)
             lines.append((span.definition, str(span.start), str(span.end), count, span.state, str(span.rows), why))
     if lines:
-        widths = [max(map(len, column)) for column in zip(header, *lines, strict=True)]
-        for line in (header, *lines):
-            print("  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip())
+        print("\n".join(table_lines(header, lines)))
     counts: Counter[str] = Counter()
     for item in judged:
         counts.update(item.state.tolist())
@@ -234,7 +172,7 @@ def _print_json(judged: Sequence[Judged], states: Sequence[str], notes: Sequence
 
     parts = (item.table(np.flatnonzero(np.isin(item.state, states))) for item in judged)
     with duckdb.connect(":memory:", config={"autoinstall_known_extensions": "false"}) as texts:
-        texts.register("status", _united(parts))
+        texts.register("status", united(parts))
         # DuckDB keeps the order of the rows: by definition and day.
         lines = texts.sql("SELECT to_json(status)::VARCHAR AS line FROM status").to_arrow_table()["line"].to_pylist()
     print('{"days": [', end="")

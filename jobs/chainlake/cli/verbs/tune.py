@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from chainlake.days import Days
 from chainlake.errors import UsageError
 from chainlake.paths import Home
+from chainlake.terminal import table_line
 
 if TYPE_CHECKING:
     from chainlake.model_change.days.tuning import Outcome
@@ -31,10 +32,11 @@ EXAMPLE = (
 )
 _T = TypeVar("_T")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_HEAD = (
-    "     W    phi        eps    syncs false alarms  messages  (of rows' bytes)  max error   PER(T*)  messages  "
-    "max error  T_mono   changes"
-)
+#: Columns of the table, whose rows are printed as they are computed, and their widths.
+_COLUMNS = {
+    "W": 6, "phi": 5, "eps": 9, "syncs": 7, "false alarms": 12, "messages": 8, "(of rows' bytes)": 16, "max error": 9,
+    "PER(T*)": 8, "its messages": 12, "its error": 9, "T_mono": 6, "changes": 8,
+}  # fmt: skip
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -61,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
     model = find_model(home, args.model)
     reduced = read_rounds(home, model, days)
     print(f"{args.model}, {days}: constraint {model.config.constraint}, its own eps {model.config.eps:g}")
-    print(_HEAD)
+    print(_row(list(_COLUMNS)))
     outcomes = []
     for outcome in sweep(model.config, reduced, days.start, days.end, eps=eps, windows=windows, phis=phis):
         outcomes.append(outcome)
@@ -129,11 +131,14 @@ def _line(outcome: Outcome) -> str:
     error = "" if outcome.periodic_error is None else f"{outcome.periodic_error:.4g}"
     phi = "OLS" if outcome.phi is None else f"{outcome.phi}"
     mono = "" if outcome.period_mono is None else str(outcome.period_mono)
-    return (
-        f"{outcome.window:>6} {phi:>6} {outcome.eps:>10.4g} {outcome.syncs:>8} {outcome.syncs - outcome.exceeded:>12} "
-        f"{outcome.up:>9.4f} {outcome.up_bytes:>17.4f} {outcome.max_error:>10.4g} {period:>9} {per:>9} "
-        f"{error:>10} {mono:>7} {outcome.exact:>9}"
-    )
+    alarms = outcome.syncs - outcome.exceeded
+    sent = (f"{outcome.up:.4f}", f"{outcome.up_bytes:.4f}", f"{outcome.max_error:.4g}")
+    cells = (outcome.window, phi, f"{outcome.eps:.4g}", outcome.syncs, alarms, *sent)
+    return _row([str(cell) for cell in (*cells, period, per, error, mono, outcome.exact)])
+
+
+def _row(cells: Sequence[str]) -> str:
+    return table_line(cells, list(_COLUMNS.values()), range(len(cells)))
 
 
 def _meaning(outcomes: Sequence[Outcome]) -> list[str]:

@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
     """Print one line per table, and one per broken day.
 
     Raises:
-        DefinitionError: a pattern or model of the source cannot be read; all others were looked at.
+        DefinitionError: a pattern or model of the source cannot be read; all others were validated.
     """
     from chainlake.quality import Audit, warm_up
     from chainlake.run.common import raise_together
@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
         for day, why in sorted(outcome.broken.items()):
             print(f"  {day}: {why}")
     print(f"Data Docs: {audit.build_docs()}")
-    raise_together(unread, "all others were looked at")
+    raise_together(unread, "all others were validated")
     return 1 if broken else 0
 
 
@@ -98,7 +98,7 @@ def _definitions(home: Home, source_name: str) -> tuple[str, ...]:
 def _outcomes(audit: Audit, source_name: str, days: Days, unread: list[tuple[str, BaseException]]) -> Iterator[Outcome]:
     """All results of a source; no JVM.
 
-    Definitions that cannot be read, and so not be looked at, are added to ``unread``.
+    Definitions that cannot be read, and so cannot be validated, are added to ``unread``.
     """
     from chainlake.catalog.models import load_models
     from chainlake.catalog.patterns import load_patterns

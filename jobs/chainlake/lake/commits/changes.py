@@ -140,7 +140,7 @@ def parse_since(text: str) -> int | datetime:
     Raises:
         UsageError: for anything else.
     """
-    if text.isdigit():
+    if text.isascii() and text.isdigit():
         return int(text)
     try:
         moment = datetime.fromisoformat(text)

@@ -124,22 +124,26 @@ def checksums(
 
 
 def checksums_of_files(
-    paths: Sequence[str], columns: Sequence[str], day_column: str, volatile: Collection[str] = ()
+    paths: Sequence[str],
+    columns: Sequence[str],
+    day_column: str,
+    volatile: Collection[str] = (),
+    owner_column: str | None = None,
 ) -> dict[Place, Checksum]:
-    """The same for Parquet files that hold the rows of one writer and nothing else; from their footers if they tell.
+    """The same for Parquet files; from their footers if they tell, and all rows are one writer's.
 
     Args:
         paths: on a file system.
         columns: of the table; a file may hold others.
-        day_column, volatile: see :class:`Sums`.
+        day_column, volatile, owner_column: see :class:`Sums`.
     """
     import pyarrow.parquet as pq
 
-    sums = Sums(day_column, volatile=volatile)
+    sums = Sums(day_column, owner_column, volatile)
     for path in paths:
         with pq.ParquetFile(path) as file:
             told = (file.metadata.metadata or {}).get(_FOOTER)
-            if told is not None:
+            if told is not None and owner_column is None:
                 for day, text in json.loads(told).items():
                     place = "", date.fromisoformat(day)
                     sums.of[place] = sums.of.get(place, Checksum()) + Checksum.of(text)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import time
 import uuid
@@ -19,19 +18,15 @@ from dataclasses import asdict, dataclass
 from datetime import date
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from chainlake.errors import AuditFailed
 from chainlake.lake.delta.file_stats import bounds, null_counts
-from chainlake.schemas.table import Check, Table
-
-if TYPE_CHECKING:
-    import duckdb
+from chainlake.lake.delta.rules import Rules
+from chainlake.schemas.table import Table
 
 #: Rows that are gathered before they are written; also the rows of a row group.
 _ROWS_PER_GROUP = 250_000
@@ -110,7 +105,7 @@ class DataFiles:
         self._loose = pa.schema([pa.field(f.name, f.type) for f in self._schema])
         plain = [pa.field(f.name, f.type, f.nullable) for f in self._schema if f.name != self._day_column]
         self._stored = pa.schema(plain)
-        self._rules: _Rules | None = None
+        self._rules = Rules(table)
         self._gathered: list[pa.Table] = []
         self._open: dict[date | None, _Open] = {}
         self._done: list[DataFile] = []
@@ -134,7 +129,7 @@ class DataFiles:
         if not len(rows):
             return
         rows = rows.select(self._schema.names).cast(self._loose)
-        self._check(rows)
+        self._rules.check(rows)
         self._gathered.append(rows)
         if sum(len(one) for one in self._gathered) >= _ROWS_PER_GROUP:
             self._flush()
@@ -154,8 +149,8 @@ class DataFiles:
                 for batch in file.iter_batches():
                     self.write(pa.Table.from_batches([batch]))
                 return
-            for batch in file.iter_batches(columns=self._ruled()):
-                self._check(pa.Table.from_batches([batch]))
+            for batch in file.iter_batches(columns=self._rules.columns):
+                self._rules.check(pa.Table.from_batches([batch]))
         place, relative, partition = self._place(None)
         try:
             os.link(path, place)
@@ -175,22 +170,6 @@ class DataFiles:
         self._flush()
         self._end_all()
         return sorted(self._done, key=lambda file: sorted(file.partition.items()))
-
-    def _check(self, rows: pa.Table) -> None:
-        for field in self._schema:
-            if not field.nullable and rows[field.name].null_count:
-                raise AuditFailed(
-                    f"a row breaks a rule of {self._table.path_name}: "
-                    f"NOT NULL constraint violated for column: {field.name}."
-                )
-        if self._table.checks:
-            self._rules = self._rules or _Rules(self._table)
-            self._rules.check(rows)
-
-    def _ruled(self) -> list[str]:
-        """The columns that rules are about."""
-        mentioned = {name for check in self._table.checks for name in _names(check)}
-        return [field.name for field in self._schema if field.name in mentioned or not field.nullable]
 
     def _flush(self) -> None:
         if not self._gathered:
@@ -304,45 +283,3 @@ def _data_file(
     stats = {"numRecords": footer.num_rows, "minValues": least, "maxValues": most, "nullCount": counted}
     size, now = os.stat(path).st_size, round(time.time() * 1000)
     return DataFile(relative, size, footer.num_rows, partition, now, json.dumps(stats))
-
-
-class _Rules:
-    """The CHECK constraints of a table, on Arrow rows: by DuckDB, which understands what ``schemas`` uses of Spark."""
-
-    def __init__(self, table: Table) -> None:
-        import duckdb
-
-        self._table = table
-        self._con: duckdb.DuckDBPyConnection = duckdb.connect(config={"threads": 1})
-        self._con.execute("SET TimeZone = 'UTC'")
-        self._con.execute("CREATE TEMP MACRO to_date(x) AS CAST(x AS DATE)")
-        mentioned = {name for check in table.checks for name in _names(check)}
-        self._columns = [name for name in table.column_names if name in mentioned]
-        self._all = " AND ".join(f"coalesce({check.sql}, true)" for check in table.checks)
-
-    def check(self, rows: pa.Table) -> None:
-        self._con.register("rows", rows.select(self._columns))
-        try:
-            if self._con.execute(f"SELECT count(*) FROM rows WHERE NOT ({self._all})").fetchall()[0][0]:
-                self._refuse()
-        finally:
-            self._con.unregister("rows")
-
-    def _refuse(self) -> None:
-        for check in self._table.checks:
-            names = [name for name in self._columns if name in _names(check)]
-            listed = ", ".join(f'"{name}"' for name in names)
-            found = self._con.execute(
-                f"SELECT {listed} FROM rows WHERE NOT coalesce({check.sql}, true) LIMIT 1"
-            ).fetchall()
-            if found:
-                values = " ".join(f"- {name} : {value}" for name, value in zip(names, found[0], strict=True))
-                raise AuditFailed(
-                    f"a row breaks a rule of {self._table.path_name}: CHECK constraint {check.name} "
-                    f"(coalesce({check.sql}, true)) violated by row with values: {values}"
-                )
-
-
-def _names(check: Check) -> set[str]:
-    """The words of a rule outside its texts: column names among them."""
-    return set(re.findall(r"\w+", re.sub(r"'[^']*'", "", check.sql)))

@@ -12,6 +12,7 @@ from chainlake.lake.delta.damaged import require_entries
 from chainlake.lake.delta.log import marked
 from chainlake.lake.delta.pages import verified
 from chainlake.lake.delta.reader import data_path, open_table
+from chainlake.lake.delta.where import expression
 from chainlake.lake.spark.types import frame_of
 from chainlake.paths import Home
 from chainlake.schemas.table import Table
@@ -166,12 +167,11 @@ def arrow(
         deltalake.exceptions.TableNotFoundError: there is no such table.
         UnreadableTable: its files alone do not tell its rows.
     """
-    from pyarrow.parquet import filters_to_expression
-
     rows = open_table(home, schema, name, version=version).to_pyarrow_dataset()
     chosen = filters
     if isinstance(filters, list):
-        chosen = filters_to_expression(filters) if filters else None
+        every = filters if not filters or isinstance(filters[0], list) else [filters]
+        chosen = expression(every, rows.schema) if every else None
     return rows.to_table(columns=columns, filter=chosen, fragment_scan_options=verified())
 
 

@@ -1,4 +1,4 @@
-"""Keeps Spark drivers warm between tasks: started by the launcher, asked by the tasks (design §8, "Starting Spark").
+"""Keeps Spark drivers warm between tasks: started by the launcher, asked by the tasks.
 
 A short step spends nine tenths of its CPU time on starting and on code that is compiled while it runs once. A driver
 that has run a step runs the next one in a fraction of it. Only one step runs in a driver at a time; a driver whose
@@ -27,7 +27,7 @@ from chainlake.env.warm_driver import LINE_BYTES
 from chainlake.errors import InfrastructureError
 from chainlake.paths import PROJECT, code_files
 
-#: Idle drivers that are kept, seconds that they are kept, and steps after which one has earned its rest.
+#: Idle drivers that are kept, seconds that they are kept, and steps after which a driver is recycled.
 KEPT = 2
 IDLE_S = 120.0
 STEPS = 40

@@ -63,7 +63,7 @@ class Chain:
     Args:
         home: the installation.
         api: Airflow.
-        close_backfills: notes finished backfills as complete, see ``launcher.close_finished_backfills``.
+        close_backfills: notes finished backfills as complete, see ``airflow_tables.complete_finished_backfills``.
         plan: days per source.
     """
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import os
-import sys
 import threading
 import time
 from datetime import UTC, datetime
 
 from chainlake.airflow.names import daily_dag_ids
 from chainlake.env import doctor
+from chainlake.env.ending import end
 from chainlake.errors import InfrastructureError
 from chainlake.lake.spark.jars import delta_jars
+from chainlake.local.airflow_tables import complete_finished_backfills
 from chainlake.local.api import ApiUnreachable, day_of_run
-from chainlake.local.launcher import Airflow, close_finished_backfills, run_program
+from chainlake.local.launcher import Airflow, run_program
 from chainlake.local.run.chain import OPEN_STATES, Chain
 from chainlake.local.run.progress import Progress
 from chainlake.local.run.shipped import shipped_days
@@ -50,7 +50,7 @@ def demo() -> int:
             fetched.join(POLL_S)
         if fetched.error is not None:
             raise fetched.error
-        chain = Chain(home, airflow.api, lambda: close_finished_backfills(airflow), plan)
+        chain = Chain(home, airflow.api, lambda: complete_finished_backfills(airflow.database), plan)
         _work(airflow, chain, progress)
         timing.mark("the chain: land, ingest, detect, monitor")
         failed = [run for run in chain.runs if not run.ok]
@@ -123,10 +123,10 @@ def _work(airflow: Airflow, chain: Chain, progress: Progress) -> None:
 
 
 class Patience:
-    """One look at Airflow: bears with an API server that is being restarted, for a while, and looks after the others.
+    """One look at Airflow: tolerates a restarting API server for a while and keeps the other components running.
 
     Args:
-        airflow: what is looked at.
+        airflow: the running Airflow.
     """
 
     def __init__(self, airflow: Airflow) -> None:
@@ -144,9 +144,4 @@ class Patience:
 
 
 if __name__ == "__main__":
-    code = run_program(demo)
-    sys.stdout.flush()
-    sys.stderr.flush()
-    # Everything is stopped and said. A thread of a native library (the table readers have some) can abort the
-    # interpreter's teardown, which would turn a good run into a failed one.
-    os._exit(code)
+    end(run_program(demo))

@@ -34,13 +34,13 @@ def shipped_days(home: Home, data: Path = DATA) -> dict[str, list[ShippedDay]]:
     """
     file = data / "days.yaml"
     if not file.exists():
-        raise DefinitionError("the list of shipped days is not there", file=file, hint="Restore it: git checkout data")
+        raise DefinitionError("the list of shipped days is missing", file=file, hint="Restore it: git checkout data")
     known = source_names(home)
     plan: dict[str, list[ShippedDay]] = {}
     for source, entry in yaml.safe_load(file.read_text())["sources"].items():
         days = [ShippedDay(row["day"], tuple(data / name for name in row["land"])) for row in entry["days"]]
         for missing in (path for day in days for path in day.files if not path.is_file()):
-            raise DefinitionError(f"the shipped file {missing} is not there", file=file, hint="git checkout data")
+            raise DefinitionError(f"the shipped file {missing} is missing", file=file, hint="git checkout data")
         if source in known:
             plan[source] = sorted(days, key=lambda day: day.day)
     return plan

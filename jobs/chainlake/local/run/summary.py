@@ -12,6 +12,7 @@ from chainlake.errors import ChainlakeError
 from chainlake.lake.records import ops
 from chainlake.local.run.chain import Chain
 from chainlake.paths import Home
+from chainlake.terminal import table_lines
 
 QUERIES = (
     "SELECT pattern, count(*) AS matches, min(start_ts) AS first, max(end_ts) AS last FROM matches.all "
@@ -35,16 +36,8 @@ class Timing:
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """A plain text table: the first column to the left, the others to the right."""
-    cells = [[str(cell) for cell in row] for row in (header, *rows)]
-    widths = [max(len(row[i]) for row in cells) for i in range(len(header))]
-    lines = []
-    for row in cells:
-        texts = [
-            cell.ljust(w) if i == 0 else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True))
-        ]
-        lines.append("  " + "  ".join(texts).rstrip())
-    return "\n".join(lines)
+    """A table, indented: the first column to the left, the others to the right."""
+    return "\n".join(f"  {line}" for line in table_lines(header, rows, range(1, len(header))))
 
 
 def print_summary(home: Home, chain: Chain, timing: Timing) -> None:

@@ -1,4 +1,4 @@
-"""What the columns of a model are: their description in YAML, and their values in every round (design §6)."""
+"""What the columns of a model are: their description in YAML, and their values in every round."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from chainlake.model_change.config.reading import Section
+from chainlake.model_change.config.reading import Settings
 
 _FORMS = (
     "a column name, constant, {of: COLUMN, key: OTHER KEY or member: N, transform: log|diff|lag N}, "
@@ -61,20 +61,20 @@ class Feature:
         return sum(n for _, n in self.steps)
 
 
-def parse_features(top: Section) -> tuple[Feature, ...]:
-    """``features`` and ``intercept`` as entries in model order; the intercept is column 0 (spec 6.8).
+def parse_features(top: Settings) -> tuple[Feature, ...]:
+    """``features`` and ``intercept`` as entries in model order; the intercept is column 0.
 
     Raises:
         DefinitionError: for unknown forms and for the same column twice.
     """
-    listed = top.values.get("features", [])
+    listed = top.data.get("features", [])
     if not isinstance(listed, list):
-        top.fail("'features' is not a list", "features", hint=f"Each entry: {_FORMS}.")
+        raise top.error("'features' is not a list", "features", hint=f"Each entry: {_FORMS}.")
     found = tuple(_feature(top, value, "features", i) for i, value in enumerate(listed))
     if top.flag("intercept", True):
         for i, feature in enumerate(found):
             if feature.of is None:
-                top.fail(
+                raise top.error(
                     "the constant is given both as a feature and by 'intercept', which is true unless set",
                     "features",
                     i,
@@ -84,25 +84,25 @@ def parse_features(top: Section) -> tuple[Feature, ...]:
     names = [name for feature in found for name in feature.names]
     for name in names:
         if names.count(name) > 1:
-            top.fail(f"the feature '{name}' stands twice", "features", hint="Name every feature once.")
+            raise top.error(f"duplicate feature '{name}'", "features", hint="Name every feature once.")
     if not names:
-        top.fail("a model needs at least one feature", "features", hint=f"Each entry: {_FORMS}.")
+        raise top.error("a model needs at least one feature", "features", hint=f"Each entry: {_FORMS}.")
     return found
 
 
-def parse_series(top: Section, value: Any, *path: str | int) -> Feature:
+def parse_series(top: Settings, value: Any, *path: str | int) -> Feature:
     """One column, own or of another key, with its transforms; it stands at ``path``."""
     if value is None:
-        top.fail(f"'{path[-1]}' is missing", *path, hint="Give a column name or {of: COLUMN, ...}.")
+        raise top.error(f"'{path[-1]}' is missing", *path, hint="Give a column name or {of: COLUMN, ...}.")
     if isinstance(value, str) and value != "constant":
         return Feature(of=value)
     if not isinstance(value, dict):
-        top.fail(f"'{value}' is not a column", *path, hint=f"Allowed: {_FORMS}.")
-    section = top.inner(value, *path)
-    section.only("of", "key", "member", "transform")
-    other = section.values.get("key")
-    if other is not None and "member" in section.values:
-        section.fail("'key' and 'member' exclude each other", "member", hint="Drop one of the two.")
+        raise top.error(f"'{value}' is not a column", *path, hint=f"Allowed: {_FORMS}.")
+    section = top.at(value, *path)
+    section.only(("of", "key", "member", "transform"))
+    other = section.data.get("key")
+    if other is not None and "member" in section.data:
+        raise section.error("'key' and 'member' exclude each other", "member", hint="Drop one of the two.")
     return Feature(
         of=section.text("of"),
         key=None if other is None else section.key_value("key"),
@@ -111,15 +111,15 @@ def parse_series(top: Section, value: Any, *path: str | int) -> Feature:
     )
 
 
-def _feature(top: Section, value: Any, *path: str | int) -> Feature:
+def _feature(top: Settings, value: Any, *path: str | int) -> Feature:
     if value == "constant":
         return Feature(of=None)
     if not (isinstance(value, dict) and "polynomial" in value):
         return parse_series(top, value, *path)
-    outer = top.inner(value, *path)
-    outer.only("polynomial")
-    section = outer.section("polynomial", "{of: COLUMN, degree: N, scale: [-1, 1], range: [low, high]}")
-    section.only("of", "degree", "scale", "range")
+    outer = top.at(value, *path)
+    outer.only(("polynomial",))
+    section = outer.mapping("polynomial", "{of: COLUMN, degree: N, scale: [-1, 1], range: [low, high]}")
+    section.only(("of", "degree", "scale", "range"))
     low, high = _pair(section, "range", (None, None))
     return Feature(
         of=section.text("of"),
@@ -130,27 +130,29 @@ def _feature(top: Section, value: Any, *path: str | int) -> Feature:
     )
 
 
-def _pair(section: Section, key: str, default: Any) -> Any:
-    value = section.values.get(key)
+def _pair(section: Settings, key: str, default: Any) -> Any:
+    value = section.data.get(key)
     if value is None:
         return default
     numbers = isinstance(value, list) and len(value) == 2 and all(type(v) in (int, float) for v in value)
     if not numbers or value[0] >= value[1]:
-        section.fail(f"'{value}' is not a pair of rising numbers", key, hint="Give [low, high].")
+        raise section.error(f"'{value}' is not a pair of rising numbers", key, hint="Give [low, high].")
     return float(value[0]), float(value[1])
 
 
-def _steps(section: Section) -> tuple[tuple[str, int], ...]:
-    value = section.values.get("transform", [])
+def _steps(section: Settings) -> tuple[tuple[str, int], ...]:
+    value = section.data.get("transform", [])
     found = []
     for step in value if isinstance(value, list) else [value]:
         words = str(step).split()
         if words in (["log"], ["diff"]):
             found.append((words[0], 0 if words[0] == "log" else 1))
-        elif len(words) == 2 and words[0] == "lag" and words[1].isdigit() and int(words[1]) > 0:
+        elif len(words) == 2 and words[0] == "lag" and words[1].isdecimal() and int(words[1]) > 0:
             found.append(("lag", int(words[1])))
         else:
-            section.fail(f"'{step}' is not a transform", "transform", hint="Allowed: log, diff, lag N; or a list.")
+            raise section.error(
+                f"'{step}' is not a transform", "transform", hint="Allowed: log, diff, lag N; or a list."
+            )
     return tuple(found)
 
 
@@ -180,7 +182,7 @@ def values_of(feature: Feature, own: np.ndarray, span: tuple[float, float] | Non
     a, b = feature.scale
     scaled = a + (own - low) * ((b - a) / (high - low) if high > low else 0.0)
     powers = [scaled]
-    with np.errstate(over="ignore"):  # whoever uses the values looks at their size
+    with np.errstate(over="ignore"):  # callers check the size of the values
         for _ in range(1, feature.degree):
             powers.append(powers[-1] * scaled)
     return np.stack(powers, axis=2)

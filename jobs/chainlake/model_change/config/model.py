@@ -1,4 +1,4 @@
-"""A model file (``dags/config/models/<name>.yaml``) as a checked value (spec 6.8, design §6)."""
+"""A model file (``dags/config/models/<name>.yaml``) as a checked value (docs/model-change.md)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from chainlake.model_change.config.features import Feature, parse_features, parse_series
 from chainlake.model_change.config.nodes import Node, fewest, parse_groups
-from chainlake.model_change.config.reading import Section
+from chainlake.model_change.config.reading import Settings
 from chainlake.model_change.config.series import ON_GAP, SHARED_KEYS, SeriesConfig, shared_values
 
 CONSTRAINTS = ("paper", "residual", "onesided", "energy", "matfrac")
@@ -26,10 +26,10 @@ _KEYS = (
 class ModelConfig(SeriesConfig):
     """One model, checked; what `SeriesConfig` has, and:
 
-    ``window`` is W, the warm-up if ``infinite``. ``ridge`` is the matrix P of spec 4.1 (m x m, row-major) or None.
-    ``phi`` is None (OLS), a number or ``"fit"``. ``eps`` is absolute, or a share of the norm of the first model if
-    ``eps_is_share``. ``per_longest`` is the longest period that the periodic baseline tries (None: half of the rounds);
-    metrics count rounds from number ``count_from`` on.
+    ``window`` is W, the warm-up if ``infinite``. ``ridge`` is the matrix P (m x m, row-major) of
+    docs/monitors.md#ridge, or None. ``phi`` is None (OLS), a number or ``"fit"``. ``eps`` is absolute, or a share of
+    the norm of the first model if ``eps_is_share``. ``per_longest`` is the longest period that the periodic baseline
+    tries (None: half of the rounds); metrics count rounds from number ``count_from`` on.
     """
 
     intercept: int | None
@@ -47,7 +47,7 @@ class ModelConfig(SeriesConfig):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What is allowed but seldom meant, one sentence each (spec 3.1, 5.2, 6.8)."""
+        """What is allowed but rarely intended, one sentence each."""
         found = []
         m = len(self.feature_names)
         if self.infinite and self.constraint in ("paper", "residual"):
@@ -69,7 +69,7 @@ def load_model(path: str | Path) -> ModelConfig:
     Raises:
         DefinitionError: naming file, line, key and the allowed values.
     """
-    return checked_model(Path(path).stem, Section.read(Path(path)))
+    return checked_model(Path(path).stem, Settings.read(Path(path)))
 
 
 def parse_model(content: dict[str, Any] | str, name: str = "model") -> ModelConfig:
@@ -78,20 +78,20 @@ def parse_model(content: dict[str, Any] | str, name: str = "model") -> ModelConf
     Raises:
         DefinitionError: as `load_model`.
     """
-    return checked_model(name, Section.of(content))
+    return checked_model(name, Settings.of(content))
 
 
-def checked_model(name: str, top: Section) -> ModelConfig:
+def checked_model(name: str, top: Settings) -> ModelConfig:
     """The model that a file's mapping describes.
 
     Raises:
         DefinitionError: naming file, line, key and the allowed values.
     """
     top.choice("kind", ("model",), "model")
-    top.only(*SHARED_KEYS, *_KEYS)
+    top.only((*SHARED_KEYS, *_KEYS))
     groups = parse_groups(top)
     features = parse_features(top)
-    response = parse_series(top, top.values.get("response"), "response")
+    response = parse_series(top, top.data.get("response"), "response")
     _members(top, groups, features, response)
     m = sum(len(feature.names) for feature in features)
     intercept = _intercept(features)
@@ -100,18 +100,20 @@ def checked_model(name: str, top: Section) -> ModelConfig:
     shared = shared_values(top, name, groups, window, None)
     smallest = min(fewest(nodes) for nodes in groups.values())
     if smallest * window < m and ridge is None:
-        top.fail(
+        raise top.error(
             f"{smallest} nodes x {window} rounds cannot determine {m} coefficients",
             "window",
             hint=f"Allowed: windows of at least {-(-m // smallest)} rounds, or set ridge.",
         )
     eps, share = _eps(top)
     session_gap = top.duration("session_gap", None)
-    if session_gap is None and "on_gap" in top.values:
-        top.fail("on_gap needs session_gap", "on_gap", hint="Give session_gap: a duration such as 2 h.")
+    if session_gap is None and "on_gap" in top.data:
+        raise top.error("on_gap needs session_gap", "on_gap", hint="Give session_gap: a duration such as 2 h.")
     per_baseline = top.flag("per_baseline", False)
-    if "per_Tmax" in top.values and not per_baseline:
-        top.fail("per_Tmax needs per_baseline", "per_Tmax", hint="Set per_baseline: true, or leave per_Tmax out.")
+    if "per_Tmax" in top.data and not per_baseline:
+        raise top.error(
+            "per_Tmax needs per_baseline", "per_Tmax", hint="Set per_baseline: true, or leave per_Tmax out."
+        )
     return ModelConfig(
         **shared,
         response=response,
@@ -144,52 +146,52 @@ def _intercept(features: tuple[Feature, ...]) -> int | None:
 
 
 def _members(
-    top: Section, groups: dict[str, tuple[Node, ...]], features: tuple[Feature, ...], response: Feature
+    top: Settings, groups: dict[str, tuple[Node, ...]], features: tuple[Feature, ...], response: Feature
 ) -> None:
     """Every node must have the keys that features name by their position."""
     fewest_keys = min(len(node.keys) for nodes in groups.values() for node in nodes)
     for feature, path in ((response, ("response",)), *((f, ("features",)) for f in features)):
         if feature.member is not None and feature.member > fewest_keys:
-            top.fail(
+            raise top.error(
                 f"'{feature.base}' needs nodes of {feature.member} keys, one has {fewest_keys}",
                 *path,
                 hint=f"Allowed: members 1 to {fewest_keys}.",
             )
 
 
-def _window(top: Section) -> tuple[bool, int]:
-    section = top.section("window", "{sliding: rounds} or {infinite: warm-up rounds}")
-    section.only("sliding", "infinite")
-    if len(section.values) != 1:
-        top.fail("exactly one kind of window is needed", "window", hint="Allowed: {sliding: N}, {infinite: N}.")
-    kind = next(iter(section.values))
+def _window(top: Settings) -> tuple[bool, int]:
+    section = top.mapping("window", "{sliding: rounds} or {infinite: warm-up rounds}")
+    section.only(("sliding", "infinite"))
+    if len(section.data) != 1:
+        raise top.error("exactly one kind of window is needed", "window", hint="Allowed: {sliding: N}, {infinite: N}.")
+    kind = next(iter(section.data))
     return kind == "infinite", section.whole(kind)
 
 
-def _eps(top: Section) -> tuple[float, bool]:
-    if isinstance(top.values.get("eps"), dict):
-        section = top.section("eps", "a number, or {share: number}")
-        section.only("share")
+def _eps(top: Settings) -> tuple[float, bool]:
+    if isinstance(top.data.get("eps"), dict):
+        section = top.mapping("eps", "a number, or {share: number}")
+        section.only(("share",))
         return section.number("share", above=0), True
     return top.number("eps", above=0), False
 
 
-def _phi(top: Section) -> float | str | None:
-    if top.values.get("gls") is None:
+def _phi(top: Settings) -> float | str | None:
+    if top.data.get("gls") is None:
         return None
-    section = top.section("gls", "{phi: number} or {phi: fit}")
-    section.only("phi")
-    if section.values.get("phi") == "fit":
+    section = top.mapping("gls", "{phi: number} or {phi: fit}")
+    section.only(("phi",))
+    if section.data.get("phi") == "fit":
         return "fit"
     allowed = "Allowed: numbers from 0 up to, not including, 1; or fit."
-    phi = section.values.get("phi")
+    phi = section.data.get("phi")
     if isinstance(phi, bool) or not isinstance(phi, (int, float)) or not 0 <= phi < 1:
-        section.fail(f"'{phi}' is not a valid value of 'phi'", "phi", hint=allowed)
+        raise section.error(f"'{phi}' is not a valid value of 'phi'", "phi", hint=allowed)
     return float(phi)
 
 
-def _ridge(top: Section, m: int, intercept: int | None) -> tuple[tuple[float, ...], ...] | None:
-    value = top.values.get("ridge")
+def _ridge(top: Settings, m: int, intercept: int | None) -> tuple[tuple[float, ...], ...] | None:
+    value = top.data.get("ridge")
     penalise = top.flag("penalise_intercept", False)
     if value is None or value == 0:
         return None
@@ -199,7 +201,7 @@ def _ridge(top: Section, m: int, intercept: int | None) -> tuple[tuple[float, ..
         )
         p = np.array(value, dtype=float) if numbers else None
         if p is None or p.shape != (m, m) or not np.array_equal(p, p.T) or np.linalg.eigvalsh(p)[0] < -1e-12 * p.max():
-            top.fail(
+            raise top.error(
                 "the ridge matrix does not fit the features",
                 "ridge",
                 hint=f"Allowed: a number, or a symmetric positive semidefinite {m} x {m} matrix.",

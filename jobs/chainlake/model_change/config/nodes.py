@@ -1,4 +1,4 @@
-"""The nodes of a model: keys, or groups of keys, with the days on which each takes part (design §6)."""
+"""The nodes of a model: keys, or groups of keys, with the days on which each takes part."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from chainlake.days import day_start_us
-from chainlake.model_change.config.reading import Section
+from chainlake.model_change.config.reading import Settings
 
 _FORMS = "a key, or {name: NAME, keys: [key, ...], from: DAY, to: DAY} or with dates: [{from: DAY, to: DAY}, ...]"
 #: Times before and after all rounds, microseconds.
@@ -50,24 +50,24 @@ class Node:
         return found
 
 
-def parse_groups(top: Section) -> dict[str, tuple[Node, ...]]:
+def parse_groups(top: Settings) -> dict[str, tuple[Node, ...]]:
     """``nodes`` or ``groups``: a group's id to its ordered nodes; one model without groups has the empty id.
 
     Raises:
         DefinitionError: naming the key and what is allowed there.
     """
-    if ("nodes" in top.values) == ("groups" in top.values):
-        top.fail(
+    if ("nodes" in top.data) == ("groups" in top.data):
+        raise top.error(
             "exactly one of 'nodes' and 'groups' is needed",
             "nodes",
             hint="Give nodes: [key, ...] for one model, or groups: {name: [key, ...]} for several of one kind.",
         )
-    if "nodes" in top.values:
+    if "nodes" in top.data:
         return {"": _nodes(top, "nodes")}
-    section = top.section("groups", "a mapping of group names to lists of nodes")
-    if not section.values:
-        top.fail("'groups' is empty", "groups", hint="Give groups: {name: [key, ...]}.")
-    return {str(group): _nodes(section, group) for group in section.values}
+    section = top.mapping("groups", "a mapping of group names to lists of nodes")
+    if not section.data:
+        raise top.error("'groups' is empty", "groups", hint="Give groups: {name: [key, ...]}.")
+    return {str(group): _nodes(section, group) for group in section.data}
 
 
 def fewest(nodes: tuple[Node, ...]) -> int:
@@ -78,57 +78,61 @@ def fewest(nodes: tuple[Node, ...]) -> int:
     return int(counts[counts > 0].min(initial=len(nodes)))
 
 
-def _nodes(section: Section, key: str) -> tuple[Node, ...]:
-    value = section.values.get(key)
+def _nodes(section: Settings, key: str) -> tuple[Node, ...]:
+    value = section.data.get(key)
     if not isinstance(value, list) or not value:
-        section.fail(f"'{key}' is not a list of nodes", key, hint=f"Give a non-empty list; each entry: {_FORMS}.")
+        raise section.error(
+            f"'{key}' is not a list of nodes", key, hint=f"Give a non-empty list; each entry: {_FORMS}."
+        )
     found = tuple(_node(section, item, key, i) for i, item in enumerate(value))
     names = [node.name for node in found]
     for name in names:
         if names.count(name) > 1:
-            section.fail(f"'{name}' stands twice in '{key}'", key, hint="Name every node once.")
+            raise section.error(f"duplicate node '{name}' in '{key}'", key, hint="Name every node once.")
     return found
 
 
-def _node(section: Section, item: Any, *path: str | int) -> Node:
+def _node(section: Settings, item: Any, *path: str | int) -> Node:
     if not isinstance(item, dict):
         if item is None or isinstance(item, (list, bool)):
-            section.fail(f"'{item}' is not a node", *path, hint=f"Allowed: {_FORMS}.")
+            raise section.error(f"'{item}' is not a node", *path, hint=f"Allowed: {_FORMS}.")
         name = str(section.typed(*path))
         return Node(name, (name,))
-    inner = section.inner(item, *path)
-    inner.only("name", "keys", "from", "to", "dates")
+    inner = section.at(item, *path)
+    inner.only(("name", "keys", "from", "to", "dates"))
     keys = inner.names("keys")
     named = item.get("name")
     if named is None and len(keys) > 1:
-        inner.fail("a node of several keys needs a name", "name", hint="Give name: a text.")
+        raise inner.error("a node of several keys needs a name", "name", hint="Give name: a text.")
     return Node(keys[0] if named is None else inner.key_value("name"), keys, _dates(inner))
 
 
-def _dates(node: Section) -> tuple[tuple[date | None, date | None], ...]:
+def _dates(node: Settings) -> tuple[tuple[date | None, date | None], ...]:
     """``dates``, or the one stretch ``from`` to ``to``."""
-    listed = node.values.get("dates")
+    listed = node.data.get("dates")
     if listed is None:
         one = _stretch(node)
         return () if one == (None, None) else (one,)
-    if "from" in node.values or "to" in node.values:
-        node.fail("'dates' is given besides 'from' or 'to'", "dates", hint="Put all stretches into dates.")
+    if "from" in node.data or "to" in node.data:
+        raise node.error("'dates' is given besides 'from' or 'to'", "dates", hint="Put all stretches into dates.")
     if not isinstance(listed, list) or not listed or not all(isinstance(item, dict) for item in listed):
-        node.fail("'dates' is not a list of stretches", "dates", hint="Give [{from: DAY, to: DAY}, ...].")
+        raise node.error("'dates' is not a list of stretches", "dates", hint="Give [{from: DAY, to: DAY}, ...].")
     found: list[tuple[date | None, date | None]] = []
     for i, item in enumerate(listed):
-        inner = node.inner(item, "dates", i)
-        inner.only("from", "to")
+        inner = node.at(item, "dates", i)
+        inner.only(("from", "to"))
         first, end = _stretch(inner)
         if found and (first is None or found[-1][1] is None or first <= found[-1][1]):
             hint = "Give the stretches in order, with at least a day between them."
-            inner.fail(f"the stretch from {first} does not come after the one to {found[-1][1]}", "from", hint=hint)
+            raise inner.error(
+                f"the stretch from {first} does not come after the one to {found[-1][1]}", "from", hint=hint
+            )
         found.append((first, end))
     return tuple(found)
 
 
-def _stretch(section: Section) -> tuple[date | None, date | None]:
-    first, end = (section.day(key) if section.values.get(key) is not None else None for key in ("from", "to"))
+def _stretch(section: Settings) -> tuple[date | None, date | None]:
+    first, end = (section.day(key) if section.data.get(key) is not None else None for key in ("from", "to"))
     if first is not None and end is not None and first >= end:
-        section.fail(f"'to' {end} is not after 'from' {first}", "to", hint="'to' is the day after the last one.")
+        raise section.error(f"'to' {end} is not after 'from' {first}", "to", hint="'to' is the day after the last one.")
     return first, end

@@ -1,4 +1,4 @@
-"""What all monitors share: whose events they watch, and how those become rounds (spec 4.3, 6.9; design §6)."""
+"""What all monitors share: whose events they watch, and how those become rounds (docs/semantics.md#rounds)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from chainlake.days import US_PER_DAY
 from chainlake.model_change.config.features import Feature
 from chainlake.model_change.config.nodes import Node, fewest
-from chainlake.model_change.config.reading import Section
+from chainlake.model_change.config.reading import Settings
 
 ON_GAP = ("continue", "reset")
 AGGREGATES = ("last", "first", "mean", "sum", "min", "max")
@@ -83,19 +83,19 @@ class SeriesConfig:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What is allowed but seldom meant, one sentence each."""
+        """What is allowed but rarely intended, one sentence each."""
         return ()
 
     @property
     def definition_hash(self) -> str:
-        """Hash of everything that can change a result; not the description, nor ``max_replay`` (design §4)."""
+        """Hash of all that can change a result, so not of ``max_replay`` (docs/semantics.md#definitions)."""
         told = {key: v for key, v in asdict(self).items() if key not in ("file", "description", "max_replay")}
         text = json.dumps(told, sort_keys=True, default=str)
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 def shared_values(
-    top: Section, name: str, groups: dict[str, tuple[Node, ...]], window: int, least_nodes: int | None
+    top: Settings, name: str, groups: dict[str, tuple[Node, ...]], window: int, least_nodes: int | None
 ) -> dict[str, Any]:
     """The fields of `SeriesConfig` that `SHARED_KEYS` give.
 
@@ -110,15 +110,17 @@ def shared_values(
         DefinitionError: naming file, line, key and the allowed values.
     """
     smallest = min(fewest(nodes) for nodes in groups.values())
-    rounds = top.section("round", "a mapping with length, aggregate, min_nodes")
-    rounds.only("length", "aggregate", "min_nodes")
+    rounds = top.mapping("round", "a mapping with length, aggregate, min_nodes")
+    rounds.only(("length", "aggregate", "min_nodes"))
     length = rounds.duration("length")
     if US_PER_DAY % length:
-        rounds.fail("a whole number of rounds must fill a day", "length", hint="Allowed: 1 s, 1 min, 5 min, 1 h, ...")
+        raise rounds.error(
+            "a whole number of rounds must fill a day", "length", hint="Allowed: 1 s, 1 min, 5 min, 1 h, ..."
+        )
     min_nodes = rounds.whole("min_nodes", least_nodes or 1)
     if min_nodes > smallest:
         what = f"min_nodes is {min_nodes}, a group has at times no more than {smallest} nodes"
-        rounds.fail(what, "min_nodes", hint=f"Allowed: 1 to {smallest}.")
+        raise rounds.error(what, "min_nodes", hint=f"Allowed: 1 to {smallest}.")
     return {
         "name": name,
         "file": top.file,

@@ -1,4 +1,4 @@
-"""A threshold monitor's file (``kind: threshold`` in ``dags/config/models/``) as a checked value (spec 7)."""
+"""A threshold monitor's file (``kind: threshold`` in ``dags/config/models/``) as a checked value."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from chainlake.model_change.config.features import Feature, parse_series
 from chainlake.model_change.config.nodes import parse_groups
-from chainlake.model_change.config.reading import Section
+from chainlake.model_change.config.reading import Settings
 from chainlake.model_change.config.series import SHARED_KEYS, SeriesConfig, shared_values
 
 _KEYS = ("nodes", "value", "threshold", "weight")
@@ -26,20 +26,20 @@ class ThresholdConfig(SeriesConfig):
     weighted: bool
 
 
-def checked_threshold(name: str, top: Section) -> ThresholdConfig:
+def checked_threshold(name: str, top: Settings) -> ThresholdConfig:
     """The monitor that a file describes.
 
     Raises:
         DefinitionError: naming file, line, key and the allowed values.
     """
-    top.only(*SHARED_KEYS, *_KEYS)
-    if "nodes" not in top.values:
-        top.fail("'nodes' is missing", "nodes", hint="Give nodes: [key, ...].")
+    top.only((*SHARED_KEYS, *_KEYS))
+    if "nodes" not in top.data:
+        raise top.error("'nodes' is missing", "nodes", hint="Give nodes: [key, ...].")
     groups = parse_groups(top)
     for i, node in enumerate(groups[""]):
         if node.dated:
-            top.fail("the sensors of a threshold monitor do not change", "nodes", i, hint="Drop from and to.")
-    value = parse_series(top, top.values.get("value"), "value")
+            raise top.error("the sensors of a threshold monitor do not change", "nodes", i, hint="Drop from and to.")
+    value = parse_series(top, top.data.get("value"), "value")
     weight = top.text("weight", None)
     return ThresholdConfig(
         **shared_values(top, name, groups, _CARRY, None),

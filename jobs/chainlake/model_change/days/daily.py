@@ -17,13 +17,13 @@ from chainlake.model_change.statistics import state as states
 from chainlake.model_change.statistics.records import Settings, Trace
 from chainlake.model_change.statistics.statistics import Array
 
-#: Condition of the nodes' average matrix above which a norm of coefficients is a poor measure (spec 3.3).
+#: Condition of the nodes' average matrix above which a norm of coefficients is a poor measure.
 _ILL_CONDITIONED = 1e3
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def settings_of(config: ModelConfig, group: str, k: int | None = None) -> Settings:
-    """What the kernel needs of a model's group, of which ``k`` nodes take part (all of them by default)."""
+    """What the kernel needs of a model's group when ``k`` of its nodes take part (all by default)."""
     nodes = config.groups[group]
     return Settings(
         k=len(nodes) if k is None else k,
@@ -56,7 +56,7 @@ class GroupMonitor:
         values = states.restored(snapshot)
         self.rounds = Rounds(config, group, values.get("rounds"))
         self.kernel = Kernel(settings_of(config, group, len(self.rounds.members.nodes) or None), values.get("kernel"))
-        #: Rounds so far in which another machine's last bit could have decided otherwise (spec 6.7).
+        #: Rounds so far in which another machine's last bit could have decided otherwise.
         self.near_ties = 0
         self._warnings: list[str] = []
         self.last_beta: Array | None = values.get("last_beta")
@@ -119,14 +119,14 @@ class GroupMonitor:
         return traces
 
     def _look_at_condition(self, trace: Trace) -> None:
-        """Coefficients of an ill-conditioned design say little each, and their norm hangs on the units (spec 3.3)."""
+        """Remarks on a model that is ill-conditioned so far (docs/monitors.md#ill-conditioned-features)."""
         if self.config.metric == "coefficient" and any(event.kind == "init" for event in trace.events):
             condition = self.kernel.condition
             if condition > _ILL_CONDITIONED:
                 where = f" of group {self.group}" if self.group else ""
                 self._warnings.append(
                     f"the design{where} has condition number {condition:.1e}: with metric: prediction eps is in units "
-                    "of the response and does not hang on the features' units"
+                    "of the response and does not depend on the features' units"
                 )
 
     def _changes(self, chunk: Chunk, trace: Trace) -> list[dict[str, Any]]:

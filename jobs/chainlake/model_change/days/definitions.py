@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from chainlake.model_change.config.model import ModelConfig, checked_model
-from chainlake.model_change.config.reading import Section
+from chainlake.model_change.config.reading import Settings
 from chainlake.model_change.config.threshold import ThresholdConfig, checked_threshold
 from chainlake.model_change.days.daily import GroupMonitor
 from chainlake.model_change.days.threshold_daily import ThresholdRun
@@ -23,7 +23,7 @@ def load_definition(path: str | Path) -> Config:
     Raises:
         DefinitionError: naming file, line, key and the allowed values.
     """
-    return _checked(Path(path).stem, Section.read(Path(path)))
+    return _checked(Path(path).stem, Settings.read(Path(path)))
 
 
 def parse_definition(content: dict[str, Any] | str, name: str = "model") -> Config:
@@ -32,10 +32,10 @@ def parse_definition(content: dict[str, Any] | str, name: str = "model") -> Conf
     Raises:
         DefinitionError: as `load_definition`.
     """
-    return _checked(name, Section.of(content))
+    return _checked(name, Settings.of(content))
 
 
-def _checked(name: str, top: Section) -> Config:
+def _checked(name: str, top: Settings) -> Config:
     kind = top.choice("kind", KINDS, "model")
     return checked_threshold(name, top) if kind == "threshold" else checked_model(name, top)
 

@@ -1,4 +1,4 @@
-"""A model's rounds one by one, as pictures and sweeps need them: exact models, errors, messages (spec 2.6-2.8)."""
+"""A model's rounds one by one, as pictures and sweeps need them: exact models, errors, messages."""
 
 from __future__ import annotations
 

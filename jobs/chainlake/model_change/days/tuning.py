@@ -32,13 +32,13 @@ class Outcome:
         rounds: counted rounds, all groups.
         syncs: synchronisations of the local detector.
         exceeded: those before which the error really was above eps.
-        up: messages up per node and round (naive: 1; spec 2.6).
+        up: messages up per node and round; sending every row is 1.
         both: messages in both directions per node and round.
         up_bytes: bytes up over those of sending every row.
         max_error: largest error after resolution, in the unit of ``eps``.
         exact: changes of the exact detector.
         exact_us: when they were, microseconds.
-        period: longest period whose updates keep the errors of the local detector, None if every round is too seldom.
+        period: longest period whose updates keep the errors of the local detector, None if no period does.
         period_mono: longest period up to which all do.
         periodic_error: largest error of updates with ``period``, in the unit of ``eps``; None if there is none.
         capped: whether the longest period tried was good enough, so that a longer one may be too.

@@ -1,4 +1,6 @@
-"""The local tests of a node's drift against the reference model of the last synchronisation (spec 2.1-2.4, 3.2).
+"""The local tests of a node's drift against the reference model of the last synchronisation.
+
+See docs/monitors.md#local-tests.
 
 All are convex and contain (0, 0): if no node violates, the pooled model lies within ``eps`` of the reference.
 """
@@ -13,7 +15,7 @@ import numpy as np
 from chainlake.model_change.statistics.basis import Basis
 from chainlake.model_change.statistics.statistics import Array, norm
 
-#: A value up to this much above eps (relative) is still equal to it (spec 2.4).
+#: A value up to this much above eps (relative) is still equal to it.
 TIE = 1e-9
 #: Entries of matrices up to which their products with themselves stay in the range of doubles.
 _LARGE = 1e100
@@ -73,19 +75,23 @@ class Reference:
 
     def movement(self, d_a: Array) -> Array:
         """M = Ahat0^-1 D of (n, m, m) drifts; one product per drift, so that no block size shows in the bits."""
-        return np.matmul(np.matmul(self.left, d_a), self.right)
+        result: Array = np.matmul(np.matmul(self.left, d_a), self.right)
+        return result
 
     def shift(self, rows: Array) -> Array:
         """K Ahat0^-1 times each of (n, m) vectors."""
-        return np.matmul(self.left, rows[:, :, None])[:, :, 0]
+        result: Array = np.matmul(self.left, rows[:, :, None])[:, :, 0]
+        return result
 
     def unexplained(self, d_a: Array, d_c: Array) -> Array:
         """r = d - D beta0 of (n, m, m), (n, m) drifts, internal."""
-        return d_c - np.matmul(d_a, (self.whole - self.constant)[:, None])[:, :, 0]
+        result: Array = d_c - np.matmul(d_a, (self.whole - self.constant)[:, None])[:, :, 0]
+        return result
 
     def drift_of_c(self, d_a: Array, d_c: Array) -> Array:
         """d of the uncentred response."""
-        return d_c + np.matmul(d_a, self.constant[:, None])[:, :, 0]
+        result: Array = d_c + np.matmul(d_a, self.constant[:, None])[:, :, 0]
+        return result
 
 
 #: (reference, drifts D (n, m, m), d (n, m), eps) -> (value, norm term), each (n,).
@@ -117,7 +123,8 @@ def vector_part(name: str, ref: Reference, d_a: Array, d_c: Array) -> Array:
     """The part of the value that needs no matrix norm, for paper, residual and onesided: (n,)."""
     if name == "paper":
         moved = ref.shift(np.matmul(d_a, ref.whole[:, None])[:, :, 0])
-        return norm(ref.shift(ref.drift_of_c(d_a, d_c))) + norm(moved)
+        result: Array = norm(ref.shift(ref.drift_of_c(d_a, d_c))) + norm(moved)
+        return result
     return norm(ref.shift(ref.unexplained(d_a, d_c)))
 
 
@@ -170,12 +177,12 @@ EVALUATORS: dict[str, Evaluator] = {
 
 
 def violates(value: Array, size: Array, eps: float) -> Array:
-    """The normative test of spec 2.4; NaN is a violation."""
+    """Whether a local test fails; NaN is a violation."""
     return ~((value <= eps * (1 + TIE)) & (size < 1 - TIE))
 
 
 def clear_cut(name: str, ref: Reference, d_a: Array, d_c: Array, eps: float) -> tuple[Array, Array]:
-    """Which drifts cheap bounds decide: (surely fine, surely violating), each (n,) bool (spec 6.6 step 4).
+    """Which drifts cheap bounds decide: (surely fine, surely violating), each (n,) bool.
 
     The bounds are fast big products whose last bits depend on the block, so a margin keeps every decision that a last
     bit could turn for the exact evaluation.

@@ -1,4 +1,4 @@
-"""The exact detector: a change is the first round whose exact model is over eps away from the last one (spec 2.8)."""
+"""The exact detector: a change is the first round whose exact model is over eps away from the last one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from chainlake.model_change.detectors.constraints import TIE
 from chainlake.model_change.statistics.records import Event, State, Trace
 from chainlake.model_change.statistics.statistics import Array, norm
 
-#: Rounds looked at together right after a change; doubled while nothing happens.
+#: Rounds tested together right after a change; doubled while nothing happens.
 _SHORT = 16
 
 

@@ -1,4 +1,4 @@
-"""The local detector: every node tests its own drift; one violation synchronises all (spec 1.4, 2.4-2.6, 4.4)."""
+"""The local detector: every node tests its drift, one violation synchronises all (docs/monitors.md#round-by-round)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from chainlake.model_change.detectors.constraints import TIE, Evaluator, Referen
 from chainlake.model_change.statistics.records import Event, Settings, State, Trace
 from chainlake.model_change.statistics.statistics import Array, norm
 
-#: Rounds looked at together right after a synchronisation; doubled while nothing happens.
+#: Rounds tested together right after a synchronisation; doubled while nothing happens.
 _SHORT = 16
 
 

@@ -1,4 +1,4 @@
-"""The periodic baseline PER(T): synchronise every T rounds, whatever happens (spec 2.7)."""
+"""The periodic baseline PER(T): synchronise every T rounds, whatever happens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is the mean over k sensors below a threshold, without every sensor reporting (spec 7).
+"""Is the mean over k sensors below a threshold, without every sensor reporting (docs/monitors.md#threshold-monitor).
 
 Every sensor holds a threshold tau_j; their sum is always k T. A sensor below its own reports; the coordinator collects
 further ones until the slack of some covers the lack of others, and shares the slack out anew. So silence proves that
@@ -14,7 +14,7 @@ import numpy as np
 
 from chainlake.model_change.statistics.statistics import Array
 
-#: Rounds looked at together right after a report; doubled while nobody reports.
+#: Rounds tested together right after a report; doubled while no sensor reports.
 _SHORT = 16
 
 

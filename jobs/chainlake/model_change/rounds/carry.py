@@ -1,4 +1,4 @@
-"""Missing measurements: the last known value goes on (spec 4.3)."""
+"""Missing measurements: the last known value goes on."""
 
 from __future__ import annotations
 

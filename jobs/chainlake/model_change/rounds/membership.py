@@ -1,7 +1,7 @@
 """Which nodes take part in which round: nodes leave on their day, and join once they have a window of their own.
 
-A node that joins waits until its last W rounds are complete (spec 1.3: no node without a full window); until then the
-others go on without it. A change of the node set forces a synchronisation (spec 2.2).
+A node that joins waits until its last W rounds are complete (no node counts without a full window); until then the
+others go on without it. A change of the node set forces a synchronisation (docs/monitors.md#round-by-round).
 """
 
 from __future__ import annotations
@@ -102,17 +102,17 @@ class Membership:
                 rounds = at + np.flatnonzero(ok[at:hi][:, active].all(axis=1))
                 if not (len(rounds) and active.any()):
                     break
-                stretch = self._stretch(ts, ok, rounds, active, here, anew, window, round_us)
+                before = int(ts[rounds[0]]) - round_us if self.last_used is None else self.last_used
+                gap = np.diff(ts[rounds], prepend=before) // round_us
+                stretch = self._stretch(ok, rounds, gap, active, here, anew, window)
                 self._take(stretch, ts, x, y, ok, here, window)
                 found.append(stretch)
                 at = int(stretch.rounds[-1]) + 1
         return found
 
     def _stretch(
-        self, ts: Array, ok: Array, rounds: Array, active: Array, here: Array, anew: bool, window: int, round_us: int
+        self, ok: Array, rounds: Array, gap: Array, active: Array, here: Array, anew: bool, window: int
     ) -> Stretch:
-        before = int(ts[rounds[0]]) - round_us if self.last_used is None else self.last_used
-        gap = np.diff(ts[rounds], prepend=before) // round_us
         if anew:
             return Stretch(rounds, np.flatnonzero(active), gap, len(self.nodes) > 0, None)
         ripe = self._ripe(ok[rounds], here & ~active, window)
@@ -135,7 +135,8 @@ class Membership:
         known = np.concatenate([~np.isnan(self.y), ok])
         place = np.arange(1, len(known) + 1)[:, None]
         run = place - np.maximum.accumulate(np.where(known, 0, place), axis=0)
-        return (run[len(self.y) :] >= window) & waiting
+        result: Array = (run[len(self.y) :] >= window) & waiting
+        return result
 
     def _switch(self, nodes: Array) -> Switch:
         old = {int(node): place for place, node in enumerate(self.nodes)}

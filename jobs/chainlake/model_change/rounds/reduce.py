@@ -1,4 +1,4 @@
-"""Events to one row per key and round: the small table that everything after works on (spec 6.9 `align`)."""
+"""Events to one row per key and round: the small table that everything after works on."""
 
 from __future__ import annotations
 
@@ -82,7 +82,8 @@ def _tabled(rows: list[dict[str, Any]]) -> pa.Table:
 
 def _numbers(table: pa.Table, name: str) -> np.ndarray:
     try:
-        return pc.cast(table[name], pa.float64()).to_numpy(zero_copy_only=False)
+        result: np.ndarray = pc.cast(table[name], pa.float64()).to_numpy(zero_copy_only=False)
+        return result
     except pa.ArrowException as error:
         raise InputError(f"the column '{name}' is not a number: {error}", key=name) from None
 
@@ -98,19 +99,22 @@ def _micros(column: pa.ChunkedArray) -> np.ndarray:
             hint=f"Rows count from 1; {column.null_count} of {len(column)} have none. Give each a time, or drop it.",
         )
     if pa.types.is_timestamp(kind) and kind.unit == "ns":
-        return column.cast(pa.int64()).to_numpy(zero_copy_only=False) // 1000
+        result: np.ndarray = column.cast(pa.int64()).to_numpy(zero_copy_only=False) // 1000
+        return result
     if pa.types.is_floating(kind):
         values = column.to_numpy(zero_copy_only=False).astype(float)
         wrong = np.flatnonzero(~(np.isfinite(values) & (values == np.floor(values)) & (np.abs(values) < 2.0**63)))
         if len(wrong):
             row = int(wrong[0])
             _no_time(f"the 'ts' of row {row + 1}, {values[row]}, is no whole number of microseconds")
-        return values.astype(np.int64)
+        result: np.ndarray = values.astype(np.int64)
+        return result
     if not (pa.types.is_timestamp(kind) or pa.types.is_integer(kind)):
         _no_time(f"'ts' is of type {kind}")
     try:
         column = pc.cast(column, pa.timestamp("us", tz=kind.tz)) if pa.types.is_timestamp(kind) else column
-        return pc.cast(column, pa.int64()).to_numpy(zero_copy_only=False)
+        result: np.ndarray = pc.cast(column, pa.int64()).to_numpy(zero_copy_only=False)
+        return result
     except pa.ArrowException as error:
         _no_time(f"a 'ts' cannot be counted in microseconds: {error}")
 

@@ -1,4 +1,4 @@
-"""Rounds of one group: which exist, what is carried forward, and the model's columns in each (spec 4.3, design §6)."""
+"""Rounds of one group: which exist, what is carried forward, the model's columns in each (docs/semantics.md#rounds)."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from chainlake.model_change.statistics.statistics import Array, Moments, Shape, apply, pooled
 
-#: A column of which the others explain all but less than this share is summed as what they leave of it.
+#: If the others explain all of a column but less than this share, only the unexplained rest of it is summed.
 _ALIKE = 1 / 64
 #: Shares below this are rounding: no other column is explained by such a column.
 _NOTHING = 1e-13
@@ -39,7 +39,7 @@ class Measure:
 
     @classmethod
     def from_window(cls, basis: Basis, a: Array, rows: int) -> Measure:
-        """From the basis of a window of so many rows, and its pooled sums (m, m)."""
+        """From the basis of a window with this many rows, and its pooled sums (m, m)."""
         return cls(basis.inner_centre, basis.unmix @ np.linalg.cholesky(a / rows))
 
     def original(self, beta: Array, intercept: int | None) -> Array:
@@ -112,7 +112,8 @@ class Basis:
     @cached_property
     def inner_centre(self) -> Array:
         """`centre` in internal order."""
-        return self.centre[self.order]
+        result: Array = self.centre[self.order]
+        return result
 
     @cached_property
     def unmix(self) -> Array:
@@ -145,7 +146,7 @@ class Basis:
 
     def rows(self, x: Array) -> Array:
         """z of (..., m) raw rows."""
-        z = x - self.centre
+        z: Array = x - self.centre
         if self.intercept:
             z = z[..., self.order]
         if self.mix is not None:
@@ -222,7 +223,8 @@ class Basis:
             inside[:, 0] -= self.inner_centre
         if self.mix is not None:
             inside = self.mix @ inside
-        return inside @ p[np.ix_(self.order, self.order)] @ inside.T
+        result: Array = inside @ p[np.ix_(self.order, self.order)] @ inside.T
+        return result
 
 
 def _order(m: int, intercept: int | None) -> Array:
@@ -233,7 +235,8 @@ def _order(m: int, intercept: int | None) -> Array:
 
 def _mean(rows: Array) -> Array:
     """Means of the columns; that of a column of one value is exactly this value."""
-    return rows[0] + (rows - rows[0]).mean(axis=0)
+    result: Array = rows[0] + (rows - rows[0]).mean(axis=0)
+    return result
 
 
 def _elimination(a: Array) -> Array | None:

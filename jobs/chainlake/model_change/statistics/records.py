@@ -1,4 +1,4 @@
-"""What the monitor is told, keeps, and says: settings, state, events, traces (spec 6.7, 6.9)."""
+"""What the monitor takes, keeps, and gives: settings, state, events, traces."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ class Trace:
     ``counted`` is False up to the first window; ``error_local`` and ``error_exact`` are errors after resolution (NaN
     where undefined); ``reports`` counts violating nodes, ``synced`` marks synchronisations and attempts; ``near_tie``
     marks rounds in which a node's value lies within 1e-9 of eps, so that another machine's last bit could decide
-    otherwise (spec 6.7); ``beta`` holds the exact monitored models; ``sse``, ``sum_y``, ``sum_yy`` (over nodes)
+    otherwise; ``beta`` holds the exact monitored models; ``sse``, ``sum_y``, ``sum_yy`` (over nodes)
     describe the exact models' fit to their own round.
     """
 

@@ -1,4 +1,4 @@
-"""Least-squares statistics of windows: dense sums, their per-round changes, models, identifiability (spec 1, 4.1-4.4).
+"""Least-squares statistics of windows: dense sums, their per-round changes, models, identifiability (docs/monitors.md).
 
 Every function gives the same bits for a round whatever block of rounds it is called with: sums run in a fixed order,
 small matrices are handled one by one (LAPACK) and never as one big product whose kernel depends on the block's size.
@@ -14,7 +14,7 @@ import numpy as np
 Array = np.ndarray
 #: Rounds per step of a dense sum; part of the order in which it adds.
 _STEP = 256
-#: Smallest ratio of extreme eigenvalues of the unit-diagonal matrix at which a model counts as identifiable (spec 4.4).
+#: Smallest ratio of extreme eigenvalues of the unit-diagonal matrix at which a model is identifiable.
 _IDENTIFIABLE = 1e-12
 #: Pivots of identifiable unit-diagonal matrices are larger than this: none is below the smallest eigenvalue.
 _PIVOT = 1e-13
@@ -26,13 +26,15 @@ _SHARE = 2.0**-10
 def outer(left: Array, right: Array) -> Array:
     """``left[..., i] * right[..., j]`` for (..., m) arrays; (..., m) and (...) give (..., m)."""
     if right.ndim == left.ndim:
-        return left[..., :, None] * right[..., None, :]
-    return left * right[..., None]
+        result: Array = left[..., :, None] * right[..., None, :]
+        return result
+    result: Array = left * right[..., None]
+    return result
 
 
 def apply(matrix: Array, rows: Array) -> Array:
     """``matrix @ row`` for every row of a (..., m) array, added in a fixed order."""
-    total = rows[..., 0, None] * matrix[:, 0]
+    total: Array = rows[..., 0, None] * matrix[:, 0]
     for i in range(1, matrix.shape[1]):
         total += rows[..., i, None] * matrix[:, i]
     return total
@@ -43,7 +45,8 @@ def norm(rows: Array) -> Array:
     total = rows[..., 0] ** 2
     for i in range(1, rows.shape[-1]):
         total = total + rows[..., i] ** 2
-    return np.sqrt(total)
+    result: Array = np.sqrt(total)
+    return result
 
 
 class Moments:
@@ -51,7 +54,7 @@ class Moments:
 
     Args:
         phi: AR(1) coefficient in [0, 1), None or 0 for ordinary least squares. The generalised sums are the scaled form
-            of spec 4.2, (1 - phi^2) X^T S^-1 X, with phi^g across a gap of g rounds.
+            of docs/monitors.md#errors-correlated-in-time, (1 - phi^2) X^T S^-1 X, with phi^g across a gap of g rounds.
     """
 
     def __init__(self, phi: float | None):
@@ -295,7 +298,7 @@ def _by_eigenvalues(a: Array, shape: Shape) -> Array:
         unmix = shape.unmix[1:, 1:] if shape.constant else shape.unmix
         a = np.matmul(np.matmul(unmix, a), unmix.T)
     root = np.sqrt(np.maximum(np.einsum("nii->ni", a), 0.0))
-    good = (root > 0).all(axis=1)
+    good: Array = (root > 0).all(axis=1)
     if good.any() and a.shape[-1]:
         values = np.linalg.eigvalsh(a[good] / (root[good, :, None] * root[good, None, :]))
         good[good] = values[:, 0] >= _IDENTIFIABLE * values[:, -1]
@@ -313,7 +316,7 @@ def lasting(found: Factors, held: Array, left: Array, peak: Array, summed: bool)
         summed: whether they were begun anew at the first round.
 
     Returns:
-        the number, and ``peak`` after so many rounds.
+        the number, and ``peak`` after that many rounds.
     """
     whole, n = np.maximum(peak, held.max(axis=1)), held.shape[1]
     if found.sound.all() and np.isfinite(whole).all() and (left >= _SHARE * whole[:, None]).all():
@@ -329,7 +332,7 @@ def lasting(found: Factors, held: Array, left: Array, peak: Array, summed: bool)
 
 
 def fit_phi(x: Array, y: Array, gap: Array, beta: Array) -> float:
-    """Pooled AR(1) coefficient of the residuals of one window (spec 4.2), limited to [0, 0.999]."""
+    """Pooled AR(1) coefficient of the residuals of one window, limited to [0, 0.999]."""
     e = y - apply(beta[None, :], x)[..., 0]
     pairs = gap[1:] == 1
     past = float(np.sum(e[:-1][pairs] ** 2))
@@ -337,7 +340,8 @@ def fit_phi(x: Array, y: Array, gap: Array, beta: Array) -> float:
 
 
 def window_constant(k: int) -> float:
-    """Smallest W/m at which the asymptotic norm bound of spec 5.1 is 1/3 for ``k`` nodes (the corrected root)."""
+    """Smallest W/m at which ‖M‖ is at most 1/3 for ``k`` nodes (docs/monitors.md#window-size)."""
     root = k**-0.5
     s = k * ((6 + root) - (36 + 12 * root) ** 0.5)
-    return 1.0 / s**2
+    result: float = 1.0 / s**2
+    return result

@@ -6,20 +6,19 @@ computed by NumPy before the search and read from a column; the code holds only 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from functools import partial
 
 import numpy as np
 
-from chainlake.cep.conditions.evaluate import Candidates, View
-from chainlake.cep.events.dataset import Dataset
+from chainlake.cep.conditions.scan import Scan
 from chainlake.cep.events.values import Value, result_kind
 from chainlake.cep.language import ast
 from chainlake.cep.language.normal_form import Clause
+from chainlake.cep.search.compiled.facts import ANY_SIZE, Facts, Form, Size, form_of
 from chainlake.cep.search.compiled.slots import Slots
 
-#: Whole numbers lie below this in size, or code in int64 may be wrong.
-_TOO_LARGE = 2**63
 _OPS = {"<": "<", "<=": "<=", ">": ">", ">=": ">=", "=": "==", "!=": "!="}
 
 
@@ -36,14 +35,14 @@ class Code:
         dtype: ``f`` float64 (NaN is null), ``i`` int64, ``b`` bool, ``0`` null.
         kind: kind of the value (chainlake.cep.events.values).
         valid: an expression that is true where the value is not null; None if it always is (floats: but for NaN).
-        size: of an int64, the largest that its absolute value can be.
+        size: of an int64, the largest that its absolute value can be: the sum of these.
     """
 
     text: str
     dtype: str
     kind: str
     valid: str | None = None
-    size: int = _TOO_LARGE
+    size: tuple[Size, ...] = (ANY_SIZE,)
 
 
 NULL = Code("0", "0", "null")
@@ -96,12 +95,11 @@ class Expressions:
 
     Args:
         slots: gets the columns and constants.
-        data: the events.
-        candidates: of every name.
+        facts: what may be known of the events.
     """
 
-    def __init__(self, slots: Slots, data: Dataset, candidates: dict[str, Candidates]) -> None:
-        self.slots, self.data, self.candidates = slots, data, candidates
+    def __init__(self, slots: Slots, facts: Facts) -> None:
+        self.slots, self.facts = slots, facts
         #: name to the code of the position of its single event
         self.singles: dict[str, str] = {}
         #: name to its set
@@ -126,7 +124,7 @@ class Expressions:
     def value(self, node: ast.Node, out: Writer) -> Code:
         """The value of ``node``; statements that it needs go to ``out``."""
         if not node.names:
-            return self.constant(View(self.data, 1, {}, {}).value(node), node)
+            return self.constant(lambda scan: scan.nothing.value(node), ("constant", node.written))
         if self.candidate is not None and self.candidate not in node.names:
             return self.before_loop(node)
         if len(node.names) == 1 and not node.aggregated:
@@ -135,12 +133,12 @@ class Expressions:
             case ast.Aggregate(function, name, attr):
                 return self.groups[name].aggregates[(function, attr)]
             case ast.Negative(of):
-                value = _fitting(self.value(of, out))
+                value = self.fitting(self.value(of, out))
                 return replace(value, text=f"(-{value.text})")
             case ast.Arithmetic(op, left, right):
                 return self.arithmetic(op, self.value(left, out), self.value(right, out), out)
             case ast.Call(function, (argument,)) if function.lower() == "abs":
-                value = _fitting(self.value(argument, out))
+                value = self.fitting(self.value(argument, out))
                 return value if value.dtype == "0" else replace(value, text=f"abs({value.text})")
             case ast.Call(function):
                 raise NotCompilable(f"{function} of several events")
@@ -148,7 +146,7 @@ class Expressions:
 
     def before_loop(self, node: ast.Node) -> Code:
         """A value that is the same for all candidates of the loop."""
-        key = repr(node)
+        key = node.written
         if key not in self._before:
             name, self.candidate = self.candidate, None
             found = self.value(node, self.prelude)
@@ -163,49 +161,51 @@ class Expressions:
             self._before[key] = found
         return self._before[key]
 
-    def constant(self, value: Value, key: Any) -> Code:
-        """A value without names; it is an argument of the kernel."""
-        if value.kind == "null":
+    def constant(self, make: Callable[[Scan], Value], key: Hashable) -> Code:
+        """One value for all events; it is an argument of the kernel."""
+        form = self.facts.of(("form", key), lambda scan: form_of(make(scan)))
+        if form.kind == "null":
             return NULL
-        size = 0 if isinstance(value.values, float) else abs(int(value.values))
-        if size >= _TOO_LARGE:
+        size = Size(key, lambda scan: _largest(make(scan)))
+        if form.letter != "float" and not self.facts.fit((size,)):
             raise NotCompilable("whole numbers beyond 64 bits")
-        name = self.slots.number(value.values, ("constant", type(value.values).__name__, repr(key)))
-        if isinstance(value.values, bool):
-            return Code(f"({name} != 0)", "b", value.kind)
-        return Code(name, "f" if isinstance(value.values, float) else "i", value.kind, None, size)
+        floating = form.letter == "float"
+        name = self.slots.number_of(floating, lambda scan: make(scan).values, ("number", form.letter, key))
+        if form.letter == "bool":
+            return Code(f"({name} != 0)", "b", form.kind)
+        return Code(name, form.letter[0], form.kind, None, (size,))
 
     def column(self, name: str, node: ast.Node) -> Code:
         """A value of one event, computed for all candidates of its name."""
-        value = self.of_candidates(name, node)
-        if value.kind == "null":
+        form, key = self.form(name, node), (name, node.written)
+        if form.kind == "null":
             return NULL
-        if not isinstance(value.values, np.ndarray):
-            return self.constant(value, (name, node))
-        slot = self.slots.array(value.values, ("value", name, repr(node)))
+        if form.kind == "list":
+            raise NotCompilable("a list")
+        if form.letter == "O":
+            raise NotCompilable("whole numbers beyond 64 bits")
+        if not form.is_array:
+            return self.constant(lambda scan: scan.value(name, node), ("constant of", key))
+        slot = self.slots.array(form.letter, lambda scan: scan.value(name, node).values, ("value", key))
         text = f"{slot}[{self.singles[name]}]"
         valid = None
-        if value.valid is not None:
-            valid = f"{self.slots.array(value.valid, ('valid', name, repr(node)))}[{self.singles[name]}] != 0"
-        if slot[0] == "b":
+        if form.nullable:
+            where = self.slots.array("b", lambda scan: valid_of(scan.value(name, node)), ("valid", key))
+            valid = f"{where}[{self.singles[name]}] != 0"
+        if form.letter == "b":
             text = f"({text} != 0)"
-        size = _TOO_LARGE
-        if value.values.dtype.kind == "i":
-            size = max(-int(value.values.min(initial=0)), int(value.values.max(initial=0)))
-        return Code(text, slot[0], value.kind, valid, size)
+        size = Size(("largest", key), lambda scan: _largest(scan.value(name, node)))
+        return Code(text, form.letter, form.kind, valid, (size,))
 
-    def of_candidates(self, name: str, node: ast.Node) -> Value:
-        """The value of ``node`` for every candidate of the one name that it mentions."""
-        of = self.candidates[name]
-        if isinstance(node, ast.Ref):
-            found = of.column(node.attr)
-        else:
-            found = View.of_all(self.data, name, of).value(node)
-        if found.kind == "list":
-            raise NotCompilable("a list")
-        if isinstance(found.values, np.ndarray) and found.values.dtype.kind == "O":
-            raise NotCompilable("whole numbers beyond 64 bits")
-        return found
+    def form(self, name: str, node: ast.Node) -> Form:
+        """The form that the value of ``node`` has for the candidates of the one name that it mentions."""
+        return self.facts.of(("form of", name, node.written), lambda scan: form_of(scan.value(name, node)))
+
+    def fitting(self, value: Code) -> Code:
+        """The value, if its whole numbers cannot pass 64 bits."""
+        if value.dtype == "i" and not self.facts.fit(value.size):
+            raise NotCompilable("whole numbers that may pass 64 bits")
+        return value
 
     def arithmetic(self, op: str, left: Code, right: Code, out: Writer) -> Code:
         """As ``values.arithmetic``: whole numbers and ticks exactly, all else in double."""
@@ -216,7 +216,7 @@ class Expressions:
         if op in "+-" and (whole or "number" not in (left.kind, right.kind)):
             both = " and ".join(v for v in (left.valid, right.valid) if v) or None
             sum_of = Code(f"({left.text} {op} {right.text})", "i" if whole else "f", kind, both)
-            return _fitting(replace(sum_of, size=left.size + right.size)) if whole else sum_of
+            return self.fitting(replace(sum_of, size=left.size + right.size)) if whole else sum_of
         x, y = self.as_float(left), self.as_float(right)
         if op == "/":
             top, below, result = self.fresh(), self.fresh(), self.fresh()
@@ -237,8 +237,10 @@ class Expressions:
         if isinstance(literal, ast.Const):
             return str(literal.value)
         if not literal.names:
-            truth = bool(View(self.data, 1, {}, {}).truth(literal))
-            return f"({self.slots.number(truth, ('truth', repr(literal)))} != 0)"
+            truth = self.slots.number_of(
+                False, lambda scan: bool(scan.nothing.truth(literal)), ("truth", literal.written)
+            )
+            return f"({truth} != 0)"
         if len(literal.names) == 1 and not literal.aggregated:
             return self.known(literal)
         if isinstance(literal, ast.Member):
@@ -265,19 +267,22 @@ class Expressions:
         value = self.value(node.value, out)
         if value.dtype == "0":
             return "False"
-        view = View(self.data, 1, {}, {})
-        constants = [view.literal(item.value) for item in node.items if isinstance(item, ast.Literal)]
-        items = [item.values for item in constants if item.kind == value.kind]
-        doubles = [item for item in items if value.dtype == "f" or isinstance(item, float)]
-        others = [item for item in items if value.dtype != "f" and not isinstance(item, float)]
+        literals = [item for item in node.items if isinstance(item, ast.Literal)]
+        key = (node.written, value.kind)
+        forms = self.facts.of(
+            ("items", key), lambda scan: tuple(form_of(scan.nothing.literal(item.value)) for item in literals)
+        )
+        items = [(item, form) for item, form in zip(literals, forms, strict=True) if form.kind == value.kind]
+        doubles = [item for item, form in items if value.dtype == "f" or form.letter == "float"]
+        others = [item for item, form in items if value.dtype != "f" and form.letter != "float"]
         inside, number = self.fresh(), self.fresh()
         out.put(f"{inside} = False")
-        for some, dtype, convert in ((others, np.int64, "int"), (doubles, np.float64, "float")):
+        for some, letter, convert in ((others, "i", "int"), (doubles, "f", "float")):
             if not some:
                 continue
-            array = np.unique(np.array(some, dtype))
-            slot = self.slots.array(array, ("items", convert, repr(node)))
-            size = self.slots.number(len(array), ("size", convert, repr(node)))
+            listed = partial(_items, some, letter)
+            slot = self.slots.array(letter, listed, ("items", convert, key))
+            size = self.slots.number_of(False, partial(_size_of, listed), ("size", convert, key))
             out.put(f"{number} = 0")
             out.open(f"while {number} < {size}:")
             out.put(f"if {slot}[{number}] == {convert}({value.text}):", f"    {inside} = True", f"{number} += 1")
@@ -293,10 +298,8 @@ class Expressions:
     def known(self, literal: ast.Node) -> str:
         """A condition on one event within a clause on several: a column of truths."""
         name = next(iter(literal.plain))
-        of = self.candidates[name]
-        view = View.of_all(self.data, name, of)
-        truth = np.broadcast_to(np.asarray(view.truth(literal), bool), (len(of),))
-        return f"({self.slots.array(truth, ('truth', name, repr(literal)))}[{self.singles[name]}] != 0)"
+        slot = self.slots.array("b", lambda scan: scan.truth(name, literal), ("truth", name, literal.written))
+        return f"({slot}[{self.singles[name]}] != 0)"
 
     def clause(self, clause: Clause, out: Writer) -> str:
         """An expression that is true where ``clause`` is TRUE, for every choice of a member of a set (spec 1.7).
@@ -322,10 +325,27 @@ class Expressions:
         return good
 
 
-def _fitting(value: Code) -> Code:
-    if value.dtype == "i" and value.size >= _TOO_LARGE:
-        raise NotCompilable("whole numbers that may pass 64 bits")
-    return value
+def valid_of(value: Value) -> np.ndarray:
+    """Where a value is not null, if an array beside it says so."""
+    assert value.valid is not None, "the form says that there is one"
+    return value.valid
+
+
+def _largest(value: Value) -> int:
+    """The largest absolute value of whole numbers."""
+    if isinstance(value.values, np.ndarray):
+        return max(-int(value.values.min(initial=0)), int(value.values.max(initial=0)))
+    return abs(int(value.values))
+
+
+def _items(items: Sequence[ast.Literal], letter: str, scan: Scan) -> np.ndarray:
+    """The values of a set, each once."""
+    values = [scan.nothing.literal(item.value).values for item in items]
+    return np.unique(np.array(values, np.float64 if letter == "f" else np.int64))
+
+
+def _size_of(make: Callable[[Scan], np.ndarray], scan: Scan) -> int:
+    return len(make(scan))
 
 
 def _not_nan(value: Code) -> list[str]:

@@ -9,19 +9,33 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
-from chainlake.cep.conditions.evaluate import Candidates
-from chainlake.cep.events.dataset import Dataset
+from chainlake.cep.conditions.scan import Scan
+from chainlake.cep.events.clock import Clock
 from chainlake.cep.language.normal_form import Clause
 from chainlake.cep.plan.steps import Forbidden, Plan, Scope, Step
 from chainlake.cep.search.compiled import slots as state
 from chainlake.cep.search.compiled.expressions import Expressions, Writer
+from chainlake.cep.search.compiled.facts import Facts
 from chainlake.cep.search.compiled.listed import Listed
 from chainlake.cep.search.compiled.scopes import Scopes
 from chainlake.cep.search.compiled.sets import Sets
-from chainlake.cep.search.compiled.skip import Skip
+from chainlake.cep.search.compiled.skip import Ways
 from chainlake.cep.search.compiled.slots import Slots
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a pattern says of its matches, whatever the events.
+
+    Args:
+        window: in ticks.
+        by_start: whether matches decide at start + window.
+        members: largest number of members of a set.
+    """
+
+    window: int
+    by_start: bool
+    members: int
 
 
 @dataclass(frozen=True)
@@ -50,47 +64,37 @@ class Generator:
 
     Args:
         plan: its plan.
-        data: the events.
-        candidates: of every name.
-        window: in ticks.
-        by_start: whether matches decide at start + window.
-        skips: step number to the value test that its loop skips by.
-        lists: step number, of all later steps with conditions, to that of an earlier one: the candidates that pass are
-            listed once per event of that one.
-        members: largest number of members of a set.
+        facts: what may be known of the events.
+        limits: the pattern's own.
+        ways: how its loops are run.
     """
 
     def __init__(
         self,
         plan: Plan,
-        data: Dataset,
-        candidates: dict[str, Candidates],
-        window: int,
-        by_start: bool,
-        skips: Mapping[int, Skip],
-        lists: Mapping[int, int],
-        members: int,
+        facts: Facts,
+        limits: Limits,
+        ways: Ways,
     ) -> None:
-        self.plan, self.candidates, self.by_start = plan, candidates, by_start
-        self.skips, self.lists = skips, lists
+        self.plan, self.by_start = plan, limits.by_start
+        self.skips, self.lists = ways.skips, ways.lists
         self.slots = Slots()
-        self.make = Expressions(self.slots, data, candidates)
-        self.scopes = Scopes(plan.branch, window, self.make)
+        self.make = Expressions(self.slots, facts)
+        self.scopes = Scopes(plan.branch, limits.window, self.make)
         self.out = Writer()
         self.places: list[tuple[str, str]] = []
         self.kept: list[str] = []
         #: steps whose lists are made before the step before them binds anything
         self.ahead: set[int] = set()
-        self.window = self.slots.number(window, "window")
+        self.window = self.slots.number(limits.window, "window")
         self.capacity = self.slots.number(0, "capacity")
         self.flat_capacity = self.slots.number(0, "flat")
-        self.members = self.slots.number(members, "members")
+        self.members = self.slots.number(limits.members, "members")
         self.own = self.slots.number(0, "own from"), self.slots.number(0, "own to")
-        self.clock = (
-            None
-            if data.clock is None
-            else (self.slots.number(data.clock.base, "base"), self.slots.number(data.clock.period, "period"))
-        )
+        self.clock: tuple[str, str] | None = None
+        if facts.of("moved", lambda scan: scan.data.clock is not None):
+            base = self.slots.number_of(False, lambda scan: _clock_of(scan).base, "base")
+            self.clock = base, self.slots.number_of(False, lambda scan: _clock_of(scan).period, "period")
         self.output = self._output()
 
     def source(self) -> str:
@@ -109,12 +113,12 @@ class Generator:
         slots, kleene = self.slots, self.plan.branch.kleene
         names = self.plan.order
         return Output(
-            slots.array(np.zeros(1, np.int64), "start"),
-            slots.array(np.zeros(1, np.int64), "end"),
-            {name: slots.array(np.zeros(1, np.int32), ("rows", name)) for name in names},
-            {name: slots.array(np.zeros(1, np.int64), ("offsets", name)) for name in names if name in kleene},
+            slots.array("i", None, "start"),
+            slots.array("i", None, "end"),
+            {name: slots.array("j", None, ("rows", name)) for name in names},
+            {name: slots.array("i", None, ("offsets", name)) for name in names if name in kleene},
             {name: slots.state() for name in names if name in kleene},
-            {name: slots.array(np.zeros(1, np.int32), ("map", name)) for name in names},
+            {name: slots.array("j", None, ("map", name)) for name in names},
         )
 
     # ---- steps
@@ -189,7 +193,7 @@ class Generator:
 
     def size(self, name: str) -> str:
         """How many candidates a name has."""
-        return self.slots.number(len(self.candidates[name]), ("size", name))
+        return self.slots.number_of(False, lambda scan: len(scan.candidates[name]), ("size", name))
 
     def apart_from(self, scope: Scope, name: str) -> list[str]:
         """Locals with the positions, among the candidates of ``name``, of single events that it must differ from."""
@@ -316,3 +320,8 @@ class Generator:
             out.close()
             out.put(f"{kleene[name]}[n + 1] = {written}")
         out.put(f"{self.output.start}[n] = start", f"{self.output.end}[n] = end", "n += 1")
+
+
+def _clock_of(scan: Scan) -> Clock:
+    assert scan.data.clock is not None, "the facts say that times were moved"
+    return scan.data.clock

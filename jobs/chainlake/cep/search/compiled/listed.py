@@ -28,8 +28,8 @@ class Listed:
         #: whether the list is made anew for each binding of the step before
         self.fresh = to.lists[number] == number - 1
         self.made, self.count = f"v{number}", f"m{number}"
-        candidates = to.candidates[step.name]
-        self.members = to.slots.later("j", lambda: np.zeros(len(candidates), np.int32), ("list", step.name))
+        name = step.name
+        self.members = to.slots.array("j", lambda scan: np.empty(len(scan.candidates[name]), np.int32), ("list", name))
 
     def write(self) -> None:
         """Make the list, if there is none yet."""
@@ -74,7 +74,7 @@ class Listed:
         out, number, skip = self.to.out, self.number, self.to.skips.get(self.number)
         p, q, b = (f"{letter}{number}" for letter in ("p", "q", "b"))
         if skip:
-            shift = skip.shift_of(self.to.slots)
+            shift = skip.shift_in(self.to.slots)
             out.put(f"{b} = {lo} >> {shift}", f"{p} = {b} << {shift}")
         else:
             out.put(f"{p} = {lo}", f"T += {hi} - {lo}")
@@ -119,7 +119,7 @@ class Listed:
             # Nothing passes: the loop ends before its first stretch.
             out.put(f"if not {valid}:", f"    b{self.number} = {hi}")
         if skip:
-            skip.open_loop(to.slots, make, out, self.number, hi, to.size(name), value)
+            skip.open_loop(make, out, self.number, hi, to.size(name), value)
         else:
             out.open(f"while {p} < {hi}:")
             out.put(f"{q} = {p}", f"{p} += 1")

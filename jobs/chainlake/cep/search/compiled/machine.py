@@ -17,6 +17,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,8 @@ from chainlake.paths import Home
 CODE_VERSION = 1
 
 Kernel = Callable[..., int]
+#: For a kernel that has no constants, or no state.
+NOTHING = np.zeros(1, np.int64)
 
 
 def folder() -> Path:
@@ -170,18 +173,25 @@ def _caller(function: Any, compiled: Any) -> Kernel:
         int_constants: np.ndarray,
         state: np.ndarray,
     ) -> int:
-        tables = [_pointers(arrays) for arrays in (floats, ints, bools, shorts)]
-        arrays = (float_constants, int_constants, state)
-        return int(function(*tables, *(array.ctypes.data for array in arrays)))
+        return int(
+            function(
+                _pointers(floats), _pointers(ints), _pointers(bools), _pointers(shorts),
+                float_constants.ctypes.data, int_constants.ctypes.data, state.ctypes.data,
+            )
+        )  # fmt: skip
 
     call.compiled = compiled  # type: ignore[attr-defined]
     return call
 
 
+_NO_POINTERS = (ctypes.c_void_p * 1)()
+
+
 def _pointers(arrays: Sequence[np.ndarray]) -> Any:
-    return (ctypes.c_void_p * max(1, len(arrays)))(*(array.ctypes.data for array in arrays))
+    return (ctypes.c_void_p * len(arrays))(*[array.ctypes.data for array in arrays]) if arrays else _NO_POINTERS
 
 
+@lru_cache(_MOST_LOADED)
 def _name(source: str) -> str:
     return "chainlake_kernel_" + hashlib.blake2b(source.encode(), digest_size=16).hexdigest()
 

@@ -21,7 +21,12 @@ def _source(stride: int) -> str:
     lines = ["def kernel(F, I, B, J, kf, ki, st):", "    wanted = I[0]", "    ts = I[1]", "    found = J[0]"]
     lines += ["    n = ki[0]", "    size = ki[1]", "    shift = ki[2]", "    part = ki[3]"]
     lines += [f"    whole = size - {stride}"]
-    lines += [f"    j{lane} = ki[{4 + lane}]" for lane in lanes]
+    for lane in lanes:
+        j, end = f"j{lane}", f"end{lane}"
+        lines += [f"    {j} = 0", f"    {end} = size if part > 0 else 0", f"    x = wanted[{lane} * part] + shift"]
+        lines += [f"    while {j} < {end}:", f"        middle = ({j} + {end}) >> 1"]
+        lines += ["        if ts[middle] < x:", f"            {j} = middle + 1"]
+        lines += ["        else:", f"            {end} = middle"]
     lines += ["    for i in range(part):"]
     for lane in lanes:
         j = f"j{lane}"
@@ -44,13 +49,11 @@ def _source(stride: int) -> str:
 
 def first_positions(wanted: np.ndarray, shift: int, ts: np.ndarray) -> np.ndarray:
     """For each time of ``wanted``, ascending: how many of the ascending ``ts`` lie before it + ``shift``; int32."""
-    if FEW * len(wanted) < len(ts):
+    if FEW * len(wanted) < len(ts) or not len(wanted):
         return np.searchsorted(ts, wanted + shift, "left").astype(np.int32)
     wanted, ts = np.ascontiguousarray(wanted, np.int64), np.ascontiguousarray(ts, np.int64)
-    part = len(wanted) // _LANES
-    begins = np.searchsorted(ts, wanted[: _LANES * part : part] + shift, "left") if part else np.zeros(_LANES, np.int64)
-    found = np.zeros(len(wanted), np.int32)
+    found = np.empty(len(wanted), np.int32)
     kernel = machine.load(_source(4 if 2 * len(ts) > len(wanted) else 2))
-    sizes = np.array([len(wanted), len(ts), shift, part, *begins], np.int64)
-    kernel([], [wanted, ts], [], [found], np.zeros(1), sizes, np.zeros(1, np.int64))
+    sizes = np.array([len(wanted), len(ts), shift, len(wanted) // _LANES], np.int64)
+    kernel([], [wanted, ts], [], [found], machine.NOTHING, sizes, machine.NOTHING)
     return found

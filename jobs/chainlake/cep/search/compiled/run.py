@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
 from chainlake.cep.conditions.blocks import FAR, Bindings
-from chainlake.cep.conditions.evaluate import Candidates, View
-from chainlake.cep.events.dataset import Dataset
+from chainlake.cep.conditions.scan import Scan
 from chainlake.cep.plan.steps import Plan
+from chainlake.cep.remembered import Remembered
 from chainlake.cep.search.compiled import machine
 from chainlake.cep.search.compiled import slots as state
 from chainlake.cep.search.compiled.expressions import NotCompilable
-from chainlake.cep.search.compiled.generate import Generator
-from chainlake.cep.search.compiled.skip import choose_skips
-from chainlake.cep.search.compiled.slots import place
+from chainlake.cep.search.compiled.facts import Facts
+from chainlake.cep.search.compiled.generate import Generator, Limits, Output
+from chainlake.cep.search.compiled.skip import choose_ways
+from chainlake.cep.search.compiled.slots import Arguments, Slots
 from chainlake.cep.search.kleene import too_many
 from chainlake.cep.search.statistics import Statistics
 
@@ -25,96 +26,123 @@ from chainlake.cep.search.statistics import Statistics
 NESTED = 20
 
 
+@dataclass(frozen=True)
+class Shape:
+    """The code of a kernel, with what gives its arguments on any events that it fits.
+
+    Args:
+        source: the code.
+        facts: what it takes for granted of the events.
+        slots: its arguments.
+        output: where it puts matches.
+        capacity: slot of the number of matches that a call may find.
+        flat_capacity: slot of the number of members of sets that a call may find.
+        own: slots of the owned decision times.
+        skips: the names that are searched by value.
+    """
+
+    source: str
+    facts: Facts
+    slots: Slots
+    output: Output
+    capacity: str
+    flat_capacity: str
+    own: tuple[str, str]
+    skips: tuple[str, ...]
+
+
+def make_shape(plan: Plan, scan: Scan, limits: Limits) -> Shape:
+    """The code of a plan for the events of a scan, and for all events of which the same is true.
+
+    Raises:
+        NotCompilable: something in the plan has no code; the message says what.
+    """
+    facts = Facts(scan)
+    ways = choose_ways(plan, scan)
+    made = Generator(plan, facts, limits, ways)
+    source = made.source()
+    if _nested_loops(source) > NESTED:
+        raise NotCompilable(f"more than {NESTED} loops within each other")
+    facts.seal()
+    skips = tuple(skip.name for skip in ways.skips.values())
+    return Shape(source, facts, made.slots, made.output, made.capacity, made.flat_capacity, made.own, skips)
+
+
 @dataclass
 class Compiled:
     """A branch that can be run as machine code.
 
     Args:
-        data: the run's events.
+        scan: what is looked through.
         plan: the branch's plan.
-        candidates: of every name, positive and negated.
-        window: in ticks.
-        by_start: whether matches decide at start + window.
-        members: largest number of members of a set.
+        limits: the pattern's.
+        memory: where shapes are kept.
+        key: under what; how loops are run may differ for other keys, and only for other keys.
 
     Raises:
-        NotCompilable: by ``source`` and ``run``: something in the plan has no code; the message says what.
+        NotCompilable: by ``shape`` and ``run``: something in the plan has no code; the message says what.
     """
 
-    data: Dataset
+    scan: Scan
     plan: Plan
-    candidates: dict[str, Candidates]
-    window: int
-    by_start: bool
-    members: int
+    limits: Limits
+    memory: Remembered = field(default_factory=Remembered)
+    key: Hashable = None
 
     @cached_property
-    def _generated(self) -> tuple[Generator, str]:
+    def shape(self) -> Shape:
+        """The kernel's code: what is remembered if it fits these events, else made anew."""
+        scan = self.scan
         if len(self.plan.branch.kleene) > 1:
             for name in self.plan.branch.kleene:
-                ts = self.candidates[name].ts
-                most = np.searchsorted(ts, ts + self.window, "right") - np.arange(len(ts))
-                if most.max(initial=0) > self.members:
+                ts = scan.candidates[name].ts
+                most = np.searchsorted(ts, ts + scan.window, "right") - np.arange(len(ts))
+                if most.max(initial=0) > self.limits.members:
                     raise NotCompilable("several repeated events, and more of one in a window than kleene_members")
-        if len(self.data.ts) >= 2**31 - 1:
+        if len(scan.data.ts) >= 2**31 - 1:
             raise NotCompilable("more than 2^31 events at once")
-        skips, lists = choose_skips(self.plan, self.data, self.candidates, self.window)
-        made = Generator(self.plan, self.data, self.candidates, self.window, self.by_start, skips, lists, self.members)
-        source = made.source()
-        if _nested_loops(source) > NESTED:
-            raise NotCompilable(f"more than {NESTED} loops within each other")
-        return made, source
+        found = self.memory.recall(self._kept_as, Shape)
+        if found is None or not found.facts.hold_for(scan):
+            found = make_shape(self.plan, scan, self.limits)
+            self.memory.keep(self._kept_as, found)
+        return found
+
+    def forget(self) -> None:
+        """Make the kernel's code anew next time."""
+        self.memory.forget(self._kept_as)
 
     @property
-    def source(self) -> str:
-        """The kernel's source."""
-        return self._generated[1]
+    def _kept_as(self) -> Hashable:
+        return "shape", self.key, self.plan.order
 
-    @property
-    def skips(self) -> list[str]:
-        """The names that are searched by value."""
-        return [skip.name for skip in self._generated[0].skips.values()]
-
-    def run(
-        self, own: tuple[int, int] | None, block_rows: int, statistics: Statistics, *, positions: bool
-    ) -> Iterator[Bindings]:
+    def run(self, own: tuple[int, int] | None, statistics: Statistics, *, positions: bool) -> Iterator[Bindings]:
         """All matches of the branch that ``own`` owns, each once, in blocks.
 
         Args:
             own: ``[lo, hi)`` of decision times, or None for all.
-            block_rows: largest number of matches of a block.
             statistics: what is counted.
             positions: give positions among the candidates, as ``Search.run`` does; else rows of the events table.
 
         Raises:
             LimitExceeded: more usable events in one window than allowed.
         """
-        nothing = View(self.data, 1, {}, {})
+        nothing = self.scan.nothing
         if not all(nothing.holds(clause, frozenset())[0] for clause in self.plan.constant):
             return
-        made, source = self._generated
-        kernel = machine.load(source)
-        slots, output = made.slots, made.output
-        floats, ints, bools, shorts = slots.made()
+        shape = self.shape
+        output, room = shape.output, self.scan.block_rows
+        kernel = machine.load(shape.source)
+        given = shape.slots.made(self.scan)
+        flat = max([2 * room, *(len(self.scan.candidates[name]) + 1 for name in output.offsets)])
         lo, hi = own if own is not None else (-FAR, FAR)
-        numbers = np.array(slots.int_constants, np.int64)
-        flat = max([2 * block_rows, *(len(self.candidates[name]) + 1 for name in output.offsets)])
-        given = {made.capacity: block_rows, made.flat_capacity: flat, made.own[0]: lo, made.own[1]: hi}
-        for name, value in given.items():
-            numbers[place(name)] = value
+        for name, value in zip((shape.capacity, shape.flat_capacity, *shape.own), (room, flat, lo, hi), strict=True):
+            given.set_number(name, value)
         for name, table in output.maps.items():
-            rows = self.candidates[name].rows
-            shorts[place(table)] = (np.arange(len(rows)) if positions else self.data.rows_of(rows)).astype(np.int32)
-        constants = np.array(slots.float_constants, np.float64)
-        shared = np.zeros(slots.states, np.int64)
+            given.put(table, self._map(name, positions))
         while True:
-            ints[place(output.start)], ints[place(output.end)] = np.empty((2, block_rows), np.int64)
-            for name, where in output.rows.items():
-                shorts[place(where)] = np.empty(flat if name in output.offsets else block_rows, np.int32)
-            for where in output.offsets.values():
-                ints[place(where)] = np.empty(block_rows + 1, np.int64)
-                ints[place(where)][0] = 0
-            status = kernel(floats, ints, bools, shorts, constants, numbers, shared)
+            self._make_room(given, output, flat)
+            status = kernel(*given.arrays.values(), given.floats, given.ints, given.state)
+            shared = given.state
             statistics.evaluations += int(shared[state.EVALUATIONS])
             statistics.evaluations_neg += int(shared[state.EVALUATIONS_NEG])
             statistics.evaluations_pre += int(shared[state.EVALUATIONS_PRE])
@@ -122,24 +150,39 @@ class Compiled:
             shared[state.EVALUATIONS : state.TESTS + 1] = 0
             n = int(shared[state.FOUND])
             if n:
-                yield Bindings(
-                    n,
-                    {name: _cut(shorts[place(where)], n) for name, where in output.rows.items()
-                     if name not in output.offsets},
-                    {
-                        name: (
-                            _cut(ints[place(where)], n + 1),
-                            _cut(shorts[place(output.rows[name])], int(ints[place(where)][n])),
-                        )
-                        for name, where in output.offsets.items()
-                    },
-                    _cut(ints[place(output.start)], n),
-                    _cut(ints[place(output.end)], n),
-                )  # fmt: skip
+                yield _bindings(given, output, n)
             if status == state.LIMIT:
-                raise too_many(int(shared[state.TOO_MANY]), next(iter(output.offsets)), self.members)
+                raise too_many(int(shared[state.TOO_MANY]), next(iter(output.offsets)), self.limits.members)
             if status == state.DONE:
                 return
+
+    def _map(self, name: str, positions: bool) -> np.ndarray:
+        """What is written for each candidate of a name."""
+        rows = self.scan.candidates[name].rows
+        return (np.arange(len(rows)) if positions else self.scan.data.rows_of(rows)).astype(np.int32)
+
+    def _make_room(self, given: Arguments, output: Output, flat: int) -> None:
+        """New arrays for the output of a call."""
+        room = self.scan.block_rows
+        start, end = np.empty((2, room), np.int64)
+        given.put(output.start, start)
+        given.put(output.end, end)
+        for name, where in output.rows.items():
+            given.put(where, np.empty(flat if name in output.offsets else room, np.int32))
+        for where in output.offsets.values():
+            offsets = np.empty(room + 1, np.int64)
+            offsets[0] = 0
+            given.put(where, offsets)
+
+
+def _bindings(given: Arguments, output: Output, n: int) -> Bindings:
+    """What a call found."""
+    singles = {name: _cut(given.array(rows), n) for name, rows in output.rows.items() if name not in output.offsets}
+    groups = {}
+    for name, where in output.offsets.items():
+        offsets = given.array(where)
+        groups[name] = _cut(offsets, n + 1), _cut(given.array(output.rows[name]), int(offsets[n]))
+    return Bindings(n, singles, groups, _cut(given.array(output.start), n), _cut(given.array(output.end), n))
 
 
 def _nested_loops(source: str) -> int:

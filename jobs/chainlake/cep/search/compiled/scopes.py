@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from chainlake.cep.conditions.scan import Scan
 from chainlake.cep.language.normal_form import Branch
 from chainlake.cep.plan.steps import Scope
 from chainlake.cep.search.compiled.expressions import Expressions, Writer
@@ -70,23 +71,26 @@ class Scopes:
 
     def ticks(self, name: str) -> str:
         """The array of times of a name's candidates."""
-        return self.make.slots.array(self.make.candidates[name].ts, ("ts", name))
+        return self.make.slots.array("i", lambda scan: scan.candidates[name].ts, ("ts", name))
 
     def same(self, bound: str, name: str) -> str:
         """The table from a position among ``bound``'s candidates to that of the same event among ``name``'s, or -1."""
-        one, other = self.make.candidates[bound], self.make.candidates[name]
 
-        def make() -> np.ndarray:
-            places = np.full(len(one.data.ts), -1, np.int32)
+        def make(scan: Scan) -> np.ndarray:
+            one, other = scan.candidates[bound], scan.candidates[name]
+            places = np.full(len(scan.data.ts), -1, np.int32)
             places[other.rows] = np.arange(len(other), dtype=np.int32)
             return places[one.rows]
 
-        return self.make.slots.later("j", make, ("same", bound, name))
+        return self.make.slots.array("j", make, ("same", bound, name))
 
     def table(self, bound: str, name: str, shift: int) -> str:
         """The table from ``bound``'s candidates to how many candidates of ``name`` lie before ts + ``shift``."""
-        one, other = self.make.candidates[bound].ts, self.make.candidates[name].ts
-        return self.make.slots.later("j", lambda: first_positions(one, shift, other), ("bounds", bound, name, shift))
+
+        def make(scan: Scan) -> np.ndarray:
+            return first_positions(scan.candidates[bound].ts, shift, scan.candidates[name].ts)
+
+        return self.make.slots.array("j", make, ("bounds", bound, name, shift))
 
     def _entry(self, bound: str, name: str, shift: int, position: str) -> str:
         return f"{self.table(bound, name, shift)}[{position}]"

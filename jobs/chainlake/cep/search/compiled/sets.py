@@ -6,12 +6,16 @@ counts, minima and maxima are kept per depth and cost one operation a set.
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
+from chainlake.cep.conditions.scan import Scan
 from chainlake.cep.language import ast
 from chainlake.cep.plan.aggregates import aggregates_of
 from chainlake.cep.plan.steps import Step
 from chainlake.cep.search.compiled.expressions import NULL, Code, Group, Writer
+from chainlake.cep.search.compiled.facts import Size
 from chainlake.cep.search.compiled.site import Site
 
 
@@ -27,14 +31,8 @@ class Sets:
     def __init__(self, to: Site, step: Step, number: int) -> None:
         self.to, self.step, self.number = to, step, number
         self.name = step.name
-        self.of = to.candidates[self.name]
-        slots = to.slots
-        size = len(self.of) + 1
-        self.group = Group(
-            slots.array(np.zeros(size, np.int32), ("members", self.name)),
-            slots.array(np.zeros(size, np.int32), ("picked", self.name)),
-            f"d{number}",
-        )
+        self.count = Size(("size", self.name), partial(_size_of, self.name))
+        self.group = Group(self._room("j", "members"), self._room("j", "picked"), f"d{number}")
         self.updates: list[tuple[str, str, str]] = []
 
     def write(self) -> None:
@@ -48,7 +46,7 @@ class Sets:
             to.scopes.code(self.name, self.step.scope, lo, hi, out)
             out.put(f"if {hi} <= {lo}:", "    continue")
         else:
-            out.put(f"{lo} = 0", f"{hi} = {slots.number(len(self.of), ('size', self.name))}")
+            out.put(f"{lo} = 0", f"{hi} = {to.size(self.name)}")
         kept = [(slots.state(), value) for value in (count, anchor, depth)]
         to.places += kept
         out.open("if resume == 0:")
@@ -166,25 +164,25 @@ class Sets:
         to, name = self.to, self.name
         slots, out = to.slots, to.out
         if node.attr is None:
-            return Code(f"({depth} + 1)", "i", "number", None, len(self.of))
+            return Code(f"({depth} + 1)", "i", "number", None, (self.count,))
         to.make.singles[name] = position
         value = to.make.column(name, ast.Ref(name, node.attr))
         del to.make.singles[name]
         if value.dtype == "0":
-            return Code(slots.number(0, "no count"), "i", "number", None, 0) if node.function == "COUNT" else NULL
+            return Code(slots.number(0, "no count"), "i", "number", None, ()) if node.function == "COUNT" else NULL
         good = value.valid or (f"{value.text} == {value.text}" if value.dtype == "f" else "True")
-        count = self._stack("COUNT", node.attr, np.int64)
+        count = self._room("i", "COUNT", node.attr)
         if slots.first_time(("counted", name, node.attr)):
             self._add(count, depth, f"1 if {good} else 0")
         if node.function == "COUNT":
-            return Code(f"{count}[{depth}]", "i", "number", None, len(self.of))
+            return Code(f"{count}[{depth}]", "i", "number", None, (self.count,))
         if node.function in ("SUM", "AVG"):
-            total = self._stack("SUM", node.attr, np.float64)
+            total = self._room("f", "SUM", node.attr)
             if slots.first_time(("summed", name, node.attr)):
                 self._add(total, depth, f"float({value.text}) if {good} else 0.0")
             text = f"{total}[{depth}] / {count}[{depth}]" if node.function == "AVG" else f"{total}[{depth}]"
             return Code(f"({text} if {count}[{depth}] != 0 else {slots.nan})", "f", value.kind)
-        best = self._stack(node.function, node.attr, np.float64 if value.dtype == "f" else np.int64)
+        best = self._room("f" if value.dtype == "f" else "i", node.function, node.attr)
         sign, old, new = "<" if node.function == "MIN" else ">", to.make.fresh(), to.make.fresh()
         out.put(f"{new} = {value.text}")
         out.open(f"if {depth} > 0 and {count}[{depth} - 1] != 0:")
@@ -195,8 +193,9 @@ class Sets:
             return Code(f"({best}[{depth}] if {count}[{depth}] != 0 else {slots.nan})", "f", value.kind)
         return Code(f"{best}[{depth}]", "i", value.kind, f"{count}[{depth}] != 0", value.size)
 
-    def _stack(self, what: str, attr: str, dtype: type) -> str:
-        return self.to.slots.array(np.zeros(len(self.of) + 1, dtype), ("stack", what, self.name, attr))
+    def _room(self, letter: str, what: str, attr: str | None = None) -> str:
+        """An array with a place for each candidate, and one more."""
+        return self.to.slots.array(letter, partial(_places, self.name), ("room", what, self.name, attr))
 
     def _add(self, stack: str, depth: str, value: str) -> None:
         added = self.to.make.fresh()
@@ -206,3 +205,11 @@ class Sets:
             f"    {added} = {stack}[{depth} - 1] + {added}",
             f"{stack}[{depth}] = {added}",
         )
+
+
+def _size_of(name: str, scan: Scan) -> int:
+    return len(scan.candidates[name])
+
+
+def _places(name: str, scan: Scan) -> np.ndarray:
+    return np.zeros(len(scan.candidates[name]) + 1)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from chainlake.cep.conditions.evaluate import Candidates
 from chainlake.cep.plan.steps import Plan, Scope, Step
 from chainlake.cep.search.compiled.expressions import Expressions, Writer
 from chainlake.cep.search.compiled.scopes import Scopes
@@ -23,7 +22,6 @@ class Site(Protocol):
     """
 
     plan: Plan
-    candidates: dict[str, Candidates]
     skips: Mapping[int, Skip]
     lists: Mapping[int, int]
     slots: Slots

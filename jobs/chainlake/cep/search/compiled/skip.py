@@ -8,18 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from math import log2, sqrt
 
 import numpy as np
 
-from chainlake.cep.conditions.evaluate import Candidates, View
-from chainlake.cep.events.dataset import Dataset
-from chainlake.cep.events.values import Value
+from chainlake.cep.conditions.scan import Scan
 from chainlake.cep.language import ast
 from chainlake.cep.language.normal_form import Branch, Clause
 from chainlake.cep.plan.steps import Plan, Step
 from chainlake.cep.search.compiled.expressions import Expressions, Writer
+from chainlake.cep.search.compiled.facts import Facts, Form, form_of
 from chainlake.cep.search.compiled.slots import Slots
 from chainlake.cep.search.compiled.stretches import sorted_stretches
 
@@ -44,7 +42,6 @@ class Skip:
         op: ``candidate op bound``.
         candidate: the value of the candidate.
         bound: the value of what is bound.
-        values: the candidate's value for all candidates.
         shift: 2^shift candidates are sorted together.
     """
 
@@ -53,27 +50,31 @@ class Skip:
     op: str
     candidate: ast.Node
     bound: ast.Node
-    values: np.ndarray
     shift: int
 
-    @cached_property
-    def stretches(self) -> tuple[np.ndarray, np.ndarray]:
+    @property
+    def key(self) -> tuple[str, str, str, int]:
+        """Equal where the same is sorted in the same way."""
+        return self.name, self.candidate.written, self.op, self.shift
+
+    def stretches(self, scan: Scan) -> tuple[np.ndarray, ...]:
         """The sorted values, and the candidates they belong to."""
-        return sorted_stretches(self.values, self.shift, self.op in (">", ">="))
+        if self.key not in scan.arrays:
+            values = scan.value(self.name, self.candidate).values
+            scan.arrays[self.key] = sorted_stretches(values, self.shift, self.op in (">", ">="))
+        return scan.arrays[self.key]
 
-    def shift_of(self, slots: Slots) -> str:
+    def shift_in(self, slots: Slots) -> str:
         """The constant that holds the shift."""
-        return slots.number(self.shift, ("shift", self.name, repr(self.candidate), self.op))
+        return slots.number(self.shift, ("shift", self.key))
 
-    def open_loop(
-        self, slots: Slots, make: Expressions, out: Writer, number: int, hi: str, size: str, value: str
-    ) -> None:
+    def open_loop(self, make: Expressions, out: Writer, number: int, hi: str, size: str, value: str) -> None:
         """The two loops, over stretches and over what passes in them; ``q`` is the candidate's position."""
-        key = (self.name, repr(self.candidate), self.op)
-        kind = "f" if self.values.dtype.kind == "f" else "i"
-        ordered = slots.later(kind, lambda: self.stretches[0], ("sorted", key))
-        permuted = slots.later("j", lambda: self.stretches[1], ("places", key))
-        p, b, e, shift = f"p{number}", f"b{number}", f"e{number}", self.shift_of(slots)
+        form, slots = make.form(self.name, self.candidate), make.slots
+        assert can_be_sorted(form), "chosen for values that can be sorted"
+        ordered = slots.array(form.letter, lambda scan: self.stretches(scan)[0], ("sorted", self.key))
+        permuted = slots.array("j", lambda scan: self.stretches(scan)[1], ("places", self.key))
+        p, b, e, shift = f"p{number}", f"b{number}", f"e{number}", self.shift_in(slots)
         out.open(f"while ({b} << {shift}) < {hi}:")
         out.put(f"{e} = ({b} + 1) << {shift}", f"if {e} > {size}:", f"    {e} = {size}")
         if self.op == "=":
@@ -90,17 +91,30 @@ class Skip:
         out.put(f"q{number} = {permuted}[{p}]", f"{p} += 1", "T += 1")
 
 
-def choose_skips(
-    plan: Plan, data: Dataset, candidates: Mapping[str, Candidates], window: int
-) -> tuple[dict[int, Skip], dict[int, int]]:
+@dataclass(frozen=True)
+class Ways:
+    """How the loops of a kernel are run.
+
+    Args:
+        skips: step number to the value test that its pass skips by.
+        lists: number of every later step with conditions, which lists what passes, to that of the step whose event its
+            list belongs to.
+    """
+
+    skips: Mapping[int, Skip]
+    lists: Mapping[int, int]
+
+
+def can_be_sorted(form: Form) -> bool:
+    """Whether values of a form can be searched by value: numbers, codes or times, none of them null beside them."""
+    return form.letter in ("f", "i") and not form.nullable
+
+
+def choose_ways(plan: Plan, scan: Scan) -> Ways:
     """For which steps of ``plan`` skipping by value, and lists that serve several bindings, are estimated to pay.
 
     A step whose conditions look at some of the bound names only finds the same candidates, but for the window, for all
     bindings of the others: where it is entered often per event of the last of these names, they are listed once.
-
-    Returns:
-        step number to the value test of its pass; number of every later step with conditions, which lists what passes,
-        to that of the step whose event its list belongs to.
     """
     skips: dict[int, Skip] = {}
     lists: dict[int, int] = {}
@@ -114,22 +128,22 @@ def choose_skips(
             if entered[number] <= LISTED * entered[key + 1]:
                 key = number - 1
             lists[number], visits, seen = key, entered[key + 1], bound[: key + 1]
-            if visits and len(candidates[step.name]):
-                size = _scope_size(plan.branch, step.name, seen, candidates, window)
+            if visits and len(scan.candidates[step.name]):
+                size = _scope_size(plan.branch, step.name, seen, scan)
                 options = [
                     option
                     for clause in step.clauses
-                    if (option := _option(step, clause, data, candidates, seen, size, visits)) is not None
+                    if (option := _option(step, clause, scan, seen, size, visits)) is not None
                 ]
                 if options:
                     skips[number] = min(options, key=lambda option: option[0])[1]
-        scope = _scope_size(plan.branch, step.name, bound, candidates, window)
+        scope = _scope_size(plan.branch, step.name, bound, scan)
         passing = 1.0
         for clause in step.clauses:
-            passing *= _passing(step, clause, data, candidates)
+            passing *= _passing(step, clause, scan)
         entered.append(entered[number] * scope * passing)
         bound.append(step.name)
-    return skips, lists
+    return Ways(skips, lists)
 
 
 def by_value(scope: float, share: float, visits: float, size: float) -> tuple[float, int]:
@@ -154,13 +168,13 @@ def list_key(order: Sequence[str], number: int, clauses: Sequence[Clause]) -> in
     return max((order.index(name) for name in named), default=number - 1)
 
 
-def _passing(step: Step, clause: Clause, data: Dataset, candidates: Mapping[str, Candidates]) -> float:
+def _passing(step: Step, clause: Clause, scan: Scan) -> float:
     """About which share of a step's candidates passes a clause; a guess where it is no comparison with one name."""
     compared = comparison(step.name, clause)
     if compared is None:
         return GUESS
     op, mine, other = compared
-    value, bound = _values(mine, step.name, data, candidates), _bound_values(other, data, candidates)
+    value, bound = scan.value(step.name, mine), _bound_values(other, scan)
     if bound is None or not isinstance(value.values, np.ndarray):
         return GUESS
     return _share(op, value.values, bound)
@@ -180,8 +194,7 @@ def comparison(name: str, clause: Clause) -> tuple[str, ast.Node, ast.Node] | No
 def _option(
     step: Step,
     clause: Clause,
-    data: Dataset,
-    candidates: Mapping[str, Candidates],
+    scan: Scan,
     bound: list[str],
     scope: float,
     visits: float,
@@ -191,34 +204,27 @@ def _option(
     if compared_by is None:
         return None
     op, mine, other = compared_by
-    value = _values(mine, step.name, data, candidates)
-    if not isinstance(value.values, np.ndarray) or value.valid is not None or value.values.dtype.kind not in "fi":
+    value = scan.value(step.name, mine)
+    if not can_be_sorted(form_of(value)):
         return None
-    probe = Expressions(Slots(), data, dict(candidates))
+    probe = Expressions(Slots(), Facts(scan))
     probe.singles = dict.fromkeys(bound, "0")
     code = probe.value(other, Writer())
     if code.dtype not in "fi" or code.kind != value.kind:
         return None
-    compared = _bound_values(other, data, candidates)
+    compared = _bound_values(other, scan)
     share = GUESS if compared is None else _share(op, value.values, compared)
     price, shift = by_value(scope, share, visits, len(value.values))
     if not shift:
         return None
-    return price, Skip(step.name, clause, op, mine, other, value.values, shift)
+    return price, Skip(step.name, clause, op, mine, other, shift)
 
 
-def _values(node: ast.Node, name: str, data: Dataset, candidates: Mapping[str, Candidates]) -> Value:
-    of = candidates[name]
-    if isinstance(node, ast.Ref):
-        return of.column(node.attr)
-    return View.of_all(data, name, of).value(node)
-
-
-def _bound_values(node: ast.Node, data: Dataset, candidates: Mapping[str, Candidates]) -> np.ndarray | None:
+def _bound_values(node: ast.Node, scan: Scan) -> np.ndarray | None:
     """The values of what is compared with, if one name decides it."""
     if len(node.names) != 1:
         return None
-    found = _values(node, next(iter(node.names)), data, candidates)
+    found = scan.value(next(iter(node.names)), node)
     return found.values if isinstance(found.values, np.ndarray) else None
 
 
@@ -233,10 +239,9 @@ def _share(op: str, values: np.ndarray, compared: np.ndarray) -> float:
     return float(passing.mean()) / len(mine) if len(mine) and len(others) else 0.0
 
 
-def _scope_size(
-    branch: Branch, name: str, bound: list[str], candidates: Mapping[str, Candidates], window: int
-) -> float:
+def _scope_size(branch: Branch, name: str, bound: list[str], scan: Scan) -> float:
     """About how many candidates of ``name`` are in scope when ``bound`` are bound, seen from the last of these."""
+    candidates, window = scan.candidates, scan.window
     if not bound:
         return float(len(candidates[name]))
     last = bound[-1]

@@ -3,59 +3,96 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
 
 import numpy as np
+
+from chainlake.cep.conditions.scan import Scan
 
 #: Places in the state that a kernel and its caller share; the places of the levels follow.
 STATUS, FOUND, EVALUATIONS, EVALUATIONS_NEG, EVALUATIONS_PRE, TESTS, TOO_MANY, FIRST_FREE = range(8)
 #: What a kernel returns.
 DONE, FULL, LIMIT = range(3)
 
+#: What gives an array of the events of a scan. It must hold nothing of the events that the code was made with.
+Make = Callable[[Scan], np.ndarray]
+#: letter to table and dtype
+_TABLES: dict[str, tuple[str, type]] = {
+    "f": ("F", np.float64), "i": ("I", np.int64), "b": ("B", np.bool_), "j": ("J", np.int32),
+}  # fmt: skip
+_NOTHING = {letter: np.zeros(1, kind) for letter, (_, kind) in _TABLES.items()}
 
-#: What gives an array.
-Make = Callable[[], np.ndarray]
+
+@dataclass
+class Arguments:
+    """What a kernel is called with, for the events of one scan; arrays by letter."""
+
+    arrays: dict[str, list[np.ndarray]]
+    floats: np.ndarray
+    ints: np.ndarray
+    state: np.ndarray
+
+    def put(self, name: str, values: np.ndarray) -> None:
+        """Give the array ``name`` of the code."""
+        letter, _, number = name.partition("_")
+        self.arrays[letter][int(number)] = values
+
+    def array(self, name: str) -> np.ndarray:
+        """The array ``name`` of the code."""
+        letter, _, number = name.partition("_")
+        return self.arrays[letter][int(number)]
+
+    def set_number(self, name: str, value: int) -> None:
+        """Give the whole number ``name`` of the code."""
+        self.ints[int(name.partition("_")[2])] = value
+
+
+@dataclass
+class _Numbers:
+    """Constants: those that are known, and what gives the others."""
+
+    known: list[float] = field(default_factory=list)
+    later: list[tuple[int, Callable[[Scan], float]]] = field(default_factory=list)
+
+    def made(self, scan: Scan, kind: type) -> np.ndarray:
+        found = np.array(self.known, kind)
+        for number, make in self.later:
+            found[number] = make(scan)
+        return found
 
 
 class Slots:
     """Arrays of float64 (``F``), int64 (``I``), bool (``B``), int32 (``J``), and constants (``kf``, ``ki``).
 
     Every method that adds one returns its name in the code. Equal keys get the same slot. Arrays are made when the
-    kernel is run, so that its code costs nothing to have.
+    kernel is run, so that its code costs nothing to have, and serves other events.
     """
 
     def __init__(self) -> None:
-        self.floats: list[Make] = []
-        self.ints: list[Make] = []
-        self.bools: list[Make] = []
-        self.shorts: list[Make] = []
-        self.float_constants: list[float] = []
-        self.int_constants: list[int] = []
+        self.arrays: dict[str, list[Make | None]] = {letter: [] for letter in _TABLES}
+        self.float_constants, self.int_constants = _Numbers(), _Numbers()
         self.states = FIRST_FREE
         self.header: list[str] = []
         self._named: dict[Hashable, str] = {}
         self.nan = self.number(float("nan"), "nan")
 
-    def array(self, values: np.ndarray, key: Hashable) -> str:
-        """An array; its type decides where it goes."""
-        kind = {"f": "f", "b": "b"}.get(values.dtype.kind, "j" if values.dtype == np.int32 else "i")
-        return self.later(kind, lambda: values, key)
-
-    def later(self, kind: str, make: Make, key: Hashable) -> str:
-        """An array of ``kind`` (f, i, b or j) that ``make`` gives when the kernel is run."""
+    def array(self, letter: str, make: Make | None, key: Hashable) -> str:
+        """An array (f, i, b or j) that ``make`` gives when the kernel is run; without it, the runner gives it."""
         if key in self._named:
             return self._named[key]
-        table, found = {
-            "f": ("F", self.floats), "i": ("I", self.ints), "b": ("B", self.bools), "j": ("J", self.shorts),
-        }[kind]  # fmt: skip
-        return self._add(key, kind, table, found, make)
+        found = self.arrays[letter]
+        found.append(make)
+        return self._add(key, letter, _TABLES[letter][0], len(found) - 1)
 
     def number(self, value: float | int, key: Hashable) -> str:
         """A constant: float or int (bool counts as int), whatever its value."""
         if key in self._named:
             return self._named[key]
-        if isinstance(value, float):
-            return self._add(key, "c", "kf", self.float_constants, value)
-        return self._add(key, "k", "ki", self.int_constants, int(value))
+        return self._number(isinstance(value, float), value if isinstance(value, float) else int(value), None, key)
+
+    def number_of(self, floating: bool, make: Callable[[Scan], float], key: Hashable) -> str:
+        """A constant that ``make`` gives when the kernel is run."""
+        return self._named[key] if key in self._named else self._number(floating, 0, make, key)
 
     def first_time(self, key: Hashable) -> bool:
         """Whether this is asked for the first time."""
@@ -69,24 +106,32 @@ class Slots:
         self.states += 1
         return f"st[{self.states - 1}]"
 
-    def made(self) -> tuple[list[np.ndarray], list[np.ndarray], list[np.ndarray], list[np.ndarray]]:
-        """All arrays, contiguous and of the types that the code expects."""
-        return (
-            [np.ascontiguousarray(make(), np.float64) for make in self.floats],
-            [np.ascontiguousarray(make(), np.int64) for make in self.ints],
-            [np.ascontiguousarray(make(), np.bool_) for make in self.bools],
-            [np.ascontiguousarray(make(), np.int32) for make in self.shorts],
+    def made(self, scan: Scan) -> Arguments:
+        """All arrays, contiguous and of the types that the code expects, and all numbers."""
+        arrays = {
+            letter: [
+                _NOTHING[letter] if make is None else np.ascontiguousarray(make(scan), _TABLES[letter][1])
+                for make in found
+            ]
+            for letter, found in self.arrays.items()
+        }
+        return Arguments(
+            arrays,
+            self.float_constants.made(scan, np.float64),
+            self.int_constants.made(scan, np.int64),
+            np.zeros(self.states, np.int64),
         )
 
-    def _add(self, key: Hashable, letter: str, table: str, found: list, value: object) -> str:
+    def _number(self, floating: bool, value: float, make: Callable[[Scan], float] | None, key: Hashable) -> str:
+        letter, table, found = ("c", "kf", self.float_constants) if floating else ("k", "ki", self.int_constants)
+        found.known.append(value)
+        if make is not None:
+            found.later.append((len(found.known) - 1, make))
+        return self._add(key, letter, table, len(found.known) - 1)
+
+    def _add(self, key: Hashable, letter: str, table: str, number: int) -> str:
         # With an underscore, which no local of the code has: the two can never be confused.
-        name = f"{letter}_{len(found)}"
-        self.header.append(f"{name} = {table}[{len(found)}]")
-        found.append(value)
+        name = f"{letter}_{number}"
+        self.header.append(f"{name} = {table}[{number}]")
         self._named[key] = name
         return name
-
-
-def place(name: str) -> int:
-    """The number of an array or constant among its kind."""
-    return int(name.partition("_")[2])

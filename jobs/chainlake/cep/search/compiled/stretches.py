@@ -67,6 +67,7 @@ _UNPACK = """def kernel(F, I, B, J, kf, ki, st):
     return wrong
 """
 
+_UNPACK_FLOATS, _UNPACK_INTS = _UNPACK.format(table="F", first=0), _UNPACK.format(table="I", first=1)
 _MOST = 2**63 - 1
 _INFINITE = int(np.array(np.inf).view(np.int64))
 
@@ -83,15 +84,15 @@ def sorted_stretches(values: np.ndarray, shift: int, descending: bool) -> tuple[
         the values, and where each of them stood (int32).
     """
     values = np.ascontiguousarray(values, np.float64 if values.dtype.kind == "f" else np.int64)
-    whole = len(values) >> shift << shift
     found, places = np.empty_like(values), np.empty(len(values), np.int32)
-    if not whole or not _sort(values, found, places, whole, shift, descending):
+    if not len(values) or not _sort(values, found, places, shift, descending):
+        whole = len(values) >> shift << shift
         rows = _reversed(values[:whole], descending).reshape(-1, 1 << shift)
         order = np.argsort(rows, axis=1) + np.arange(0, whole, 1 << shift)[:, None]
         places[:whole] = order.ravel()
         found[:whole] = values[places[:whole]]
-    places[whole:] = np.argsort(_reversed(values[whole:], descending)) + whole
-    found[whole:] = values[places[whole:]]
+        places[whole:] = np.argsort(_reversed(values[whole:], descending)) + whole
+        found[whole:] = values[places[whole:]]
     return found, places
 
 
@@ -101,26 +102,25 @@ def _reversed(values: np.ndarray, descending: bool) -> np.ndarray:
     return (-values if values.dtype.kind == "f" else ~values) if descending else values
 
 
-def _sort(values: np.ndarray, found: np.ndarray, places: np.ndarray, n: int, shift: int, descending: bool) -> bool:
-    """Sort the first ``n`` values into ``found`` and ``places``; False if there is no room for places beside them.
+def _sort(values: np.ndarray, found: np.ndarray, places: np.ndarray, shift: int, descending: bool) -> bool:
+    """Sort the values into ``found`` and ``places``; False if there is no room for places beside them.
 
     That is so for whole numbers that lie too far apart, and for doubles that differ in their lowest bits only.
     """
     floating = values.dtype.kind == "f"
-    base = 0
+    base, n = 0, len(values)
     if not floating:
-        least, largest = int(values[:n].min()), int(values[:n].max())
+        least, largest = int(values.min()), int(values.max())
         if largest - least >= 1 << (62 - shift):
             return False
         base = largest if descending else least
     keys = np.empty(n, np.int64)
     numbers = np.array([n, shift, floating, descending, base, _MOST, -(2**63), _INFINITE], np.int64)
-    unused = np.zeros(1), np.zeros(1, np.int64)
-    machine.load(_PACK)([], [values.view(np.int64), keys], [], [], unused[0], numbers, unused[1])
-    keys.reshape(-1, 1 << shift).sort(axis=1)
-    source = _UNPACK.format(table="F" if floating else "I", first=0 if floating else 1)
+    machine.load(_PACK)([], [values.view(np.int64), keys], [], [], machine.NOTHING, numbers, machine.NOTHING)
+    whole = n >> shift << shift
+    keys[:whole].reshape(-1, 1 << shift).sort(axis=1)
+    keys[whole:].sort()
+    source = _UNPACK_FLOATS if floating else _UNPACK_INTS
     floats, ints = ([values, found], [keys]) if floating else ([], [keys, values, found])
-    wrong = machine.load(source)(
-        floats, ints, [], [places], unused[0], np.array([n, shift, descending], np.int64), unused[1]
-    )
-    return not wrong
+    sizes = np.array([n, shift, descending], np.int64)
+    return not machine.load(source)(floats, ints, [], [places], machine.NOTHING, sizes, machine.NOTHING)

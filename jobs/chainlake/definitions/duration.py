@@ -1,8 +1,9 @@
-"""Duration units of the language (spec 1.2) as exact seconds."""
+"""Durations: one grammar for sources, patterns and models, in exact fractions of a second."""
 
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from fractions import Fraction
 
 _SPELLINGS = {
@@ -15,10 +16,12 @@ _SPELLINGS = {
 }
 
 #: A number of a text such as ``30 min``, short enough to be computed with.
-_NUMBER = re.compile(r"[+-]?[\d.]{1,40}(/\d{1,40})?([eE][+-]?\d{1,2})?")
+_NUMBER = re.compile(r"[+-]?[0-9.]{1,40}(/[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?")
 
 #: Unit spelling -> seconds.
 UNITS: dict[str, Fraction] = {word: size for size, words in _SPELLINGS.items() for word in words.split()}
+#: What hints name; all spellings are accepted.
+USUAL = "ms, s, min, h, d, w"
 
 
 def seconds(value: int | float, unit: str) -> Fraction:
@@ -32,7 +35,13 @@ def is_unit(word: str) -> bool:
 
 
 def parse_duration(text: str) -> Fraction | None:
-    """Seconds of a text such as ``30 min``, or None if it is not a duration."""
+    """Seconds of a text such as ``30 min``, or None if it is not a duration.
+
+    >>> parse_duration("1.5 h"), parse_duration("5 minutes"), parse_duration("500ms")
+    (Fraction(5400, 1), Fraction(300, 1), Fraction(1, 2))
+    >>> parse_duration("soon"), parse_duration("30")
+    (None, None)
+    """
     number = text.strip()
     split = len(number)
     while split and (number[split - 1].isalpha()):
@@ -45,3 +54,14 @@ def parse_duration(text: str) -> Fraction | None:
     except (ValueError, ZeroDivisionError):
         return None
     return value * UNITS[unit.lower()]
+
+
+def parse_span(text: str) -> timedelta | None:
+    """The same as a length of time to the nearest microsecond; None also if it is negative or too long."""
+    found = parse_duration(text)
+    if found is None or found < 0:
+        return None
+    try:
+        return timedelta(microseconds=round(found * 1_000_000))
+    except OverflowError:
+        return None

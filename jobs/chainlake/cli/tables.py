@@ -1,0 +1,103 @@
+"""Rows of any length as an aligned table, as CSV or as JSON: what ``sql`` and ``changes`` print."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any, TextIO
+
+from chainlake.terminal import for_programs, json_visible, one_line, table_line, widths_of
+from chainlake.words import counted
+
+#: Rows that decide the column widths of a table.
+_SAMPLE = 1_000
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON knows it; times in UTC with a Z, without trailing zeros."""
+    if isinstance(value, datetime):
+        moment = value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value
+        text = moment.isoformat(timespec="microseconds" if moment.microsecond else "seconds")
+        return text + "Z" if value.tzinfo else text
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    if isinstance(value, (date, Decimal)):
+        return str(value)
+    return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no NaN and no infinity: null."""
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def cell(value: Any, missing: str) -> str:
+    """A value as text: arrays, structs and maps as JSON."""
+    simple = plain(value)
+    if simple is None:
+        return missing
+    return json.dumps(simple, ensure_ascii=False) if isinstance(simple, (dict, list)) else str(simple)
+
+
+def print_table(columns: Sequence[str], rows: Iterator[Sequence[Any]], out: TextIO) -> None:
+    """Aligned columns, then the number of rows; widths come from the first rows, so any result streams."""
+    columns = [one_line(name) for name in columns]
+    sample = [[_shown(value) for value in row] for _, row in zip(range(_SAMPLE), rows, strict=False)]
+    widths = widths_of([columns, *sample])
+    for texts in (columns, ["-" * width for width in widths], *sample):
+        out.write(table_line(texts, widths) + "\n")
+    count = len(sample)
+    for row in rows:
+        out.write(table_line([_shown(value) for value in row], widths) + "\n")
+        count += 1
+    out.write(f"({counted(count, 'row')})\n")
+
+
+def _shown(value: Any) -> str:
+    """A cell that neither begins a line of its own nor does anything to a terminal."""
+    return one_line(cell(value, "NULL"))
+
+
+class _Lines:
+    """Takes rows that end in CR LF and ends them in LF: told that rows end in LF, csv leaves a CR in a cell bare."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+
+    def write(self, row: str) -> None:
+        """One row."""
+        self._out.write(row.removesuffix("\r\n") + "\n")
+
+
+def print_csv(columns: Sequence[str], rows: Iterator[Sequence[Any]], out: TextIO) -> None:
+    """A header and one line per row; null is an empty field. Exact, except where it is printed to a terminal."""
+    writer = csv.writer(_Lines(for_programs(out)))
+    writer.writerow(columns)
+    writer.writerows([cell(value, "") for value in row] for row in rows)
+
+
+def print_json(columns: Sequence[str], rows: Iterator[Sequence[Any]], out: TextIO) -> None:
+    """One array of objects, a row per line."""
+    out.write("[")
+    for number, row in enumerate(rows):
+        item = {name: _finite(plain(value)) for name, value in zip(columns, row, strict=True)}
+        out.write(("," if number else "") + "\n" + json_visible(json.dumps(item, ensure_ascii=False)))
+    out.write("\n]\n")
+
+
+#: How rows can be printed: name of the format to its printer.
+FORMATS: dict[str, Callable[[Sequence[str], Iterator[Sequence[Any]], TextIO], None]] = {
+    "table": print_table,
+    "csv": print_csv,
+    "json": print_json,
+}

@@ -1,0 +1,189 @@
+"""Commits of this process, by delta-rs: as one version of the table and no other, with the writer's turn.
+
+None of them can land after the process has died. The turn is for commits that Spark made for the same writer, and that
+can: the one of a dead attempt is refused afterwards, or skipped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from chainlake.lake.delta.data_files import DataFile
+from chainlake.lake.delta.reader import open_table
+from chainlake.lake.delta.rules import Rules
+from chainlake.lake.delta.where import delta_literal, delta_names
+from chainlake.lake.store.difference import OP, WAS, loose
+from chainlake.lake.store.errors import Overtaken, PartlyMerged
+from chainlake.lake.store.port import Change
+from chainlake.paths import Home
+from chainlake.schemas.table import Table
+
+if TYPE_CHECKING:
+    from deltalake import CommitProperties, DeltaTable, WriterProperties
+
+#: Memory that the join of a merge may take before it goes to the disk, bytes.
+_MERGE_MEMORY = 1 << 30
+_ROWS_PER_BATCH = 65_536
+
+
+def commit_files(at: DeltaTable, table: Table, files: Sequence[DataFile], properties: CommitProperties) -> None:
+    """Make files that lie under the table's folder part of it; none is a commit too.
+
+    Args:
+        at: the table, at the version that the rows were computed against.
+        table: its definition.
+        files: whose rows break no rule of the table.
+        properties: from :func:`turn_of`.
+
+    Raises:
+        Overtaken: another writer made the next version; the files are no part of the table.
+    """
+    from deltalake.exceptions import CommitFailedError
+    from deltalake.transaction import AddAction
+
+    adds = [AddAction(f.path, f.size, dict(f.partition), f.modified_ms, True, f.stats) for f in files]
+    try:
+        at.create_write_transaction(
+            list(adds), "append", at.schema(), list(table.partition_by), commit_properties=properties
+        )
+    except CommitFailedError:
+        raise Overtaken.of(table) from None
+
+
+def turn_of(purpose: str, base_version: int, mark: str) -> CommitProperties:
+    """Properties of a commit that is tried once, for the version after ``base_version``."""
+    from deltalake import CommitProperties, Transaction
+
+    return CommitProperties(
+        custom_metadata={"userMetadata": mark},
+        app_transactions=[Transaction(purpose, base_version + 1)],
+        max_commit_retries=0,
+    )
+
+
+def landed(home: Home, table: Table, mark: str, base_version: int) -> int:
+    """The version whose commit carries ``mark``.
+
+    Raises:
+        Overtaken: there is none after ``base_version``: the commit was skipped.
+    """
+    delta = open_table(home, table.schema, table.name, without_files=True)
+    for commit in delta.history(max(1, delta.version() - base_version)):
+        if commit.get("userMetadata") == mark:
+            return int(commit["version"])
+    raise Overtaken.of(table)
+
+
+@dataclass(frozen=True)
+class RowFile:
+    """A Parquet file of rows.
+
+    Args:
+        path: where it lies.
+        partition: values of the columns that are not in it, as Delta writes them.
+    """
+
+    path: str
+    partition: Mapping[str, str] = field(default_factory=dict)
+
+
+def merge_files(at: DeltaTable, change: Change, new: Sequence[RowFile], properties: CommitProperties) -> None:
+    """Update, delete and insert rows by their keys; only data files that hold such a key are read and written anew.
+
+    Args:
+        at: the table, at the version that the rows were computed against.
+        change: what moves.
+        new: files of the rows to insert.
+        properties: from :func:`turn_of`.
+
+    Raises:
+        AuditFailed: a row breaks a rule of the table; the message names rule and row.
+        Overtaken: another writer made the next version.
+        PartlyMerged: not every row that was to be changed was found.
+    """
+    from deltalake.exceptions import CommitFailedError
+
+    table, files = change.table, [*new, *(RowFile(path) for path in change.moved)]
+    on = [f't."{name}" = s."{name}"' for name in table.key]
+    for name, (low, high) in _looked_through(change, files).items():
+        on.append(f't."{name}" >= {delta_literal(low)} AND t."{name}" <= {delta_literal(high)}')
+    batches = chain.from_iterable(rows.to_batches() for file in files for rows in _batches(table, file))
+    values = delta_names(table.column_names, "s")
+    merger = at.merge(
+        pa.RecordBatchReader.from_batches(_schema(table), batches),
+        " AND ".join(on),
+        source_alias="s",
+        target_alias="t",
+        writer_properties=_properties(table),
+        max_spill_size=_MERGE_MEMORY,
+        commit_properties=properties,
+    )
+    merger = merger.when_matched_delete(f"s.{OP} = 'D'").when_matched_update(values, f"s.{OP} = 'U'")
+    try:
+        done = merger.when_not_matched_insert(values, f"s.{OP} = 'I'").execute()
+    except CommitFailedError:
+        raise Overtaken.of(table) from None
+    wanted = {"inserted": change.added, "updated": change.changed, "deleted": change.withdrawn}
+    reached = {kind: int(done[f"num_target_rows_{kind}"]) for kind in wanted}
+    if reached != wanted:
+        raise PartlyMerged.of(table, at.version(), reached, wanted)
+
+
+def _looked_through(change: Change, files: Sequence[RowFile]) -> dict[str, tuple[Any, Any]]:
+    """What the published rows that move have in each column of ``change.bounds``: the least and the largest.
+
+    Raises:
+        AuditFailed: a row that will stand in the table breaks one of its rules.
+    """
+    rules, spans = Rules(change.table), {}
+    for file in files:
+        for rows in _batches(change.table, file, change.bounds):
+            rules.check(rows.filter(pc.not_equal(rows[OP], "D")))
+            moved = rows.filter(pc.not_equal(rows[OP], "I"))
+            for name in change.bounds if len(moved) else ():
+                found = pc.min_max(moved[WAS + name])
+                low, high = found["min"].as_py(), found["max"].as_py()
+                least, most = spans.get(name, (low, high))
+                spans[name] = min(low, least), max(high, most)
+    return spans
+
+
+def _schema(table: Table, bounds: Sequence[str] = ()) -> pa.Schema:
+    plain = loose(table)
+    was = [pa.field(WAS + name, plain.field(name).type) for name in bounds]
+    return pa.schema([*plain, pa.field(OP, pa.string()), *was])
+
+
+def _batches(table: Table, file: RowFile, bounds: Sequence[str] = ()) -> Iterator[pa.Table]:
+    """The rows of a file with their operation, and what the published ones had in the columns ``bounds``."""
+    schema = _schema(table, bounds)
+    with pq.ParquetFile(file.path, page_checksum_verification=True) as parquet:
+        for batch in parquet.iter_batches(_ROWS_PER_BATCH):
+            rows = pa.Table.from_batches([batch])
+            for name, value in {OP: "I", **file.partition}.items():
+                if name not in rows.column_names:
+                    rows = rows.append_column(name, pa.array([value] * len(rows), pa.string()))
+            for name in bounds:
+                if WAS + name not in rows.column_names:
+                    # Who leaves it out says that rows keep their days.
+                    rows = rows.append_column(WAS + name, rows[name])
+            yield rows.select(schema.names).cast(schema)
+
+
+def _properties(table: Table) -> WriterProperties:
+    """As our own data files: no bounds of columns with NaN in them, by which Spark would pass over a file."""
+    from deltalake import ColumnProperties, WriterProperties
+
+    plain = [f.name for f in table.arrow() if not pa.types.is_nested(f.type) and not pa.types.is_floating(f.type)]
+    return WriterProperties(
+        compression="SNAPPY",
+        default_column_properties=ColumnProperties(statistics_enabled="NONE"),
+        column_properties={name: ColumnProperties(statistics_enabled="CHUNK") for name in plain},
+    )

@@ -1,0 +1,212 @@
+"""What must change so that a part of a table holds wanted rows: a join of both sides by DuckDB, in bounded memory."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from chainlake.lake.delta.checksums import Sums
+from chainlake.lake.delta.where import expression
+from chainlake.lake.store.errors import RowsOutside
+from chainlake.lake.store.port import Part
+from chainlake.schemas.table import Table
+
+if TYPE_CHECKING:
+    import duckdb
+
+OP, WAS = "_op", "_was_"
+#: Rows of a row group, and of a batch between DuckDB and Arrow.
+_ROWS_PER_GROUP, _ROWS_PER_BATCH = 250_000, 65_536
+#: Rows of a file that is to be inserted; it may become a data file as it is.
+_ROWS_PER_FILE = 2_000_000
+
+
+@dataclass
+class Counted:
+    """Looks through the wanted rows while they are read.
+
+    Args:
+        table: the table.
+        part: what they replace.
+        sums: adds up their checksums; ``None`` if they belong to no days.
+        outside: how many of them do not belong to the part.
+    """
+
+    table: Table
+    part: Part
+    sums: Sums | None = field(init=False, default=None)
+    outside: int = 0
+
+    def __post_init__(self) -> None:
+        if self.part.day_column is not None:
+            self.sums = Sums(self.part.day_column, self.part.owner_column, self.table.volatile)
+
+    def through(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The same batches."""
+        inside = expression(self.part.where, self.table.arrow())
+        for batch in batches:
+            self.outside += len(batch) - len(pa.Table.from_batches([batch]).filter(inside))
+            if self.sums is not None:
+                self.sums.add(batch)
+            yield batch
+
+    def require_inside(self) -> None:
+        """See to it, when all have been read, that every row belongs to the part.
+
+        Raises:
+            RowsOutside: one does not.
+        """
+        if self.outside:
+            raise RowsOutside.of(self.table, self.outside, self.part.where)
+
+
+@dataclass
+class Written:
+    """Files that hold a difference, and how many rows they have.
+
+    Args:
+        staged: rows to insert.
+        moved: rows to update and to delete.
+        total: operation to rows.
+        per_day: (owner, day, operation) to rows, if they belong to days.
+    """
+
+    staged: list[str] = field(default_factory=list)
+    moved: list[str] = field(default_factory=list)
+    total: Counter[str] = field(default_factory=Counter)
+    per_day: Counter[tuple[str, date, str]] = field(default_factory=Counter)
+
+
+def bounding(table: Table, part: Part) -> tuple[str, ...]:
+    """Columns by which the files of rows that move are found."""
+    days = () if part.day_column is None else (part.day_column,)
+    never_null = {column.name for column in table.columns if not column.nullable}
+    return tuple(name for name in dict.fromkeys((*table.partition_by, *days)) if name in never_null)
+
+
+def write_difference(
+    con: duckdb.DuckDBPyConnection,
+    table: Table,
+    part: Part,
+    wanted: pa.RecordBatchReader,
+    current: pa.RecordBatchReader | None,
+    folder: Path,
+) -> Written:
+    """Write what differs between wanted and current rows as files in ``folder``.
+
+    Args:
+        con: where the rows are joined.
+        table: whose rows they are.
+        part: tells by what they are counted.
+        wanted: the rows as they should be, in the table's columns and types.
+        current: the published rows; ``None`` if there are none.
+        folder: where the files go.
+    """
+    bounds = bounding(table, part)
+    if current is None:
+        batches: Iterator[pa.RecordBatch] = (_all_new(batch) for batch in wanted)
+        return _written(table, part, (), batches, folder)
+    con.register("w", wanted)
+    con.register("c", current)
+    schema = _schema(table, bounds)
+    try:
+        reader = con.sql(_joined(table, bounds)).to_arrow_reader(_ROWS_PER_BATCH)
+        batches = (plain for batch in reader for plain in pa.Table.from_batches([batch]).cast(schema).to_batches())
+        return _written(table, part, bounds, batches, folder)
+    finally:
+        con.unregister("w")
+        con.unregister("c")
+
+
+def _joined(table: Table, bounds: Sequence[str]) -> str:
+    key, others = table.key, [name for name in table.non_volatile if name not in table.key]
+    on = " AND ".join(f'w."{name}" IS NOT DISTINCT FROM c."{name}"' for name in key)
+    changed = " OR ".join(f'w."{name}" IS DISTINCT FROM c."{name}"' for name in others) or "false"
+    gone = "w.__in IS NULL"
+    columns = [f'CASE WHEN {gone} THEN c."{n}" ELSE w."{n}" END AS "{n}"' for n in table.column_names]
+    was = [f'c."{name}" AS "{WAS}{name}"' for name in bounds]
+    op = f"CASE WHEN c.__in IS NULL THEN 'I' WHEN {gone} THEN 'D' ELSE 'U' END AS {OP}"
+    return (
+        f"SELECT {', '.join([*columns, op, *was])} FROM (SELECT true AS __in, * FROM w) w "
+        f"FULL JOIN (SELECT true AS __in, * FROM c) c ON {on} "
+        f"WHERE {gone} OR c.__in IS NULL OR {changed}"
+    )
+
+
+def _schema(table: Table, bounds: Sequence[str]) -> pa.Schema:
+    plain = loose(table)
+    was = [pa.field(WAS + name, plain.field(name).type) for name in bounds]
+    return pa.schema([*plain, pa.field(OP, pa.string()), *was])
+
+
+def loose(table: Table) -> pa.Schema:
+    """The table's columns, all of which may be null: rules are checked where a commit is made, and say which row."""
+    return pa.schema([pa.field(f.name, f.type) for f in table.arrow()])
+
+
+def _all_new(batch: pa.RecordBatch) -> pa.RecordBatch:
+    return batch.append_column(OP, pa.array(["I"] * len(batch), pa.string()))
+
+
+def _written(
+    table: Table, part: Part, bounds: Sequence[str], batches: Iterator[pa.RecordBatch], folder: Path
+) -> Written:
+    found = Written()
+    with ExitStack() as stack:
+        new = _Files(folder, "new", loose(table), stack)
+        moved = _Files(folder, "moved", _schema(table, bounds), stack)
+        for batch in batches:
+            rows = pa.Table.from_batches([batch])
+            is_new = pc.equal(rows[OP], "I")
+            new.write(rows.filter(is_new).select(table.column_names))
+            moved.write(rows.filter(pc.invert(is_new)))
+            _count(found, rows, part)
+        found.staged, found.moved = new.paths, moved.paths
+    return found
+
+
+class _Files:
+    """Parquet files of good size, begun when there are rows for them."""
+
+    def __init__(self, folder: Path, name: str, schema: pa.Schema, stack: ExitStack) -> None:
+        self._folder, self._name, self._schema, self._stack = folder, name, schema, stack
+        self._writer: pq.ParquetWriter | None = None
+        self._rows = 0
+        self.paths: list[str] = []
+
+    def write(self, rows: pa.Table) -> None:
+        """Take some rows."""
+        if not len(rows):
+            return
+        if self._writer is None or self._rows >= _ROWS_PER_FILE:
+            if self._writer is not None:
+                self._writer.close()
+            path = str(self._folder / f"{self._name}-{len(self.paths)}.parquet")
+            self.paths.append(path)
+            self._rows = 0
+            # As data files are written, so that they can become some.
+            self._writer = self._stack.enter_context(
+                pq.ParquetWriter(path, self._schema, store_schema=False, write_page_checksum=True)
+            )
+        self._rows += len(rows)
+        self._writer.write_table(rows, row_group_size=_ROWS_PER_GROUP)
+
+
+def _count(found: Written, rows: pa.Table, part: Part) -> None:
+    found.total.update(rows[OP].to_pylist())
+    if part.day_column is None:
+        return
+    owners = pa.array([""] * len(rows), pa.string()) if part.owner_column is None else rows[part.owner_column]
+    days = pc.cast(rows[part.day_column], pa.date32(), safe=False)
+    each = pa.table({"owner": owners, "day": days, "op": rows[OP]}).group_by(["owner", "day", "op"])
+    for row in each.aggregate([([], "count_all")]).to_pylist():
+        found.per_day[row["owner"], row["day"], row["op"]] += row["count_all"]

@@ -1,0 +1,42 @@
+"""What stops a change of a data table; each error says what was written, which is nothing, and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from chainlake.errors import InfrastructureError
+from chainlake.schemas.table import Table
+
+
+class Overtaken(InfrastructureError):
+    """Another writer has made the version that a commit was to make."""
+
+    @classmethod
+    def of(cls, table: Table) -> Overtaken:
+        """For a commit to ``table``."""
+        return cls(
+            f"another writer has changed {table.path_name} since this change was taken; nothing was written",
+            hint="Run this again.",
+        )
+
+
+class RowsOutside(ValueError):
+    """Rows are staged that do not belong to the part of the table which they are to replace: a mistake in the code."""
+
+    @classmethod
+    def of(cls, table: Table, count: int, where: object) -> RowsOutside:
+        """For ``count`` rows outside ``where``."""
+        return cls(f"{count} staged rows of {table.path_name} lie outside {where}; nothing was written")
+
+
+class PartlyMerged(InfrastructureError):
+    """A commit did not reach all rows that it was to change: a mistake in the code, noticed when it has landed."""
+
+    @classmethod
+    def of(cls, table: Table, version: int, found: Mapping[str, int], wanted: Mapping[str, int]) -> PartlyMerged:
+        """For the rows that version ``version`` reached and was to reach, by what became of them."""
+        told, asked = (", ".join(f"{count} {kind}" for kind, count in one.items()) for one in (found, wanted))
+        return cls(
+            f"version {version} of {table.path_name} has {told} rows, and should have {asked}",
+            hint="Restate the days of this run, and report this as a fault.",
+        )

@@ -1,0 +1,89 @@
+"""A lake as a library reads it: its tables by SQL, the state of its days, and what changed; no JVM."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+
+import pyarrow as pa
+
+from chainlake.lake.commits.changes import Feed, changes
+from chainlake.lake.sql.query import Lake as Queries
+from chainlake.operations.status import status_table
+from chainlake.paths import Home
+
+
+@dataclass(frozen=True)
+class Lake:
+    """The tables of one installation, for reading.
+
+    Example:
+        >>> import chainlake as cl
+        >>> lake = cl.Lake.open("folder/of/an/installation")
+        >>> lake.sql("SELECT sqrt(16) AS root").to_pylist()
+        [{'root': 4.0}]
+        >>> lake.tables()  # nothing has been ingested there
+        []
+
+    Args:
+        home: the installation.
+    """
+
+    home: Home
+
+    @classmethod
+    def open(cls, root: str | Path | None = None, *, config: str | Path | None = None) -> Lake:
+        """The lake of an installation.
+
+        Args:
+            root: its folder; default: ``CHAINLAKE_HOME``, or ``.chainlake`` of the project. With a folder, the tables
+                are those in it, whatever ``CHAINLAKE_LAKE`` says.
+            config: the folder of its definitions; default: ``CHAINLAKE_CONFIG``, or those that ship.
+
+        Raises:
+            InfrastructureError: the folder cannot be one.
+        """
+        home = Home.from_env()
+        if root is not None:
+            home = replace(home, root=Path(root), lake=str(Path(root) / "lake"))
+        return cls(home if config is None else replace(home, config=Path(config)))
+
+    def sql(self, statement: str, *, safe: bool = False) -> pa.Table:
+        """The rows of one reading statement, in DuckDB's SQL.
+
+        Args:
+            statement: ``SELECT … FROM matches.<pattern>``, and whatever ``chainlake sql`` reads.
+            safe: refuse what reads files or settings, for statements of somebody else. It does not confine this
+                process, as the command's ``--safe`` does.
+
+        Raises:
+            UsageError: no reading statement, or a name that does not exist; the message says what exists.
+        """
+        return self._queries(safe=safe).query(statement).to_arrow_table()
+
+    def tables(self) -> list[str]:
+        """Everything that can be queried, as ``schema.name``."""
+        return self._queries(safe=False).tables()
+
+    def status(self) -> pa.Table:
+        """A row per definition and day: ``done``, ``missing``, ``stale``, … as ``chainlake status`` says it."""
+        return status_table(self.home)
+
+    def changes(self, table: str, since: int | datetime) -> Feed:
+        """What was added, changed and withdrawn in a table.
+
+        Args:
+            table: ``schema.name``, such as ``matches.<pattern>``.
+            since: a version, whose own changes are not included, or a moment: changes committed after it.
+
+        Returns:
+            the changes, and the version to ask from next time.
+
+        Raises:
+            UsageError: no such table, or more than is kept; the message says what is kept.
+        """
+        return changes(self.home, table, since)
+
+    def _queries(self, *, safe: bool) -> Queries:
+        return Queries(self.home, {("ops", "status"): self.status}, safe=safe)

@@ -1,0 +1,77 @@
+"""The state of every definition and day, judged from what ``ops`` says of the last runs; no JVM."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from chainlake.catalog.models import LoadedModel, load_models
+from chainlake.catalog.patterns import load_patterns
+from chainlake.days import Days
+from chainlake.definitions.source import load_sources
+from chainlake.errors import ChainlakeError, UsageError
+from chainlake.lake.records.definitions import Definition
+from chainlake.lake.records.intervals import Intervals
+from chainlake.lake.records.recorded import GONE, UNREADABLE, Recorded
+from chainlake.lake.records.staleness import STATUS, Judged, judge
+from chainlake.lake.records.standing import mark_suspects
+from chainlake.paths import Home
+
+
+def status_table(home: Home) -> pa.Table:
+    """The view ``ops.status``: a row per definition and day, see :data:`chainlake.lake.records.staleness.STATUS`."""
+    judged, *_ = judge_all(home)
+    return united(one.table(np.arange(len(one.numbers))) for one in judged)
+
+
+def united(parts: Iterable[pa.Table]) -> pa.Table:
+    """Rows of several definitions as one table of the view ``ops.status``."""
+    return pa.concat_tables([STATUS.empty_table(), *parts])
+
+
+def judge_all(
+    home: Home, days: Days | None = None, names: Sequence[str] | None = None
+) -> tuple[list[Judged], list[LoadedModel], list[str]]:
+    """All definitions that have a file or were ever published, the models, and a line for each file that cannot be
+    read.
+
+    Args:
+        home: the installation.
+        days: only these days; all if None.
+        names: only these definitions, by ``pattern/NAME`` or ``model/NAME``.
+
+    Raises:
+        UsageError: a name that nothing has.
+    """
+    definitions, models, broken, notes = all_definitions(home)
+    intervals = Intervals(home, names)
+    known = {definition.name for definition in definitions}
+    # Retired, or removed without being retired.
+    lost = [name for name in intervals.names if name not in known]
+    if names is not None:
+        unknown = sorted(set(names) - known - set(lost) - set(broken))
+        if unknown:
+            there = ", ".join(sorted(known)) or "none"
+            listed = ", ".join(f"'{name}'" for name in unknown)
+            raise UsageError(f"there is no definition {listed}", hint=f"There are {there}.")
+        definitions = [definition for definition in definitions if definition.name in names]
+        lost = [name for name in lost if name in names]
+    judged = list(judge(home, definitions, days, intervals=intervals))
+    notes += mark_suspects(home, judged, intervals)
+    judged += [Recorded(name, UNREADABLE if name in broken else GONE, intervals, days) for name in lost]
+    return sorted(judged, key=lambda one: one.name), models, notes
+
+
+def all_definitions(home: Home) -> tuple[list[Definition], list[LoadedModel], set[str], list[str]]:
+    """All definitions that can be read, the models, the names of those that cannot, and a line for each broken file."""
+    sources = load_sources(home)
+    patterns, broken_patterns = load_patterns(home, sources)
+    models, broken_models = load_models(home, sources)
+    definitions = [item.definition for item in patterns] + [item.definition for item in models]
+    files: list[tuple[str, ChainlakeError]] = [(f"source/{name}", error) for name, error in sources.broken.items()]
+    for kind, items in (("pattern", broken_patterns), ("model", broken_models)):
+        files += [(f"{kind}/{item.name}", item.error) for item in items]
+    notes = [f"broken {name}: {error.summary}" for name, error in files]
+    return definitions, models, {name for name, _ in files}, notes
