@@ -32,9 +32,10 @@ from chainlake.detect.step import detect
 from chainlake.errors import AuditFailed, DefinitionError, LimitExceeded, UsageError
 from chainlake.lake import faults
 from chainlake.lake.delta import tables
-from chainlake.lake.delta.event_files import event_files
+from chainlake.lake.delta.event_files import EventFiles
 from chainlake.lake.records import ops
 from chainlake.lake.sql.scan import list_tables
+from chainlake.lake.store.files import FilesLake
 from chainlake.paths import PROJECT, Home
 from chainlake.quality import MatchFiles, Verdict
 from chainlake.run.tasks import LocalTasks
@@ -262,8 +263,7 @@ def test_a_large_input_is_sampled_in_whole_stretches(
     """The plan of all rows, of some stretches, and of thinned stretches; whoever counts them."""
     text = (PROJECT / "dags" / "config" / "patterns" / "three_pushes.sase").read_text()
     pattern = compile_pattern(text, columns=find_source(stock_home, "stock").event_columns())
-    files = event_files(stock_home, "stock", DAY, tables.version(stock_home, "events", "stock") or 0)
-    assert files is not None
+    files = EventFiles.of(FilesLake(stock_home).day_files("events", "stock", list(DAY)))
     ask = order_choice.ask_of(pattern, [slice_of(pattern, DAY.micros()).read])
 
     def chosen(tasks: LocalTasks) -> order_choice.Plan:

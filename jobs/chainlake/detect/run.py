@@ -26,7 +26,7 @@ from chainlake.detect.work import STEP, StepResult, Work
 from chainlake.errors import AuditFailed, ChainlakeError, InfrastructureError, LimitExceeded
 from chainlake.lake.commits.publish import Published, publish_matches
 from chainlake.lake.commits.rows import SMALL_ROWS, StagedFiles
-from chainlake.lake.delta.event_files import EventFiles, event_files
+from chainlake.lake.delta.event_files import EventFiles
 from chainlake.lake.records import ops
 from chainlake.lake.records.event_days import EventDays, Pinned
 from chainlake.lake.records.runs import Phase, one_line, phase
@@ -35,18 +35,19 @@ from chainlake.lake.spark.types import spark_schema
 from chainlake.paths import Home
 from chainlake.quality import Audit, DaysBroken, MatchFiles, Verdict, audit_matches
 from chainlake.run.common import discard, record_failure, staging_folder
-from chainlake.run.tasks import SparkTasks, Tasks
+from chainlake.run.ports import Ports
+from chainlake.run.tasks import SparkTasks
 from chainlake.schemas.events import events_table
 
 
 class EventsOutOfReach(InfrastructureError):
-    """The files of the events cannot be opened by the tasks that look for matches."""
+    """Tasks cannot open the files of the events, nor write matches where other processes find them."""
 
     @classmethod
     def of(cls, source: str, home: Home) -> EventsOutOfReach:
         """Args: the source's name, and the installation."""
         return cls(
-            f"detection reads the files of events.{source}, and no task can open those of {home.lake}",
+            f"detection reads events.{source} from files and stages matches in files, and no task can in {home.lake}",
             hint="Set CHAINLAKE_LAKE to a folder that every worker has under the same path.",
         )
 
@@ -59,7 +60,7 @@ class Run:
         home: the installation.
         source: the source.
         run_id: id of the run in ``ops``.
-        tasks: who computes.
+        ports: what the step works with.
         pinned: the version of the events, and their days.
         span: the days from the first to the last that is read.
         audit: the application's audit.
@@ -68,7 +69,7 @@ class Run:
     home: Home
     source: Source
     run_id: str
-    tasks: Tasks
+    ports: Ports
     pinned: Pinned
     span: Days
     audit: Audit = field(repr=False)
@@ -83,15 +84,16 @@ class Run:
         if self.pinned.version is None:
             # Days can be complete before the first event ever came; they are published empty.
             return EventFiles(events_table(self.source).arrow(), {}, {})
-        found = event_files(self.home, self.source.name, self.span, self.pinned.version)
-        if found is None:
+        if "://" in self.home.staging:
             raise EventsOutOfReach.of(self.source.name, self.home)
-        return found
+        days = list(self.span)
+        return EventFiles.of(self.ports.lake.day_files("events", self.source.name, days, self.pinned.version))
 
     @cached_property
     def session(self) -> Any:
         """Spark's session, for what is audited and published by Spark; None where nothing is."""
-        return self.tasks.session if isinstance(self.tasks, SparkTasks) else None
+        tasks = self.ports.tasks
+        return tasks.session if isinstance(tasks, SparkTasks) else None
 
     def frame(self, schema: pa.Schema, paths: Sequence[str]) -> Any:
         """Parquet files as Spark sees them; None without Spark."""
@@ -197,13 +199,13 @@ def find(run: Run, work: Sequence[Work]) -> list[Staged]:
     folders = [staging_folder(run.home, run.run_id, item.compiled.pattern.name) for item in work]
     try:
         with run.phase("detect", days=Days(min(every), Days.one(max(every)).end)):
-            counting = Counting(run.tasks, run.files, run.source.key)
+            counting = Counting(run.ports.tasks, run.files, run.source.key)
             prepared = prepare(counting, work, run.pinned.event_days, partial(_rates, run))
             searches = [
                 Search(one.ask.pattern, one.item.compiled.table, one.plan.orders, folder)
                 for one, folder in zip(prepared.patterns, folders, strict=True)
             ]
-            found = stage(run.tasks, run.files, run.source.key, searches, prepared.shares)
+            found = stage(run.ports.tasks, run.files, run.source.key, searches, prepared.shares)
     except Exception:
         for folder in folders:
             discard(folder)

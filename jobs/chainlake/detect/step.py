@@ -76,7 +76,7 @@ def detect(home: Home, source_name: str, days: Days, *, run_id: str, **options: 
         from chainlake.detect.run import Run, run_work  # imports Arrow and Numba, which a run without work need not
 
         ports = options.get("ports") or _opened(home, f"detect {source.name} {days}", work)
-        result = run_work(Run(home, source, run_id, ports.tasks, pinned, span_of(work), Audit(home)), work)
+        result = run_work(Run(home, source, run_id, ports, pinned, span_of(work), Audit(home)), work)
     else:
         with phase(home, run_id, source=source_name, step=STEP, phase="plan", days=days) as row:
             row.status, row.reason = "nothing", "nothing to do"

@@ -1,12 +1,10 @@
-"""The files of an events table, listed by delta-rs and read by Arrow where the process that needs the rows runs.
+"""The files of an events table, as the lake lists them, read by Arrow where the process that needs the rows runs.
 
-Whole columns come out as Spark would give them, without passing through the JVM row by row. Only plain folders are read
-so: what object stores need is set up in Spark.
+Whole columns come out as Spark would give them, without passing through the JVM row by row.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -16,12 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from chainlake.days import Days, day_of_us, day_start_us
-from chainlake.lake.delta import tables
-from chainlake.lake.delta.reader import open_table
-from chainlake.paths import Home
+from chainlake.lake.store.port import DayFiles
 from chainlake.schemas.table import TIMESTAMP
 
-_DAY = "event_date"
 #: The column ``type`` where only some types are wanted.
 TYPES = pa.dictionary(pa.int32(), pa.string())
 
@@ -39,6 +34,17 @@ class EventFiles:
     schema: pa.Schema
     paths: Mapping[date, tuple[str, ...]]
     rows: Mapping[date, int]
+
+    @classmethod
+    def of(cls, found: DayFiles) -> EventFiles:
+        """The same files, day by day."""
+        days = sorted({file.day for file in found.files})
+        mine = {day: sorted((file.path, file.rows) for file in found.files if file.day == day) for day in days}
+        return cls(
+            found.schema,
+            {day: tuple(path for path, _ in files) for day, files in mine.items()},
+            {day: sum(rows for _, rows in files) for day, files in mine.items()},
+        )
 
     def within(self, lo: int, hi: int) -> list[date]:
         """The days that hold events with ts in ``[lo, hi)`` µs, ascending."""
@@ -73,38 +79,6 @@ class EventFiles:
 def _whole(day: date, lo: int, hi: int) -> bool:
     """Whether a span holds all of a day."""
     return lo <= day_start_us(day) and day_start_us(Days.one(day).end) <= hi
-
-
-def event_files(home: Home, source: str, days: Days, version: int) -> EventFiles | None:
-    """The files of ``days``.
-
-    Args:
-        home: the installation.
-        source: name of the source.
-        days: the days.
-        version: of the events table.
-
-    Returns:
-        None if they lie in an object store, which tasks cannot reach by themselves.
-    """
-    import pyarrow.parquet as pq
-
-    listed = tables.counted_files(home, "events", source, days, version)
-    if listed is None:
-        return None
-    paths: dict[date, tuple[str, ...]] = {}
-    rows: dict[date, int] = {}
-    for day, path, count in listed:
-        paths[day] = (*paths.get(day, ()), os.path.abspath(path))
-        # A writer need not count its rows in the log; their file always says.
-        rows[day] = rows.get(day, 0) + (pq.read_metadata(path).num_rows if count is None else count)
-    table = open_table(home, "events", source, version=version, without_files=True)
-    schema = pa.schema(table.schema().to_arrow())
-    return EventFiles(
-        pa.schema([pa.field(f.name, f.type) for f in schema if f.name != _DAY]),
-        {day: tuple(sorted(found)) for day, found in paths.items()},
-        rows,
-    )
 
 
 def _row_groups(
