@@ -6,7 +6,7 @@ import itertools
 import json
 from collections import Counter
 from dataclasses import replace
-from datetime import date
+from datetime import date, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,14 +18,15 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 import chainlake.detect.counts as counts
+import chainlake.detect.cut as cut
 from chainlake.cep import SearchOptions, Statistics, compile_pattern, find
 from chainlake.cep.library import as_dicts
 from chainlake.cep.pattern_shape import match_shape
 from chainlake.cep.search.hindsight import sample_of
 from chainlake.days import US_PER_DAY, Days
 from chainlake.detect.counts import Ask, Counting, Draw
-from chainlake.detect.curve import CELLS, count_cells
-from chainlake.detect.cut import Share, slice_of
+from chainlake.detect.curve import CELLS, Curve, count_cells
+from chainlake.detect.cut import Share, slice_of, spans_of
 from chainlake.detect.feed import KeyShare
 from chainlake.detect.stage import Found, Search, SearchFailed, rows_of, stage
 from chainlake.errors import LimitExceeded
@@ -36,6 +37,7 @@ from chainlake.run.tasks import LocalTasks
 from chainlake.schemas.matches import matches_table
 from chainlake.schemas.table import TIMESTAMP
 from tests.cep.distributed import bound
+from tests.task_cases import written
 
 if TYPE_CHECKING:
     from chainlake.cep import Pattern
@@ -236,6 +238,59 @@ def test_what_goes_wrong_with_a_pattern_is_its_own(
     assert isinstance(found[0].failure, SearchFailed) and "TypeError" in found[0].failure.what
     assert isinstance(found[1].failure, LimitExceeded) and "more than 1 matches" in found[1].failure.what
     assert matches_of(good, found[2]) == by_kernel(good, every, own) != []
+
+
+@pytest.mark.parametrize("name", ["keyed", "sequence", "negation at the end"])
+def test_a_window_of_a_year_is_found_in_whole(
+    lake: tuple[Home, pa.Table], files: EventFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """As it is cut: in time, and of a keyed pattern by key as well, since no task may hold so many events."""
+    every = lake[1].slice(0, 90)
+    home = replace(lake[0], lake=str(tmp_path / "lake"))
+    write_deltalake(home.table("events", "odd"), every, partition_by=["event_date"])
+    found = EventFiles.of(FilesLake(home).day_files("events", "odd", list(DAYS)))
+    text = PATTERNS[name].rpartition(" WITHIN ")[0].replace("n.x > 0.3", "n.x > 0.98") + " WITHIN 365 d"
+    pattern = compile_pattern(f"PATTERN {text}", name="year", columns={f.name: f.type for f in every.schema})
+    days = [DAYS.start + timedelta(days=n) for n in range(365 + 3)]
+    own = spans_of(days)[0]
+    monkeypatch.setattr(cut, "MOST_ROWS", 40)
+    at = np.array([*np.linspace(*DAYS.micros(), 1_000).astype(np.int64), own[1]])
+    curve = Curve(at, np.array([*np.linspace(0, 1e9, 1_000), 1.2e9]))
+    shares = cut.cut(found, [cut.Wanted(pattern, days, curve)], 5)
+    assert len(shares) == (5 * 3 if pattern.partition_key else 5)
+    (one,) = staged(found, [(pattern, None)], shares, tmp_path / "out")
+    assert matches_of(pattern, one) == by_kernel(pattern, every, own) != []
+
+
+def test_a_hundred_thousand_keys_and_one_are_the_same_work(tmp_path: Path) -> None:
+    """Two events of each key, a minute apart; in one stretch, and cut by time and key."""
+    start = DAYS.micros()[0]
+    for n, keys in ((100_000, 100_000), (2_000, 1)):
+        ts = np.concatenate([start + 1_000 * np.arange(n), start + 60_000_000 + 1_000 * np.arange(n)])
+        events = pa.table({
+            "event_id": [f"{i:032x}" for i in range(2 * n)],
+            "type": ["A"] * n + ["B"] * n,
+            "k": [f"k{i % keys}" for i in range(n)] * 2,
+            "ts": pa.array(ts, TIMESTAMP),
+            "x": np.tile(np.arange(n) % 1_000, 2).astype(float),
+        })  # fmt: skip
+        kind = {f.name: f.type for f in events.schema if f.name != "event_id"}
+        pattern = compile_pattern("PATTERN SEQ(A a, B b) WHERE a.k = b.k AND a.x = b.x WITHIN 60 s", columns=kind)
+        folder = tmp_path / str(keys)
+        folder.mkdir()
+        files = written(events, folder)
+        whole = [Share({0: (slice_of(pattern, DAYS.micros()),)})]
+        middle = start + 70_000_000
+        spans = [(start, middle), (middle, DAYS.micros()[1])]
+        many = [Share({0: (slice_of(pattern, own),)}, KeyShare(i, 3)) for own in spans for i in range(3)]
+        one, other = (
+            staged(files, [(pattern, None)], shares, folder / str(len(shares)))[0] for shares in (whole, many)
+        )
+        assert one.failure is None and one.per_day == other.per_day
+        # With one key, b also meets the a of a thousand earlier that is after it in time.
+        assert sum(one.per_day.values()) == (n if keys > 1 else n + 1_000)
+        table = matches_table(match_shape(pattern, key="k"))
+        assert rows_of(one.paths, table).sort_by("match_id").equals(rows_of(other.paths, table).sort_by("match_id"))
 
 
 def test_nothing_found_is_no_file(files: EventFiles, lake: tuple[Home, pa.Table], tmp_path: Path) -> None:

@@ -92,7 +92,7 @@ class Estimate:
             edges: of the cells, µs.
             counts: events per name and cell, the names of all branches one after another.
         """
-        work = PER_EVENT * counts.sum(axis=0)
+        work: np.ndarray = PER_EVENT * counts.sum(axis=0)
         near = [] if not len(work) else [self._near(edges, row) for row in counts]
         at = 0
         for number, model in enumerate(self.models):
@@ -134,7 +134,8 @@ class Estimate:
         first, last = (middle, middle + reach) if self.pattern.open_right else (middle - reach, middle)
         seen = np.interp(last, edges, total) - np.interp(first, edges, total)
         # Of a cell longer than the window only a part is near; of a shorter one, all of it can be.
-        return np.maximum(seen, counts * np.minimum(1.0, reach / np.maximum(np.diff(edges), 1)))
+        least = counts * np.minimum(1.0, reach / np.maximum(np.diff(edges), 1))
+        return np.asarray(np.maximum(seen, least))
 
 
 def work_curve(
@@ -169,7 +170,7 @@ def work_curve(
 def _inside(owned: Sequence[tuple[int, int]], decided: np.ndarray) -> np.ndarray:
     """Which cells of decision time lie, with their middle, in what is owned."""
     middle = (decided[:-1] + decided[1:]) // 2
-    return np.logical_or.reduce([(middle >= lo) & (middle < hi) for lo, hi in owned])
+    return np.asarray(np.logical_or.reduce([(middle >= lo) & (middle < hi) for lo, hi in owned]))
 
 
 def _counted(count: Count, cells: Sequence[tuple[int, int]], parts: int) -> tuple[np.ndarray, np.ndarray]:

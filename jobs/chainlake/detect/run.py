@@ -280,7 +280,10 @@ def publish(run: Run, audited: Audited) -> Published:
 def _rates(run: Run, days: Days) -> list[dict[str, Any]]:
     """Events per type, key and day; of these days only, since years of all keys are millions of rows."""
     mine = [("source", "=", run.source.name), ("day", ">=", days.start), ("day", "<", days.end)]
-    return ops.current_table(run.home, "rates", columns=["type", "key", "events"], filters=mine).to_pylist()
+    found: list[dict[str, Any]] = ops.current_table(
+        run.home, "rates", columns=["type", "key", "events"], filters=mine
+    ).to_pylist()
+    return found
 
 
 def _fingerprints_now(run: Run, item: Work) -> dict[date, str]:
