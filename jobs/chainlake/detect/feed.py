@@ -24,8 +24,8 @@ from chainlake.days import US_PER_DAY, day_start_us
 from chainlake.definitions.derived import History
 from chainlake.lake.delta.event_files import TYPES
 
-#: Events that are read at a time, about 300 MB; a day with more is read in parts, if its events are spread evenly.
-CHUNK_ROWS = 3_000_000
+#: Events that are read at a time, about 100 MB; a day with more is read in parts, if its events are spread evenly.
+CHUNK_ROWS = 1_000_000
 #: What a history is computed from, beside the key and the attribute.
 _ORDERED_BY = ("event_id", "type", "ts", "seq")
 
