@@ -8,7 +8,7 @@ PY := .venv/bin/python
 # Set by `make test ARGS="tests/lake -x"` and the like.
 ARGS ?=
 
-.PHONY: help setup run airflow test fuzz simulate check docs lock clean replay-proof kill-proof damage-proof
+.PHONY: help setup run airflow test test-fast fuzz simulate check docs lock clean replay-proof kill-proof damage-proof
 
 help: ## show this list
 	@echo "Chainlake: event patterns and model changes in a data lake"
@@ -36,6 +36,9 @@ WORKERS ?= 2
 test: .venv/.installed ## all tests (ARGS="tests/lake -x" runs some, WORKERS=0 in one process)
 	@$(PY) -m chainlake.env.doctor --quiet
 	@$(PY) -m pytest -n $(WORKERS) --dist loadfile $(ARGS)
+
+test-fast: .venv/.installed ## the tests that start no JVM, no Airflow and take little time (ARGS as for test)
+	@$(PY) -m pytest -q -n $(WORKERS) --dist loadfile -m "not spark and not airflow and not slow" $(ARGS)
 
 replay-proof: .venv/.installed ## three days daily and backfilled backwards by a real scheduler: same tables
 	@$(PY) -m tests.proof.scheduler_replay

@@ -40,6 +40,23 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("airflow")
 
 
+@pytest.fixture(autouse=True, scope="session")
+def no_jvm_in_fast_tests(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Where tests with the mark ``spark`` are left out, none of the others may start a JVM."""
+    if "not spark" not in request.config.option.markexpr:
+        yield
+        return
+    import pyspark.java_gateway
+
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("this test starts a JVM: give it the mark 'spark'")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pyspark.java_gateway, "launch_gateway", refuse)
+        patch.setattr("pyspark.core.context.launch_gateway", refuse)
+        yield
+
+
 @pytest.fixture(autouse=True)
 def sigterm_stays_deadly() -> Iterator[None]:
     """Airflow's task runner leaves a handler of SIGTERM behind where a DAG runs in this process, and pytest deaf."""

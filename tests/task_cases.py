@@ -14,16 +14,17 @@ from chainlake.cep.pattern_shape import match_shape
 from chainlake.days import US_PER_DAY, day_of_us, day_start_us
 from chainlake.detect.cut import Share, slice_of
 from chainlake.detect.feed import KeyShare, between, by_time
-from chainlake.detect.stage import Found, Search, rows_of, stage
+from chainlake.detect.stage import Found, Search, stage
 from chainlake.lake.delta.event_files import EventFiles
 from chainlake.run.tasks import LocalTasks
 from chainlake.schemas.matches import matches_table
 from chainlake.schemas.table import TIMESTAMP
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from chainlake.cep import Pattern
+    from chainlake.schemas.table import Table
 
 
 def task_matches(pattern: Pattern, events: list[dict[str, Any]]) -> list[str]:
@@ -67,6 +68,12 @@ def staged(pattern: Pattern, files: EventFiles, folder: Path, shares: list[Share
     if found.failure is not None:
         raise found.failure
     return rows_of(found.paths, table)
+
+
+def rows_of(paths: Iterable[str], table: Table) -> pa.Table:
+    """Staged rows, in memory."""
+    schema = pa.schema([pa.field(f.name, f.type) for f in table.arrow()])
+    return pa.concat_tables([schema.empty_table(), *(pq.read_table(path, schema=schema) for path in paths)])
 
 
 def _thirds(pattern: Pattern, table: pa.Table) -> list[Share]:

@@ -1,12 +1,13 @@
 """Chainlake: where in this history did these events happen, and when did this linear relation change?
 
 Example:
+    >>> from datetime import UTC, datetime
     >>> import chainlake as cl
     >>> events = [
-    ...     {"id": "1", "type": "Bar", "ts": "2025-10-01T09:30:00Z", "close": 10.0},
-    ...     {"id": "2", "type": "Bar", "ts": "2025-10-01T09:31:00Z", "close": 11.0},
+    ...     {"id": "1", "type": "Bar", "ts": datetime(2025, 10, 1, 9, 30, tzinfo=UTC), "attrs": {"close": 10.0}},
+    ...     {"id": "2", "type": "Bar", "ts": datetime(2025, 10, 1, 9, 31, tzinfo=UTC), "attrs": {"close": 11.0}},
     ... ]
-    >>> [m["events"] for m in cl.match("PATTERN SEQ(Bar a, Bar b) WHERE b.close > a.close WITHIN 5 min", events)]
+    >>> list(cl.match("PATTERN SEQ(Bar a, Bar b) WHERE b.close > a.close WITHIN 5 min", events))
     [{'a': '1', 'b': '2'}]
 """
 

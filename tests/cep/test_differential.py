@@ -15,6 +15,8 @@ from chainlake.errors import DefinitionError, LimitExceeded
 from tests.cep.brute_force import brute_force
 from tests.cep.strategies import Random, queries, query, stream, streams, text_of
 
+pytestmark = pytest.mark.slow
+
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much, HealthCheck.large_base_example]
 
 

@@ -21,6 +21,8 @@ from tests.cep.test_differential import SLOW, canonical, compiled, orders_of
 from tests.cep.test_evaluations import RISING, stream
 from tests.run_cases import main
 
+pytestmark = pytest.mark.slow
+
 FILE = Path(__file__).parent.parent / "cases" / "pattern-cases.json"
 
 

@@ -24,6 +24,13 @@ COLUMNS = {
 }
 
 
+def test_a_text_or_a_parameter_may_be_called_null() -> None:
+    for query in ("a.text = 'NULL'", "a.text IN {'null'}", "a.text = null"):
+        text = f"---\nparams: {{null: nothing}}\n---\nPATTERN A a WHERE {query} WITHIN 1 s"
+        compile_pattern(text, columns=COLUMNS)
+    assert "IS NOT NULL, or 'Null' in quotes" in (error_of("PATTERN A a WHERE a.text = Null WITHIN 1 s").hint or "")
+
+
 def error_of(text: str, **options: object) -> DefinitionError:
     options = {"columns": COLUMNS, "file": "p.sase", **options}
     with pytest.raises(DefinitionError) as found:
@@ -54,6 +61,12 @@ def error_of(text: str, **options: object) -> DefinitionError:
         (f"PATTERN SEQ(A a) WHERE {'Abs(' * 3000}a.x", "nested more than 50 levels", 228),
         ("PATTERN SEQ(A a) WITHIN 1e400 s", "this number is too large", 25),
         ("PATTERN SEQ(A a) WHERE a.x < 1e999 WITHIN 1 s", "this number is too large", 30),
+        # comparisons with NULL
+        ("PATTERN SEQ(A a) WHERE a.text = NULL WITHIN 1 s", "a missing value equals nothing", 33),
+        ("PATTERN SEQ(A a) WHERE Null != a.text WITHIN 1 s", "a missing value equals nothing", 24),
+        ("PATTERN SEQ(A a) WHERE a.text IN {red, null} WITHIN 1 s", "a missing value equals nothing", 40),
+        ("PATTERN SEQ(A a) WHERE a.x < NULL WITHIN 1 s", "a missing value equals nothing", 30),
+        ("PATTERN SEQ(A a) WHERE a.x + NULL > 1 WITHIN 1 s", "a missing value equals nothing", 30),
         # names, functions, units, sets, parameters
         ("PATTERN SEQ(A a) WHERE z.x > 1 WITHIN 1 s", "no event named z", 24),
         ("PATTERN SEQ(A a) WHERE Foo(a.x) > 1 WITHIN 1 s", "no function foo", 24),

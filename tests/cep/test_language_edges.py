@@ -108,5 +108,5 @@ def test_characters_of_other_scripts(query: str, column: int, what: str, hint: s
 
 
 def test_lint_says_how_to_ask_for_a_missing_value() -> None:
-    warnings = lint("PATTERN A a WHERE a.k = null WITHIN 1 s").warnings
+    warnings = lint("PATTERN A a WHERE a.k = 'null' WITHIN 1 s").warnings
     assert [w.hint for w in warnings if "a text like any other" in w.what] == ["IS NULL asks for a missing value."]

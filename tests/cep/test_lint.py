@@ -162,7 +162,7 @@ WARNED = [
     ("Open a WHERE a.x > 5 AND a.x < 3 WITHIN 1 s", "5:38 never true together"),
     ("Open a WHERE 5 = a.x AND a.x > 5 WITHIN 1 s", "5:38 never true together"),
     ("Open a WHERE a.text = red AND a.text = blue WITHIN 1 s", "5:46 never true together"),
-    ("Open a WHERE a.text = NULL WITHIN 1 s", "5:31 a missing value equals nothing"),
+    ("Open a WHERE a.text = 'NULL' WITHIN 1 s", "5:31 a missing value equals nothing"),
     ("Open a WHERE a.text IN {red, none} WITHIN 1 s", "5:38 a missing value equals nothing"),
     ("SEQ(Open a, Heat b) WHERE b.ts - a.ts > 1 min WITHIN 1 min", "5:47 never true"),
     ("SEQ(Open a, Heat b) WHERE b.ts - a.ts <= 60 s WITHIN 1 min", "5:47 always true"),

@@ -11,6 +11,8 @@ import pytest
 from tests.cep.interpreted import always_by_value, no_compiler
 from tests.cep.test_compiled import both
 
+pytestmark = pytest.mark.slow
+
 PATTERNS = {
     "lists of both ends": "SEQ(A a, B b, C c) WHERE a.x < b.x AND b.x < c.x WITHIN 9",
     "a negation between a bound event and the list": (

@@ -24,6 +24,8 @@ from chainlake.paths import PROJECT
 from tests.cep.cluster_driver import HISTORIES, compiled, events
 from tests.cep.test_cut import DAYS
 
+pytestmark = pytest.mark.spark
+
 SPARK = Path(pyspark.__file__).parent
 #: JVMs that run for seconds spend them in the optimising compiler otherwise.
 QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"

@@ -11,6 +11,8 @@ from chainlake.paths import Home
 from tests.check import damages, lakes
 from tests.check.damages import Damage
 
+pytestmark = pytest.mark.slow
+
 
 def test_whole_lake_has_no_findings(whole: Home) -> None:
     found = lakes.checked(whole)

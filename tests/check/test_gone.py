@@ -22,6 +22,8 @@ from tests.check import lakes
 from tests.check.damages import ALL
 from tests.check.lakes import NOW, SPAN
 
+pytestmark = pytest.mark.slow
+
 ACTS = {one.name: one.act for one in ALL}
 LAST = Days(SPAN.end - timedelta(days=1), SPAN.end)
 

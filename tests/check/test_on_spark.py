@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from chainlake.detect.step import detect
-from chainlake.lake.commits import rows as lake_rows
 from chainlake.lake.records import ops
 from chainlake.lake.upkeep.same import same_tables
 from chainlake.monitor.step import monitor
@@ -21,6 +20,8 @@ from tests.steps.test_validate import MODEL
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.spark
+
 PATTERN = """---
 source: stock
 ---
@@ -30,7 +31,7 @@ WITHIN 3 min
 """
 
 
-@pytest.mark.parametrize("large", [False, True], ids=["arrow", "spark"])
+@pytest.mark.parametrize("large", [False, True], ids=["files", "spark"])
 def test_what_spark_leaves_is_whole_and_what_it_damages_is_found(
     stock_home: Home,  # noqa: F811
     add_pattern: Callable[[str, str], Path],  # noqa: F811
@@ -41,7 +42,7 @@ def test_what_spark_leaves_is_whole_and_what_it_damages_is_found(
 ) -> None:
     home = stock_home
     if large:
-        monkeypatch.setattr(lake_rows, "SMALL_ROWS", -1)
+        monkeypatch.setenv("CHAINLAKE_ENGINE", "spark")
     add_pattern("pair", PATTERN)
     (home.config / "models").mkdir()
     (home.config / "models" / "slope.yaml").write_text(MODEL)

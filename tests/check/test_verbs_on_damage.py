@@ -8,6 +8,8 @@ from chainlake.cli.main import main
 from chainlake.paths import Home
 from tests.check import damages, lakes
 
+pytestmark = pytest.mark.slow
+
 ACTS = {one.name: one for one in damages.ALL}
 DETECT = ["detect", "lab", "2025-03-01", "2025-03-05"]
 INGEST = ["ingest", "lab", "2025-03-01", "2025-03-05"]

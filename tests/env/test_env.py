@@ -20,6 +20,8 @@ from chainlake.env.ports import HOST, free_port
 from chainlake.errors import InfrastructureError
 from chainlake.paths import PROJECT, Home
 
+pytestmark = pytest.mark.slow
+
 
 def fake_java(folder: Path, version: str) -> Path:
     """A Java home whose ``java -version`` says ``version``."""

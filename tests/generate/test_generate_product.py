@@ -7,7 +7,6 @@ from datetime import date
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
 import yaml
 
@@ -17,7 +16,8 @@ from chainlake.definitions.source import load_source
 from chainlake.generate import Recipe, generate
 from chainlake.ingest.events.local import in_order, resolve_local
 from chainlake.ingest.landing.discovery import look_into
-from chainlake.ingest.rows.parse import BAD, ROW, Task, parse_file
+from chainlake.ingest.rows.parse import read_file
+from chainlake.ingest.rows.parsed import Task
 from chainlake.model_change.library import monitor
 from chainlake.paths import PROJECT
 from tests.shipped.brute_force import PATTERNS
@@ -72,10 +72,8 @@ def test_parser_gives_every_reading_of_a_day_with_a_double_hour_its_own_time(tmp
     truth = generate("traffic", date(2024, 11, 3), 1, tmp_path)
     (file,) = truth["files"]
     task = Task(file["name"], str(tmp_path / file["name"]), None, "f", "l", {}, date(2024, 11, 3), "")
-    moments = set()
-    for batch in parse_file(load_source(CONFIG / "sources" / "traffic.yaml"), task):
-        rows = zip(batch["_kind"].to_pylist(), batch["detector"].to_pylist(), batch["ts"].to_pylist(), strict=True)
-        moments |= {(key, ts) for kind, key, ts in rows if kind == ROW}
+    rows = read_file(load_source(CONFIG / "sources" / "traffic.yaml"), task).rows
+    moments = set(zip(rows["detector"].to_pylist(), rows["ts"].to_pylist(), strict=True))
     assert len(moments) == truth["totals"]["events"] == 300 * 15
 
 
@@ -93,10 +91,9 @@ def test_ticks_go_through_the_source_that_is_written_with_them(
     files = in_order([one for path in out.iterdir() for one in look_into(definition, path, path.name)])
     tables, bad = [], 0
     for file in files:
-        task = Task.of(file, file.path)
-        table = pa.Table.from_batches(parse_file(definition, task))
-        bad += pc.sum(pc.equal(table["_kind"], BAD)).as_py()
-        tables.append(table.filter(pc.equal(table["_kind"], ROW)))
+        whole = read_file(definition, Task.of(file, file.path))
+        bad += len(whole.bad)
+        tables.append(whole.rows)
     resolved = resolve_local(definition, files, tables)
     assert (
         (len(resolved.events), resolved.conflicts, resolved.superseded)
@@ -117,11 +114,9 @@ def test_parser_sets_exactly_the_bad_rows_aside(source: str, tmp_path: Path) -> 
     for file in truth["files"]:
         path = tmp_path / file["name"]
         task = Task(file["name"], str(path), None, "f", "l", {}, date.fromisoformat(file["date"]), "")
-        for batch in parse_file(definition, task):
-            for kind, line in zip(batch["_kind"].to_pylist(), batch["line"].to_pylist(), strict=True):
-                good += kind == ROW
-                if kind == BAD:
-                    bad.append((file["name"], line))
+        whole = read_file(definition, task)
+        good += len(whole.rows)
+        bad += [(file["name"], line) for line in whole.bad["line"].to_pylist()]
     assert sorted(bad) == sorted((row["file"], row["line"]) for row in truth["bad_rows"])
     totals = truth["totals"]
     assert good == totals["events"] + totals["duplicates"] + totals["conflicts"]

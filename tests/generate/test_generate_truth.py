@@ -16,6 +16,8 @@ from chainlake.generate import Recipe, generate
 from tests.shipped.brute_force import PATTERNS, as_ids
 from tests.shipped.shipped_data import by_key, read
 
+pytestmark = pytest.mark.slow
+
 DAY = date(2024, 3, 9)
 MOST = {"stock": 7, "traffic": 2, "sensor": 17}
 

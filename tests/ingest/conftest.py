@@ -17,7 +17,10 @@ from chainlake.days import Days
 from chainlake.lake.delta import tables
 from chainlake.lake.records import ops
 from chainlake.lake.records.runs import new_run_id
+from chainlake.lake.store.files import FilesLake
 from chainlake.paths import Home
+from chainlake.run.ports import Ports
+from chainlake.run.tasks import LocalTasks
 
 SOURCES = Path(__file__).parent / "sources"
 #: Long after all test data, so that lags are over.
@@ -41,10 +44,11 @@ class Lake:
         return path
 
     def ingest(self, source: str, start: str, end: str, **options: Any) -> dict[str, Any]:
-        """Run the step."""
+        """Run the step, in this process unless ``ports`` says otherwise; ``None`` are those of the installation."""
         from chainlake.ingest.step import ingest
 
         options.setdefault("now", NOW)
+        options.setdefault("ports", Ports(LocalTasks(), FilesLake(self.home)))
         return ingest(self.home, source, Days.parse(start, end), run_id=new_run_id("ingest"), **options)
 
     def events(self, source: str, *columns: str) -> list[tuple[Any, ...]]:

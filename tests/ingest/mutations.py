@@ -24,12 +24,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from chainlake.definitions.source import Source, load_source
 from chainlake.ingest.landing.discovery import look_into
 from chainlake.ingest.rows import lines
-from chainlake.ingest.rows.parse import BAD, COUNTS, ROW, Task, parse_file
+from chainlake.ingest.rows.parse import parse_file
+from chainlake.ingest.rows.parsed import Counts, Task
 
 _ATTRIBUTES = """\
 key: ticker
@@ -307,7 +306,7 @@ class Outcome:
     """What came of a file: per line its rows and quarantine rows, and the counts of each of its contents."""
 
     lines: dict[int, list[tuple[Any, ...]]]
-    counts: list[dict[str, Any]]
+    counts: list[Counts]
 
 
 def _outcome(source: Source, folder: Path, packed: tuple[str, bytes], chunk: int, longest: int) -> Outcome:
@@ -318,19 +317,18 @@ def _outcome(source: Source, folder: Path, packed: tuple[str, bytes], chunk: int
     counts = []
     with _limits(chunk, longest):
         for landed in look_into(source, file, name):
-            for batch in parse_file(source, Task.of(landed, "load")):
-                for row in pa.Table.from_batches([batch]).to_pylist():
-                    kind = row.pop("_kind")
-                    if kind == COUNTS:
-                        counts.append(row)
-                        continue
+            for piece in parse_file(source, Task.of(landed, "load")):
+                if isinstance(piece, Counts):
+                    counts.append(piece)
+                    continue
+                for row in piece.batch.to_pylist():
                     # A damaged archive has several contents, and each its own line 1.
                     file_id, line = row.pop("file_id"), row.pop("line")
                     del row["load_id"]
-                    if row["_reason"] == "long_line":
+                    if row.get("reason") == "long_line":
                         # Of a line that no memory holds, as much is kept as was read at once.
-                        del row["_raw"]
-                    assert kind in (ROW, BAD)
+                        del row["raw"]
+                    kind = type(piece).__name__
                     found[line].append((kind, landed.path, file_id if line == 0 else "", *row.items()))
     return Outcome({line: sorted(rows, key=repr) for line, rows in sorted(found.items())}, counts)
 
@@ -347,17 +345,14 @@ def _limits(chunk: int, longest: int) -> Iterator[None]:
 
 def _broken(kind: Kind, before: Outcome, after: Outcome, damaged: Damaged) -> str:
     """The law that is broken, empty if none is."""
-    import json
-
     rows = {line: found for line, found in after.lines.items() if line}
-    reasons = [dict(item[3:]).get("_reason") for found in after.lines.values() for item in found]
+    reasons = [dict(item[3:]).get("reason") for found in after.lines.values() for item in found]
     if "parser_error" in reasons:
         return f"the parser is at a loss: {after.lines}"
-    for text in after.counts:
-        counts = json.loads(text["_raw"])
-        if counts["rows_read"] != counts["rows_raw"] + counts["rows_quarantined"]:
+    for counts in after.counts:
+        if counts.rows_read != counts.rows_raw + counts.rows_quarantined:
             return f"rows do not add up: {counts}"
-    told = sum(json.loads(text["_raw"])["rows_read"] for text in after.counts)
+    told = sum(counts.rows_read for counts in after.counts)
     if told != sum(map(len, rows.values())):
         return f"{told} rows are counted, {sum(map(len, rows.values()))} given"
     for line, found in rows.items():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 
 import pyarrow as pa
@@ -12,20 +12,15 @@ import pytest
 from chainlake.days import day_start_us
 from chainlake.definitions.source import load_sources
 from chainlake.errors import DefinitionError, InfrastructureError, InputError
-from chainlake.ingest.events import resolve_days as resolving
-from chainlake.ingest.events import stretches as planning
-from chainlake.ingest.events import write as writing
 from chainlake.ingest.landing.edits import prepare_tables
-from chainlake.ingest.rows import parse_tasks as parsing
 from chainlake.lake import faults
-from chainlake.lake.commits import difference
-from chainlake.lake.commits.append import append_files
 from chainlake.lake.commits.changes import changes
 from chainlake.lake.delta import tables
 from chainlake.lake.delta.data_files import DataFile, DataFiles
 from chainlake.lake.delta.event_files import EventFiles
 from chainlake.lake.sql.query import Lake as Sql
 from chainlake.lake.store.files import FilesLake
+from chainlake.lake.store.port import Part, Staged, Turn
 from chainlake.lake.upkeep.maintain import maintain_table
 from chainlake.lake.upkeep.same import same_tables
 from chainlake.paths import Home
@@ -33,6 +28,7 @@ from chainlake.schemas.events import events_table
 from chainlake.schemas.matches import MatchName, MatchShape, matches_table
 from chainlake.schemas.table import Table
 from tests.ingest.conftest import Lake
+from tests.lake.appending import append_files
 
 DAYS = [date(2025, 1, 1), date(2025, 1, 2)]
 SCHEMAS = ("raw", "events", "quarantine")
@@ -62,33 +58,8 @@ def edit(lake: Lake, old: str, new: str) -> None:
     path.write_text(text.replace(old, new))
 
 
-def in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parsing, "LARGE_FILE", 1_000)
-
-
-def by_spark(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parsing, "LARGE_FILE", 1_000)
-    monkeypatch.setattr(resolving, "FEW_ROWS", 1_000)
-    monkeypatch.setattr(writing, "_SMALL", 0)
-    monkeypatch.setattr(writing, "SMALL_APPEND", 0)
-    monkeypatch.setattr(difference, "SMALL_APPEND", 0)
-    monkeypatch.setattr(tables, "FEW_ROWS", 0)
-
-
-def by_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parsing, "LARGE_FILE", 0)
-    monkeypatch.setattr(parsing, "ROWS_PER_DAY", 0)
-    monkeypatch.setattr(resolving, "FEW_ROWS", 0)
-    monkeypatch.setattr(planning, "_ROWS_PER_TASK", 30)
-
-
-@pytest.mark.parametrize(
-    ("way", "point"), [(in_memory, "columns.before"), (by_spark, "columns.after"), (by_tasks, "raw.before")]
-)
-def test_a_new_attribute_is_added_and_filled(
-    spark, lake: Lake, monkeypatch, way: Callable[[pytest.MonkeyPatch], None], point: str
-) -> None:
-    way(monkeypatch)
+@pytest.mark.parametrize("point", ["columns.before", "columns.after", "raw.before"])
+def test_a_new_attribute_is_added_and_filled(spark, lake: Lake, monkeypatch, point: str) -> None:
     names = list(FILES)
     for name in names[:2]:
         lake.land("bars", name, FILES[name]())
@@ -209,17 +180,16 @@ def event_in_a_file(home: Home, table: Table) -> list[DataFile]:
 
 
 @pytest.mark.parametrize("old_new", [EXTRA, ("volume: {type: long", "volume: {type: double")])
-def test_files_and_rows_with_other_columns_than_the_table_are_refused(spark, lake: Lake, old_new) -> None:
-    home = lake.home
+def test_files_and_rows_with_other_columns_than_the_table_are_refused(lake: Lake, old_new) -> None:
+    home, files_lake = lake.home, FilesLake(lake.home)
     tables.ensure_table(home, events_table(load_sources(home)["bars"]))
     edit(lake, *old_new)
     table = events_table(load_sources(home)["bars"])
     files = event_in_a_file(home, table)
     with pytest.raises(InfrastructureError, match=r"columns of events.bars are not .*(extra|volume): stored"):
-        append_files(home, table, files, app="a", base_version=0, mark="m")
-    rows = tables.arrow(home, "events", "bars").select(["event_id"])
+        files_lake.commit(files_lake.additions(table, files), Turn("a"))
     with pytest.raises(InfrastructureError, match="columns of events.bars are not"):
-        difference.apply_difference(spark, home, table, rows, purpose="a", base_version=0, force=True)
+        files_lake.change(table, Staged(), Part([[]]))
     assert tables.version(home, "events", "bars") == 0
 
 
@@ -229,9 +199,11 @@ def test_matches_of_another_shape_are_refused_by_the_table_of_the_first(lake: La
         return matches_table(MatchShape("p", 1, "bars", (name,)))
 
     tables.ensure_table(lake.home, shaped("event_id"))
-    assert append_files(lake.home, shaped("event_id"), [], app="a", base_version=0, mark="m") == 1
+    files_lake = FilesLake(lake.home)
+    change = files_lake.additions(shaped("event_id"), [])
     with pytest.raises(InfrastructureError, match=r"columns of matches.p are not .*\(a: stored"):
-        append_files(lake.home, shaped("event_id", "more"), [], app="a", base_version=1, mark="m")
+        files_lake.commit(replace(change, table=shaped("event_id", "more")), Turn("a", force=True))
+    assert files_lake.commit(change, Turn("a", force=True)).version == 1
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import random
 from datetime import UTC, datetime, timedelta
@@ -14,7 +15,6 @@ from pyspark.sql import functions as F
 
 from chainlake.definitions.source import load_source
 from chainlake.ingest.events.hashes import content_hashes, event_ids, row_hashes
-from chainlake.ingest.events.identity import content_sql, event_id, multiset_id_sql, row_hash_sql, unique_id_sql
 from chainlake.lake.spark.types import frame_of
 from chainlake.schemas.events import events_table
 from chainlake.schemas.table import TIMESTAMP
@@ -69,6 +69,17 @@ def hostile(n: int, seed: int) -> pa.Table:
     )
 
 
+def hash_sql(number: int, names: list[str]) -> str:
+    """Spark's hash of columns; it passes over nulls, so which columns are null is hashed as well."""
+    return f"xxhash64({number}, {', '.join(f'cast({n} IS NULL AS int)' for n in names)}, {', '.join(names)})"
+
+
+def event_id(*parts: str) -> str:
+    """An id by the words of its definition: each part after its length in UTF-8, the first 128 bits."""
+    text = "\x1f".join(f"{len(part.encode())}\x1f{part}" for part in parts)
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
 @pytest.mark.parametrize("identity", ["unique", "multiset"])
 def test_they_are_what_sql_gives(tmp_path: Path, spark, identity: str) -> None:
     file = tmp_path / "odd.yaml"
@@ -81,16 +92,17 @@ def test_they_are_what_sql_gives(tmp_path: Path, spark, identity: str) -> None:
     rows = rows.append_column("_c1", pa.array(c1)).append_column("_c2", pa.array(c2))
     h1, h2 = row_hashes(events_table(source), rows)
     ids = event_ids(source, rows).to_pylist()
-    identify = unique_id_sql(source) if identity == "unique" else multiset_id_sql(source)
-    sql = [*content_sql(source), *row_hash_sql(events_table(source)), identify]
+    content, row = [a.name for a in source.attributes], events_table(source).non_volatile
+    sql = [hash_sql(number, names) for names in (content, row) for number in (1, 2)]
     found = frame_of(spark, rows).select(*(F.expr(one).alias(f"x{i}") for i, one in enumerate(sql))).toArrow()
-    for ours, column in zip((c1.tolist(), c2.tolist(), h1.tolist(), h2.tolist(), ids), found.columns, strict=True):
+    for ours, column in zip((c1.tolist(), c2.tolist(), h1.tolist(), h2.tolist()), found.columns, strict=True):
         assert ours == column.to_pylist()
     assert len(set(h1.tolist())) > 2_900
-    if identity == "unique":
-        micros = rows["ts"].cast(pa.int64()).to_pylist()
-        plain = zip(rows["type"].to_pylist(), rows["k"].to_pylist(), micros, strict=True)
-        assert ids == [event_id("odd", *row) for row in plain]
+    places = [rows["type"].to_pylist(), rows["k"].to_pylist(), map(str, rows["ts"].cast(pa.int64()).to_pylist())]
+    if identity == "multiset":
+        places += [[f"{value & (1 << 64) - 1:X}" for value in part.tolist()] for part in (c1, c2)]
+        places.append(map(str, rows["_copy"].to_pylist()))
+    assert ids == [event_id(identity, "odd", *parts) for parts in zip(*places, strict=True)]
 
 
 def test_nothing_is_hashed_to_nothing(tmp_path: Path) -> None:

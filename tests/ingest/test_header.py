@@ -11,7 +11,8 @@ import pytest
 
 from chainlake.cli.main import main
 from chainlake.definitions.source import Source, load_source
-from chainlake.ingest.rows.parse import BAD, ROW, Task, parse_file
+from chainlake.ingest.rows.parse import read_file
+from chainlake.ingest.rows.parsed import Task
 from chainlake.ingest.source_lint import SourceReport, lint_source
 from chainlake.paths import PROJECT, Home
 
@@ -39,14 +40,8 @@ def source(folder: Path, text: str = TEXT) -> Source:
 def parsed(source: Source, file: Path, file_date: date | None = None) -> tuple[list[dict], list[tuple[str, str]]]:
     """Good rows, and reason and text of the others."""
     task = Task(file.name, str(file), None, "f", "l", {}, file_date, "")
-    good, bad = [], []
-    for batch in parse_file(source, task):
-        for row in batch.to_pylist():
-            if row["_kind"] == ROW:
-                good.append(row)
-            elif row["_kind"] == BAD:
-                bad.append((row["_reason"], row["_raw"]))
-    return good, bad
+    whole = read_file(source, task)
+    return whole.rows.to_pylist(), [(row["reason"], row["raw"]) for row in whole.bad.to_pylist()]
 
 
 def lint(folder: Path, text: str, *files: Path) -> SourceReport:

@@ -1,4 +1,4 @@
-"""Resolving with and without Spark gives the rows that the rules name, row by row: on small random deliveries."""
+"""Resolving gives the rows that the rules name, row by row: on small random deliveries, by hand and by tasks."""
 
 from __future__ import annotations
 
@@ -8,13 +8,22 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import functions as F
 
 from chainlake.definitions.source import Source, load_source
 from chainlake.ingest.events.local import in_order, resolve_local
-from chainlake.ingest.events.resolve import resolve
+from chainlake.ingest.events.resolution import Resolution
 from chainlake.ingest.landing.discovery import Landed
 from chainlake.ingest.landing.effective import Effective
+from chainlake.lake.delta import tables
+from chainlake.lake.delta.data_files import DataFiles
+from chainlake.lake.store.files import FilesLake
+from chainlake.paths import Home
+from chainlake.run.ports import Ports
+from chainlake.run.tasks import LocalTasks
+from chainlake.schemas.events import events_table
+from chainlake.schemas.raw import raw_table
+from chainlake.schemas.table import TIMESTAMP
+from tests.lake.appending import append_files
 
 BASE = """\
 key: k
@@ -50,7 +59,7 @@ def delivery(seed: int) -> tuple[list[Landed], list[pa.Table]]:
         fields = {"key": key} if key else {}
         files.append(Landed(f"f{number}", "", None, 0, "", f"id{number}", fields, day, revision))
     files = in_order(rng.sample(files, len(files)))
-    tables = []
+    parts = []
     for _ in files:
         n = rng.randint(0, 12)
         times = [datetime(2025, 1, 1, 0, 0, rng.randint(0, 1), tzinfo=UTC) for _ in range(n)]
@@ -63,11 +72,11 @@ def delivery(seed: int) -> tuple[list[Landed], list[pa.Table]]:
             "v": pa.array(rng.choices([None, 0.0, -0.0, 1.5], k=n), pa.float64()),
             "s": pa.array(rng.choices([None, "", "x"], weights=[4, 1, 1], k=n), pa.string()),
         }
-        tables.append(pa.table(columns))
-    return files, tables
+        parts.append(pa.table(columns))
+    return files, parts
 
 
-def plainly(source: Source, files: list[Landed], tables: list[pa.Table]) -> dict[tuple[str, int], tuple[str, int]]:
+def plainly(source: Source, files: list[Landed], parts: list[pa.Table]) -> dict[tuple[str, int], tuple[str, int]]:
     """(file, line) → fate and seq, by docs/semantics.md#identity-of-events."""
     best: dict[tuple, int] = {}
     scoped = [bool(source.replaces) and f.file_date is not None for f in files]
@@ -75,12 +84,12 @@ def plainly(source: Source, files: list[Landed], tables: list[pa.Table]) -> dict
     def scope(file: Landed, key: str | None) -> tuple:
         return (file.file_date, key if "key" in source.replaces else None)
 
-    for file, table, one in zip(files, tables, scoped, strict=True):
+    for file, table, one in zip(files, parts, scoped, strict=True):
         for key in {*table["k"].to_pylist(), file.fields.get("key")} if one else ():
             best[scope(file, key)] = max(file.revision, best.get(scope(file, key), 0))
     places: dict[tuple, list[tuple[tuple, str, int]]] = {}
     found: dict[tuple[str, int], tuple[str, int]] = {}
-    for file, table, one in zip(files, tables, scoped, strict=True):
+    for file, table, one in zip(files, parts, scoped, strict=True):
         for row in sorted(table.to_pylist(), key=lambda row: row["line"]):
             if one and file.revision < best[scope(file, row["k"])]:
                 found[file.path, row["line"]] = ("superseded", 0)
@@ -108,48 +117,67 @@ def plainly(source: Source, files: list[Landed], tables: list[pa.Table]) -> dict
 
 
 @pytest.mark.parametrize("rules", RULES)
-def test_both_ways_take_the_same_rows(tmp_path: Path, spark, rules: str) -> None:
+def test_rows_have_the_fates_that_the_rules_name(tmp_path: Path, rules: str) -> None:
     source = source_of(tmp_path, RULES[rules])
-    # Deliveries of a key of their own, so that Spark resolves all of them at once.
-    effective, parts, expected = [], [], {}
     totals = [0, 0, 0]
-    for seed in range(40):
-        shift = timedelta(days=10 * seed)
-        files, tables = delivery(seed)
+    for seed in range(25):
+        files, parts = delivery(seed)
         found = resolve_local(source, files, [t.append_column("file", pa.array([f.path] * len(t), pa.string()))
-                                              for f, t in zip(files, tables, strict=True)])  # fmt: skip
-        plain = plainly(source, files, tables)
-        expected |= {(seed, *at): fate for at, fate in plain.items()}
+                                              for f, t in zip(files, parts, strict=True)])  # fmt: skip
+        plain = plainly(source, files, parts)
         there = {(row["file"], row["line"]) for row in found.events.to_pylist()}
         assert there == {at for at, (fate, _) in plain.items() if fate == "event"}
         for at, number in enumerate((found.duplicates, found.conflicts, found.superseded)):
             totals[at] += number
-        for f, table in zip(files, tables, strict=True):
-            load = f"{seed}/{f.path}"
-            day = f.file_date + shift if f.file_date else None
-            effective.append(Effective(load, day, f.revision, load, f.fields.get("key")))
-            ts = pa.array([t + shift for t in table["ts"].to_pylist()], pa.timestamp("us", tz="UTC"))
-            table = table.set_column(table.column_names.index("ts"), "ts", ts)
-            table = table.append_column("load_id", pa.array([load] * len(table), pa.string()))
-            table = table.append_column("file_id", pa.array([load] * len(table), pa.string()))
-            parts.append(table.append_column("event_date", ts.cast(pa.date32())))
-    # One chunk: of a table with an empty chunk Spark reads nothing beyond it.
-    raw = spark.createDataFrame(pa.concat_tables(parts).combine_chunks())
-    days = [DAY + timedelta(days=10 * seed) for seed in range(40)]
-    delivered = raw.where(F.col("event_date").isin(days))
-    resolved = resolve(spark, source, lambda: raw, delivered, effective)
-    rows = resolved.select("file_id", "line", "_fate", "seq").toArrow().to_pylist()
-    fates = {(*row["file_id"].split("/"), row["line"]): (row["_fate"], row["seq"]) for row in rows}
-    assert {(int(seed), file, line): (fate, seq or 0) for (seed, file, line), (fate, seq) in fates.items()} == {
-        at: (fate, seq if fate == "event" else 0) for at, (fate, seq) in expected.items()
-    }
-    assert all((seq is None) == (fate != "event") for fate, seq in fates.values())
-    counts = [fate for fate, _ in fates.values()]
-    assert [counts.count(fate) for fate in ("duplicate", "conflict", "superseded")] == totals
+        fates = [fate for fate, _ in plain.values()]
+        assert [found.duplicates, found.conflicts, found.superseded] == [
+            fates.count(fate) for fate in ("duplicate", "conflict", "superseded")
+        ]
     # None of the rules was left out by chance.
     assert (totals[0] > 0) == (rules != "disjoint")
     assert (totals[1] > 0) == (rules in ("latest", "all"))
     assert (totals[2] > 0) == ("replaces" in RULES[rules])
+
+
+@pytest.mark.parametrize("rules", RULES)
+def test_tasks_write_the_events_that_the_rules_name(tmp_path: Path, rules: str) -> None:
+    """Many deliveries at once, each with days of its own, cut into small stretches."""
+    source = source_of(tmp_path, RULES[rules])
+    home = Home(tmp_path, str(tmp_path / "lake"), tmp_path, tmp_path)
+    raw = raw_table(source)
+    for table in (raw, events_table(source)):
+        tables.ensure_table(home, table)
+    effective, expected = [], {}
+    with DataFiles(home.table("raw", source.name), raw) as out:
+        for seed in range(40):
+            shift = timedelta(days=10 * seed)
+            files, parts = delivery(seed)
+            expected |= {(f"{seed}/{path}", line): fate for (path, line), fate in plainly(source, files, parts).items()}
+            for f, part in zip(files, parts, strict=True):
+                load = f"{seed}/{f.path}"
+                day = f.file_date + shift if f.file_date else None
+                spans = (DAY + shift, DAY + shift) if len(part) else (None, None)
+                effective.append(Effective(load, day, f.revision, load, f.fields.get("key"), True, *spans))
+                ts = pa.array([t + shift for t in part["ts"].to_pylist()], TIMESTAMP)
+                part = part.set_column(part.column_names.index("ts"), "ts", ts)
+                for name in ("load_id", "file_id"):
+                    part = part.append_column(name, pa.array([load] * len(part), pa.string()))
+                out.write(part.append_column("event_date", ts.cast(pa.date32())))
+        append_files(home, raw, out.close(), app="t", base_version=0, mark="m")
+    staging = tmp_path / "staging"
+    staging.mkdir()
+    days = [DAY + timedelta(days=10 * seed) for seed in range(40)]
+    found = Resolution(source, Ports(LocalTasks(), FilesLake(home)), str(staging)).of(effective, days)
+    fates = [fate for fate, _ in expected.values()]
+    counts = {name: sum(day[name] for day in found.counted.values()) for name in ("rows", "duplicates", "conflicts")}
+    counts["superseded"] = sum(day["superseded"] for day in found.counted.values())
+    assert list(counts.values()) == [fates.count(one) for one in ("event", "duplicate", "conflict", "superseded")]
+    assert all(day["rows_raw"] == sum(day[name] for name in counts) for day in found.counted.values())
+    append_files(home, events_table(source), found.change.files, app="t", base_version=0, mark="m")
+    events = tables.arrow(home, "events", source.name).to_pylist()
+    assert {(row["file_id"], row["line"]): ("event", row["seq"]) for row in events} == {
+        at: (fate, seq) for at, (fate, seq) in expected.items() if fate == "event"
+    }
 
 
 def test_order_of_files_is_date_revision_path_and_equal_contents_count_once() -> None:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from chainlake.ingest.events.local import in_order, resolve_local
-from chainlake.ingest.rows.parse import parsed_schema
+from chainlake.ingest.rows.parsed import raw_schema
 from tests.ingest.test_parse import MESSY, Parsed
 
 PEMS = (Path(__file__).parent / "sources" / "pems.yaml").read_text()
@@ -66,7 +66,7 @@ def test_dirty_file_resolves_to_one_reading_per_detector_and_time(tmp_path):
     injected = json.loads((MESSY / "pems_dirty_injected.json").read_text())
     found = rows_of(tmp_path, "pems_dirty.csv")
     files = in_order(list(found.landing.files.values()))
-    resolved = resolve_local(found.source, files, [pa.Table.from_pylist(found.rows, parsed_schema(found.source))])
+    resolved = resolve_local(found.source, files, [pa.Table.from_pylist(found.rows, raw_schema(found.source))])
     assert resolved.duplicates == injected["measured: exact duplicate rows"] == 75
     assert resolved.conflicts == injected["conflicting duplicate keys added (AvgSpeed+5)"] == 40
     assert len(resolved.events) == injected["rows_after"] - 115 == 2286

@@ -15,7 +15,8 @@ import pytest
 from chainlake.definitions.source import load_source
 from chainlake.ingest.events.local import in_order, resolve_local
 from chainlake.ingest.landing.discovery import look_into
-from chainlake.ingest.rows.parse import BAD, ROW, Task, parse_file
+from chainlake.ingest.rows.parse import read_file
+from chainlake.ingest.rows.parsed import Task
 from chainlake.paths import PROJECT
 from tests.ingest.test_parse import MESSY
 
@@ -26,8 +27,6 @@ class Read:
     """Files through the parser and the rules of identity."""
 
     def __init__(self, folder: Path, yaml: str, *names: str) -> None:
-        import pyarrow as pa
-
         config = folder / "x.yaml"
         config.write_text(yaml)
         source = load_source(config)
@@ -39,10 +38,9 @@ class Read:
         self.bad: list[tuple] = []
         for one in landed:
             task = Task.of(one, one.path)
-            table = pa.Table.from_batches(parse_file(source, task))
-            wrong = table.filter(pc.equal(table["_kind"], BAD))
-            self.bad += zip(*(wrong[name].to_pylist() for name in ("line", "_reason", "_value")), strict=True)
-            tables.append(table.filter(pc.equal(table["_kind"], ROW)))
+            whole = read_file(source, task)
+            self.bad += zip(*(whole.bad[name].to_pylist() for name in ("line", "reason", "value")), strict=True)
+            tables.append(whole.rows)
         self.rows = sum(len(table) for table in tables)
         resolved = resolve_local(source, landed, tables)
         self.events = resolved.events

@@ -5,19 +5,18 @@ from __future__ import annotations
 import dataclasses
 import gzip
 import io
-import json
 import os
 import zipfile
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
 from chainlake.definitions.source import load_source
 from chainlake.ingest.landing.discovery import discover
 from chainlake.ingest.rows import lines
-from chainlake.ingest.rows.parse import BAD, COUNTS, ROW, Task, parse_file
+from chainlake.ingest.rows.parse import read_file
+from chainlake.ingest.rows.parsed import Task
 from chainlake.paths import Home
 
 MESSY = Path(__file__).parents[1] / "cases" / "messy"
@@ -52,16 +51,12 @@ class Parsed:
         self.counts: dict[str, dict] = {}
         for path, f in sorted(self.landing.files.items()):
             task = Task.of(f, path)
-            for row in pa.Table.from_batches(parse_file(self.source, task)).to_pylist():
-                if row["_kind"] == ROW:
-                    self.rows.append(row)
-                elif row["_kind"] == BAD:
-                    self.bad.append((row["line"], row["_reason"], row["_field"], row["_value"], row["_raw"]))
-                else:
-                    assert row["_kind"] == COUNTS
-                    counts = json.loads(row["_raw"])
-                    assert counts["rows_read"] == counts["rows_raw"] + counts["rows_quarantined"]
-                    self.counts[path] = counts
+            whole = read_file(self.source, task)
+            self.rows += whole.rows.to_pylist()
+            names = ("line", "reason", "field", "value", "raw")
+            self.bad += [tuple(row[name] for name in names) for row in whole.bad.to_pylist()]
+            self.counts[path] = counts = dataclasses.asdict(whole.counts)
+            assert counts["rows_read"] == counts["rows_raw"] + counts["rows_quarantined"]
 
     def values(self, *names: str) -> list[tuple]:
         return [tuple(row[name] for name in names) for row in self.rows]

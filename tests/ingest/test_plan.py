@@ -78,7 +78,7 @@ def test_dead_attempts_are_work():
 def test_same_content_is_parsed_once_and_named_by_its_smallest_path():
     rows = [row("z", "same", load="1"), row("b", "same", load="1"), row("c", definition="old")]
     assert [(f.name, f.load_id) for f in effective(BARS, rows)] == [("b", "1")]
-    assert plan([landed("y", None, "same")], rows[:2]).reusable(landed("y", None, "same"))["load_id"] == "1"
+    assert plan([landed("y", None, "same")], rows[:2]).reusable()["same"]["load_id"] == "1"
 
 
 def test_touched_loads_are_of_the_same_path_content_or_scope():
@@ -89,7 +89,7 @@ def test_touched_loads_are_of_the_same_path_content_or_scope():
         row("d", day=date(2025, 1, 2), load="none"),
     ]
     found = plan([landed("x", date(2025, 1, 1)), landed("b", None, "new"), landed("y", None, "same")], rows)
-    assert found.loads_touched() == {"scope", "path", "content"}
+    assert {row["load_id"] for row in found.rows_touched()} == {"scope", "path", "content"}
 
 
 def test_key_of_the_path_is_written_as_events_write_it():

@@ -30,7 +30,7 @@ class Killed(BaseException):
     """Stands for the end of the process."""
 
 
-def test_any_order_of_arrival_gives_the_same_tables(spark, lake):
+def test_any_order_of_arrival_gives_the_same_tables(lake):
     for name, content in FILES.items():
         lake.land("bars", name, content)
     lake.ingest("bars", "2025-01-01", "2025-01-06")
@@ -47,7 +47,7 @@ def test_any_order_of_arrival_gives_the_same_tables(spark, lake):
     assert same_tables(lake.home, other.home) != []
 
 
-def test_killed_at_every_write_the_retry_comes_to_the_same_tables(spark, lake, monkeypatch):
+def test_killed_at_every_write_the_retry_comes_to_the_same_tables(lake, monkeypatch):
     other = lake.other("clean")
     names = list(FILES)
     for name in names:

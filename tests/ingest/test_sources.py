@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import pickle
+import random
+from collections import Counter
 from datetime import date, timedelta
 
 import pytest
 
 from chainlake.definitions.source import load_source
 from chainlake.errors import DefinitionError
-from chainlake.ingest.landing.discovery import expected_globs, glob_matches, missing_expected, path_fields
+from chainlake.ingest.landing.discovery import path_fields
+from chainlake.ingest.landing.expected import LandedNames, expected_globs, glob_matches, missing_expected
 from chainlake.paths import PROJECT
 
 BASE = """\
@@ -82,7 +85,8 @@ def test_expected_files_of_a_utc_day(tmp_path):
     found = source(tmp_path, BASE + "expect: ['r_{date:%Y%m%d}*', 'r_{date-1:%Y%m%d}*', 'x_{date+1}.csv']\n")
     day = date(2025, 3, 1)
     assert expected_globs(found, day) == ["r_20250301*", "r_20250228*", "x_2025-03-02.csv"]
-    assert missing_expected(found, day, ["in/r_20250301.zip!a.csv", "r_20250228.csv"]) == ["x_2025-03-02.csv"]
+    names = LandedNames(["in/r_20250301.zip!a.csv", "r_20250228.csv"])
+    assert missing_expected(found, day, names) == ["x_2025-03-02.csv"]
     assert glob_matches("*.zip", "a.zip!b.csv") and not glob_matches("*.gz", "a.zip!b.csv")
 
 
@@ -95,3 +99,27 @@ def test_path_fields(tmp_path):
     )  # fmt: skip
     assert path_fields(found, "2025-02-31_ibm.csv")[3] == "bad_path_date"
     assert path_fields(found, "other.csv") == ({}, None, 0, "")
+
+
+def test_an_index_of_names_finds_what_a_look_at_each_finds() -> None:
+    rng = random.Random(5)
+
+    def word() -> str:
+        return "".join(rng.choices("ab1", k=rng.randint(0, 3)))
+
+    def glob() -> str:
+        return "".join(rng.choices(["a", "b", "1", "*", "?", "[ab]", "[!a]", "[", "]", "/", "."], k=rng.randint(0, 5)))
+
+    found = Counter()
+    for _ in range(300):
+        paths = [rng.choice(["{}/{}.{}", "{}{}.zip!{}", "{}[{}]{}", "{}\U0010ffff{}{}"]).format(word(), word(), word())
+                 for _ in range(rng.randint(0, 6))]  # fmt: skip
+        names = LandedNames(paths)
+        for _ in range(30):
+            one = glob() if rng.random() < 0.7 or not paths else rng.choice(paths)
+            plain = any(glob_matches(one, path) for path in paths)
+            assert names.has(one) == plain, (one, paths)
+            found[plain] += 1
+    assert min(found.values()) > 500
+    many = LandedNames(f"x/bars_{n:07}.csv" for n in range(100_000))
+    assert all(many.has(f"bars_{n:07}*") and many.has(f"*_{n:07}.csv") for n in range(0, 100_000, 100))

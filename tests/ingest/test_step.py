@@ -1,4 +1,4 @@
-"""The ingest step on real Spark and Delta: each test is a little history of landing files."""
+"""The ingest step on real Delta tables: each test is a little history of landing files."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from chainlake.errors import InfrastructureError, InputError
 from chainlake.ingest.checksum import EMPTY_CHECKSUM
 from chainlake.ingest.landing.outcomes import FilesUnread
 from chainlake.lake.records import ops
+from chainlake.lake.upkeep.same import same_tables
 
 HEADER = "ts,ticker,price,volume\n"
 
@@ -24,7 +25,7 @@ B1 = ("10:00:00", "BAC", 20.5, 200)
 A2 = ("11:00:00", "AIG", 11.5, 110)
 
 
-def test_same_file_twice_and_overlap_give_each_event_once(spark, lake):
+def test_same_file_twice_and_overlap_give_each_event_once(lake):
     lake.land("bars", "bars_20250101.csv", bars("2025-01-01", A1, B1))
     first = lake.ingest("bars", "2025-01-01", "2025-01-02")
     assert (first["files"], first["rows"], first["added"]) == (1, 2, 2)
@@ -51,7 +52,7 @@ def test_same_file_twice_and_overlap_give_each_event_once(spark, lake):
     assert {(r["key"], r["events"]) for r in rates} == {("AIG", 2), ("BAC", 1)}
 
 
-def test_conflict_goes_to_quarantine_and_a_correction_replaces_the_day(spark, lake):
+def test_conflict_goes_to_quarantine_and_a_correction_replaces_the_day(lake):
     lake.land("bars", "bars_20250101.csv", bars("2025-01-01", A1, B1))
     lake.land("bars", "bars_20250101_b.csv", bars("2025-01-01", ("10:00:00", "AIG", 99.0, 1)))
     lake.ingest("bars", "2025-01-01", "2025-01-02")
@@ -72,7 +73,7 @@ def test_conflict_goes_to_quarantine_and_a_correction_replaces_the_day(spark, la
     assert [r["events"] for r in gone] == [0]
 
 
-def test_overwritten_path_replaces_its_rows_and_empties_a_day(spark, lake):
+def test_overwritten_path_replaces_its_rows_and_empties_a_day(lake):
     lake.land("bars", "bars_20250103.csv", bars("2025-01-03", A1))
     lake.land("bars", "bars_20250105.csv", bars("2025-01-05", A1))
     lake.ingest("bars", "2025-01-05", "2025-01-06")
@@ -95,7 +96,7 @@ def test_overwritten_path_replaces_its_rows_and_empties_a_day(spark, lake):
     assert lake.quarantine("bars", "reason") == []
 
 
-def test_late_file_day_after_the_interval_and_waiting_for_a_neighbour(spark, lake):
+def test_late_file_day_after_the_interval_and_waiting_for_a_neighbour(lake):
     rows = bars("2025-01-01", A1) + "2025-01-02 03:00:00,AIG,1.0,1\n"
     lake.land("bars", "bars_20250101.csv", rows)
     lake.land("bars", "bars_20250104.csv", bars("2025-01-04", A1))
@@ -120,7 +121,7 @@ def test_late_file_day_after_the_interval_and_waiting_for_a_neighbour(spark, lak
     assert date(2025, 1, 4) not in lake.days("bars")
 
 
-def test_ticks_keep_equal_rows_apart_and_combine_copies(spark, lake):
+def test_ticks_keep_equal_rows_apart_and_combine_copies(lake):
     row = "34200000,1669500,100,00,T\n"
     lake.land("ticks", "20250101_spy_ticks.csv", row + row + "34200000,1669600,5,01,Q\n")
     lake.ingest("ticks", "2025-01-01", "2025-01-02")
@@ -139,7 +140,7 @@ def test_ticks_keep_equal_rows_apart_and_combine_copies(spark, lake):
     assert lake.days("ticks")[date(2025, 1, 1)]["duplicates"] == 2
 
 
-def test_edit_of_the_definition_takes_all_files_again_or_none(spark, lake):
+def test_edit_of_the_definition_takes_all_files_again_or_none(lake):
     lake.land("bars", "bars_20250101.csv", bars("2025-01-01", A1))
     kept = lake.land("bars", "bars_20250103.csv", bars("2025-01-03", A1))
     lake.ingest("bars", "2025-01-01", "2025-01-04")
@@ -159,7 +160,21 @@ def test_edit_of_the_definition_takes_all_files_again_or_none(spark, lake):
     assert lake.events("bars", "price") == [(21.0,), (21.0,)]
 
 
-def test_missing_folder_garbage_empty_and_directory(spark, lake):
+@pytest.mark.parametrize("engine", ["files", "spark"])
+def test_tasks_of_spark_and_both_engines_come_to_the_tables_of_this_process(spark, lake, monkeypatch, engine):
+    monkeypatch.setenv("CHAINLAKE_ENGINE", engine)
+    other = lake.other("in Spark")
+    for day in ("01", "02"):
+        for at, ports in ((lake, {}), (other, {"ports": None})):
+            at.land("bars", f"bars_202501{day}.csv", bars(f"2025-01-{day}", A1, B1) + "dirt\n")
+            at.land("bars", "bars_20250101_b.csv", bars("2025-01-01", A2, ("10:00:00", "AIG", float(day), 1)))
+            result = at.ingest("bars", "2025-01-01", "2025-01-03", **ports)
+        assert (result["added"], result["withdrawn"]) == (3 if day == "01" else 2, 0)
+    assert same_tables(lake.home, other.home) == []
+    assert len(lake.quarantine("bars", "reason")) == len(other.quarantine("bars", "reason")) == 3
+
+
+def test_missing_folder_garbage_empty_and_directory(lake):
     result = lake.ingest("bars", "2025-01-01", "2025-01-02")
     assert result["files"] == 0 and lake.version("events", "bars") is None
     runs = ops.current(lake.home, "runs")
@@ -182,7 +197,7 @@ def test_missing_folder_garbage_empty_and_directory(spark, lake):
     assert (again["files"], again["unread"]) == (0, 4)
 
 
-def test_a_young_file_is_left_for_a_retry_after_the_others(spark, lake):
+def test_a_young_file_is_left_for_a_retry_after_the_others(lake):
     path = lake.home.config / "sources" / "bars.yaml"
     path.write_text(path.read_text() + "settle: 30 min\n")
     lake.land("bars", "bars_20250101.csv", bars("2025-01-01", A1))
@@ -195,13 +210,13 @@ def test_a_young_file_is_left_for_a_retry_after_the_others(spark, lake):
     assert lake.events("bars", "ts") == [("2025-01-01 10:00:00",)]
 
 
-def test_failed_accounting_leaves_the_days_changing(spark, lake, monkeypatch):
+def test_failed_accounting_leaves_the_days_changing(lake, monkeypatch):
     from chainlake.errors import AuditFailed
-    from chainlake.ingest.events import resolve
+    from chainlake.ingest.events import resolution
 
     lake.land("bars", "bars_20250101.csv", bars("2025-01-01", A1, B1))
     with monkeypatch.context() as patch:
-        patch.setattr(resolve, "raw_counts", lambda delivered, files: {date(2025, 1, 1): 3})
+        patch.setattr(resolution, "raw_counts", lambda *_: {date(2025, 1, 1): 3})
         with pytest.raises(AuditFailed, match="rows_unaccounted|raw rows"):
             lake.ingest("bars", "2025-01-01", "2025-01-02")
     day = lake.days("bars")[date(2025, 1, 1)]

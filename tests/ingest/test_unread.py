@@ -1,4 +1,4 @@
-"""Files that cannot be read, for now or ever: who says so, and what becomes of their days; real Spark and Delta."""
+"""Files that cannot be read, for now or ever: who says so, and what becomes of their days; real Delta tables."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ import pytest
 
 from chainlake.cli.verbs import status
 from chainlake.ingest.landing.outcomes import FilesUnread, FilesWaiting
-from chainlake.ingest.rows import parse_tasks as parsing
+from chainlake.ingest.rows.groups import GroupWork
 from chainlake.lake.delta.tables import arrow
 from chainlake.lake.records import ops
+from chainlake.run.tasks import LocalTasks
 from tests.ingest.test_step import A1, A2, B1, bars
 
 D1, D2, D3 = (date(2025, 1, day) for day in (1, 2, 3))
@@ -30,20 +31,21 @@ def notes(lake, monkeypatch, capsys) -> list[str]:
     return json.loads(capsys.readouterr().out)["notes"]
 
 
-def test_a_file_that_moves_or_changes_between_listing_and_reading_is_read_later(spark, lake, monkeypatch, capsys):
+def test_a_file_that_moves_or_changes_between_listing_and_reading_is_read_later(lake, monkeypatch, capsys):
     moved = lake.land("bars", "bars_20250101.csv", bars("2025-01-01", A1, B1))
     lake.land("bars", "bars_20250102.csv", bars("2025-01-02", A1))
     rewritten = lake.land("bars", "bars_20250103.csv", bars("2025-01-03", A1, B1))
-    real, aside = parsing.parse_all, lake.home.root / "aside.csv"
+    real, aside = LocalTasks.map, lake.home.root / "aside.csv"
 
-    def late(*args):
+    def late(tasks, work, items):
         # Both happen after the listing and before the tasks open the files.
-        moved.rename(aside)
-        rewritten.write_text(bars("2025-01-03", A2))
-        return real(*args)
+        if isinstance(work, GroupWork):
+            moved.rename(aside)
+            rewritten.write_text(bars("2025-01-03", A2))
+        return real(tasks, work, items)
 
     with monkeypatch.context() as patch:
-        patch.setattr(parsing, "parse_all", late)
+        patch.setattr(LocalTasks, "map", late)
         with pytest.raises(FilesWaiting) as failed:
             lake.ingest("bars", "2025-01-01", "2025-01-04")
     assert failed.value.exit_code == 5 and (failed.value.result["files"], failed.value.result["waiting"]) == (1, 2)
@@ -67,7 +69,7 @@ def test_a_file_that_moves_or_changes_between_listing_and_reading_is_read_later(
     assert notes(lake, monkeypatch, capsys) == []
 
 
-def test_files_that_no_format_takes_are_said_and_make_no_day_complete(spark, lake, monkeypatch, capsys):
+def test_files_that_no_format_takes_are_said_and_make_no_day_complete(lake, monkeypatch, capsys):
     lake.land("bars", "bars_20250101.csv", bars("2025-01-01", A1))
     lake.land("bars", "bars_20250102.csv", b"PAR1\x15\x04\x15 no text at all PAR1")
     lake.land("bars", "bars_20250102_extra.csv", bars("2025-01-02", A1))
@@ -101,7 +103,7 @@ def test_files_that_no_format_takes_are_said_and_make_no_day_complete(spark, lak
     assert [line.split(" (")[0] for line in notes(lake, monkeypatch, capsys)] == ["file dated in the future"]
 
 
-def test_odd_names_doubled_paths_links_and_pipes_are_each_their_own_trouble(spark, lake, tmp_path):
+def test_odd_names_doubled_paths_links_and_pipes_are_each_their_own_trouble(lake, tmp_path):
     lake.land("bars", "bars_20250101.csv", bars("2025-01-01", A1))
     folder = lake.home.landing("bars")
     archive = io.BytesIO()
@@ -147,20 +149,20 @@ def test_odd_names_doubled_paths_links_and_pipes_are_each_their_own_trouble(spar
     assert ("BAC", "2025-01-01 10:00:00") in lake.events("bars", "ticker", "ts")
 
 
-def test_after_an_edit_nothing_is_written_while_a_file_cannot_be_read(spark, lake, monkeypatch):
+def test_after_an_edit_nothing_is_written_while_a_file_cannot_be_read(lake, monkeypatch):
     held = lake.land("bars", "bars_20250101.csv", bars("2025-01-01", A1))
     lake.land("bars", "bars_20250102.csv", bars("2025-01-02", A1))
     lake.ingest("bars", "2025-01-01", "2025-01-03")
     path = lake.home.config / "sources" / "bars.yaml"
     path.write_text(path.read_text().replace("time:", "map: {price: {scale: 2}}\n    time:"))
     versions = [lake.version(schema, "bars") for schema in ("raw", "events")]
-    real, aside = parsing.parse_all, lake.home.root / "aside.csv"
+    real, aside = LocalTasks.map, lake.home.root / "aside.csv"
 
-    def late(*args):
+    def late(tasks, work, items):
         held.rename(aside)
-        return real(*args)
+        return real(tasks, work, items)
 
-    monkeypatch.setattr(parsing, "parse_all", late)
+    monkeypatch.setattr(LocalTasks, "map", late)
     from chainlake.errors import InfrastructureError
 
     with pytest.raises(InfrastructureError, match="must be read again, but 1 cannot be read for now: bars_20250101"):
@@ -169,11 +171,11 @@ def test_after_an_edit_nothing_is_written_while_a_file_cannot_be_read(spark, lak
     assert lake.events("bars", "price") == [(10.5,), (10.5,)]
     assert {row["status"] for row in lake.days("bars").values()} == {"complete"}
     aside.rename(held)
-    monkeypatch.setattr(parsing, "parse_all", real)
+    monkeypatch.setattr(LocalTasks, "map", real)
     assert lake.ingest("bars", "2025-01-01", "2025-01-03")["changed"] == 2
 
 
-def test_the_same_content_under_a_name_that_no_format_takes_is_still_read(spark, lake):
+def test_the_same_content_under_a_name_that_no_format_takes_is_still_read(lake):
     for name in ("a.csv", "bars_b.csv", "z.csv"):
         lake.land("bars", name, bars("2025-01-01", A1) + "bad\n")
     with pytest.raises(FilesUnread, match=r"2 files.*: a.csv .*, z.csv "):

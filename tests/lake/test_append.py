@@ -9,10 +9,9 @@ import pytest
 from deltalake import DeltaTable
 
 from chainlake.errors import AuditFailed, InfrastructureError
-from chainlake.lake.commits import append
-from chainlake.lake.commits.append import BrokenRule, append_arrow
 from chainlake.lake.delta import tables
 from chainlake.paths import Home
+from tests.lake.appending import append_arrow
 from tests.lake.things import THINGS, thing, things
 
 
@@ -62,15 +61,6 @@ def test_a_row_that_breaks_a_rule_is_refused_with_all_others(home: Home, broken:
         _append(home, 0, thing("a"), {**thing("b"), **broken})
     assert tables.version(home, "matches", "things") == 0 and _ids(home) == []
     assert list(Path(home.table("matches", "things")).glob("*.parquet")) == []
-
-
-def test_an_object_store_is_told_to_ask_spark_which_rule_is_broken(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    """There delta-rs writes the file, which does not say which."""
-    tables.ensure_table(home, THINGS)
-    monkeypatch.setattr(append, "tasks_write", lambda lake: False)
-    with pytest.raises(BrokenRule):
-        _append(home, 0, thing("a", price=-1.0))
-    assert _append(home, 0, thing("a")) == 1 and _ids(home) == ["a"]
 
 
 def test_pages_of_small_appends_have_checksums(home: Home) -> None:

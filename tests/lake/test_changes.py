@@ -19,7 +19,7 @@ from chainlake.paths import Home
 from tests.lake.test_publish import D1, D2, D3, definition, match, publish
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    pass
 
 
 def fed(home: Home, since: int | datetime, name: str = "matches.p") -> list[tuple[str, int, int]]:
@@ -28,22 +28,22 @@ def fed(home: Home, since: int | datetime, name: str = "matches.p") -> list[tupl
 
 
 def test_the_feed_holds_the_differences_and_nothing_else(
-    spark: SparkSession, home: Home, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    home: Home, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    publish(spark, home, [match(1, D1), match(2, D1), match(3, D2)], [D1, D2])
+    publish(home, [match(1, D1), match(2, D1), match(3, D2)], [D1, D2])
     # Found again, changed, withdrawn, new, and one that moves to another day.
-    publish(spark, home, [match(1, D1), match(2, D1, key="other"), match(4, D2), match(3, D3)], [D1, D2, D3])
+    publish(home, [match(1, D1), match(2, D1, key="other"), match(4, D2), match(3, D3)], [D1, D2, D3])
     wanted = [("added", 3, 2), ("added", 4, 2), ("changed", 2, 2), ("withdrawn", 3, 2)]
     assert fed(home, 1) == wanted and fed(home, 2) == []
     assert fed(home, 0) == [("added", 1, 1), ("added", 2, 1), ("added", 3, 1), *wanted]
     # Nothing differs: no new version.
-    publish(spark, home, [match(1, D1), match(2, D1, key="other"), match(4, D2), match(3, D3)], [D1, D2, D3])
+    publish(home, [match(1, D1), match(2, D1, key="other"), match(4, D2), match(3, D3)], [D1, D2, D3])
     assert tables.version(home, "matches", "p") == 2
     # Only an attempt that may still commit is fenced off by an empty version.
     row = {"definition": "pattern/p", "day": D1, "table_name": definition().table_name, "definition_hash": "h",
            "engine_version": 1, "input_fingerprint": "f", "status": "publishing"}  # fmt: skip
     ops.append(home, "intervals", [row], "dead")
-    publish(spark, home, [match(1, D1), match(2, D1, key="other")], [D1])
+    publish(home, [match(1, D1), match(2, D1, key="other")], [D1])
     assert tables.version(home, "matches", "p") == 3
     assert fed(home, 2) == []
 
@@ -60,7 +60,7 @@ def small(home: Home) -> Home:
     """A match table with four versions, made without Spark."""
     import pyarrow as pa
 
-    from chainlake.lake.commits.append import append_arrow
+    from tests.lake.appending import append_arrow
     from tests.lake.test_publish import TABLE
 
     tables.ensure_table(home, TABLE)

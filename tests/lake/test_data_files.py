@@ -6,6 +6,7 @@ import json
 import math
 import random
 import re
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,12 +20,14 @@ from pyspark.sql import functions as F
 
 from chainlake.definitions.source import load_sources
 from chainlake.errors import AuditFailed, InfrastructureError
-from chainlake.lake.commits.append import append_arrow, append_files
-from chainlake.lake.commits.difference import Applied, additions, apply_difference, apply_files
 from chainlake.lake.delta import data_files, tables
-from chainlake.lake.delta.data_files import DataFile, DataFiles, _Rules
+from chainlake.lake.delta.data_files import DataFile, DataFiles
+from chainlake.lake.delta.rules import Rules
 from chainlake.lake.spark.types import frame_of
 from chainlake.lake.sql.query import Lake
+from chainlake.lake.store.files import FilesLake
+from chainlake.lake.store.port import Applied, Part, Staged, Turn
+from chainlake.lake.store.spark import SparkLake
 from chainlake.lake.upkeep.maintain import maintain_table
 from chainlake.paths import Home
 from chainlake.schemas import models
@@ -32,6 +35,7 @@ from chainlake.schemas.events import events_table
 from chainlake.schemas.matches import MatchName, MatchShape, matches_table
 from chainlake.schemas.quarantine import quarantine_table
 from chainlake.schemas.table import TIMESTAMP, Check, Column, Table
+from tests.lake.appending import append_files
 from tests.lake.things import DAY, THINGS, thing, things
 
 if TYPE_CHECKING:
@@ -89,7 +93,7 @@ def test_every_reader_sees_the_rows_as_they_were(
     tables.ensure_table(home, MIXED)
     files = write(home, MIXED, rows.slice(0, 130), rows.slice(130))
     assert [file.partition["event_date"] for file in files] == sorted(str(day) for day in DAYS)
-    assert apply_files(home, MIXED, files, purpose="test", base_version=0) == Applied(500, 0, 0, 1)
+    assert FilesLake(home).commit(FilesLake(home).additions(MIXED, files), Turn("test")) == Applied(500, 0, 0, 1)
     expected = str(rows.sort_by("id").to_pylist())
     assert str(tables.arrow(home, "events", "mixed").select(MIXED.column_names).sort_by("id").to_pylist()) == expected
     by_spark = tables.read(spark, home, "events", "mixed").toArrow().sort_by("id")
@@ -100,7 +104,8 @@ def test_every_reader_sees_the_rows_as_they_were(
     changes = feed.load(home.table("events", "mixed")).groupBy("_change_type").count().collect()
     assert [tuple(row) for row in changes] == [("insert", 500)]
     # What Spark itself writes: the same physical types.
-    apply_difference(spark, home, MIXED, additions(frame_of(spark, rows)), purpose="test", base_version=1)
+    lake = SparkLake(home, lambda: spark)
+    lake.commit(lake.change(MIXED, Staged(rows=mixed(500, 1, id=501)), Part([[("id", ">", 500)]])), Turn("test"))
     names = ("name", "physical_type", "logical_type", "converted_type")
     kinds = []
     for file in Path(home.table("events", "mixed")).rglob("part-*.parquet"):
@@ -160,23 +165,16 @@ def test_a_commit_takes_the_turn_and_only_the_next_version(home: Home) -> None:
     late = write(home, THINGS, things([thing("late")]))
     with pytest.raises(InfrastructureError, match="another writer"):
         append_files(home, THINGS, late, app="test", base_version=0, mark="late")
-    with pytest.raises(InfrastructureError, match="another writer"):
-        apply_files(home, THINGS, late, purpose="test", base_version=0)
-    assert apply_files(home, THINGS, [], purpose="test", base_version=1) == Applied(0, 0, 0, None)
-    assert apply_files(home, THINGS, [], purpose="test", base_version=1, force=True) == Applied(0, 0, 0, 2)
     assert tables.arrow(home, "matches", "things")["id"].to_pylist() == ["a"]
-    # An append by delta-rs after it, and one by it after an append of delta-rs.
-    append_arrow(home, THINGS, things([thing("b")]), app="test", base_version=2, mark="b")
-    assert apply_files(home, THINGS, late, purpose="test", base_version=3).version == 4
+    assert append_files(home, THINGS, late, app="test", base_version=1, mark="m") == 2
 
 
 def test_spark_refuses_the_late_commit_of_an_attempt_before(spark: SparkSession, home: Home) -> None:
-    from chainlake.lake.commits.difference import _append
-
     tables.ensure_table(home, THINGS)
-    apply_files(home, THINGS, write(home, THINGS, things([thing("a")])), purpose="test", base_version=0)
+    append_files(home, THINGS, write(home, THINGS, things([thing("a")])), app="test", base_version=0, mark="m")
     late = frame_of(spark, things([thing("z")]), THINGS.arrow())
-    _append(THINGS, home.table("matches", "things"), late, 1, "test", 1, "late")
+    writer = late.write.format("delta").mode("append").option("txnAppId", "test").option("txnVersion", 1)
+    writer.save(home.table("matches", "things"))
     assert tables.version(home, "matches", "things") == 1
 
 
@@ -189,9 +187,9 @@ def test_a_broken_rule_is_refused_as_spark_refuses_it_and_leaves_no_file(
     with pytest.raises(AuditFailed) as ours:
         write(home, THINGS, things([thing("d")]), rows)
     assert not list(Path(home.table("matches", "things")).glob("*.parquet"))
+    lake = SparkLake(home, lambda: spark)
     with pytest.raises(AuditFailed) as sparks:
-        frame = frame_of(spark, rows.cast(pa.schema([pa.field(f.name, f.type) for f in rows.schema])))
-        apply_difference(spark, home, THINGS, additions(frame), purpose="test", base_version=0)
+        lake.commit(lake.change(THINGS, Staged(rows=rows), Part([[]])), Turn("test"))
     # Spark writes a rule with brackets of its own.
     assert re.sub("[()]", "", ours.value.what) == re.sub("[()]", "", sparks.value.what)
 
@@ -205,7 +203,7 @@ def test_files_of_writers_that_died_are_invisible_and_go_with_maintenance(home: 
     tables.ensure_table(home, MIXED)
     kept = write(home, MIXED, mixed(10, days=1))
     write(home, MIXED, mixed(10, 1, days=1))
-    apply_files(home, MIXED, kept, purpose="test", base_version=0)
+    append_files(home, MIXED, kept, app="test", base_version=0, mark="m")
     assert len(tables.arrow(home, "events", "mixed")) == 10
     folder = Path(home.table("events", "mixed"))
     assert len(list(folder.rglob("*.parquet"))) == 2
@@ -260,7 +258,8 @@ def test_the_rules_of_all_tables_are_understood() -> None:
     checked = set()
     of_source = (events_table(source), quarantine_table(source))
     for table in (*of_source, matches_table(shape), models.CHANGES, models.METRICS, models.ALERTS):
-        rules, schema = _Rules(table), pa.schema([pa.field(f.name, f.type) for f in table.arrow()])
+        table = replace(table, columns=tuple(replace(column, nullable=True) for column in table.columns))
+        rules, schema = Rules(table), table.arrow()
         rules.check(pa.Table.from_pylist([{}], schema=schema))
         for check in table.checks:
             with pytest.raises(AuditFailed, match=f"{table.path_name}: CHECK constraint {check.name} "):

@@ -16,7 +16,6 @@ from deltalake import DeltaTable
 
 from chainlake.cli.main import main
 from chainlake.errors import InfrastructureError, UsageError
-from chainlake.lake.commits.append import append_arrow
 from chainlake.lake.commits.changes import changes
 from chainlake.lake.delta import tables
 from chainlake.lake.locks import file_lock
@@ -24,6 +23,7 @@ from chainlake.lake.records import ops
 from chainlake.lake.upkeep.maintain import OPS_KEPT, lock_of, maintain_table
 from chainlake.operations.maintain import all_tables, maintain
 from chainlake.paths import Home
+from tests.lake.appending import append_arrow
 from tests.lake.test_publish import D1, D2, TABLE, match, publish
 
 if TYPE_CHECKING:
@@ -76,12 +76,12 @@ def test_spark_publishes_and_reads_after_maintenance(
     spark: SparkSession, home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("chainlake.lake.upkeep.maintain.COMPACT_ABOVE", 0)
-    publish(spark, home, [match(1, D1), match(2, D1)], [D1])
-    publish(spark, home, [match(5, D2)], [D2])
+    publish(home, [match(1, D1), match(2, D1)], [D1])
+    publish(home, [match(5, D2)], [D2])
     pinned = tables.read(spark, home, "matches", "p", version=1)
     assert maintain_table(home, "matches", "p").compacted == 2
     version = tables.version(home, "matches", "p")
-    publish(spark, home, [match(1, D1, key="other"), match(3, D1)], [D1])
+    publish(home, [match(1, D1, key="other"), match(3, D1)], [D1])
     assert ids(home) == [1, 3, 5] and tables.read(spark, home, "matches", "p").count() == 3
     assert sorted(int(row.match_id, 16) for row in pinned.collect()) == [1, 2]
     feed = [(r["change"], int(r["match_id"], 16)) for r in changes(home, "matches.p", version).rows.to_pylist()]

@@ -16,10 +16,9 @@ from deltalake import DeltaTable
 
 from chainlake.errors import UsageError
 from chainlake.lake import faults
-from chainlake.lake.commits.append import append_arrow
 from chainlake.lake.commits.changes import changes
 from chainlake.lake.commits.places import DivergedVersions, take_places, with_later_versions
-from chainlake.lake.commits.publish import Published, publish_matches
+from chainlake.lake.commits.publish import Published, Run, publish_matches
 from chainlake.lake.delta import tables
 from chainlake.lake.locks import file_lock
 from chainlake.lake.records import ops
@@ -27,15 +26,20 @@ from chainlake.lake.records.definitions import Definition
 from chainlake.lake.records.registered import later_versions, next_version, registered_table
 from chainlake.lake.sql.query import Lake
 from chainlake.lake.sql.scan import list_tables
+from chainlake.lake.store.files import FilesLake
+from chainlake.lake.store.port import Staged
 from chainlake.operations.maintain import maintain
 from chainlake.operations.retire import retire
 from chainlake.paths import Home
 from chainlake.schemas.matches import MatchName, MatchShape, matches_table
 from chainlake.schemas.table import Table
+from tests.lake.appending import append_arrow
 from tests.lake.test_publish import D1, D2, D3, FIELDS, TABLE, match
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.slow
 
 OTHER = (*FIELDS, ("price", pa.float64()))
 #: ``a`` is an array now, and ``b`` one event with one attribute more.
@@ -267,7 +271,8 @@ def test_spark_reads_the_table_in_its_place_and_what_changes_in_it_then(spark: S
 
     def publish(table: Table, found: pa.Table, day: date) -> Published:
         definition, prints = replace(wide, table_name=table.path_name), {day: "f"}
-        return publish_matches(spark, edited, definition, table, found, prints, {day: None}, "r", lambda: prints)
+        run = Run(edited, FilesLake(edited), "r")
+        return publish_matches(run, definition, table, Staged(rows=found), prints, {day: None}, lambda: prints)
 
     assert publish(V2, rows, D2).days_done == [D2]
     # The days are all there: the publication of the last one gave the place its new columns.

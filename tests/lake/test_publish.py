@@ -7,25 +7,23 @@ import subprocess
 import sys
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
 from chainlake.days import US_PER_DAY, day_start_us
 from chainlake.lake import faults
-from chainlake.lake.commits import rows
-from chainlake.lake.commits.publish import ModelOutput, Published, publish_matches, publish_models
+from chainlake.lake.commits.publish import ModelOutput, Published, Run, publish_matches, publish_models
 from chainlake.lake.delta import tables
 from chainlake.lake.records import ops
 from chainlake.lake.records.definitions import Definition
-from chainlake.lake.spark.types import spark_schema
+from chainlake.lake.store.files import FilesLake
+from chainlake.lake.store.port import Staged
 from chainlake.paths import PROJECT, Home
 from chainlake.schemas.matches import MatchName, MatchShape, matches_table
 from chainlake.schemas.models import CHANGES, METRICS, STATE
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 D1, D2, D3 = (date(2025, 10, n) for n in (1, 2, 3))
 FIELDS = (("event_id", pa.string()), ("ts", pa.timestamp("us", tz="UTC")), ("type", pa.string()), ("key", pa.string()))
@@ -48,24 +46,23 @@ def staged(matches: list[dict[str, Any]]) -> pa.Table:
     return pa.Table.from_pylist(matches, schema=TABLE.arrow())
 
 
+def run_of(home: Home) -> Run:
+    return Run(home, FilesLake(home), "run")
+
+
 def publish(
-    spark: SparkSession,
     home: Home,
     matches: list[dict[str, Any]],
     days: list[date],
     *,
     audits: dict[date, str | None] | None = None,
     now: dict[date, str] | None = None,
-    frame: bool = False,
 ) -> Published:
     prints = {day: f"f{day}" for day in days}
-    rows_in: Any = staged(matches)
-    if frame:
-        rows_in = spark.createDataFrame(rows_in, spark_schema(TABLE.arrow()))
+    rows = Staged(rows=staged(matches))
     recheck: Callable[[], dict[date, str]] = lambda: prints if now is None else now  # noqa: E731
-    return publish_matches(
-        spark, home, definition(), TABLE, rows_in, prints, audits or {d: None for d in days}, "run", recheck
-    )
+    passed = audits or {day: None for day in days}
+    return publish_matches(run_of(home), definition(), TABLE, rows, prints, passed, recheck)
 
 
 def ids(home: Home) -> list[int]:
@@ -76,17 +73,13 @@ def intervals(home: Home, *names: str) -> list[tuple[Any, ...]]:
     return [tuple(row[name] for name in names) for row in ops.current(home, "intervals")]
 
 
-@pytest.mark.parametrize("small", [rows.SMALL_ROWS, 0], ids=["arrow", "spark"])
-def test_days_are_published_as_differences(
-    spark: SparkSession, home: Home, monkeypatch: pytest.MonkeyPatch, small: int
-) -> None:
-    monkeypatch.setattr(rows, "SMALL_ROWS", small)
+def test_days_are_published_as_differences(home: Home) -> None:
     first = [match(1, D1), match(2, D1), match(3, D2), match(4, D3)]
-    assert publish(spark, home, first, [D1, D2, D3], frame=True) == Published([D1, D2, D3], {}, 4, 0, 0, 1)
-    assert publish(spark, home, first, [D1, D2, D3]) == Published([D1, D2, D3], {}, 0, 0, 0, 1)
+    assert publish(home, first, [D1, D2, D3]) == Published([D1, D2, D3], {}, 4, 0, 0, 1)
+    assert publish(home, first, [D1, D2, D3]) == Published([D1, D2, D3], {}, 0, 0, 0, 1)
     # Another content, one withdrawn, one new; D2 is not published again, whatever is staged or there.
     second = [match(1, D1, key="other"), match(5, D3), match(9, D2)]
-    assert publish(spark, home, second, [D1, D3], frame=True) == Published([D1, D3], {}, 1, 1, 2, 2)
+    assert publish(home, second, [D1, D3]) == Published([D1, D3], {}, 1, 1, 2, 2)
     assert ids(home) == [1, 3, 5]
     assert intervals(home, "day", "status", "rows", "added", "changed", "withdrawn", "published_version") == [
         (D1, "done", 1, 0, 1, 1, 2),
@@ -95,16 +88,16 @@ def test_days_are_published_as_differences(
     ]
 
 
-def test_a_match_that_decides_on_another_day_moves(spark: SparkSession, home: Home) -> None:
+def test_a_match_that_decides_on_another_day_moves(home: Home) -> None:
     """An edited window gives the same match another decision time, hence the key (match_id, decision_ts)."""
-    publish(spark, home, [match(1, D1)], [D1, D2])
-    assert publish(spark, home, [match(1, D2)], [D1, D2]) == Published([D1, D2], {}, 1, 0, 1, 2)
+    publish(home, [match(1, D1)], [D1, D2])
+    assert publish(home, [match(1, D2)], [D1, D2]) == Published([D1, D2], {}, 1, 0, 1, 2)
     assert ids(home) == [1]
 
 
-def test_days_that_moved_or_failed_their_audit_are_left_out(spark: SparkSession, home: Home) -> None:
+def test_days_that_moved_or_failed_their_audit_are_left_out(home: Home) -> None:
     found = publish(
-        spark, home, [match(1, D1), match(2, D2), match(3, D3)], [D1, D2, D3],
+        home, [match(1, D1), match(2, D2), match(3, D3)], [D1, D2, D3],
         audits={D1: None, D2: "ids repeat", D3: None}, now={D1: f"f{D1}", D2: f"f{D2}", D3: "another"},
     )  # fmt: skip
     assert found.days_done == [D1] and sorted(found.left_out) == [D2, D3]
@@ -122,7 +115,7 @@ POINTS = ["publish.publishing.before", "publish.publishing.after", "publish.comm
 
 @pytest.mark.parametrize("point", POINTS)
 def test_killed_anywhere_the_retry_gives_the_same_table(
-    spark: SparkSession, home: Home, monkeypatch: pytest.MonkeyPatch, point: str
+    home: Home, monkeypatch: pytest.MonkeyPatch, point: str
 ) -> None:
     def end(status: int) -> None:
         raise Killed(status)
@@ -131,11 +124,11 @@ def test_killed_anywhere_the_retry_gives_the_same_table(
     faults._counts.clear()
     monkeypatch.setenv("CHAINLAKE_FAULT", point)
     with pytest.raises(Killed, match="137"):
-        publish(spark, home, [match(1, D1), match(2, D2)], [D1, D2])
+        publish(home, [match(1, D1), match(2, D2)], [D1, D2])
     monkeypatch.delenv("CHAINLAKE_FAULT")
     interrupted = "publishing" in [status for (status,) in intervals(home, "status")]
     before = tables.version(home, "matches", "p")
-    again = publish(spark, home, [match(1, D1), match(2, D2)], [D1, D2])
+    again = publish(home, [match(1, D1), match(2, D2)], [D1, D2])
     assert ids(home) == [1, 2]
     assert intervals(home, "day", "status", "rows") == [(D1, "done", 1), (D2, "done", 1)]
     # After an interrupted attempt a version appears in any case, so that its late commit is refused.
@@ -147,22 +140,24 @@ CHILD = """
 import sys
 sys.path[:0] = [{project!r}]
 from chainlake.paths import Home
-from chainlake.lake.spark.session import spark_session
 from tests.lake.test_publish import D1, match, publish
-home = Home.from_env()
-publish(spark_session(home, "child"), home, [match(1, D1)], [D1])
+publish(Home.from_env(), [match(1, D1)], [D1])
 """
 
 
-def test_a_killed_process_frees_its_locks_and_its_table_can_be_mended(spark: SparkSession, home: Home) -> None:
-    environment = {**os.environ, "CHAINLAKE_FAULT": "publish.commit.after", "PYTHONPATH": str(PROJECT)}
+def test_a_killed_process_frees_its_locks_and_its_table_can_be_mended(home: Home) -> None:
+    environment = {
+        **os.environ,
+        "CHAINLAKE_FAULT": "publish.commit.after",
+        "PYTHONPATH": f"{PROJECT}{os.pathsep}{PROJECT / 'jobs'}",
+    }
     environment.pop("SPARK_LOCAL_DIRS", None)
     child = subprocess.run(
         [sys.executable, "-c", CHILD.format(project=str(PROJECT))], env=environment, capture_output=True, text=True
     )
     assert child.returncode == faults.KILLED, child.stderr[-2000:]
     assert intervals(home, "status") == [("publishing",)]
-    assert publish(spark, home, [match(1, D1)], [D1]) == Published([D1], {}, 0, 0, 0, 2)
+    assert publish(home, [match(1, D1)], [D1]) == Published([D1], {}, 0, 0, 0, 2)
     assert ids(home) == [1]
 
 
@@ -175,7 +170,7 @@ def change_row(day: date, beta: float) -> dict[str, Any]:
 
 
 def publish_model(
-    spark: SparkSession, home: Home, days: list[date], beta: float = 1.0, audits: dict[date, str | None] | None = None
+    home: Home, days: list[date], beta: float = 1.0, audits: dict[date, str | None] | None = None
 ) -> Published:
     prints = {day: f"f{day}" for day in days}
     key = {"model": "m", "group_id": ""}
@@ -191,24 +186,23 @@ def publish_model(
         prints,
         audits or {day: None for day in days},
     )
-    return publish_models(spark, home, [output], "run", lambda: {"model/m": prints})["model/m"]
+    return publish_models(run_of(home), [output], lambda: {"model/m": prints})["model/m"]
 
 
-def test_models_publish_changes_metrics_and_state_up_to_the_first_failed_audit(spark: SparkSession, home: Home) -> None:
-    found = publish_model(spark, home, [D1, D2, D3], audits={D1: None, D2: "too far", D3: None})
+def test_models_publish_changes_metrics_and_state_up_to_the_first_failed_audit(home: Home) -> None:
+    found = publish_model(home, [D1, D2, D3], audits={D1: None, D2: "too far", D3: None})
     assert found.days_done == [D1] and found.added == 1
     assert found.left_out[D3] == "2025-10-02, on which it depends, was left out"
     for name, column in (("changes", "event_date"), ("metrics", "day"), ("state", "day")):
         assert tables.arrow(home, "models", name)[column].to_pylist() == [D1]
-    again = publish_model(spark, home, [D1, D2], beta=2.0)
+    again = publish_model(home, [D1, D2], beta=2.0)
     assert (again.added, again.changed, again.withdrawn) == (1, 1, 0)
     assert intervals(home, "day", "status") == [(D1, "done"), (D2, "done")]
 
 
-def test_a_model_leaves_the_rows_of_other_models_alone(spark: SparkSession, home: Home) -> None:
-    publish_model(spark, home, [D1])
+def test_a_model_leaves_the_rows_of_other_models_alone(home: Home) -> None:
+    publish_model(home, [D1])
     other = pa.Table.from_pylist([{**change_row(D1, 3.0), "model": "other"}], schema=CHANGES.arrow())
-    frame = spark.createDataFrame(other, spark_schema(CHANGES.arrow()))
-    frame.write.format("delta").mode("append").save(home.table("models", "changes"))
-    publish_model(spark, home, [D1], beta=2.0)
+    write_deltalake(home.table("models", "changes"), other, mode="append")
+    publish_model(home, [D1], beta=2.0)
     assert sorted(tables.arrow(home, "models", "changes")["model"].to_pylist()) == ["m", "other"]

@@ -14,20 +14,20 @@ from deltalake import DeltaTable
 
 from chainlake.errors import AuditFailed, InfrastructureError
 from chainlake.lake import faults
-from chainlake.lake.commits import rows
 from chainlake.lake.commits.changes import changes
-from chainlake.lake.commits.publish import Published, publish_matches
-from chainlake.lake.commits.rows import StagedFiles, staged_change
+from chainlake.lake.commits.publish import Published, Run, publish_matches
 from chainlake.lake.delta import data_files, tables
-from chainlake.lake.spark.session import expect_rows
-from chainlake.lake.spark.types import frame_of
 from chainlake.lake.sql.query import Lake
+from chainlake.lake.store.files import FilesLake
+from chainlake.lake.store.parts import days_of
+from chainlake.lake.store.port import Staged, Turn
+from chainlake.lake.store.spark import SparkLake
 from chainlake.paths import Home
 from chainlake.schemas.matches import MatchName, MatchShape, matches_table
 from tests.lake.test_publish import D1, D2, D3, FIELDS, POINTS, Killed, definition, intervals
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 #: A branch may lack any name; b is repeated.
 NAMES = (
@@ -54,25 +54,21 @@ def match(n: int, day: date) -> dict[str, Any]:
 ROWS = [match(n, day) for day in (D1, D2) for n in range(1 + 20 * day.day, 15 + 20 * day.day)]
 
 
-def frame_from(spark: SparkSession, plain: list[dict[str, Any]]) -> DataFrame:
-    expect_rows(spark, len(plain))
+def staged(folder: Path, plain: list[dict[str, Any]], parts: int = 2) -> Staged:
+    """The rows in files as tasks write them."""
     schema = pa.schema([pa.field(f.name, f.type) for f in TABLE.arrow()])
-    return frame_of(spark, pa.Table.from_pylist(plain, schema=schema))
-
-
-def staged(spark: SparkSession, folder: Path, plain: list[dict[str, Any]], parts: int = 2) -> StagedFiles:
-    frame_from(spark, plain).repartition(parts, "match_id").write.parquet(str(folder))
-    per_day: dict[date, int] = {}
-    for row in plain:
-        day = row["decision_ts"].date()
-        per_day[day] = per_day.get(day, 0) + 1
-    return StagedFiles(spark.read.parquet(str(folder)), sorted(map(str, folder.glob("*.parquet"))), per_day)
+    folder.mkdir(parents=True)
+    paths = [str(folder / f"part-{n}.parquet") for n in range(parts)]
+    for n, path in enumerate(paths):
+        rows = pa.Table.from_pylist(plain[n::parts], schema=schema)
+        pq.write_table(rows, path, store_schema=False, write_page_checksum=True)
+    return Staged(tuple(paths))
 
 
 @pytest.fixture(scope="module")
-def good(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> StagedFiles:
-    """The rows in files of Spark."""
-    return staged(spark, tmp_path_factory.mktemp("staged") / "rows", ROWS)
+def good(tmp_path_factory: pytest.TempPathFactory) -> Staged:
+    """The rows in files."""
+    return staged(tmp_path_factory.mktemp("staged") / "rows", ROWS)
 
 
 @pytest.fixture(autouse=True)
@@ -81,11 +77,12 @@ def no_file_is_too_small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def publish(
-    spark: SparkSession, home: Home, found: Any, days: list[date], left: dict[date, str] | None = None
+    home: Home, found: Staged, days: list[date], left: dict[date, str] | None = None, lake: Any = None
 ) -> Published:
     prints = {day: f"f{day}" for day in days}
     now = left or prints
-    return publish_matches(spark, home, definition(), TABLE, found, prints, dict.fromkeys(days), "run", lambda: now)
+    run = Run(home, lake or FilesLake(home), "run")
+    return publish_matches(run, definition(), TABLE, found, prints, dict.fromkeys(days), lambda: now)
 
 
 def files_of(home: Home) -> list[Path]:
@@ -114,13 +111,13 @@ def seen(spark: SparkSession, home: Home) -> dict[str, Any]:
 
 
 def test_readers_see_what_publishing_by_spark_gives(
-    spark: SparkSession, home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, good: StagedFiles
+    spark: SparkSession, home: Home, tmp_path: Path, good: Staged
 ) -> None:
     other = replace(home, root=tmp_path / "other", lake=str(tmp_path / "other" / "lake"))
-    found = publish(spark, home, good, [D1, D2, D3])
+    found = publish(home, good, [D1, D2, D3])
     assert links(home) == [2, 2]
-    monkeypatch.setattr(rows, "SMALL_ROWS", 0)
-    assert found == publish(spark, other, good.frame, [D1, D2, D3]) == Published([D1, D2, D3], {}, len(ROWS), 0, 0, 1)
+    by_spark = SparkLake(other, lambda: spark)
+    assert found == publish(other, good, [D1, D2, D3], lake=by_spark) == Published([D1, D2, D3], {}, len(ROWS), 0, 0, 1)
     here = seen(spark, home)
     assert here == seen(spark, other)
     assert here["delta-rs"] == str(pa.Table.from_pylist(ROWS, schema=TABLE.arrow()).to_pylist())
@@ -129,9 +126,9 @@ def test_readers_see_what_publishing_by_spark_gives(
     assert (D1, "done", 14, 14, 0, 0, 1) in intervals(home, *names)
 
 
-def test_the_bounds_of_the_files_hold(spark: SparkSession, home: Home, good: StagedFiles) -> None:
+def test_the_bounds_of_the_files_hold(spark: SparkSession, home: Home, good: Staged) -> None:
     """So that a reader that prunes by them loses no row, and reads only one file for one match."""
-    publish(spark, home, good, [D1, D2])
+    publish(home, good, [D1, D2])
     delta = DeltaTable(home.table("matches", "p"))
     added = pa.table(delta.get_add_actions(flatten=True)).to_pylist()
     for line in added:
@@ -148,43 +145,39 @@ def test_the_bounds_of_the_files_hold(spark: SparkSession, home: Home, good: Sta
 
 
 def test_the_staged_files_may_go_and_another_file_system_gets_copies(
-    spark: SparkSession, home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object) -> None:
         raise OSError("Invalid cross-device link")
 
-    found = staged(spark, tmp_path / "rows", ROWS)
+    found = staged(tmp_path / "rows", ROWS)
     monkeypatch.setattr(data_files.os, "link", refuse)
-    publish(spark, home, found, [D1, D2])
+    publish(home, found, [D1, D2])
     assert links(home) == [1, 1]
     for path in found.paths:
         Path(path).unlink()
     assert len(tables.arrow(home, "matches", "p")) == len(ROWS)
 
 
-def test_small_files_are_put_together(
-    spark: SparkSession, home: Home, monkeypatch: pytest.MonkeyPatch, good: StagedFiles
-) -> None:
+def test_small_files_are_put_together(home: Home, monkeypatch: pytest.MonkeyPatch, good: Staged) -> None:
     monkeypatch.setattr(data_files, "_ROWS_OF_A_FILE", 50_000)
-    assert publish(spark, home, good, [D1, D2]).added == len(ROWS)
+    assert publish(home, good, [D1, D2]).added == len(ROWS)
     assert links(home) == [1]
     wanted = str(pa.Table.from_pylist(ROWS, schema=TABLE.arrow()).to_pylist())
     assert str(tables.arrow(home, "matches", "p").sort_by("match_id").to_pylist()) == wanted
 
 
-def test_files_are_not_taken_where_a_day_is_left_out_or_published_before(
-    spark: SparkSession, home: Home, good: StagedFiles
-) -> None:
-    found = publish(spark, home, good, [D1, D2], left={D1: f"f{D1}"})
+def test_files_are_not_taken_where_a_day_is_left_out_or_published_before(home: Home, good: Staged) -> None:
+    found = publish(home, good, [D1, D2], left={D1: f"f{D1}"})
     assert (found.days_done, found.added) == ([D1], 14) and 2 not in links(home)
-    again = publish(spark, home, good, [D1, D2])
+    again = publish(home, good, [D1, D2])
     assert (again.added, again.changed, again.withdrawn) == (14, 0, 0) and 2 not in links(home)
     assert len(tables.arrow(home, "matches", "p")) == len(ROWS)
 
 
 @pytest.mark.parametrize("point", POINTS)
 def test_killed_anywhere_the_retry_gives_the_same_table(
-    spark: SparkSession, home: Home, monkeypatch: pytest.MonkeyPatch, good: StagedFiles, point: str
+    home: Home, monkeypatch: pytest.MonkeyPatch, good: Staged, point: str
 ) -> None:
     def end(status: int) -> None:
         raise Killed(status)
@@ -193,25 +186,24 @@ def test_killed_anywhere_the_retry_gives_the_same_table(
     faults._counts.clear()
     monkeypatch.setenv("CHAINLAKE_FAULT", point)
     with pytest.raises(Killed, match="137"):
-        publish(spark, home, good, [D1, D2])
+        publish(home, good, [D1, D2])
     monkeypatch.delenv("CHAINLAKE_FAULT")
     interrupted = "publishing" in [status for (status,) in intervals(home, "status")]
     before = tables.version(home, "matches", "p") or 0
-    again = publish(spark, home, good, [D1, D2])
+    again = publish(home, good, [D1, D2])
     assert sorted(tables.arrow(home, "matches", "p")["match_id"].to_pylist()) == sorted(r["match_id"] for r in ROWS)
     assert intervals(home, "day", "status", "rows") == [(D1, "done", 14), (D2, "done", 14)]
     assert interrupted == point.endswith(("publishing.after", "commit.after"))
     assert again.version == before + (1 if interrupted or again.added else 0)
 
 
-def test_nothing_lands_after_another_writer_and_a_turn_is_taken(
-    spark: SparkSession, home: Home, good: StagedFiles
-) -> None:
-    late = staged_change(spark, home, TABLE, good, [D1, D2], day_column="decision_ts")
-    publish(spark, home, good, [D1, D2])
+def test_nothing_lands_after_another_writer_and_a_turn_is_taken(home: Home, good: Staged) -> None:
+    lake = FilesLake(home)
+    late = lake.change(TABLE, good, days_of(TABLE, [D1, D2], "decision_ts"))
+    publish(home, good, [D1, D2])
     assert DeltaTable(home.table("matches", "p")).transaction_version("table-matches.p") == 1
     with pytest.raises(InfrastructureError, match="another writer"):
-        late.commit(spark, home, purpose="table-matches.p", force=True)
+        lake.commit(late, Turn("table-matches.p", force=True))
     assert len(tables.arrow(home, "matches", "p")) == len(ROWS)
 
 
@@ -224,10 +216,10 @@ def test_nothing_lands_after_another_writer_and_a_turn_is_taken(
     ],
 )
 def test_a_row_that_breaks_a_rule_is_not_published(
-    spark: SparkSession, home: Home, tmp_path: Path, broken: dict[str, Any], rule: str
+    home: Home, tmp_path: Path, broken: dict[str, Any], rule: str
 ) -> None:
-    found = staged(spark, tmp_path / "rows", [*ROWS[:-1], {**ROWS[-1], **broken}], parts=1)
+    found = staged(tmp_path / "rows", [*ROWS[:-1], {**ROWS[-1], **broken}], parts=1)
     with pytest.raises(AuditFailed, match=rule):
-        publish(spark, home, found, [D1, D2])
+        publish(home, found, [D1, D2])
     assert files_of(home) == [] and tables.version(home, "matches", "p") == 0
     assert {status for (status,) in intervals(home, "status")} == {"publishing"}

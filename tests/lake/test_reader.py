@@ -19,7 +19,6 @@ from chainlake.catalog.patterns import load_patterns
 from chainlake.cli.main import main
 from chainlake.days import Days
 from chainlake.definitions.source import load_sources
-from chainlake.lake.commits.append import append_arrow, append_files
 from chainlake.lake.commits.changes import changes
 from chainlake.lake.delta import tables
 from chainlake.lake.delta.reader import UnreadableTable, UnwritableTable, open_table
@@ -29,6 +28,7 @@ from chainlake.lake.store.files import FilesLake
 from chainlake.lake.upkeep.maintain import maintain_table
 from chainlake.lake.upkeep.same import published_tables, same_tables
 from chainlake.paths import PROJECT, Home
+from tests.lake.appending import append_arrow, append_files
 from tests.lake.things import THINGS, thing, things
 
 if TYPE_CHECKING:

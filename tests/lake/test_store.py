@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +24,7 @@ from chainlake.lake.store.files import FilesLake
 from chainlake.lake.store.port import Applied, Change, Lake, Part, Staged, Turn
 from chainlake.paths import Home
 from chainlake.schemas.table import TIMESTAMP, Check, Column, Table
+from tests.lake.appending import append_files
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -327,6 +330,20 @@ def test_bounds_of_rewritten_files_hide_no_row(lake: Lake, home: Home, spark: Sp
     assert frame.where(f"ts > timestamp_micros({_us(rows[0]) - 1})").count() == 1
 
 
+def test_rows_are_found_in_files_whose_bounds_spark_has_cut(home: Home) -> None:
+    """Spark keeps milliseconds of times: the largest of a file can lie above the bound that it tells."""
+    tables.ensure_table(home, PLAIN)
+    with DataFiles(home.table("matches", "rows"), PLAIN) as out:
+        out.write(table_of([row("a"), row("b", us=6_001)]))
+        (file,) = out.close()
+    told = json.loads(file.stats)
+    told["maxValues"]["ts"] = "2025-10-01T12:00:00.006Z"
+    append_files(home, PLAIN, [replace(file, stats=json.dumps(told))], app="x", base_version=0, mark="m")
+    assert put(FilesLake(home), [row("a"), row("b", us=6_001, x=2.0)], part_of(D1)) == Applied(0, 1, 0, 2)
+    exact = Part([[("ts", ">", datetime(2025, 10, 1, 12, 0, 0, 6_000, UTC))]])
+    assert put(FilesLake(home), [], exact).withdrawn == 1
+
+
 def _us(one: Row) -> int:
     return round(one["ts"].timestamp() * 1_000_000)
 
@@ -353,13 +370,13 @@ def test_the_feed_is_read_alike_by_spark_and_without_it(lake: Lake, home: Home, 
 def test_pages_that_we_write_have_checksums(home: Home, tmp_path: Path) -> None:
     """Of what delta-rs writes anew, none: docs/maintenance.md says what that leaves."""
     lake = FilesLake(home)
-    put(lake, [row("a")], part_of(D1))
-    (path,) = DeltaTable(home.table("matches", "rows")).file_uris()
-    raw = bytearray(Path(path).read_bytes())
-    footer = int.from_bytes(raw[-8:-4], "little")
-    spot = raw.index("é".encode()) if "é".encode() in raw[: len(raw) - footer] else 10
-    raw[spot] ^= 1
-    Path(path).write_bytes(bytes(raw))
+    put(lake, [row(f"{n}", us=n, x=n + 0.5) for n in range(500)], part_of(D1))
+    (path,) = Path(home.table("matches", "rows")).glob("*.parquet")
+    footer = pq.read_metadata(path).row_group(0)
+    (column,) = (footer.column(n) for n in range(footer.num_columns) if footer.column(n).path_in_schema == "x")
+    content = bytearray(path.read_bytes())
+    content[column.data_page_offset + column.total_compressed_size // 2] ^= 1
+    path.write_bytes(content)
     with pytest.raises(OSError, match="CRC"):
         lake.rows("matches", "rows")
 

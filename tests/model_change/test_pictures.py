@@ -24,6 +24,8 @@ from chainlake.pictures.model import largest_changes, profile_feature, shown_by_
 from chainlake.schemas.models import CHANGES, METRICS, STATE
 from tests.model_change import lab
 
+pytestmark = pytest.mark.slow
+
 SECOND, END = date(2025, 3, 2), date(2025, 3, 4)
 
 

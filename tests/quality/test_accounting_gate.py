@@ -18,6 +18,8 @@ from chainlake.quality import Audit, audit_accounting
 from chainlake.quality import docs as site
 from chainlake.quality import templates as suites
 
+pytestmark = pytest.mark.slow
+
 FILE = {
     "source": "s", "path": "a.csv", "file_id": "f", "load_id": "l", "rows_read": 5, "rows_raw": 4,
     "rows_quarantined": 1,

@@ -13,6 +13,8 @@ from chainlake.quality import Audit
 from chainlake.quality.alerts import audit_alerts
 from chainlake.schemas.models import ALERTS, METRICS
 
+pytestmark = pytest.mark.slow
+
 DAYS = [date(2025, 10, 1), date(2025, 10, 2)]
 
 

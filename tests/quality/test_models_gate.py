@@ -16,6 +16,8 @@ from chainlake.quality.models import CHANGES_GATE, Gated, audit_together, change
 from chainlake.schemas.models import CHANGES, METRICS
 from chainlake.schemas.table import Table
 
+pytestmark = pytest.mark.slow
+
 DAYS = [date(2025, 10, 1), date(2025, 10, 2)]
 EPS = {"north": 0.5, "south": 2.0}
 

@@ -10,6 +10,8 @@ import pytest
 
 from chainlake.paths import Home
 
+pytestmark = pytest.mark.slow
+
 #: Texts that leave the place they stand in: an element, an attribute of either quote, a script, a markdown link.
 HOSTILE = [
     "<script>alert(1)</script>",

@@ -19,13 +19,12 @@ from typing import Any
 from unittest.mock import patch
 
 from chainlake.detect import run as detect_run
-from chainlake.ingest.events import write as writing
 from chainlake.lake import faults, locks
-from chainlake.lake.commits import difference
 from chainlake.lake.records import event_days, ops
+from chainlake.lake.store.files import FilesLake
+from chainlake.lake.store.spark import SparkLake
 from chainlake.lake.upkeep import maintain
 from chainlake.monitor import run as monitor_run
-from tests.replay.light import Rows
 
 #: How long an attempt waits for a lock that the attempt around it holds: it never gets it.
 _LOCK_WAIT_S = 0.2
@@ -147,9 +146,7 @@ class Deaths:
     def installed(self) -> Iterator[None]:
         """Put the points into the product."""
         append, audit_matches, audit_models = ops.append, detect_run.audit_matches, monitor_run.audit_models
-        raw, small, large, merge = (
-            writing.append_arrow, difference._append_small, difference._append, difference._merge
-        )  # fmt: skip
+        by_files, by_spark = FilesLake.commit, SparkLake.commit
 
         def ops_append(home: Any, table: str, rows: Any, run_id: str) -> None:
             self.point(f"ops.{table}.before")
@@ -163,19 +160,11 @@ class Deaths:
 
             return wrapped
 
-        def append_raw(home: Any, table: Any, rows: Any, **turn: Any) -> Any:
-            return self.commit(table.path_name, lambda: raw(home, table, rows, **turn))
+        def committed(commit: Callable[..., Any]) -> Callable[..., Any]:
+            def wrapped(lake: Any, change: Any, turn: Any) -> Any:
+                return self.commit(change.table.path_name, lambda: commit(lake, change, turn))
 
-        def append_small(home: Any, table: Any, *rest: Any) -> Any:
-            return self.commit(table.path_name, lambda: small(home, table, *rest))
-
-        def append_large(table: Any, path: str, frame: Any, *rest: Any) -> None:
-            kept = _frozen(frame)
-            self.commit(table.path_name, lambda: large(table, path, kept, *rest))
-
-        def merged(spark: Any, table: Any, path: str, frame: Any, *rest: Any) -> None:
-            kept = _frozen(frame)
-            self.commit(table.path_name, lambda: merge(spark, table, path, kept, *rest))
+            return wrapped
 
         wait = {"wait_s": _LOCK_WAIT_S}
         with (
@@ -183,22 +172,14 @@ class Deaths:
             patch.object(ops, "append", ops_append),
             patch.object(detect_run, "audit_matches", staged(audit_matches)),
             patch.object(monitor_run, "audit_models", staged(audit_models)),
-            patch.object(writing, "append_arrow", append_raw),
-            patch.object(difference, "_append_small", append_small),
-            patch.object(difference, "_append", append_large),
-            patch.object(difference, "_merge", merged),
+            patch.object(FilesLake, "commit", committed(by_files)),
+            patch.object(SparkLake, "commit", committed(by_spark)),
             patch.object(locks.jvm_lock.__wrapped__, "__kwdefaults__", wait),
             patch.object(locks.file_lock.__wrapped__, "__kwdefaults__", wait),
+            patch.object(FilesLake.lock, "__kwdefaults__", wait),
+            patch.object(SparkLake.lock, "__kwdefaults__", wait),
             patch.object(maintain.maintain_table, "__kwdefaults__", {**maintain.maintain_table.__kwdefaults__, **wait}),
             # Who waits for days that the attempt around it is changing waits in vain.
             patch.object(event_days.pin, "__defaults__", (0.0,)),
         ):
             yield
-
-
-def _frozen(frame: Any) -> Any:
-    """The rows as they are now: a commit that comes late must not compute them from what is there by then."""
-    if isinstance(frame, Rows):
-        return frame
-    rows = frame.toArrow()
-    return frame.sparkSession.createDataFrame(rows.combine_chunks() if len(rows) else [], frame.schema)

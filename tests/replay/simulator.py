@@ -109,6 +109,9 @@ class Simulation:
                 text = f"seed {self.seed}: {error}\n" if told else traceback.format_exc()
                 raise Broken("\n".join([text, f"history of seed {self.seed}:", *self.log])) from error
 
+    def _ports(self, home: Home) -> Ports | None:
+        return Ports(LocalTasks(), FilesLake(home)) if self.light else None
+
     # What happens
 
     def _live(self) -> None:
@@ -185,10 +188,6 @@ class Simulation:
             gone = self.light and not nested and self.rng.random() < 0.5
             return verbs.maintained(self.home, nothing_kept=gone)
         return _STEPS[verb](self.home, days, now, self._ports(self.home))
-
-    def _ports(self, home: Home) -> Ports | None:
-        """Tasks of this process in the light mode; else those of the installation."""
-        return Ports(LocalTasks(), FilesLake(home)) if self.light else None
 
     def _retire(self) -> None:
         """A pattern's file is removed and the pattern retired; an edit or the end brings it back."""
@@ -359,7 +358,7 @@ class Simulation:
 
 _STEPS: dict[str, Callable[[Home, Days, datetime, Ports | None], dict[str, Any]]] = {
     "ingest": lambda home, days, now, ports: ingest(
-        home, world.SOURCE, days, run_id=runs.new_run_id("ingest"), now=now
+        home, world.SOURCE, days, run_id=runs.new_run_id("ingest"), now=now, ports=ports
     ),
     "detect": lambda home, days, now, ports: detect(
         home, world.SOURCE, days, run_id=runs.new_run_id("detect"), ports=ports

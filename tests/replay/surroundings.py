@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 from collections.abc import Iterator
 from unittest.mock import patch
 
-from chainlake.lake.commits import difference, rows
 from chainlake.lake.records import ops
 from chainlake.lake.upkeep import maintain as maintaining
 from chainlake.quality.audit import Audit
@@ -15,21 +15,13 @@ from chainlake.quality.audit import Audit
 
 @contextlib.contextmanager
 def large() -> Iterator[None]:
-    """As if every output were too large for the driver: Spark takes the differences and commits them."""
-    from chainlake.detect import run as detect_run
-    from chainlake.ingest.events import write as writing
+    """As if the lake were in a store that only Spark reads and changes, and every input were large."""
     from chainlake.monitor import compute as monitor_compute
 
     with contextlib.ExitStack() as stack:
-        for module, name in (
-            (difference, "SMALL_APPEND"),
-            (writing, "SMALL_APPEND"),
-            (writing, "_SMALL"),
-            (rows, "SMALL_ROWS"),
-            (detect_run, "SMALL_ROWS"),
-            (monitor_compute, "SMALL_ROWS"),
-        ):
+        for module, name in ((monitor_compute, "SMALL_ROWS"),):
             stack.enter_context(patch.object(module, name, -1))
+        stack.enter_context(patch.dict(os.environ, CHAINLAKE_ENGINE="spark"))
         yield
 
 

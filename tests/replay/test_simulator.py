@@ -16,6 +16,8 @@ from tests.replay.simulator import Broken, Simulation
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("seed", [5, 9, 14, 19])
 def test_any_history_ends_in_the_tables_of_one_clean_run(home: Home, tmp_path: Path, seed: int) -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-@pytest.fixture(params=["process", "spark"])
+@pytest.fixture(params=["process", pytest.param("spark", marks=pytest.mark.spark)])
 def tasks(request: pytest.FixtureRequest, home: Home) -> Tasks:
     """A back end, Spark with the session of all tests."""
     if request.param == "process":

@@ -14,7 +14,8 @@ import yaml
 from chainlake.days import day_of_us
 from chainlake.definitions.source import load_source
 from chainlake.ingest.landing.discovery import path_fields
-from chainlake.ingest.rows.parse import BAD, ROW, Task, parse_file
+from chainlake.ingest.rows.parse import read_file
+from chainlake.ingest.rows.parsed import Task
 from chainlake.paths import PROJECT
 from tests.shipped.shipped_data import DATA, SOURCES, shipped
 
@@ -60,13 +61,13 @@ def test_nothing_in_the_traffic_files_was_filled_in_by_pems() -> None:
 def test_parser_reads_what_pandas_reads(source: str) -> None:
     definition = load_source(source_file(source))
     key = SOURCES[source][0]
-    rows: list[pa.RecordBatch] = []
+    rows: list[pa.Table] = []
     for path in sorted((DATA / source).iterdir()):
         task = Task(path.name, str(path), None, "f", "l", {}, date(2000, 1, 1), "")
-        batches = list(parse_file(definition, task))
-        assert not any((np.asarray(batch["_kind"]) == BAD).any() for batch in batches)
-        rows += [batch.filter(pa.array(np.asarray(batch["_kind"]) == ROW)) for batch in batches]
-    parsed = pa.Table.from_batches(rows).to_pandas().sort_values(["ts", key], kind="stable", ignore_index=True)
+        whole = read_file(definition, task)
+        assert not len(whole.bad)
+        rows.append(whole.rows)
+    parsed = pa.concat_tables(rows).to_pandas().sort_values(["ts", key], kind="stable", ignore_index=True)
     expected = shipped(source)
     times = parsed["ts"].dt.tz_localize(None).astype("datetime64[us]").astype("int64")
     assert times.tolist() == expected["ts"].tolist()

@@ -14,6 +14,8 @@ from chainlake.model_change.days.definitions import load_definition
 from chainlake.paths import PROJECT
 from tests.shipped.shipped_data import SOURCES, shipped
 
+pytestmark = pytest.mark.slow
+
 FOLDER = PROJECT / "dags" / "config" / "models"
 
 #: Local time of every change, and the coefficients that say what it means (the slope, beta; none for the road).

@@ -17,6 +17,8 @@ from chainlake.paths import PROJECT
 from tests.shipped.brute_force import PATTERNS, WAITS, as_ids, counts
 from tests.shipped.shipped_data import SOURCES, by_key, shipped
 
+pytestmark = pytest.mark.slow
+
 FOLDER = PROJECT / "dags" / "config" / "patterns"
 SOURCE = {name: load_source(FOLDER.parent / "sources" / f"{name}.yaml") for name in SOURCES}
 NAMES = sorted(PATTERNS)

@@ -18,6 +18,8 @@ from chainlake.schemas.models import METRICS
 from tests.sql.test_sql import event, write_matches
 from tests.steps.history import configured, day, deliver, pattern, readings
 
+pytestmark = pytest.mark.slow
+
 D0 = date(2013, 10, 7)
 
 

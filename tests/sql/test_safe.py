@@ -22,6 +22,8 @@ from chainlake.lake.sql import safe
 from chainlake.lake.sql.query import Lake
 from chainlake.paths import PROJECT, Home
 
+pytestmark = pytest.mark.slow
+
 T0 = datetime(2024, 3, 1, tzinfo=UTC)
 
 

@@ -19,7 +19,6 @@ import chainlake.detect.cut as cut
 import chainlake.detect.order as order_choice
 import chainlake.detect.run as detect_run
 import chainlake.detect.step as detect_step
-import chainlake.lake.commits.rows as lake_rows
 import chainlake.lake.delta.data_files as data_files
 from chainlake.cep import compile_pattern, find
 from chainlake.cep.events.history import add_histories
@@ -80,8 +79,7 @@ def test_published_matches_are_those_of_plain_loops(
     add_pattern(name, name)
     if large:
         for module, limit in [
-            (counts, "HERE_ROWS"), (cut, "NOT_CUT"), (order_choice, "WHOLE"), (detect_run, "SMALL_ROWS"),
-            (lake_rows, "SMALL_ROWS"), (data_files, "_ROWS_OF_A_FILE"),
+            (counts, "HERE_ROWS"), (cut, "NOT_CUT"), (order_choice, "WHOLE"), (data_files, "_ROWS_OF_A_FILE"),
         ]:  # fmt: skip
             monkeypatch.setattr(module, limit, 0)
     result = detect(stock_home, "stock", DAY, run_id="r1")

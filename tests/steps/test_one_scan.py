@@ -29,9 +29,11 @@ from chainlake.errors import ChainlakeError
 from chainlake.lake.delta import tables
 from chainlake.lake.delta.event_files import EventFiles
 from chainlake.lake.records import ops
+from chainlake.lake.store.files import FilesLake
 from chainlake.paths import Home
 from chainlake.quality import Verdict
-from chainlake.run.tasks import Tasks
+from chainlake.run.ports import Ports
+from chainlake.run.tasks import LocalTasks, Tasks
 from tests.cep.distributed import bound
 
 if TYPE_CHECKING:
@@ -70,8 +72,13 @@ def copied(made: Home, root: Path) -> Home:
     return replace(made, root=root, lake=str(root / "lake"), config=root / "config")
 
 
+def here(home: Home) -> Ports:
+    """Tasks of this process."""
+    return Ports(LocalTasks(2), FilesLake(home))
+
+
 @pytest.fixture
-def scans(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+def scans(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """Every run is as if it were large, and audited elsewhere; the patterns of each scan."""
     names: list[list[str]] = []
 
@@ -122,11 +129,11 @@ def test_patterns_of_all_operators_come_out_of_one_scan(
 ) -> None:
     """Also where one of them has the first and the last day to do only; and each finds the same alone."""
     home, other = copied(made, tmp_path / "home"), copied(made, tmp_path / "other")
-    detect(home, SOURCE, MIDDLE, run_id="middle", patterns=["sequence"], repair_horizon=0)
-    detect(home, SOURCE, DAYS, run_id="all")
+    detect(home, SOURCE, MIDDLE, run_id="middle", patterns=["sequence"], repair_horizon=0, ports=here(home))
+    detect(home, SOURCE, DAYS, run_id="all", ports=here(home))
     assert scans == [["sequence"], sorted(PATTERNS)]
     assert {name: bindings(home, name) for name in PATTERNS} == by_kernel
-    detect(other, SOURCE, DAYS, run_id="all", patterns=["keyed"])
+    detect(other, SOURCE, DAYS, run_id="all", patterns=["keyed"], ports=here(other))
     assert rows(home, "keyed") == rows(other, "keyed")
     plans = [row for row in ops.current(home, "plans") if row["run_id"] == "all"]
     counted = Counter(row["definition"] for row in plans if row["evaluations"])
@@ -153,7 +160,7 @@ def test_what_goes_wrong_with_a_pattern_is_its_own(
 
     monkeypatch.setattr(detect_run, "stage", staged)
     with pytest.raises(ChainlakeError, match="2 failed") as raised:
-        detect(home, SOURCE, DAYS, run_id="all", repair_horizon=0)
+        detect(home, SOURCE, DAYS, run_id="all", repair_horizon=0, ports=here(home))
     assert "more than 1 matches" in str(raised.value) and "TypeError" in str(raised.value)
     assert scans == [["disjunction", "keyed", "negation", "sequence"], ["disjunction"] * 2, ["disjunction"] * 2]
     for name in ("sequence", "keyed"):
@@ -173,7 +180,12 @@ class Deadly:
 
 
 def test_a_scan_that_dies_leaves_each_pattern_to_one_alone(
-    made: Home, by_kernel: dict[str, list[str]], scans: list[list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession,
+    made: Home,
+    by_kernel: dict[str, list[str]],
+    scans: list[list[str]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     home = copied(made, tmp_path / "home")
     names = ["keyed", "sequence", "waiting"]

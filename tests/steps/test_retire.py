@@ -12,7 +12,6 @@ import pytest
 
 from chainlake.cli.main import main
 from chainlake.errors import InputError, UsageError
-from chainlake.lake.commits.append import append_arrow
 from chainlake.lake.delta import tables
 from chainlake.lake.records import ops
 from chainlake.lake.records.staleness import status_rows
@@ -20,6 +19,7 @@ from chainlake.operations.retire import retire
 from chainlake.paths import Home
 from chainlake.schemas.models import CHANGES
 from chainlake.schemas.table import Table
+from tests.lake.appending import append_arrow
 from tests.lake.test_publish import D1, D2, TABLE, change_row, definition, match
 
 

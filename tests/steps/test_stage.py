@@ -28,7 +28,7 @@ from chainlake.detect.counts import Ask, Counting, Draw
 from chainlake.detect.curve import CELLS, Curve, count_cells
 from chainlake.detect.cut import Share, slice_of, spans_of
 from chainlake.detect.feed import KeyShare
-from chainlake.detect.stage import Found, Search, SearchFailed, rows_of, stage
+from chainlake.detect.stage import Found, Search, SearchFailed, stage
 from chainlake.errors import LimitExceeded
 from chainlake.lake.delta.event_files import EventFiles
 from chainlake.lake.store.files import FilesLake
@@ -37,7 +37,7 @@ from chainlake.run.tasks import LocalTasks
 from chainlake.schemas.matches import matches_table
 from chainlake.schemas.table import TIMESTAMP
 from tests.cep.distributed import bound
-from tests.task_cases import written
+from tests.task_cases import rows_of, written
 
 if TYPE_CHECKING:
     from chainlake.cep import Pattern

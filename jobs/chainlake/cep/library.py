@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -27,6 +27,18 @@ _CONFLICT = "An id may stand for one event only, in all files together."
 Match = dict[str, Any]
 
 
+class Histories(TypedDict, total=False):
+    """History columns that are added to the events.
+
+    Args:
+        key: the attribute that says whose histories are meant.
+        derived: name to ``history(ATTRIBUTE, COUNT, LONGEST GAP)``, as in a source file (design §5).
+    """
+
+    key: str | None
+    derived: Mapping[str, str] | None
+
+
 def match(
     pattern_text: str,
     events: Iterable[Mapping[str, Any]] | pa.Table,
@@ -35,8 +47,7 @@ def match(
     *,
     backend: str = "auto",
     statistics: Statistics | None = None,
-    key: str | None = None,
-    derived: Mapping[str, str] | None = None,
+    **histories: Unpack[Histories],
 ) -> Iterator[Match]:
     """All matches of a pattern, each once (docs/semantics.md#what-a-match-is).
 
@@ -51,9 +62,7 @@ def match(
         order: binding order of the positive names; it never changes the result.
         backend: ``auto``, ``numpy`` or ``compiled`` (see ``find``); it never changes the result.
         statistics: filled while matches are drawn.
-        key: the attribute that says whose histories are meant, if there are any.
-        derived: history columns to add to the events: name to ``history(ATTRIBUTE, COUNT, LONGEST GAP)``, as in a
-            source file (docs/semantics.md#histories).
+        histories: ``key`` and ``derived``, see ``Histories``.
 
     Raises:
         DefinitionError: the pattern is wrong.
@@ -78,8 +87,9 @@ def match(
     else:
         table, ids = from_dicts(events)
         columns = None
+    derived = histories.get("derived")
     if derived:
-        table = _with_histories(table, key, derived)
+        table = _with_histories(table, histories.get("key"), derived)
         if columns is not None:
             columns |= {name: table.schema.field(name).type for name in derived}
     strict = not pa.types.is_integer(table.schema.field("ts").type)
@@ -228,10 +238,11 @@ def _times(values: list[Any]) -> pa.Array:
 
 def _kind(of: type) -> str:
     """What may stand beside what in an attribute: ``whole`` beside ``double`` or ``Decimal``."""
-    if issubclass(of, Integral) and of is not bool:
-        return "whole"
-    if issubclass(of, Real) and of is not bool:
-        return "double"
+    if not issubclass(of, bool):
+        if issubclass(of, Integral):
+            return "whole"
+        if issubclass(of, Real):
+            return "double"
     return next((kind.__name__ for kind in (datetime, date, str, bytes) if issubclass(of, kind)), of.__name__)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -99,23 +98,18 @@ def _rows(source: Source, file: Landed, bad: Counter[str]) -> pa.Table:
     """The good rows of a file with their ids; the reasons of the others are counted in ``bad``."""
     import pyarrow as pa
 
-    from chainlake.ingest.rows.parse import BAD, COUNTS, ROW, Task, parse_file
+    from chainlake.ingest.rows.parse import read_file
+    from chainlake.ingest.rows.parsed import Task
 
-    task = Task.of(file, file.path)
-    parts = []
-    for batch in parse_file(source, task):
-        kinds = batch.column("_kind").to_numpy()
-        reasons = batch.filter(pa.array(kinds == BAD)).column("_reason").to_pylist()
-        bad.update(reasons)
-        told = [json.loads(text) for text in batch.filter(pa.array(kinds == COUNTS)).column("_raw").to_pylist()]
-        if told and told[0]["outcome"] not in _USABLE:
-            raise InputError(
-                f"the file cannot be read as {source.name}: {told[0]['outcome']}: {told[0]['reason']}",
-                file=file.file if file.member is None else f"{file.file}!{file.member}",
-                hint=f"{source.file} says which files and columns the source has.",
-            )
-        parts.append(pa.Table.from_batches([batch]).filter(pa.array(kinds == ROW)))
-    table = pa.concat_tables(parts)
+    whole = read_file(source, Task.of(file, file.path))
+    bad.update(whole.bad["reason"].to_pylist())
+    if whole.counts.outcome not in _USABLE:
+        raise InputError(
+            f"the file cannot be read as {source.name}: {whole.counts.outcome}: {whole.counts.reason}",
+            file=file.file if file.member is None else f"{file.file}!{file.member}",
+            hint=f"{source.file} says which files and columns the source has.",
+        )
+    table = whole.rows
     lines, entries = table["line"].to_pylist(), table["entry"].to_pylist()
     several = len(set(lines)) < len(lines)
     ids = [

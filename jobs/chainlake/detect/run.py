@@ -12,8 +12,6 @@ from datetime import date
 from functools import cached_property, partial
 from typing import Any
 
-import pyarrow as pa
-
 from chainlake.catalog.patterns import load_patterns
 from chainlake.cep.matches.day_limit import check_day
 from chainlake.days import Days
@@ -21,22 +19,21 @@ from chainlake.definitions.source import Source, Sources
 from chainlake.detect.counts import Counting
 from chainlake.detect.order import Plan, record_plan
 from chainlake.detect.prepared import prepare
-from chainlake.detect.stage import Found, Search, rows_of, stage
+from chainlake.detect.stage import Found, Search, stage
 from chainlake.detect.work import STEP, StepResult, Work
 from chainlake.errors import AuditFailed, ChainlakeError, InfrastructureError, LimitExceeded
 from chainlake.lake.commits.publish import Published, publish_matches
-from chainlake.lake.commits.rows import SMALL_ROWS, StagedFiles
+from chainlake.lake.commits.publish import Run as Publishing
 from chainlake.lake.delta.event_files import EventFiles
 from chainlake.lake.records import ops
 from chainlake.lake.records.event_days import EventDays, Pinned
 from chainlake.lake.records.runs import Phase, one_line, phase
 from chainlake.lake.records.staleness import fingerprint
-from chainlake.lake.spark.types import spark_schema
+from chainlake.lake.store.port import Staged as StagedRows
 from chainlake.paths import Home
 from chainlake.quality import Audit, DaysBroken, MatchFiles, Verdict, audit_matches
 from chainlake.run.common import discard, record_failure, staging_folder
 from chainlake.run.ports import Ports
-from chainlake.run.tasks import SparkTasks
 from chainlake.schemas.events import events_table
 
 
@@ -89,19 +86,6 @@ class Run:
         days = list(self.span)
         return EventFiles.of(self.ports.lake.day_files("events", self.source.name, days, self.pinned.version))
 
-    @cached_property
-    def session(self) -> Any:
-        """Spark's session, for what is audited and published by Spark; None where nothing is."""
-        tasks = self.ports.tasks
-        return tasks.session if isinstance(tasks, SparkTasks) else None
-
-    def frame(self, schema: pa.Schema, paths: Sequence[str]) -> Any:
-        """Parquet files as Spark sees them; None without Spark."""
-        if self.session is None:
-            return None
-        kind = spark_schema(schema)
-        return self.session.read.schema(kind).parquet(*paths) if paths else self.session.createDataFrame([], kind)
-
     def phase(self, name: str, item: Work | None = None, days: Days | None = None) -> AbstractContextManager[Phase]:
         """A phase of the step in ``ops.runs``: of one pattern, or of all on ``days``."""
         definition, days = ("", days) if item is None else (item.compiled.definition.name, item.days)
@@ -125,11 +109,6 @@ class Staged:
     plan: Plan
     folder: str
     found: Found
-
-    @property
-    def schema(self) -> pa.Schema:
-        """Columns of the files, all nullable."""
-        return pa.schema([pa.field(f.name, f.type) for f in self.item.compiled.table.arrow()])
 
 
 @dataclass(frozen=True)
@@ -251,27 +230,19 @@ def audit(run: Run, staged: Staged) -> Audited:
 def publish(run: Run, audited: Audited) -> Published:
     """Publish the days that passed."""
     staged, item = audited.staged, audited.staged.item
-    definition, table, found = item.compiled.definition, item.compiled.table, staged.found
-    rows: pa.Table | StagedFiles
-    if sum(found.per_day.values()) <= SMALL_ROWS:
-        rows = rows_of(found.paths, table)
-    else:
-        rows = StagedFiles(run.frame(staged.schema, found.paths), found.paths, found.per_day)
     with run.phase("publish", item) as row:
         published = publish_matches(
-            run.session,
-            run.home,
-            definition,
-            table,
-            rows,
+            Publishing(run.home, run.ports.lake, run.run_id),
+            item.compiled.definition,
+            item.compiled.table,
+            StagedRows(staged.found.paths),
             item.fingerprints,
             audited.verdict.reasons,
-            run.run_id,
             recheck=lambda: _fingerprints_now(run, item),
         )
         row.rows_out = published.added + published.changed + published.withdrawn
     for day, reason in sorted(published.left_out.items()):
-        print(f"{definition.name} {day} not published: {reason}", flush=True)
+        print(f"{item.compiled.definition.name} {day} not published: {reason}", flush=True)
     if not audited.verdict.broken:
         discard(staged.folder)
     return published

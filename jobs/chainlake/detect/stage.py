@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
@@ -210,11 +210,3 @@ class _MatchFile:
         self._sums.add(rows)
         self._writer.write_table(rows)
         self._waiting, self._rows = [], 0
-
-
-def rows_of(paths: Iterable[str], table: Table) -> pa.Table:
-    """The staged rows in memory; for few."""
-    import pyarrow.dataset as ds
-
-    schema = pa.schema([pa.field(f.name, f.type) for f in table.arrow()])
-    return ds.dataset(list(paths), format="parquet", schema=schema).to_table() if paths else schema.empty_table()

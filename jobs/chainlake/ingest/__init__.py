@@ -1,4 +1,4 @@
-"""Files to raw rows, raw rows to events (design §3). Pure parts first; Spark only in ``resolve`` and ``parsing``."""
+"""Files to raw rows, raw rows to events. What a task does knows neither Spark nor a JVM."""
 
 #: Bumped by hand when the same bytes and the same source definition can give other rows than before.
 PARSER_VERSION = 4

@@ -13,7 +13,7 @@ from chainlake.ingest import PARSER_VERSION
 from chainlake.ingest.landing.discovery import Landed
 from chainlake.ingest.landing.outcomes import holds_nothing
 from chainlake.ingest.landing.plan import Plan
-from chainlake.ingest.rows.parse import WAITING, Counts, Task
+from chainlake.ingest.rows.parsed import WAITING, Counts, Task
 
 #: A content, and which formats may take it by its name: what is alike in both is parsed once.
 Content = tuple[str, tuple[bool, ...]]
@@ -28,7 +28,7 @@ class Loads:
     Args:
         source: the source.
         taken: the files.
-        tasks: what to parse, the largest first: it takes longest, and tasks are started in this order.
+        tasks: what to parse.
         of_content: the new load of each content, or the row of a path that has it parsed already.
     """
 
@@ -42,11 +42,12 @@ class Loads:
         """Give each content that ``plan`` takes its load."""
         loads: dict[Content, str | dict[str, Any]] = {}
         tasks = []
-        for landed in sorted(plan.taken, key=lambda f: (-f.size, f.path)):
+        parsed = plan.reusable()
+        for landed in plan.taken:
             content = _content(source, landed)
             if content in loads:
                 continue
-            loads[content] = plan.reusable(landed) or uuid.uuid4().hex
+            loads[content] = parsed.get(landed.file_id) or uuid.uuid4().hex
             load = loads[content]
             if isinstance(load, str):
                 tasks.append(Task.of(landed, load))

@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
-import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from chainlake.definitions.source import Source, load_source
 from chainlake.errors import DefinitionError
 from chainlake.ingest.landing.container import Damaged, NotReadable, gather, open_bytes
-from chainlake.ingest.landing.discovery import Landed, expected_globs, glob_matches, look_into, path_fields
+from chainlake.ingest.landing.discovery import Landed, look_into, path_fields
+from chainlake.ingest.landing.expected import LandedNames, expected_globs
 from chainlake.ingest.landing.walk import walk
-from chainlake.ingest.rows.parse import BAD, COUNTS, HOPELESS, ROW, Task, parse_file
+from chainlake.ingest.rows.parse import HOPELESS, parse_file
+from chainlake.ingest.rows.parsed import BadRows, Counts, RawRows, Task
 from chainlake.ingest.rows.text_columns import HEAD, header_of
 from chainlake.paths import Home
 from chainlake.words import counted
@@ -149,14 +149,15 @@ class _Look:
         examples: dict[tuple[str, str], str] = {}
         good = 0
         empty = {attribute.name for attribute in self.source.attributes}
-        for kinds, batch in self.batches(task):
-            for row in batch.filter(pa.array(kinds == BAD)).to_pylist():
-                why = (row["_reason"], row["_field"] or "")
+        for piece in self.pieces(task):
+            if isinstance(piece, RawRows):
+                good += len(piece.batch)
+                empty -= {name for name in empty if pc.count(piece.batch[name]).as_py()}
+                continue
+            for row in piece.batch.to_pylist():
+                why = (row["reason"], row["field"] or "")
                 bad[why] += 1
-                examples.setdefault(why, f"line {row['line']}: {(row['_value'] or row['_raw'] or '')[:60]!r}")
-            taken = batch.filter(pa.array(kinds == ROW))
-            good += len(taken)
-            empty -= {name for name in empty if pc.count(taken[name]).as_py()}
+                examples.setdefault(why, f"line {row['line']}: {(row['value'] or row['raw'] or '')[:60]!r}")
         if bad:
             told = "; ".join(
                 f"{count} {reason}{f' ({field})' if field else ''}, such as {examples[reason, field]}"
@@ -173,20 +174,20 @@ class _Look:
         elif not bad:
             self.warn(f"{path}: it holds no rows")
 
-    def batches(self, task: Task) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
+    def pieces(self, task: Task) -> Iterator[RawRows | BadRows]:
         rows = 0
-        for batch in parse_file(self.source, task):
-            kinds = batch.column("_kind").to_numpy()
-            if (kinds == COUNTS).all() or (rows and not self.whole):
+        for piece in parse_file(self.source, task):
+            if isinstance(piece, Counts) or (rows and not self.whole):
                 return
-            rows += int((kinds == ROW).sum())
-            yield kinds, batch
+            rows += len(piece.batch) if isinstance(piece, RawRows) else 0
+            yield piece
 
     def expected(self, paths: list[str]) -> None:
         """Whether ``expect`` names any file that has landed."""
         dates = {found for path in paths if (found := path_fields(self.source, path).file_date) is not None}
         days = sorted({date + timedelta(days=n) for date in dates for n in _AROUND})
+        names = LandedNames(paths)
         for at, glob in enumerate(self.source.expect):
             wanted = [expected_globs(self.source, day)[at] for day in days]
-            if days and not any(glob_matches(one, path) for one in wanted for path in paths):
+            if days and not any(map(names.has, wanted)):
                 self.warn(f"'{glob}' names none of the {counted(len(paths), 'landed file')}", key=f"expect.{at}")

@@ -1,4 +1,4 @@
-"""The ingest step of a source (design §3, "The step"): landing files to raw, events, quarantine, rates and days.
+"""The ingest step of a source: landing files to raw, events, quarantine, rates and days.
 
 The order of the writes is what makes a kill at any point harmless: raw first (loads that ``ops.files`` does not name do
 not count), then the days' ``changing`` rows (nobody computes on them), events, quarantine and rates, ``ops.files``, and
@@ -7,21 +7,19 @@ the final rows of the days last. Killed anywhere, the retry does it all again an
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from chainlake.days import Days
 from chainlake.definitions.source import Source, asked_source
 from chainlake.errors import AuditFailed
-from chainlake.ingest.events import resolve
-from chainlake.ingest.events import resolve_days as resolving
-from chainlake.ingest.events.resolve_days import Resolved
-from chainlake.ingest.events.write import append_raw, conflict_rows, write_difference
-from chainlake.ingest.landing.completeness import COUNTS, Arrived, changing_rows, day_rows, passed_to
+from chainlake.ingest.events.commit import Commits, Replaced, quarantined
+from chainlake.ingest.events.resolution import Resolution, Resolved, days_of_loads
+from chainlake.ingest.landing.completeness import Arrived, changing_rows, day_rows, passed_to
 from chainlake.ingest.landing.discovery import discover
 from chainlake.ingest.landing.edits import prepare_tables
 from chainlake.ingest.landing.lost import note_lost_days, trusted_days
@@ -29,23 +27,23 @@ from chainlake.ingest.landing.outcomes import Left, RereadFailed, left_by, unrea
 from chainlake.ingest.landing.plan import Plan, effective, make_plan
 from chainlake.ingest.landing.waiting import EARLY, early, note_waiting, removed_rows
 from chainlake.ingest.loads import Loads, load_of_contents
-from chainlake.ingest.rows import parse_tasks as parsing
-from chainlake.ingest.rows.parse import WAITING, Counts
+from chainlake.ingest.rows.groups import GroupReport, GroupWork, groups_of
+from chainlake.ingest.rows.parsed import WAITING, Counts
 from chainlake.lake.delta import tables
-from chainlake.lake.delta.data_files import tasks_write
+from chainlake.lake.delta.data_files import DataFile
 from chainlake.lake.faults import around
-from chainlake.lake.locks import file_lock, jvm_lock
+from chainlake.lake.locks import file_lock
 from chainlake.lake.records import ops
 from chainlake.lake.records.runs import phase
 from chainlake.paths import Home
-from chainlake.schemas.quarantine import quarantine_table
+from chainlake.run.common import discard, staging_folder
+from chainlake.run.ports import Ports, open_ports
 from chainlake.schemas.raw import raw_table
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
-
-def ingest(home: Home, source_name: str, days: Days, *, run_id: str, now: datetime | None = None) -> dict[str, Any]:
+def ingest(
+    home: Home, source_name: str, days: Days, *, run_id: str, now: datetime | None = None, ports: Ports | None = None
+) -> dict[str, Any]:
     """Take what has landed for ``source_name`` and bring its events up to date.
 
     Args:
@@ -54,6 +52,7 @@ def ingest(home: Home, source_name: str, days: Days, *, run_id: str, now: dateti
         days: the interval ``[s, e)``; files dated before e are taken, days before e get a status.
         run_id: under which the run is logged.
         now: the present, against which ``settle`` and ``lag`` are measured.
+        ports: what the step works with; those of the installation if not given.
 
     Returns:
         ``files`` taken, ``rows`` read, ``quarantined`` rows, ``days`` touched, ``added``, ``changed`` and ``withdrawn``
@@ -74,7 +73,7 @@ def ingest(home: Home, source_name: str, days: Days, *, run_id: str, now: dateti
     with phase(home, run_id, source=source.name, step="ingest", phase="ingest", days=days) as report:
         done = _idle(home, source, days, run_id, now)
         if done is None:
-            done = _work(home, source, days, run_id, now)
+            done = _work(home, source, days, run_id, now, ports)
         else:
             report.status, report.reason = "nothing", "no new or changed file"
         result = {**done.counts, **done.left.result()}
@@ -152,22 +151,35 @@ def _runs(home: Home, source: Source) -> list[dict[str, Any]]:
     return ops.current_table(home, "runs", columns=columns, filters=[("source", "=", source.name)]).to_pylist()
 
 
-def _work(home: Home, source: Source, days: Days, run_id: str, now: datetime) -> _Done:
-    from chainlake.lake.spark.session import expect_rows, spark_session
+def _work(home: Home, source: Source, days: Days, run_id: str, now: datetime, ports: Ports | None) -> _Done:
     from chainlake.quality.audit import warm_up
 
     warm_up()
-    spark = spark_session(home, f"ingest {source.name}")
-    with jvm_lock(spark, home, f"source-{source.name}"):
+    ports = ports or open_ports(home, f"ingest {source.name}")
+    with ports.lake.lock(f"source-{source.name}"):
         # What was seen before the lock was taken may have been done by somebody else since.
         plan = _plan(home, source, days, run_id, now)
         if plan.idle:
             return _done(_left(source, days, plan, plan.current.values(), {}))
-        expect_rows(spark, sum(landed.size for landed in plan.taken) // _ROW_BYTES)
-        return _Attempt(home, source, days, run_id, now, spark, plan).run()
+        return _Attempt(home, source, days, run_id, now, ports, plan).run()
 
 
-@dataclass
+@dataclass(frozen=True)
+class _Parsed:
+    """What came of the files that a run has taken.
+
+    Args:
+        counts: of each file that was read, by load.
+        lost: why others could not be after all, by path.
+        bad: staged files of quarantine rows.
+    """
+
+    counts: dict[str, Counts]
+    lost: dict[str, str]
+    bad: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class _Attempt:
     """One attempt of the step, under the source's lock."""
 
@@ -176,7 +188,7 @@ class _Attempt:
     days: Days
     run_id: str
     now: datetime
-    spark: SparkSession
+    ports: Ports
     plan: Plan
 
     def run(self) -> _Done:
@@ -185,20 +197,21 @@ class _Attempt:
         note_lost_days(home, source, self.run_id)
         prepare_tables(home, source)
         with ExitStack() as stack:
+            staging = self._staging(stack)
+            commits = Commits(source, self.ports.lake, force=bool(self.plan.changing))
             loads = Loads.of(source, self.plan)
-            parsed, counts, lost = self._parse(loads, stack)
+            parsed = self._parse(loads, commits, staging)
+            counts, lost = parsed.counts, parsed.lost
             files = loads.rows(counts, lost)
             current = {**self.plan.current, **{row["path"]: row for row in files}}
             touched = self._touched(counts)
-            resolved = self._resolve(list(current.values()), counts, touched, stack)
+            resolved = self._resolve(list(current.values()), touched, staging)
             with around("ingest.changing"):
                 ops.append(home, "event_days", changing_rows(source, touched), self.run_id)
             with around("ingest.events"):
-                applied = resolving.write_events(
-                    self.spark, home, source, resolved, touched, force=bool(self.plan.changing)
-                )
+                applied = commits.events(resolved.change)
             with around("ingest.quarantine"):
-                self._write_quarantine(parsed, counts, resolved, current)
+                self._write_quarantine(parsed, resolved, current, commits, staging)
                 ops.append(home, "rates", self._rates(resolved.rates, touched), self.run_id)
             version = tables.version(home, "events", source.name)
             passed = passed_to(self.days, _runs(home, source))
@@ -221,34 +234,34 @@ class _Attempt:
             published=applied.version,
         )
 
-    def _parse(self, loads: Loads, stack: ExitStack) -> tuple[DataFrame | None, dict[str, Counts], dict[str, str]]:
-        """Parse and append to raw.
+    def _staging(self, stack: ExitStack) -> str:
+        """A folder for what tasks hand on; it goes with the attempt."""
+        folder = Path(staging_folder(self.home, self.run_id, f"ingest-{self.source.name}")).absolute()
+        folder.mkdir(parents=True)
+        stack.callback(discard, str(folder))
+        return str(folder)
 
-        Returns:
-            the rows and counts of the files that were read, and why others could not be after all, by path.
+    def _parse(self, loads: Loads, commits: Commits, staging: str) -> _Parsed:
+        """Parse and append to raw.
 
         Raises:
             RereadFailed: after an edit of the definition a file that has events could not be read; nothing was written.
         """
         if not loads.tasks:
-            return None, {}, {}
+            return _Parsed({}, {}, ())
         with self._phase("parse") as report:
-            table = raw_table(self.source)
-            # Tasks may run in another folder.
-            path = os.path.abspath(self.home.table(table.schema, table.name))
-            folder = path if tasks_write(self.home.lake) else None
-            parsed = parsing.parse_all(self.spark, self.source, list(loads.tasks), folder)
-            stack.callback(parsed.unpersist)
-            told, files = parsing.reports_of(parsed)
-            lost = self._lost(loads, told)
-            counts = {load: c for load, c in told.items() if c.outcome != WAITING}
-            parsed = parsing.without(parsed, told.keys() - counts.keys())
+            tasks, folder = self.ports.tasks, self.ports.lake.task_folder(raw_table(self.source))
+            groups = groups_of(loads.tasks, tasks.parallelism)
+            told: list[GroupReport] = tasks.map(GroupWork(self.source, folder, staging), groups)
+            every = {counts.load_id: counts for group in told for counts in group.counts}
+            lost = self._lost(loads, every)
+            counts = {load: c for load, c in every.items() if c.outcome != WAITING}
             report.rows_in = sum(c.rows_read for c in counts.values())
             report.rows_out = sum(c.rows_raw for c in counts.values())
+            files: list[DataFile] = [file for group in told for file in group.files]
             with around("ingest.raw"):
-                left = report.rows_out - sum(file.rows for file in files)
-                append_raw(self.home, table, parsing.raw_rows(self.source, parsed), left, files)
-        return parsed, counts, lost
+                commits.raw(files)
+        return _Parsed(counts, lost, tuple(path for group in told for path in group.bad))
 
     def _lost(self, loads: Loads, told: dict[str, Counts]) -> dict[str, str]:
         lost = loads.lost(told)
@@ -264,69 +277,37 @@ class _Attempt:
         return phase(self.home, self.run_id, source=self.source.name, step="ingest", phase=name, days=self.days)
 
     def _touched(self, counts: dict[str, Counts]) -> list[date]:
-        """The days to resolve, in order (design §3, "Touched days")."""
+        """The days to resolve, in order: of the rows taken, of rows that they meet, and those left half written."""
         days = {_EPOCH + timedelta(days=number) for c in counts.values() for number in c.days}
-        loads = self.plan.loads_touched()
-        if loads:
-            raw = tables.read(self.spark, self.home, "raw", self.source.name)
-            days |= resolve.raw_days(raw, loads)
+        days |= days_of_loads(self.ports.lake, self.source, self.plan.rows_touched())
         days |= self.plan.changing
         if self.plan.redefined:
             days |= set(self.plan.days)
         return sorted(days)
 
-    def _resolve(
-        self, files: list[dict[str, Any]], counts: dict[str, Counts], touched: list[date], stack: ExitStack
-    ) -> Resolved:
+    def _resolve(self, files: list[dict[str, Any]], touched: list[date], staging: str) -> Resolved:
         """The fate of every raw row of the touched days."""
-        from chainlake.lake.spark.session import expect_rows
-
         with self._phase("resolve") as report:
-            held = [self.plan.days[day] for day in touched if day in self.plan.days]
-            already = sum(int(row[name] or 0) for row in held for name in COUNTS)
-            expect_rows(self.spark, already + sum(c.rows_raw for c in counts.values()))
-            contents = effective(self.source, files)
-            resolved = resolving.resolve_days(self.spark, self.home, self.source, contents, touched, stack)
+            resolution = Resolution(self.source, self.ports, staging)
+            resolved = resolution.of(effective(self.source, files), touched)
             report.rows_in = sum(row["rows_raw"] for row in resolved.counted.values())
             report.rows_out = resolved.rows
         return resolved
 
     def _write_quarantine(
         self,
-        parsed: DataFrame | None,
-        counts: dict[str, Counts],
+        parsed: _Parsed,
         resolved: Resolved,
         current: dict[str, dict[str, Any]],
+        commits: Commits,
+        staging: str,
     ) -> None:
         """Quarantine of the files taken, the files gone, and the touched days."""
-        from pyspark.sql import functions as F
-
-        table = quarantine_table(self.source)
         telling = load_of_contents(current.values())
-        fresh = {load for load in telling.values() if load in counts}
-        kept = sorted(file_id for file_id, load in telling.items() if load not in fresh)
-        touched = sorted(resolved.counted)
-        stale = (F.col("stage") == "parse") & ~F.col("file_id").isin(kept)
-        moved = (F.col("stage") == "resolve") & F.col("event_date").isin(touched)
-        conflicts = sum(row["conflicts"] for row in resolved.counted.values())
-        bad = sum(counts[load].rows_quarantined + counts[load].whole_file for load in fresh)
-        wanted = conflict_rows(self.source, resolved.frame)
-        if parsed is not None and bad:
-            unreadable = parsing.quarantined_rows(self.source, parsing.without(parsed, counts.keys() - fresh))
-            wanted = wanted.unionByName(unreadable) if conflicts else unreadable
-        write_difference(
-            self.spark,
-            self.home,
-            table,
-            replaces=[
-                [("stage", "=", "parse"), *([("file_id", "not in", kept)] if kept else [])],
-                *([[("stage", "=", "resolve"), ("event_date", "in", touched)]] if touched else []),
-            ],
-            current=lambda: tables.read(self.spark, self.home, table.schema, table.name).where(stale | moved),
-            wanted=wanted,
-            count=conflicts + bad,
-            force=bool(self.plan.changing),
-        )
+        fresh = {load for load in telling.values() if load in parsed.counts}
+        kept = {file_id for file_id, load in telling.items() if load not in fresh}
+        rows = quarantined(self.source, staging, parsed.bad, fresh, resolved.conflicts)
+        commits.quarantine(rows, Replaced(kept, sorted(resolved.counted)))
 
     def _rates(self, found: list[dict[str, Any]], touched: list[date]) -> list[dict[str, Any]]:
         """The ``ops.rates`` rows that differ from the current ones; 0 events for what left a day."""
@@ -359,5 +340,3 @@ class _Attempt:
 
 
 _EPOCH = date(1970, 1, 1)
-#: Bytes of a short row of a file.
-_ROW_BYTES = 20

@@ -1,4 +1,4 @@
-"""Locks between steps: one file per purpose under ``CHAINLAKE_HOME/locks`` (design §4 "Late commits", §9).
+"""Locks between steps: one file per purpose under ``CHAINLAKE_HOME/locks``.
 
 A Spark commit can land after the Python process that asked for it died, so a lock that guards Spark commits is held
 by the JVM itself: ``java.nio`` ``FileChannel.lock``, which excludes Python's ``fcntl.lockf`` too and is freed when
@@ -39,6 +39,23 @@ _registry: dict[str, threading.Lock] = {}
 _registry_guard = threading.Lock()
 
 
+class LockBusy(InfrastructureError):
+    """Somebody else held a lock all the time."""
+
+    @classmethod
+    def held(cls, purpose: str, holder: str) -> LockBusy:
+        """For a lock that another process holds."""
+        return cls(
+            f"the lock '{purpose}' was not free: held by {holder}",
+            hint="Wait for that process to end, or end it, and run this again.",
+        )
+
+    @classmethod
+    def held_here(cls, purpose: str) -> LockBusy:
+        """For a lock that this process holds elsewhere."""
+        return cls(f"the lock '{purpose}' was held by another part of this process all the time")
+
+
 @contextmanager
 def jvm_lock(spark: SparkSession, home: Home, purpose: str, *, wait_s: float = WAIT_SECONDS) -> Iterator[None]:
     """Hold the lock ``purpose`` in the session's JVM.
@@ -50,7 +67,7 @@ def jvm_lock(spark: SparkSession, home: Home, purpose: str, *, wait_s: float = W
         wait_s: give up after so many seconds.
 
     Raises:
-        InfrastructureError: somebody else held it all the time; the message says who.
+        LockBusy: somebody else held it all the time; the message says who.
     """
     path = _path(home, purpose)
     wait = _Wait(path, purpose, wait_s)
@@ -138,16 +155,13 @@ class _Wait:
     def pause(self) -> None:
         """One turn of a wait for another process."""
         if not self.left_s():
-            raise InfrastructureError(
-                f"the lock '{self._purpose}' was not free: held by {_holder(self._path)}",
-                hint="Wait for that process to end, or end it, and run this again.",
-            )
+            raise LockBusy.held(self._purpose, _holder(self._path))
         self.turn()
         time.sleep(_POLL_SECONDS)
 
-    def ours(self) -> InfrastructureError:
+    def ours(self) -> LockBusy:
         """The error of a wait that this process itself kept waiting."""
-        return InfrastructureError(f"the lock '{self._purpose}' was held by another part of this process all the time")
+        return LockBusy.held_here(self._purpose)
 
 
 def _mutex_of(path: Path) -> threading.Lock:

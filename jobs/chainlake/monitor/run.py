@@ -20,6 +20,7 @@ from chainlake.days import Days
 from chainlake.definitions.source import Sources
 from chainlake.errors import AuditFailed, InfrastructureError
 from chainlake.lake.commits.publish import ModelOutput, Published, publish_models
+from chainlake.lake.commits.publish import Run as PublishingRun
 from chainlake.lake.records.event_days import EventDays, Pinned
 from chainlake.lake.records.runs import phases
 from chainlake.lake.records.staleness import fingerprint
@@ -34,6 +35,7 @@ from chainlake.quality import Audit, audit_models, warm_up
 from chainlake.quality.alerts import ALERTS_GATE, audit_alerts
 from chainlake.quality.models import CHANGES_GATE, Gated, audit_together
 from chainlake.run.common import REPAIR_HORIZON, discard, one_line, record_failure, staging_folder
+from chainlake.run.ports import open_ports
 from chainlake.schemas.models import CHANGES, METRICS
 from chainlake.schemas.table import Table
 
@@ -176,10 +178,8 @@ class _Step:
 
         with self._phases("publish", items) as reports:
             published = publish_models(
-                self.spark,
-                self.home,
+                PublishingRun(self.home, open_ports(self.home, "monitor").lake, self.run_id),
                 [_output(outcome, passed[outcome.item.model.definition.name]) for outcome in parcel],
-                self.run_id,
                 recheck=lambda: _fingerprints_now(self.home, items),
                 table=table,
             )

@@ -87,9 +87,9 @@ class Conditions:
         match literal:
             case ast.Compare(op, left, right):
                 return self._compare(op, *self._value(left), *self._value(right))
-            case ast.Member(of, negated, items):
+            case ast.Member(of, negated):
                 value, kind = self._value(of)
-                literals = [self._nothing.literal(item.value) for item in items]  # type: ignore[union-attr]
+                literals = [self._nothing.literal(item.value) for item in literal.literals]
                 same = [item.values for item in literals if item.kind == kind]
                 # as values.compare: a whole number against a double is a double
                 others = {x for x in same if not isinstance(x, float)}
@@ -128,7 +128,7 @@ class Conditions:
             if x is None or y is None:
                 return False
             # as NumPy does: a whole number against a double is a double
-            return holds(x, y) if type(x) is type(y) else holds(float(x), float(y))
+            return bool(holds(x, y) if type(x) is type(y) else holds(float(x), float(y)))
 
         return compare
 

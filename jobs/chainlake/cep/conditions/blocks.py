@@ -84,16 +84,16 @@ class Bindings:
     def latest(self, name: str, candidates: dict[str, Candidates]) -> np.ndarray:
         """Largest ts bound to ``name``."""
         if name in self.singles:
-            return candidates[name].ts[self.singles[name]]
+            return candidates[name].times(self.singles[name])
         offsets, flat = self.groups[name]
-        return candidates[name].ts[flat[offsets[1:] - 1]]
+        return candidates[name].times(flat[offsets[1:] - 1])
 
     def earliest(self, name: str, candidates: dict[str, Candidates]) -> np.ndarray:
         """Smallest ts bound to ``name``."""
         if name in self.singles:
-            return candidates[name].ts[self.singles[name]]
+            return candidates[name].times(self.singles[name])
         offsets, flat = self.groups[name]
-        return candidates[name].ts[flat[offsets[:-1]]]
+        return candidates[name].times(flat[offsets[:-1]])
 
     def scope(
         self, scope: Scope, window: int, candidates: dict[str, Candidates], of: Candidates

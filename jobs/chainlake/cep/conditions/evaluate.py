@@ -23,11 +23,16 @@ class Candidates:
     def __init__(self, data: Dataset, rows: np.ndarray) -> None:
         self.data = data
         self.rows = rows
-        self.ts = data.ts.take(rows)
+        self.ts: np.ndarray = data.ts.take(rows)
         self._columns: dict[str, Value] = {}
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    def times(self, positions: np.ndarray) -> np.ndarray:
+        """The times of some of these events."""
+        found: np.ndarray = self.ts[positions]
+        return found
 
     def column(self, attr: str) -> Value:
         """An attribute of these events, gathered once."""
@@ -84,10 +89,11 @@ class View:
         """The value of ``node`` in every row."""
         if (
             self.parent is not None
+            and self.at is not None
             and not any(name in self.singles for name in node.plain)
             and not any(name in self.groups for name in node.aggregated)
         ):
-            return take(self.parent.value(node), self.at)  # type: ignore[arg-type]
+            return take(self.parent.value(node), self.at)
         match node:
             case ast.Literal(value):
                 return self.literal(value)

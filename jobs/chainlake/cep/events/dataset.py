@@ -114,15 +114,8 @@ class Dataset:
                 raise InputError(f"the events have no column {column}", key=column)
         ts = ticks_of(events["ts"], "ts")
         codes, self._codes_of = _type_codes(events["type"], sorted(set(wanted.types)))
-        keep = np.zeros(len(ts), bool)
-        for code in self._codes_of.values():
-            keep |= codes == code
-        if wanted.lo is not None:
-            keep &= ts >= wanted.lo
-        if wanted.hi is not None:
-            keep &= ts < wanted.hi
         #: row of the events table of each sorted row; None if they are the same
-        self._picked: np.ndarray | None = None if keep.all() else np.flatnonzero(keep)
+        self._picked = _kept(ts, codes, self._codes_of, wanted)
         self.clock = None if apart is None else apart[0]
         searched = ts if apart is None else apart[0].moved(ts, apart[1])
         kept = self.pick(searched)
@@ -194,6 +187,22 @@ class Dataset:
             self.columns[attr] = Value(recode[codes], None if valid.all() else valid, "string")
 
 
+def _kept(ts: np.ndarray, codes: np.ndarray, codes_of: dict[str, int], wanted: Wanted) -> np.ndarray | None:
+    """The rows with wanted types and times, or None if all have them."""
+    everything = wanted.lo is None and wanted.hi is None and sorted(codes_of.values()) == list(range(len(codes_of)))
+    if everything and len(codes) and 0 <= int(codes.min()) and int(codes.max()) < len(codes_of):
+        # Two passes over codes instead of two for each type.
+        return None
+    keep = np.zeros(len(ts), bool)
+    for code in codes_of.values():
+        keep |= codes == code
+    if wanted.lo is not None:
+        keep &= ts >= wanted.lo
+    if wanted.hi is not None:
+        keep &= ts < wanted.hi
+    return None if keep.all() else np.flatnonzero(keep)
+
+
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """The column itself, not as a dictionary."""
     return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
@@ -233,11 +242,11 @@ def _codes(column: pa.ChunkedArray | pa.Array, names: list[str]) -> np.ndarray:
     if pa.types.is_null(column.type) or not names:
         return np.full(len(column), -1, np.int32)
     if isinstance(column.type, pa.DictionaryType):
-        of_entry = np.append(_codes(column.dictionary, names), np.int32(-1))
+        of_entry: np.ndarray = np.append(_codes(column.dictionary, names), np.int32(-1))
         if not column.indices.null_count:
-            return of_entry[numpy_of(column.indices)]
+            return of_entry.take(numpy_of(column.indices))
         entries = pc.fill_null(column.indices.cast(pa.int64()), int64_array(np.array([len(of_entry) - 1]))[0])
-        return of_entry[numpy_of(entries)]
+        return of_entry.take(numpy_of(entries))
     found = pc.index_in(column.cast(pa.string()), value_set=text_array(names))
     return numpy_of(pc.fill_null(found, MINUS_ONE.cast(pa.int32())))
 

@@ -143,7 +143,7 @@ def _is_objects(values: Any) -> bool:
     return isinstance(values, np.ndarray) and values.dtype.kind == "O"
 
 
-def _size(side: Any) -> int:
+def _size(side: np.ndarray | int) -> int:
     """The largest absolute value of whole numbers."""
     if isinstance(side, np.ndarray):
         return max(-int(side.min(initial=0)), int(side.max(initial=0)))
@@ -245,7 +245,7 @@ def aggregate(function: str, value: Value | None, offsets: np.ndarray) -> Value:
 def _running(function: np.ufunc, values: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     """Left-to-right reduction of each group, so that a sum has one value whatever else is in the array."""
     sizes = np.diff(offsets)
-    result = values[offsets[:-1]]
+    result: np.ndarray = values[offsets[:-1]]
     for step in range(1, int(sizes.max(initial=0))):
         groups = np.flatnonzero(sizes > step)
         result[groups] = function(result[groups], values[offsets[groups] + step])
@@ -285,9 +285,15 @@ def _deviations(x: np.ndarray) -> np.ndarray:
     """The rows of ``x`` about their means, each row scaled by a power of two so that squares stay in range."""
     # Halved first: the difference of two doubles can be beyond all doubles. What is tiny loses no digit by it, since it
     # is scaled up before.
-    x = np.ldexp(x, -np.frexp(np.abs(x).max(axis=1, keepdims=True))[1]) / 2
+    x = _scaled(x) / 2
     d = x - x[:, :1]
     d = d - d.mean(axis=1, keepdims=True)
     # The mean of large rows is rounded by more than their differences may be: what it left is taken away too.
     d = d - d.mean(axis=1, keepdims=True)
-    return np.ldexp(d, -np.frexp(np.abs(d).max(axis=1, keepdims=True))[1])
+    return _scaled(d)
+
+
+def _scaled(rows: np.ndarray) -> np.ndarray:
+    """The rows, each by the power of two that brings its largest value below 1."""
+    found: np.ndarray = np.ldexp(rows, -np.frexp(np.abs(rows).max(axis=1, keepdims=True))[1])
+    return found

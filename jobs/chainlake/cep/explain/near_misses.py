@@ -234,7 +234,8 @@ class _Probe:
 
     def _rows(self, name: str, positions: np.ndarray) -> list[int]:
         """Rows of the events table."""
-        return self.data.rows[self.scan.candidates[name].rows[positions]].tolist()
+        found: list[int] = self.data.rows[self.scan.candidates[name].rows[positions]].tolist()
+        return found
 
 
 def _extended(bindings: Bindings, name: str, of: Candidates, rows: np.ndarray, positions: np.ndarray) -> Bindings:

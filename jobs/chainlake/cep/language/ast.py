@@ -13,8 +13,14 @@ _AT = field(default=NOWHERE, compare=False, repr=False)
 _NONE: frozenset[str] = frozenset()
 
 
+class Placed:
+    """What stands somewhere in a text."""
+
+    at: At
+
+
 @dataclass(frozen=True)
-class Node:
+class Node(Placed):
     """What conditions and values share: the names they mention."""
 
     def parts(self) -> tuple[Node, ...]:
@@ -168,6 +174,11 @@ class Member(Node):
     negated: bool
     items: tuple[Node, ...] | str
     at: At = _AT
+
+    @property
+    def literals(self) -> tuple[Literal, ...]:
+        """The items, once names of sets and parameters are resolved."""
+        return tuple(item for item in self.items if isinstance(item, Literal))
 
     def parts(self) -> tuple[Node, ...]:
         return (self.value,)

@@ -70,12 +70,12 @@ class Checker:
         if "number" in pair and "duration" in pair:
             raise self.source.error(
                 "a time difference is compared with a duration, not a bare number",
-                node.at,  # type: ignore[attr-defined]
+                node.at,
                 hint="Write the unit: b.ts - a.ts <= 2 s.",
             )
         raise self.source.error(
             f"a {left} cannot be compared with a {right}",
-            node.at,  # type: ignore[attr-defined]
+            node.at,
             hint="Compare times with times, and time differences with durations such as 2 s.",
         )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 from chainlake.cep.language import ast
 from chainlake.definitions.duration import UNITS
 
@@ -32,16 +34,17 @@ def quoted(text: str) -> str:
 
 def format_node(node: ast.Node) -> str:
     """One condition or value as text, with parentheses around everything composed."""
+    found = _value(node)
+    return _condition(node) if found is None else found
+
+
+def _value(node: ast.Node) -> str | None:
+    """A value as text, or None if the node is a condition."""
     match node:
         case ast.Literal(value):
-            if isinstance(value, bool):
-                return str(value).upper()
-            return quoted(value) if isinstance(value, str) else repr(value)
+            return _literal(value)
         case ast.Duration(size, name):
-            if name is not None:
-                return f"{name} {next(unit for unit, of_unit in UNITS.items() if of_unit == size)}"
-            milliseconds = size * 1000
-            return f"{milliseconds.numerator if milliseconds.denominator == 1 else float(milliseconds)!r} ms"
+            return _duration(size, name)
         case ast.Word(name):
             return name
         case ast.Ref(name, attr):
@@ -54,6 +57,12 @@ def format_node(node: ast.Node) -> str:
             return f"-({format_node(of)})"
         case ast.Arithmetic(op, left, right):
             return f"({format_node(left)} {op} {format_node(right)})"
+    return None
+
+
+def _condition(node: ast.Node) -> str:
+    """A condition as text."""
+    match node:
         case ast.Compare(op, left, right):
             return f"{format_node(left)} {op} {format_node(right)}"
         case ast.Member(value, negated, items):
@@ -70,3 +79,16 @@ def format_node(node: ast.Node) -> str:
         case ast.Any(of):
             return " OR ".join(f"({format_node(part)})" for part in of)
     raise TypeError(f"not a node: {node!r}")
+
+
+def _literal(value: int | float | str | bool) -> str:
+    if isinstance(value, bool):
+        return str(value).upper()
+    return quoted(value) if isinstance(value, str) else repr(value)
+
+
+def _duration(size: Fraction, name: str | None) -> str:
+    if name is not None:
+        return f"{name} {next(unit for unit, of_unit in UNITS.items() if of_unit == size)}"
+    milliseconds = size * 1000
+    return f"{milliseconds.numerator if milliseconds.denominator == 1 else float(milliseconds)!r} ms"

@@ -123,7 +123,7 @@ def normal_form(source: SourceText, query: ast.Query) -> tuple[Branch, ...]:
 
 
 def _place(clause: Clause) -> tuple[int, int]:
-    return clause.literals[0].at  # type: ignore[attr-defined]
+    return clause.literals[0].at
 
 
 def _check_number(source: SourceText, branch: ast.Branch) -> None:

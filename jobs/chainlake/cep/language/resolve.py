@@ -119,7 +119,7 @@ class Resolver:
         """The duration that a parameter such as ``30 min`` is where it is computed with, else the node."""
         value = self.params.get(node.name) if isinstance(node, ast.Word) else None
         size = parse_duration(value) if isinstance(value, str) else None
-        return node if size is None else ast.Duration(size, None, node.at)  # type: ignore[attr-defined]
+        return node if size is None else ast.Duration(size, None, node.at)
 
     def operand(self, node: ast.Node, names: frozenset[str], words: bool) -> ast.Node:
         if isinstance(node, ast.Word) and node.name not in self.params and words:
@@ -132,6 +132,12 @@ class Resolver:
                 f"'{node.name}' is an event name, not a value",
                 node.at,
                 hint=f"Write {node.name}.attribute, or '{node.name}' in quotes for the string.",
+            )
+        if node.name.upper() == "NULL":
+            raise self.source.error(
+                "a missing value equals nothing, so nothing is compared or computed with NULL",
+                node.at,
+                hint=f"Write IS NULL or IS NOT NULL, or '{node.name}' in quotes for the string.",
             )
         return ast.Literal(node.name, node.at)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from chainlake.errors import DefinitionError
@@ -39,11 +40,11 @@ def _shown(line: str) -> str:
     return "".join(letter if letter.isprintable() else " " if letter.isspace() else "?" for letter in line.rstrip("\r"))
 
 
-def nearest(word: str, known: object) -> str | None:
+def nearest(word: str, known: Iterable[object]) -> str | None:
     """A hint naming the known word most like ``word``, or listing them if none is."""
     import difflib
 
-    names = sorted(str(name) for name in known)  # type: ignore[attr-defined]
+    names = sorted(str(name) for name in known)
     close = difflib.get_close_matches(word, names, n=1)
     if close:
         return f"Did you mean {close[0]}?"

@@ -123,9 +123,10 @@ def _unconnected(written: ast.Branch, branch: Branch, source: SourceText) -> Ite
 
 def _conditions(branch: Branch, window: int, source: SourceText) -> Iterator[DefinitionError]:
     for clause in branch.clauses:
-        at = clause.literals[0].at  # type: ignore[attr-defined]
-        if all(isinstance(literal, ast.Const) for literal in clause.literals):
-            if not any(literal.value for literal in clause.literals):  # type: ignore[attr-defined]
+        at = clause.literals[0].at
+        constants = [literal for literal in clause.literals if isinstance(literal, ast.Const)]
+        if len(constants) == len(clause.literals):
+            if not any(constant.value for constant in constants):
                 yield source.error("this condition is never true, so nothing matches", at)
         elif not clause.names:
             yield source.error("this condition mentions no event", at, hint="Write name.attribute.")
@@ -140,7 +141,7 @@ def _conditions(branch: Branch, window: int, source: SourceText) -> Iterator[Def
     seen: set[tuple[ast.Node, ...]] = set()
     for clause in branch.clauses:
         if clause.literals in seen:
-            yield source.error("this condition is written twice", clause.literals[0].at)  # type: ignore[attr-defined]
+            yield source.error("this condition is written twice", clause.literals[0].at)
         seen.add(clause.literals)
     tightest: dict[tuple[tuple[str, str], bool], list[_Bound]] = {}
     for clause in branch.clauses:
@@ -151,7 +152,7 @@ def _conditions(branch: Branch, window: int, source: SourceText) -> Iterator[Def
         if any(_contradict(one, bound) for one in earlier):
             yield source.error(
                 "this condition and an earlier one are never true together, so nothing matches",
-                clause.literals[0].at,  # type: ignore[attr-defined]
+                clause.literals[0].at,
             )
         earlier[:] = _tightest([*earlier, bound])
 

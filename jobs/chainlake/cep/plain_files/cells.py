@@ -45,7 +45,7 @@ class Column:
     @property
     def is_text(self) -> bool:
         """Whether the values are texts."""
-        return pa.types.is_string(self.values.type) or pa.types.is_large_string(self.values.type)
+        return bool(pa.types.is_string(self.values.type) or pa.types.is_large_string(self.values.type))
 
 
 @dataclass(frozen=True)
@@ -209,7 +209,8 @@ def _numbers(columns: Sequence[Column]) -> list[pa.ChunkedArray] | Cell:
 
 def _rows(where: pa.ChunkedArray) -> list[int]:
     """The rows that are true."""
-    return pc.indices_nonzero(pc.fill_null(where, FALSE)).to_pylist()
+    found: list[int] = pc.indices_nonzero(pc.fill_null(where, FALSE)).to_pylist()
+    return found
 
 
 def _text(name: str, kind: str, column: Column) -> pa.ChunkedArray:

@@ -62,7 +62,7 @@ def _as_numbers(literal: ast.Node, kinds: Mapping[str, str]) -> set[str]:
                 for side, other in ((left, right), (right, left)):
                     if isinstance(side, ast.Ref) and (op not in ("=", "!=") or _is_number(other, kinds)):
                         found.add(side.attr)
-            case ast.Member(ast.Ref(_, attr), _, items) if any(_is_number(item, kinds) for item in items):  # type: ignore[arg-type]
+            case ast.Member(ast.Ref(_, attr)) if any(_is_number(item, kinds) for item in node.literals):
                 found.add(attr)
             case ast.Arithmetic() | ast.Negative() | ast.Call():
                 found |= {part.attr for part in node.parts() if isinstance(part, ast.Ref)}

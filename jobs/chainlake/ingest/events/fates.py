@@ -1,18 +1,27 @@
-"""What becomes of rows that give events: the rules of design §3 "Identity of events" and "Conflicts" in NumPy.
+"""What becomes of raw rows: an event is taken from a row, or it is a duplicate, conflicting or superseded.
 
-The rows are those of whole places, a place being one (type, key, ts), in the order (file, line, entry).
+The rows are those of whole places, a place being one (type, key, ts), in the order (file, line, entry). The result
+depends on them and on nothing else: not on the order in which they arrived, nor on what was resolved before.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from chainlake.definitions.source import Source
+from chainlake.ingest.events.hashes import content_hashes
+
+
+class Fate(IntEnum):
+    """What became of a raw row."""
+
+    EVENT, DUPLICATE, CONFLICT, SUPERSEDED = range(4)
 
 
 @dataclass(frozen=True)
@@ -31,6 +40,38 @@ class Fates:
     conflict: np.ndarray
     copy: np.ndarray
     seq: np.ndarray
+
+
+def with_fates(source: Source, rows: pa.Table, order: np.ndarray, superseded: np.ndarray) -> pa.Table:
+    """All rows of some places with their fates.
+
+    Args:
+        source: says how events are told apart.
+        rows: the raw rows.
+        order: rank of the file of each.
+        superseded: which of them a correction has replaced.
+
+    Returns:
+        The rows in the order (file, line, entry) with ``_fate``, the hashes of their content ``_c1`` and ``_c2``, and
+        ``seq`` and ``_copy``, null where no event is.
+    """
+    first, second = content_hashes(source, rows)
+    more = {"_order": order, "_superseded": superseded, "_c1": first, "_c2": second}
+    for name, values in more.items():
+        rows = rows.append_column(name, pa.array(values))
+    rows = rows.sort_by([(name, "ascending") for name in ("_order", "line", "entry")])
+    alive = ~rows["_superseded"].to_numpy()
+    live = rows.filter(pa.array(alive))
+    place = codes([live["ts"], live[source.key], live["type"]])
+    found = decide(source, place, codes([live["_c1"], live["_c2"]]), live["_order"].to_numpy())
+    fate = np.full(len(rows), Fate.SUPERSEDED, np.int8)
+    fate[alive] = np.where(found.event, Fate.EVENT, np.where(found.conflict, Fate.CONFLICT, Fate.DUPLICATE))
+    event = fate == Fate.EVENT
+    seq, copy = np.zeros((2, len(rows)), np.int64)
+    seq[alive], copy[alive] = found.seq, found.copy
+    rows = rows.drop_columns(["_order", "_superseded"]).append_column("_fate", pa.array(fate))
+    rows = rows.append_column("seq", pa.array(seq, mask=~event))
+    return rows.append_column("_copy", pa.array(copy, mask=~event))
 
 
 def decide(source: Source, place: np.ndarray, content: np.ndarray, order: np.ndarray) -> Fates:

@@ -1,6 +1,8 @@
-"""The hashes of ``chainlake.ingest.events.identity`` on Arrow columns, equal bit by bit to what Spark's SQL gives.
+"""Ids of events, and the hashes of their contents and rows, on Arrow columns.
 
-Tasks that hold Arrow rows would otherwise send them to Spark and back for nothing but these numbers.
+An id is the first 128 bits of a SHA-256, as 32 hex digits. A number enters a hash through its bits, not its text: texts
+of numbers differ between languages and their versions. The hashes are those of Spark's ``xxhash64``, in which lakes of
+all versions have their checksums; a test holds them against Spark.
 """
 
 from __future__ import annotations
@@ -12,7 +14,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from chainlake.definitions.source import Source
-from chainlake.ingest.events.identity import SEPARATOR
 from chainlake.schemas.table import Table
 
 _P1, _P2, _P3, _P4, _P5 = (
@@ -21,6 +22,8 @@ _P1, _P2, _P3, _P4, _P5 = (
         0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5,
     )
 )  # fmt: skip
+#: Separates the parts of a hashed text; their lengths are hashed too, so no two lists of parts share one text.
+SEPARATOR = "\x1f"
 #: Where Spark's ``xxhash64`` begins.
 _SEED = 42
 #: Rows whose texts are laid out as words at a time.
@@ -30,20 +33,20 @@ _SLAB_OCTETS = 4 << 20
 
 
 def content_hashes(source: Source, rows: pa.Table) -> tuple[np.ndarray, np.ndarray]:
-    """``identity.content_sql``: two hashes of each row's attributes, int64."""
+    """Two hashes of each row's attributes, int64: what makes two rows of one (type, key, ts) equal or different."""
     return _both([rows[a.name] for a in source.attributes], len(rows))
 
 
 def row_hashes(table: Table, rows: pa.Table) -> tuple[np.ndarray, np.ndarray]:
-    """``identity.row_hash_sql``: two hashes of each row's non-volatile columns, int64."""
+    """Two hashes of each row's non-volatile columns, int64, for the checksum of a day."""
     return _both([rows[name] for name in table.non_volatile], len(rows))
 
 
 def event_ids(source: Source, rows: pa.Table) -> pa.ChunkedArray:
-    """``identity.multiset_id_sql`` or ``unique_id_sql``: the id of each row.
+    """The id of each row: of source, type, key and µs since 1970; of a multiset also of the content and the copy.
 
     Args:
-        source: says which.
+        source: says how events are told apart.
         rows: type, key, ts, and for a multiset ``_c1``, ``_c2`` and ``_copy``.
     """
     import duckdb

@@ -1,14 +1,16 @@
-"""Raw rows of days to events, duplicates, conflicts and superseded rows, by Spark and NumPy (design §3).
+"""A task that makes events of raw rows: it reads data files, and writes what differs from the events that there are.
 
-The result depends on the raw rows of the effective files and on nothing else: not on the order in which they arrived,
-nor on what was resolved before.
+New events end up in data files that are not committed yet; events to change or to withdraw, and conflicting rows for
+the quarantine, in staged files. Only counts and paths come back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from datetime import date
-from typing import TYPE_CHECKING, Any
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,233 +18,201 @@ import pyarrow.compute as pc
 
 from chainlake.definitions.source import Source
 from chainlake.ingest.checksum import checksum
-from chainlake.ingest.events.fates import codes, decide
-from chainlake.ingest.events.identity import content_sql, multiset_id_sql, quoted, row_hash_sql, unique_id_sql
-from chainlake.ingest.landing.effective import Effective
+from chainlake.ingest.events.corrections import Beaten
+from chainlake.ingest.events.fates import Fate, with_fates
+from chainlake.ingest.events.hashes import event_ids, row_hashes
+from chainlake.ingest.events.stretches import Stretch
+from chainlake.ingest.staged import StagedFile, staged
+from chainlake.lake.delta.data_files import DataFile, DataFiles
+from chainlake.lake.store.difference import difference_arrow
 from chainlake.schemas.events import events_table
+from chainlake.schemas.quarantine import quarantine_table
+from chainlake.schemas.table import TIMESTAMP
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-#: What became of a raw row.
-EVENT, DUPLICATE, CONFLICT, SUPERSEDED = "event", "duplicate", "conflict", "superseded"
-#: Rows of a batch that a task gives back.
-_BATCH_ROWS = 50_000
-
-
-def raw_days(raw: DataFrame, loads: Iterable[str]) -> set[date]:
-    """The days on which the given loads have rows."""
-    from pyspark.sql import functions as F
-
-    rows = raw.where(F.col("load_id").isin(sorted(loads))).select("event_date").distinct().collect()
-    return {row["event_date"] for row in rows}
+#: Column of a difference: I, U or D.
+OP = "_op"
+#: Characters of a row that the quarantine keeps.
+_KEPT = 1_000
+#: Conflicting rows that are Python values at a time.
+_CONFLICTS = 10_000
 
 
-def file_order(files: Iterable[Effective]) -> list[Effective]:
-    """The files in the order of design §3: (file date, revision, name)."""
-    return sorted(files, key=lambda f: (f.file_date or date.min, f.revision, f.name))
+@dataclass(frozen=True)
+class DayCounts:
+    """What became of the raw rows of a day: how many had each fate, and the xor of the events' hashes."""
+
+    rows: int = 0
+    duplicates: int = 0
+    conflicts: int = 0
+    superseded: int = 0
+    first_hash: int = 0
+    second_hash: int = 0
+
+    def plus(self, other: DayCounts) -> DayCounts:
+        """Those of both; a day may be of several tasks."""
+        sums = {f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(self)[:4]}
+        first, second = self.first_hash ^ other.first_hash, self.second_hash ^ other.second_hash
+        return DayCounts(**sums, first_hash=first, second_hash=second)
+
+    @property
+    def checksum(self) -> str:
+        """The checksum of the day's events."""
+        return checksum(self.rows, self.first_hash, self.second_hash)
 
 
-def corrects_keys(source: Source, files: Iterable[Effective]) -> bool:
-    """Whether some of ``files`` replace each other key by key."""
-    return "key" in source.replaces and bool(_competing(files))
-
-
-def beaten_loads(source: Source, files: Iterable[Effective]) -> set[str]:
-    """The loads of files that others replace as a whole: where ``corrects_keys`` does not hold."""
-    if not source.replaces:
-        return set()
-    competing = _competing(files)
-    best = {day: max((f.revision for f in several if f.whole), default=0) for day, several in competing.items()}
-    return {f.load_id for day, several in competing.items() for f in several if f.revision < best[day]}
-
-
-def resolve(
-    spark: SparkSession, source: Source, raw: Callable[[], DataFrame], delivered: DataFrame, files: list[Effective]
-) -> DataFrame:
-    """All delivered rows of ``files`` with their fate.
-
-    Args:
-        spark: the session.
-        source: the source.
-        raw: gives the whole raw table; asked for where files replace each other per key, since what a file holds is
-            known from all its rows.
-        delivered: the raw rows of whole days.
-        files: the effective files.
-
-    Returns:
-        The columns of raw but ``load_id``, the file's order (``_order``), and ``_fate``, ``event_id``, ``seq``; the
-        latter two are null unless the fate is ``event``.
-    """
-    from pyspark.sql import functions as F
-    from pyspark.sql.types import LongType, StringType, StructField, StructType
-
-    order = file_order(files)
-    ranks = _frame(spark, {"load_id": [f.load_id for f in order], "_order": list(range(len(order)))})
-    rows = delivered.join(F.broadcast(ranks), "load_id")
-    rows = _mark_superseded(spark, source, raw, rows, order)
-    first, second = content_sql(source)
-    rows = rows.drop("load_id").withColumn("_c1", F.expr(first)).withColumn("_c2", F.expr(second))
-    # Windows over these columns would sort all rows three times; a task of NumPy takes a tenth of it.
-    rows = rows.repartition("ts", source.key, "type")
-    given = [field for field in rows.schema if field.name != "_fate"]
-    added = [StructField("_fate", StringType()), StructField("seq", LongType()), StructField("_copy", LongType())]
-    decided = rows.mapInArrow(_fates_of(source), StructType([*given, *added]))
-    identity = multiset_id_sql(source) if source.identity == "multiset" else unique_id_sql(source)
-    return decided.withColumn("event_id", F.when(F.col("_fate") == EVENT, F.expr(identity))).drop("_copy")
-
-
-def _fates_of(source: Source) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """A task: all rows of some places in, the same rows with ``_fate``, ``seq`` and ``_copy`` out."""
-
-    def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        found = list(batches)
-        if found:
-            yield from decided(source, pa.Table.from_batches(found)).to_batches(max_chunksize=_BATCH_ROWS)
-
-    return work
-
-
-def decided(source: Source, table: pa.Table) -> pa.Table:
-    """All rows of some places with their fates.
-
-    Args:
-        source: says how events are told apart.
-        table: the raw rows with ``_order``, the rank of their file, ``_c1`` and ``_c2``, the hashes of their content,
-            and ``_fate``, null where it is to be found.
-
-    Returns:
-        The rows in the order (file, line, entry), with ``_fate``, and ``seq`` and ``_copy``, null where no event is.
-    """
-    table = table.sort_by([(name, "ascending") for name in ("_order", "line", "entry")])
-    fate = np.array(table["_fate"].to_pylist(), dtype=object)
-    alive = pc.is_null(table["_fate"]).to_numpy()
-    rows = table.filter(pa.array(alive))
-    place = codes([rows["ts"], rows[source.key], rows["type"]])
-    fates = decide(source, place, codes([rows["_c1"], rows["_c2"]]), rows["_order"].to_numpy())
-    fate[alive] = np.where(fates.event, EVENT, np.where(fates.conflict, CONFLICT, DUPLICATE))
-    event = np.zeros(len(table), bool)
-    event[alive] = fates.event
-    seq, copy = np.zeros((2, len(table)), np.int64)
-    seq[alive], copy[alive] = fates.seq, fates.copy
-    columns = {
-        "_fate": pa.array(fate, pa.string()), "seq": pa.array(seq, mask=~event), "_copy": pa.array(copy, mask=~event)
-    }  # fmt: skip
-    table = table.drop_columns("_fate")
-    for name, values in columns.items():
-        table = table.append_column(name, values)
-    return table
-
-
-def _frame(spark: SparkSession, columns: dict[str, list[Any]]) -> DataFrame:
-    return spark.createDataFrame(pa.table(columns))
-
-
-def _mark_superseded(
-    spark: SparkSession, source: Source, raw: Callable[[], DataFrame], rows: DataFrame, order: list[Effective]
-) -> DataFrame:
-    """``_fate`` = superseded where a higher revision of the scope exists, else null."""
-    from pyspark.sql import functions as F
-
-    if not corrects_keys(source, order):
-        beaten = F.col("load_id").isin(sorted(beaten_loads(source, order)))
-        return rows.withColumn("_fate", F.when(beaten, SUPERSEDED).otherwise(F.lit(None).cast("string")))
-    competing = _competing(order)
-    # Which keys a file holds is known from all its rows, on whatever day they lie, and from its path.
-    members = [f for files in competing.values() for f in files]
-    listed: dict[str, list[Any]] = {
-        "load_id": [f.load_id for f in members],
-        "_date": [f.file_date for f in members],
-        "_revision": [f.revision for f in members],
-        "_whole": [f.whole for f in members],
-    }
-    scopes = _frame(spark, listed)
-    held = raw().where(F.col("load_id").isin(listed["load_id"])).select("load_id", F.col(source.key).alias("_key"))
-    named = [f for f in members if f.key is not None]
-    if named:
-        held = held.union(_frame(spark, {"load_id": [f.load_id for f in named], "_key": [f.key for f in named]}))
-    best_of = (
-        held.distinct()
-        .join(F.broadcast(scopes), "load_id")
-        .groupBy("_date", "_key")
-        .agg(F.max(F.when(F.col("_whole"), F.col("_revision"))).alias("_best"))
-    )
-    beaten_rows = (
-        held.distinct()
-        .join(F.broadcast(scopes), "load_id")
-        .join(best_of, ["_date", "_key"])
-        .where("_revision < _best")
-        .select("load_id", F.col("_key").alias(source.key), F.lit(SUPERSEDED).alias("_fate"))
-    )
-    return rows.join(F.broadcast(beaten_rows), ["load_id", source.key], "left")
-
-
-def _competing(order: Iterable[Effective]) -> dict[date, list[Effective]]:
-    """Files by file date, where one date has several revisions."""
-    by_date: dict[date, list[Effective]] = {}
-    for file in order:
-        if file.file_date is not None:
-            by_date.setdefault(file.file_date, []).append(file)
-    return {day: files for day, files in by_date.items() if len({f.revision for f in files}) > 1}
-
-
-def events_of(source: Source, resolved: DataFrame) -> DataFrame:
-    """The events among resolved rows, in the columns of ``events.<source>``."""
-    from pyspark.sql import functions as F
-
-    stamped = resolved.where(F.col("_fate") == EVENT).withColumn("ingested_at", F.current_timestamp())
-    return stamped.select(*(F.col(quoted(name)) for name in events_table(source).column_names))
-
-
-def summary(source: Source, resolved: DataFrame) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """``(days, rates)`` in one pass over resolved rows.
-
-    Returns:
-        Per day ``rows``, ``duplicates``, ``conflicts``, ``superseded`` and ``checksum``; per day, type and key with
-        events ``events``, ``first_ts`` and ``last_ts``.
-    """
-    from pyspark.sql import functions as F
-
-    first, second = row_hash_sql(events_table(source))
-    event = F.col("_fate") == EVENT
-    found = (
-        resolved.groupBy(F.col("event_date").alias("day"), "type", F.col(quoted(source.key)).alias("key"))
-        .agg(
-            *(F.count(F.when(F.col("_fate") == fate, 1)).alias(name) for name, fate in COUNTED),
-            F.bit_xor(F.when(event, F.expr(first))).alias("h1"),
-            F.bit_xor(F.when(event, F.expr(second))).alias("h2"),
-            F.min(F.when(event, F.col("ts"))).alias("first_ts"),
-            F.max(F.when(event, F.col("ts"))).alias("last_ts"),
-        )
-        .toArrow()
-        .to_pylist()
-    )
-    days: dict[date, dict[str, Any]] = {}
-    hashes: dict[date, tuple[int, int]] = {}
-    for row in found:
-        counts = days.setdefault(row["day"], {"day": row["day"], **{name: 0 for name, _ in COUNTED}})
-        for name, _ in COUNTED:
-            counts[name] += row[name]
-        h1, h2 = hashes.get(row["day"], (0, 0))
-        hashes[row["day"]] = (h1 ^ (row["h1"] or 0), h2 ^ (row["h2"] or 0))
-    for day, counts in days.items():
-        counts["checksum"] = checksum(counts["rows"], *hashes[day])
-    rates = [
-        {"events": row["rows"], **{name: row[name] for name in ("day", "type", "key", "first_ts", "last_ts")}}
-        for row in found
-        if row["rows"]
+#: Events of a type and a key on a day, with the first and the last time.
+RATES = pa.schema(
+    [
+        ("day", pa.date32()),
+        ("type", pa.string()),
+        ("key", pa.string()),
+        ("events", pa.int64()),
+        ("first_ts", TIMESTAMP),
+        ("last_ts", TIMESTAMP),
     ]
-    return list(days.values()), rates
+)
 
 
-#: Name of a day's count, and the fate that it counts.
-COUNTED = (("rows", EVENT), ("duplicates", DUPLICATE), ("conflicts", CONFLICT), ("superseded", SUPERSEDED))
+@dataclass(frozen=True)
+class PartReport:
+    """What came of a stretch.
+
+    Args:
+        days: counts of each day with rows.
+        rates: of the events, in the columns of ``RATES``.
+        files: data files of the events to add, not committed yet.
+        moved: Parquet files of the events to change and to withdraw, in the columns of the events table and ``OP``.
+        n_moved: how many they are.
+        conflicts: Parquet files of the conflicting rows, in the columns of the quarantine but for the volatile ones.
+    """
+
+    days: dict[date, DayCounts]
+    rates: pa.Table
+    files: tuple[DataFile, ...] = ()
+    moved: tuple[str, ...] = ()
+    n_moved: int = 0
+    conflicts: tuple[str, ...] = ()
 
 
-def raw_counts(delivered: DataFrame, files: list[Effective]) -> dict[date, int]:
-    """Delivered rows of effective files per day, counted apart from ``resolve``: what its fates must add up to."""
-    from pyspark.sql import functions as F
+@dataclass(frozen=True)
+class ResolveWork:
+    """What is the same for all stretches of a run.
 
-    loads = [f.load_id for f in files]
-    rows = delivered.where(F.col("load_id").isin(loads)).groupBy("event_date").count()
-    return {row["event_date"]: row["count"] for row in rows.collect()}
+    Args:
+        source: the source.
+        loads: loads of the effective files, in the order of these.
+        beaten: what corrections have replaced.
+        events: folder of the events table.
+        staging: folder for what is staged, which exists.
+        now: when the events are written.
+    """
+
+    source: Source
+    loads: tuple[str, ...]
+    beaten: Beaten
+    events: str
+    staging: str
+    now: datetime
+
+    def __call__(self, part: Stretch) -> PartReport:
+        """Resolve the rows of ``part``.
+
+        Raises:
+            AuditFailed: an event breaks a rule of the events table.
+        """
+        source, table = self.source, events_table(self.source)
+        rows = part.read(source, self.loads)
+        order = pc.index_in(rows["load_id"], value_set=pa.array(self.loads, pa.string()))
+        beaten = self.beaten.among(source, rows)
+        rows = with_fates(source, rows.drop_columns(["load_id"]), order.cast(pa.int64()).to_numpy(), beaten)
+        events = rows.filter(pc.equal(rows["_fate"], Fate.EVENT)).sort_by([("ts", "ascending")])
+        events = events.append_column("event_id", event_ids(source, events))
+        events = events.append_column("ingested_at", pa.array([self.now] * len(events), TIMESTAMP))
+        new, moved = _compared(source, part, events)
+        with DataFiles(self.events, table) as out:
+            out.write(new)
+            files = tuple(out.close())
+        return PartReport(
+            days=_days(source, rows, events),
+            rates=_rates(source, events),
+            files=files,
+            moved=staged(self.staging, "moved", moved),
+            n_moved=len(moved),
+            conflicts=_conflicts(source, rows.filter(pc.equal(rows["_fate"], Fate.CONFLICT)), self.staging),
+        )
+
+
+def _compared(source: Source, part: Stretch, events: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """The events to add, and those to change or withdraw with ``OP``."""
+    table = events_table(source)
+    plain = pa.schema([pa.field(f.name, f.type) for f in table.arrow()])
+    events = events.select(plain.names).cast(plain)
+    held = part.held(source)
+    if not len(held):
+        return events, plain.append(pa.field(OP, pa.string())).empty_table()
+    diff = difference_arrow(held.cast(plain), events, list(table.key), table.non_volatile)
+    new = pc.equal(diff[OP], "I")
+    return diff.filter(new).drop_columns([OP]), diff.filter(pc.invert(new))
+
+
+def _days(source: Source, rows: pa.Table, events: pa.Table) -> dict[date, DayCounts]:
+    found: dict[date, DayCounts] = {}
+    fates = rows["_fate"].to_numpy()
+    days = rows["event_date"].cast(pa.int32()).to_numpy()
+    for day in np.unique(days).tolist():
+        several = np.bincount(fates[days == day], minlength=len(Fate)).tolist()
+        found[_EPOCH.date() + timedelta(days=day)] = DayCounts(*several)
+    # Events are in the order of time, so each day is one piece of them.
+    days, starts = np.unique(events["event_date"].cast(pa.int32()).to_numpy(), return_index=True)
+    if len(days):
+        hashes = (np.bitwise_xor.reduceat(one, starts).tolist() for one in row_hashes(events_table(source), events))
+        for day, first, second in zip(days.tolist(), *hashes, strict=True):
+            at = _EPOCH.date() + timedelta(days=day)
+            found[at] = found[at].plus(DayCounts(first_hash=first, second_hash=second))
+    return found
+
+
+def _rates(source: Source, events: pa.Table) -> pa.Table:
+    at = events.select(["event_date", "type", source.key, "ts"]).rename_columns(["day", "type", "key", "ts"])
+    found = at.group_by(["day", "type", "key"]).aggregate([([], "count_all"), ("ts", "min"), ("ts", "max")])
+    columns = ("day", "type", "key", "count_all", "ts_min", "ts_max")
+    return found.select(columns).rename_columns(RATES.names).cast(RATES)
+
+
+def rates_of(reports: list[PartReport]) -> pa.Table:
+    """The rates of all tasks as one table: a key's day may be of several."""
+    every = pa.concat_tables([RATES.empty_table(), *(report.rates for report in reports)])
+    sums = [("events", "sum"), ("first_ts", "min"), ("last_ts", "max")]
+    found = every.group_by(["day", "type", "key"]).aggregate(sums)
+    columns = ("day", "type", "key", "events_sum", "first_ts_min", "last_ts_max")
+    return found.select(columns).rename_columns(RATES.names).cast(RATES)
+
+
+def _conflicts(source: Source, rows: pa.Table, staging: str) -> tuple[str, ...]:
+    """Quarantine rows: what lost against another row of the same event."""
+    schema = pa.schema([pa.field(c.name, c.type) for c in quarantine_table(source).columns if not c.volatile])
+    known = {"stage": "resolve", "reason": "conflict", "field": None, "value": None}
+    with StagedFile(staging, "conflicts", schema) as file:
+        for batch in rows.to_batches(max_chunksize=_CONFLICTS):
+            part = pa.Table.from_batches([batch])
+            columns = {name: pa.array([value] * len(part), pa.string()) for name, value in known.items()}
+            columns["raw"] = pa.array(_texts(source, part), pa.string())
+            there = {name: part[name] for name in ("file_id", "line", "entry", "event_date")}
+            file.write(pa.table({**there, **columns}))
+        return file.close()
+
+
+def _texts(source: Source, rows: pa.Table) -> Iterator[str]:
+    """Rows as JSON, cut: the delivered text is not kept in raw, and what was read from it says as much."""
+    names = ["type", source.key, "ts", *(attribute.name for attribute in source.attributes)]
+    for row in rows.select(names).to_pylist():
+        yield json.dumps(row, default=_time, ensure_ascii=False, separators=(",", ":"))[:_KEPT]
+
+
+def _time(value: Any) -> str:
+    assert isinstance(value, datetime)
+    text = value.astimezone(UTC).replace(tzinfo=None)
+    return text.isoformat(timespec="microseconds" if text.microsecond % 1000 else "milliseconds") + "Z"
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

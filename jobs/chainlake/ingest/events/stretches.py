@@ -1,4 +1,4 @@
-"""What each task reads of the raw rows of some days, so that events can be resolved without a shuffle (design §3).
+"""What each task reads of the raw rows of some days, so that events can be resolved without a shuffle.
 
 What becomes of a row depends on the rows of its place alone, that is of its (type, key, ts). So the rows of a large day
 are cut by time or by key, whichever of them lie together in the files: a task skips the row groups of others.
@@ -7,7 +7,7 @@ are cut by time or by key, whichever of them lie together in the files: a task s
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -18,9 +18,9 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from chainlake.definitions.source import Source
-from chainlake.lake.delta import tables
 from chainlake.lake.delta.pages import verified
-from chainlake.paths import Home
+from chainlake.lake.delta.where import Condition, expression
+from chainlake.lake.store.port import DayFiles
 from chainlake.schemas.events import events_table
 from chainlake.schemas.raw import raw_table
 from chainlake.schemas.table import Table
@@ -30,10 +30,6 @@ _ROWS_PER_TASK = 500_000
 _COLUMNS = 12
 #: Bytes of data files for a task, as they are compressed: less than Arrow's limit for the texts of one column, 2 GiB.
 _BYTES_PER_TASK = 256 << 20
-#: A task may have so many times more rows, where many share one value; beyond, Spark's shuffle is for them.
-_MOST = 4
-#: And the tasks of a day may read each of its rows so many times over.
-_MOST_READ = 12
 #: Rows of a day that are looked at for the bounds of tasks.
 _SAMPLED_ROWS = 500_000
 
@@ -55,28 +51,41 @@ class Stretch:
     low: Any = None
     high: Any = None
 
-    def read(self, source: Source, loads: list[str]) -> pa.Table:
+    def read(self, source: Source, loads: Sequence[str]) -> pa.Table:
         """The rows of ``loads``, in the columns of the raw table."""
-        return self._read(self.files, raw_table(source), ds.field("load_id").isin(pa.array(loads, pa.string())))
+        table = raw_table(source)
+        return self._read(self.files, table, [("load_id", "in", list(loads))])
 
     def held(self, source: Source) -> pa.Table:
         """The events that the events table has."""
-        return self._read(self.events, events_table(source), ds.scalar(True))
+        return self._read(self.events, events_table(source), [])
 
-    def _read(self, paths: Sequence[str], table: Table, wanted: ds.Expression) -> pa.Table:
+    def _read(self, paths: Sequence[str], table: Table, wanted: list[Condition]) -> pa.Table:
         whole = pa.schema([pa.field(f.name, f.type) for f in table.arrow()])
         if not paths:
             return whole.empty_table()
         schema = whole.remove(whole.get_field_index("event_date"))
         if self.column:
-            kind, at = schema.field(self.column).type, ds.field(self.column)
-            if self.low is not None:
-                wanted &= at >= _scalar(self.low, kind)
-            if self.high is not None:
-                wanted &= at < _scalar(self.high, kind)
+            kind = schema.field(self.column).type
+            bounds = ((">=", self.low), ("<", self.high))
+            wanted = [*wanted, *((self.column, op, _scalar(at, kind)) for op, at in bounds if at is not None)]
         found = ds.dataset(list(paths), format="parquet", schema=schema)
-        rows = found.to_table(filter=wanted, use_threads=False, fragment_scan_options=verified())
+        chosen = expression([wanted], schema)
+        rows = found.to_table(filter=chosen, use_threads=False, fragment_scan_options=verified())
         return rows.append_column("event_date", rows["ts"].cast(pa.date32(), safe=False)).select(whole.names)
+
+
+def raw_batches(
+    source: Source, paths: Sequence[str], loads: Sequence[str], columns: Sequence[str]
+) -> Iterator[pa.RecordBatch]:
+    """Some columns of the rows of ``loads`` in data files of the raw table."""
+    if paths and loads:
+        schema = pa.schema([pa.field(f.name, f.type) for f in raw_table(source).arrow() if f.name != "event_date"])
+        rows = ds.dataset(list(paths), format="parquet", schema=schema)
+        chosen = expression([[("load_id", "in", list(loads))]], schema)
+        yield from rows.to_batches(
+            columns=list(columns), filter=chosen, use_threads=False, fragment_scan_options=verified()
+        )
 
 
 @dataclass(frozen=True)
@@ -86,37 +95,24 @@ class _File:
     size: int
 
 
-def stretches(
-    home: Home, source: Source, days: Sequence[date], events_version: int | None, few: int
-) -> list[Stretch] | None:
+def stretches(source: Source, days: Sequence[date], raw: DayFiles, events: DayFiles) -> list[Stretch]:
     """All raw rows of ``days``, each in one stretch, and the rows of a place in the same.
 
     Args:
-        home: the installation; its lake is on a file system.
         source: the source.
         days: in order.
-        events_version: the version of the events table with which the result is compared.
-        few: up to so many rows are not worth it.
-
-    Returns:
-        ``None`` if the rows are few, only Spark can read them, or those of a day cannot be told apart by time or key.
+        raw: the files of these days of the raw table, those with rows of loads that do not count, too.
+        events: those of the events table, with which the result is compared.
     """
-    held = _files(home, "raw", source, days)
-    if held is None:
-        return None
+    held, there = _by_day(raw), _by_day(events)
     every = [file for files in held.values() for file in files]
     rows_of_all = sum(file.rows for file in every)
-    if rows_of_all <= few:
-        return None
-    events = _files(home, "events", source, days, events_version)
-    if events is None:
-        return None
 
     def of(several: Sequence[date]) -> tuple[str, ...]:
-        return tuple(file.path for day in several for file in events.get(day, []))
+        return tuple(file.path for day in several for file in there.get(day, []))
 
     most = _ROWS_PER_TASK * _COLUMNS // max(_COLUMNS, len(raw_table(source).columns))
-    most = max(1, min(most, _BYTES_PER_TASK * rows_of_all // sum(file.size for file in every)))
+    most = max(1, min(most, _BYTES_PER_TASK * rows_of_all // max(1, sum(file.size for file in every))))
     found: list[Stretch] = []
     gathered: list[date] = []
 
@@ -133,10 +129,7 @@ def stretches(
             end()
             together = 0
         if rows > most:
-            cut = _cut(source, held[day], of([day]), most)
-            if cut is None:
-                return None
-            found += cut
+            found += _cut(source, held[day], of([day]), most)
         else:
             # Also a day without rows: its events go.
             gathered.append(day)
@@ -145,37 +138,30 @@ def stretches(
     return found
 
 
-def _files(
-    home: Home, schema: str, source: Source, days: Sequence[date], version: int | None = None
-) -> dict[date, list[_File]] | None:
-    """The data files of each day, those of raw with rows of loads that do not count; ``None`` if Spark must read."""
-    listed = tables.counted_files(home, schema, source.name, set(days), version)
-    if listed is None:
-        return None
+def _by_day(files: DayFiles) -> dict[date, list[_File]]:
     found: dict[date, list[_File]] = {}
-    for day, relative, rows in listed:
-        # Tasks may run in another folder.
-        path = os.path.abspath(relative)
-        known = rows if rows is not None else pq.read_metadata(path).num_rows
-        found.setdefault(day, []).append(_File(path, known, os.stat(path).st_size))
+    for file in files.files:
+        found.setdefault(file.day, []).append(_File(file.path, file.rows, os.stat(file.path).st_size))
     return found
 
 
-def _cut(source: Source, files: Sequence[_File], events: tuple[str, ...], most: int) -> list[Stretch] | None:
-    """A day's rows in stretches of about ``most`` rows, by the column that cuts them and has the fewest rows read."""
+def _cut(source: Source, files: Sequence[_File], events: tuple[str, ...], most: int) -> list[Stretch]:
+    """A day's rows in stretches of about ``most`` rows, by the column that cuts them best.
+
+    That is the one of which no value is that of too many rows, and then the one of which the fewest rows are read.
+    """
     rows = sum(file.rows for file in files)
     paths = tuple(file.path for file in files)
     every = -(-rows // _SAMPLED_ROWS)
-    ways: list[tuple[bool, int, list[Stretch]]] = []
+    ways: list[tuple[int, int, list[Stretch]]] = []
     for column in ("ts", source.key):
         values = _sample(paths, column, every)
         cuts = _cuts(values, -(-rows // most))
         bounds = [None, *cuts, None]
         parts = [Stretch(paths, events, column, low, high) for low, high in zip(bounds[:-1], bounds[1:], strict=True)]
-        read, largest = _read_by(parts), every * _largest(values, cuts)
-        if largest <= _MOST * most and read <= _MOST_READ * rows:
-            ways.append((largest > 2 * most, read, parts))
-    return min(ways, key=lambda way: way[:2])[2] if ways else None
+        largest = every * _largest(values, cuts)
+        ways.append((largest // (2 * most), _read_by(parts), parts))
+    return min(ways, key=lambda way: way[:2])[2]
 
 
 def _sample(paths: Sequence[str], column: str, every: int) -> pa.ChunkedArray:
@@ -226,5 +212,6 @@ def _plain(values: pa.ChunkedArray) -> pa.ChunkedArray:
     return values.cast(pa.int64()) if pa.types.is_timestamp(values.type) else values
 
 
-def _scalar(value: Any, kind: pa.DataType) -> pa.Scalar:
-    return pa.scalar(value, pa.int64()).cast(kind) if pa.types.is_timestamp(kind) else pa.scalar(value, kind)
+def _scalar(value: Any, kind: pa.DataType) -> Any:
+    """A cut as a value of its column."""
+    return pa.scalar(value, pa.int64()).cast(kind).as_py() if pa.types.is_timestamp(kind) else value

@@ -1,16 +1,18 @@
-"""Which days of a source can be computed on: open, complete, provisional (design §3, "Completeness"). No Spark."""
+"""Which days of a source can be computed on: open, complete, provisional. No Spark."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from functools import cached_property
 from typing import Any
 
 from chainlake.days import Days
 from chainlake.definitions.source import Source
 from chainlake.ingest.checksum import EMPTY_CHECKSUM
-from chainlake.ingest.landing.discovery import missing_expected, path_fields
+from chainlake.ingest.landing.discovery import path_fields
+from chainlake.ingest.landing.expected import LandedNames, missing_expected
 from chainlake.ingest.landing.outcomes import days_of, is_read, unread
 from chainlake.lake.records.event_days import quiet_stretches
 from chainlake.lake.records.runs import FINISHED
@@ -31,6 +33,11 @@ class Arrived:
     paths: Collection[str]
     lacking: Collection[date] = ()
 
+    @cached_property
+    def names(self) -> LandedNames:
+        """The names of the files that were read."""
+        return LandedNames(self.paths)
+
     @classmethod
     def of(cls, source: Source, rows: Collection[Mapping[str, Any]], waiting: Iterable[str]) -> Arrived:
         """From the current rows of ``ops.files`` and the paths that wait."""
@@ -49,7 +56,7 @@ def status_of(source: Source, day: date, arrived: Arrived, passed: date, now: da
     """
     if day >= passed:
         return "open"
-    if day not in arrived.lacking and not missing_expected(source, day, arrived.paths):
+    if day not in arrived.lacking and not missing_expected(source, day, arrived.names):
         return "complete"
     end = datetime(day.year, day.month, day.day, tzinfo=UTC) + _ONE
     return "provisional" if now >= end + source.lag else "open"

@@ -16,9 +16,10 @@ import zipfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 _GZIP = b"\x1f\x8b"
 _ZIP = b"PK\x03\x04"
@@ -60,11 +61,71 @@ def open_bytes(path: Path, member: str | None) -> Iterator[Content]:
         NotReadable: the file system does not give the file, here or while it is read.
         Damaged: it cannot be decompressed, here or while it is read.
     """
+    kept = _kept.get()
     with ExitStack() as stack:
-        raw = stack.enter_context(_opened(path))
-        with _told_apart():
-            stream = _decompressed(raw, member, stack)
+        if member is None or kept is None:
+            raw = stack.enter_context(_opened(path))
+            with _told_apart():
+                if member is None:
+                    stream = _plain(raw, stack)
+                else:
+                    stream = _member(stack.enter_context(_archive(raw)), member, stack)
+        else:
+            with _told_apart():
+                stream = _member(kept.archive(path), member, stack)
         yield Content(stream)
+
+
+@contextmanager
+def archives_stay_open() -> Iterator[None]:
+    """Within this block the members of an archive that are opened one after the other have its directory read once.
+
+    Read for each, a directory of thousands of members takes longer than the members.
+    """
+    with _KeptArchive() as kept:
+        token = _kept.set(kept)
+        try:
+            yield
+        finally:
+            _kept.reset(token)
+
+
+class _KeptArchive:
+    """The archive that was opened last."""
+
+    def __init__(self) -> None:
+        self._stack = ExitStack()
+        self._mark: tuple[Any, ...] = ()
+        self._archive: zipfile.ZipFile | None = None
+        self._raw: io.BufferedReader | None = None
+
+    def __enter__(self) -> _KeptArchive:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def archive(self, path: Path) -> zipfile.ZipFile:
+        """The archive ``path`` as it is now.
+
+        Raises:
+            NotReadable: the file system does not give the file.
+        """
+        try:
+            stat = path.stat()
+        except OSError as error:
+            raise NotReadable(error) from error
+        mark = (path, stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns)
+        if self._archive is None or mark != self._mark:
+            self._stack.close()
+            self._archive = None
+            # It must live as long as the archive, which may read what is under it: its end would close that.
+            self._raw = self._stack.enter_context(_opened(path))
+            self._archive, self._mark = self._stack.enter_context(_archive(self._raw)), mark
+        return self._archive
+
+
+_kept: ContextVar[_KeptArchive | None] = ContextVar("kept", default=None)
 
 
 class Content:
@@ -251,14 +312,16 @@ def _magic(raw: io.BufferedReader) -> str:
     return "zip" if head in (_ZIP, _ZIP_EMPTY) else "plain"
 
 
-def _decompressed(raw: io.BufferedReader, member: str | None, stack: ExitStack) -> BinaryIO:
-    if member is not None:
-        archive = stack.enter_context(_archive(raw))
-        stream = stack.enter_context(archive.open(member))
-        # A gzip inside a zip is what some vendors deliver.
-        raw = io.BufferedReader(cast(io.RawIOBase, stream))
-        if raw.peek(2)[:2] != _GZIP:
-            return raw
-    elif _magic(raw) != "gzip":
-        return raw
+def _member(archive: zipfile.ZipFile, member: str, stack: ExitStack) -> BinaryIO:
+    stream = stack.enter_context(archive.open(member))
+    # A gzip inside a zip is what some vendors deliver.
+    raw = io.BufferedReader(cast(io.RawIOBase, stream))
+    return _unzipped(raw, stack) if raw.peek(2)[:2] == _GZIP else raw
+
+
+def _plain(raw: io.BufferedReader, stack: ExitStack) -> BinaryIO:
+    return _unzipped(raw, stack) if _magic(raw) == "gzip" else raw
+
+
+def _unzipped(raw: io.BufferedReader, stack: ExitStack) -> BinaryIO:
     return cast(BinaryIO, stack.enter_context(gzip.GzipFile(fileobj=raw)))

@@ -1,4 +1,4 @@
-"""What has landed: files, archive members, their content checksums and path fields (design §3, "Files").
+"""What has landed: files, archive members, their content checksums and path fields.
 
 No Spark. Reading every file at every run would make a run with nothing to do as dear as one with work, so checksums are
 remembered per (path, size, mtime, inode). That memory is a cache: without it the same answer takes longer.
@@ -11,17 +11,21 @@ import json
 import os
 import re
 import time
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
-from chainlake.definitions.globs import expected_glob
 from chainlake.definitions.source import Source
-from chainlake.ingest.landing.container import Damaged, NotReadable, checksum_of, members, open_bytes
+from chainlake.ingest.landing.container import (
+    Damaged,
+    NotReadable,
+    archives_stay_open,
+    checksum_of,
+    members,
+    open_bytes,
+)
 from chainlake.ingest.landing.walk import Entry, storable, walk
 from chainlake.paths import Home
 
@@ -45,7 +49,7 @@ class Landed:
         file: the file on disk; ``member`` inside it or ``None``.
         size: bytes of the landed file.
         checksum: of the decompressed bytes.
-        file_id: of checksum and path fields (design §3).
+        file_id: of checksum and path fields.
         fields: named groups of the source's path expression.
         file_date, revision: from the path; ``None`` and 0 if it names none.
         problem: code of what is wrong with the content or the path, else "".
@@ -149,23 +153,6 @@ def _parse_revision(text: str) -> int | None:
 def date_begins(file_date: date, zone: str) -> datetime:
     """The instant at which ``file_date`` begins in ``zone``."""
     return datetime(file_date.year, file_date.month, file_date.day, tzinfo=ZoneInfo(zone)).astimezone(UTC)
-
-
-def expected_globs(source: Source, day: date) -> list[str]:
-    """The globs of the files that ``expect`` names for the UTC day ``day``."""
-    return [expected_glob(glob, day) for glob in source.expect]
-
-
-def glob_matches(glob: str, path: str) -> bool:
-    """Whether ``glob`` names ``path``, the archive that holds it, or the last part of either."""
-    outer = path.split("!", 1)[0]
-    return any(fnmatchcase(name, glob) for name in (path, path.rsplit("/", 1)[-1], outer, outer.rsplit("/", 1)[-1]))
-
-
-def missing_expected(source: Source, day: date, paths: Iterable[str]) -> list[str]:
-    """The globs expected for ``day`` that none of ``paths`` fits."""
-    paths = list(paths)
-    return [glob for glob in expected_globs(source, day) if not any(glob_matches(glob, path) for path in paths)]
 
 
 def discover(home: Home, source: Source, now: datetime) -> Landing:
@@ -293,7 +280,8 @@ def _contents(source: Source, file: Path) -> list[_Content]:
         return [_checked(file, None)]
     if not names:
         return [_Content(None, checksum_of(file), "no_format", "the archive has no member that a format takes")]
-    return [_checked(file, name) if count == 1 else _several(file, name, count) for name, count in names.items()]
+    with archives_stay_open():
+        return [_checked(file, name) if count == 1 else _several(file, name, count) for name, count in names.items()]
 
 
 def members_glob(source: Source, name: str) -> str:

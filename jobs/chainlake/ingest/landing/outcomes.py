@@ -9,7 +9,8 @@ from typing import Any
 
 from chainlake.definitions.source import Source
 from chainlake.errors import ChainlakeError, InfrastructureError, InputError
-from chainlake.ingest.landing.discovery import date_begins, expected_globs, glob_matches, path_fields
+from chainlake.ingest.landing.discovery import date_begins, path_fields
+from chainlake.ingest.landing.expected import expected_globs, glob_matches
 from chainlake.terminal import one_line
 from chainlake.words import counted
 

@@ -1,4 +1,4 @@
-"""What a run of ingest has to do, decided without a JVM from the landing folder and ``ops`` (design §3)."""
+"""What a run of ingest has to do, decided without a JVM from the landing folder and ``ops``."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from chainlake.days import Days
 from chainlake.definitions.source import Source
 from chainlake.errors import InputError
 from chainlake.ingest import PARSER_VERSION
-from chainlake.ingest.landing.discovery import Landed, Landing, date_begins, expected_globs, glob_matches, path_fields
+from chainlake.ingest.landing.discovery import Landed, Landing, date_begins, path_fields
 from chainlake.ingest.landing.effective import Effective
+from chainlake.ingest.landing.expected import expected_globs, glob_matches
 from chainlake.ingest.landing.outcomes import REMOVED, RereadFailed, holds_nothing, is_read
 from chainlake.terminal import one_line
 
@@ -51,27 +52,28 @@ class Plan:
         """Nothing to read and nothing to repair: no JVM is needed."""
         return not self.taken and not self.changing
 
-    def reusable(self, landed: Landed) -> dict[str, Any] | None:
-        """The current row of another path that holds the same content, parsed already."""
-        if self.redefined:
-            return None
-        same = [(path, row) for path, row in self.current.items() if row["file_id"] == landed.file_id]
-        # One that was not read may be read under another name.
-        paths = sorted(path for path, row in same if is_read(row) and not _unexplained(row))
-        return self.current[paths[0]] if paths else None
+    def reusable(self) -> dict[str, dict[str, Any]]:
+        """By file_id the current row of a path that holds the content, parsed already."""
+        found: dict[str, dict[str, Any]] = {}
+        if not self.redefined:
+            for _, row in sorted(self.current.items()):
+                # One that was not read may be read under another name.
+                if is_read(row) and not _unexplained(row):
+                    found.setdefault(row["file_id"], row)
+        return found
 
-    def loads_touched(self) -> set[str]:
-        """Loads whose days must be resolved again: of the same paths, the same content, the same scope."""
+    def rows_touched(self) -> list[dict[str, Any]]:
+        """Rows whose days must be resolved again: of the same paths, the same content, the same scope."""
         if self.redefined:
-            return {row["load_id"] for row in self.current.values()}
+            return list(self.current.values())
         paths = {landed.path for landed in self.taken}
         contents = {landed.file_id for landed in self.taken}
         dates = {landed.file_date for landed in self.taken if landed.file_date is not None}
-        return {
-            row["load_id"]
+        return [
+            row
             for path, row in self.current.items()
             if path in paths or row["file_id"] in contents or row["file_date"] in dates
-        }
+        ]
 
 
 def make_plan(
@@ -166,9 +168,15 @@ def effective(source: Source, rows: list[dict[str, Any]]) -> list[Effective]:
             name=row["path"],
             key=path_key(source, dict(row["path_fields"] or {})),
             whole=is_read(row),
+            first=_day(row.get("first_ts")),
+            last=_day(row.get("last_ts")),
         )
         for row in first.values()
     ]
+
+
+def _day(at: datetime | None) -> date | None:
+    return None if at is None else at.astimezone(UTC).date()
 
 
 def path_key(source: Source, fields: dict[str, str]) -> str | None:

@@ -1,4 +1,4 @@
-"""Publishing: the only place that writes matches and model results (design §4 "Publish").
+"""Publishing: the only place that writes matches and model results (docs/semantics.md).
 
 Under the table's lock: leave out what moved or failed its audit; take the difference; note ``publishing``; commit the
 difference; note ``done``. Killed anywhere, the next attempt does it again and ends with the same table; a commit of
@@ -11,25 +11,37 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
 from chainlake.lake.commits.places import table_lock, take_place
-from chainlake.lake.commits.rows import Change, StagedFiles, staged_change
 from chainlake.lake.faults import around
-from chainlake.lake.locks import jvm_lock
 from chainlake.lake.records import ops
 from chainlake.lake.records.definitions import Definition
 from chainlake.lake.records.lost import note_lost
+from chainlake.lake.store.parts import days_of
+from chainlake.lake.store.port import Change, Lake, Staged, Turn
 from chainlake.paths import Home
 from chainlake.schemas.models import CHANGES, METRICS, STATE
 from chainlake.schemas.table import Table
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+
+@dataclass(frozen=True)
+class Run:
+    """Who publishes, and with what.
+
+    Args:
+        home: the installation.
+        lake: makes the commits.
+        run_id: id of the run in ``ops``.
+    """
+
+    home: Home
+    lake: Lake
+    run_id: str
 
 
 @dataclass(frozen=True)
@@ -53,57 +65,69 @@ class Published:
     version: int | None = None
 
 
+@dataclass(frozen=True)
+class _Days:
+    """The days of a definition that are published now, and why others are not.
+
+    Args:
+        ready: to publish.
+        left_out: day → why.
+        broken: day → why its audit failed; all of them are left out.
+    """
+
+    ready: list[date]
+    left_out: dict[date, str]
+    broken: dict[date, str]
+
+
 def publish_matches(
-    spark: SparkSession,
-    home: Home,
+    run: Run,
     definition: Definition,
     table: Table,
-    staged: DataFrame | pa.Table | StagedFiles,
+    staged: Staged,
     fingerprints: Mapping[date, str],
     audits: Mapping[date, str | None],
-    run_id: str,
     recheck: Callable[[], Mapping[date, str]],
 ) -> Published:
     """Publish the staged matches of some days, in one commit.
 
     Args:
-        spark: the session.
-        home: the installation.
+        run: who publishes.
         definition: the pattern.
         table: its match table; made if it does not exist.
         staged: all matches that decide on the days.
         fingerprints: day → fingerprint that the computation started from; these are the days.
         audits: day → ``None`` if its audit passed, else the reason in one line.
-        run_id: id of the run in ``ops``.
         recheck: the fingerprints now; a day whose fingerprint is another one, or that is absent because the
             definition changed or its table is another one, is left to do.
 
     Raises:
         AuditFailed: a row breaks a constraint of the table.
-        InfrastructureError: the lock was not to be had, or another writer came in between.
+        LockBusy: somebody else held the table's lock all the time.
+        Overtaken: another writer came in between.
     """
     pattern = definition.name.partition("/")[2]
-    with jvm_lock(spark, home, table_lock(table.name)):
+    with run.lake.lock(table_lock(table.name)):
         # First of all: what a killed attempt left half done decides which table the days belong to.
-        take_place(home, pattern, run_id)
-        days, left_out = _publishable(fingerprints, audits, recheck(), chained=False)
-        _note_failed_audits(home, definition, fingerprints, audits, left_out, run_id)
-        if not days:
-            return Published([], left_out)
-        note_lost(home, [table], run_id)
-        change = staged_change(spark, home, table, staged, days, day_column="decision_ts")
-        force = _interrupted(home, [definition], days)
+        take_place(run.home, pattern, run.run_id)
+        days = _publishable(fingerprints, audits, recheck(), chained=False)
+        _note_failed_audits(run, definition, fingerprints, days)
+        if not days.ready:
+            return Published([], days.left_out)
+        note_lost(run.home, [table], run.run_id)
+        part = days_of(table, days.ready, "decision_ts")
+        change = run.lake.change(table, replace(staged, within=part.where), part)
+        force = _interrupted(run.home, [definition], days.ready)
         with around("publish.publishing"):
-            ops.append(home, "intervals", _notes(definition, days, fingerprints, "publishing"), run_id)
+            _append(run, _notes(definition, days.ready, fingerprints, "publishing"))
         with around("publish.commit"):
-            applied = change.commit(spark, home, purpose=f"table-{table.path_name}", force=force)
+            applied = run.lake.commit(change, Turn(f"table-{table.path_name}", force))
         version = change.base_version if applied.version is None else applied.version
         with around("publish.done"):
-            done = _notes(definition, days, fingerprints, "done", [change], version)
-            ops.append(home, "intervals", done, run_id)
+            _append(run, _notes(definition, days.ready, fingerprints, "done", _Outcome([change], version)))
         if "/" in table.name:
-            take_place(home, pattern, run_id)
-    return Published(days, left_out, applied.added, applied.changed, applied.withdrawn, version)
+            take_place(run.home, pattern, run.run_id)
+    return Published(days.ready, days.left_out, applied.added, applied.changed, applied.withdrawn, version)
 
 
 @dataclass(frozen=True)
@@ -133,10 +157,8 @@ class ModelOutput:
 
 
 def publish_models(
-    spark: SparkSession,
-    home: Home,
+    run: Run,
     outputs: Sequence[ModelOutput],
-    run_id: str,
     recheck: Callable[[], Mapping[str, Mapping[date, str]]],
     table: Table = CHANGES,
 ) -> dict[str, Published]:
@@ -146,10 +168,8 @@ def publish_models(
     that publish the same days share one commit per table, however many they are.
 
     Args:
-        spark: the session.
-        home: the installation.
+        run: who publishes.
         outputs: of different models that publish in ``table``.
-        run_id: id of the run in ``ops``.
         recheck: the fingerprints now by definition, as for :func:`publish_matches`.
         table: ``models.changes``, or ``alerts.threshold``.
 
@@ -157,103 +177,99 @@ def publish_models(
         by definition; counts are those of ``table``.
 
     Raises:
-        AuditFailed: a row breaks a constraint of a table. InfrastructureError: as for :func:`publish_matches`.
+        AuditFailed: a row breaks a constraint of a table.
+        LockBusy: somebody else held the lock of a table all the time.
+        Overtaken: another writer came in between.
     """
     with ExitStack() as locks:
         for part in (table, METRICS, STATE):
             # Always in this order, or two writers could wait for each other.
-            locks.enter_context(jvm_lock(spark, home, f"table-{part.path_name}"))
-        note_lost(home, [table, METRICS], run_id)
+            locks.enter_context(run.lake.lock(f"table-{part.path_name}"))
+        note_lost(run.home, [table, METRICS], run.run_id)
         published: dict[str, Published] = {}
         together: dict[tuple[date, ...], list[ModelOutput]] = defaultdict(list)
         now = recheck()
         for output in outputs:
             name = output.definition.name
-            days, left_out = _publishable(output.fingerprints, output.audits, now.get(name, {}), chained=True)
-            _note_failed_audits(home, output.definition, output.fingerprints, output.audits, left_out, run_id)
-            published[name] = Published([], left_out)
-            if days:
-                together[tuple(days)].append(output)
+            days = _publishable(output.fingerprints, output.audits, now.get(name, {}), chained=True)
+            _note_failed_audits(run, output.definition, output.fingerprints, days)
+            published[name] = Published([], days.left_out)
+            if days.ready:
+                together[tuple(days.ready)].append(output)
         for same, mine in together.items():
-            change, version = _commit_models(spark, home, mine, same, run_id, table)
+            change, version = _commit_models(run, mine, same, table)
             for output in mine:
                 name = output.definition.name
-                added, changed, gone = (sum(change.ops[output.owner, day, op] for day in same) for op in "IUD")
-                published[name] = Published(list(same), published[name].left_out, added, changed, gone, version)
+                counts = (sum(change.ops.get((output.owner, day, op), 0) for day in same) for op in ("I", "U", "D"))
+                published[name] = Published(list(same), published[name].left_out, *counts, version=version)
     return published
 
 
-def _commit_models(
-    spark: SparkSession, home: Home, outputs: Sequence[ModelOutput], days: Sequence[date], run_id: str, table: Table
-) -> tuple[Change, int]:
-    """Commit the same days of models; the difference of ``table``, and its version that holds the days."""
+def _commit_models(run: Run, outputs: Sequence[ModelOutput], days: Sequence[date], table: Table) -> tuple[Change, int]:
+    """Commit what some models found on the same days; the change of ``table`` and the version that holds the days."""
     owners = [output.owner for output in outputs]
-    day_column = "event_date" if table is CHANGES else "ts"
-    taken = [
-        staged_change(
-            spark,
-            home,
-            part,
-            pa.concat_tables([getattr(output, name) for output in outputs]),
-            days,
-            day_column=column,
-            only=(part.key[0], owners),
-        )
-        for part, name, column in ((table, "found", day_column), (METRICS, "metrics", "day"), (STATE, "state", "day"))
-    ]
-    force = _interrupted(home, [output.definition for output in outputs], days)
+    day_column = "event_date" if "event_date" in table.column_names else "ts"
+    taken = []
+    for part, name, column in ((table, "found", day_column), (METRICS, "metrics", "day"), (STATE, "state", "day")):
+        rows = pa.concat_tables([getattr(output, name).cast(part.arrow()) for output in outputs])
+        mine = days_of(part, days, column, part.key[0], owners)
+        taken.append(run.lake.change(part, Staged(rows=rows, within=mine.where), mine))
+    force = _interrupted(run.home, [output.definition for output in outputs], days)
 
-    def note(status: str, changes: Sequence[Change] = (), version: int | None = None) -> None:
-        rows = [
-            row
-            for output in outputs
-            for row in _notes(output.definition, days, output.fingerprints, status, changes, version, output.owner)
-        ]
-        ops.append(home, "intervals", rows, run_id)
+    def note(status: str, outcome: _Outcome | None = None) -> None:
+        _append(
+            run,
+            [
+                row
+                for output in outputs
+                for row in _notes(output.definition, days, output.fingerprints, status, outcome, output.owner)
+            ],
+        )
 
     with around("publish.publishing"):
         note("publishing")
     with around("publish.commit"):
-        applied, _ = (
-            change.commit(spark, home, purpose=f"table-{change.table.path_name}", force=force) for change in taken[:2]
-        )
+        applied, _ = (run.lake.commit(change, Turn(f"table-{change.table.path_name}", force)) for change in taken[:2])
     version = taken[0].base_version if applied.version is None else applied.version
     with around("publish.done"):
-        note("done", taken, version)
+        note("done", _Outcome(taken, version))
     with around("monitor.state"):
-        taken[2].commit(spark, home, purpose=f"table-{STATE.path_name}", force=force)
+        run.lake.commit(taken[2], Turn(f"table-{STATE.path_name}", force))
     return taken[0], version
 
 
 def _publishable(
     fingerprints: Mapping[date, str], audits: Mapping[date, str | None], now: Mapping[date, str], *, chained: bool
-) -> tuple[list[date], dict[date, str]]:
-    """The days to publish, and the others with the reason."""
-    days: list[date] = []
+) -> _Days:
+    ready: list[date] = []
     left_out: dict[date, str] = {}
+    broken: dict[date, str] = {}
     for day in sorted(fingerprints):
+        failed = audits.get(day)
         if now.get(day) != fingerprints[day]:
             left_out[day] = "its input or definition changed while it was computed"
-        elif audits.get(day) is not None:
-            left_out[day] = f"its audit failed: {audits[day]}"
+        elif failed is not None:
+            broken[day] = failed
+            left_out[day] = f"its audit failed: {failed}"
         elif chained and left_out:
             left_out[day] = f"{min(left_out)}, on which it depends, was left out"
         else:
-            days.append(day)
-    return days, left_out
+            ready.append(day)
+    return _Days(ready, left_out, broken)
 
 
-def _note_failed_audits(
-    home: Home,
-    definition: Definition,
-    fingerprints: Mapping[date, str],
-    audits: Mapping[date, str | None],
-    left_out: Mapping[date, str],
-    run_id: str,
-) -> None:
-    failed = [day for day, why in left_out.items() if why.startswith("its audit failed")]
-    rows = [{**_row(definition, day, fingerprints), "status": "audit_failed", "reason": audits[day]} for day in failed]
-    ops.append(home, "intervals", rows, run_id)
+def _note_failed_audits(run: Run, definition: Definition, fingerprints: Mapping[date, str], days: _Days) -> None:
+    _append(
+        run,
+        [
+            {**_row(definition, day, fingerprints), "status": "audit_failed", "reason": why}
+            for day, why in days.broken.items()
+        ],
+    )
+
+
+def _append(run: Run, rows: list[dict[str, Any]]) -> None:
+    ops.append(run.home, "intervals", rows, run.run_id)
 
 
 def _interrupted(home: Home, definitions: Sequence[Definition], days: Iterable[date]) -> bool:
@@ -283,31 +299,40 @@ def _interrupted(home: Home, definitions: Sequence[Definition], days: Iterable[d
     )
 
 
+@dataclass(frozen=True)
+class _Outcome:
+    """What was committed for some days.
+
+    Args:
+        changes: each has its part of the days' checksums; the first is the one that the counts are about.
+        version: of its table, which holds the days.
+    """
+
+    changes: Sequence[Change]
+    version: int
+
+
 def _notes(
     definition: Definition,
     days: Iterable[date],
     fingerprints: Mapping[date, str],
     status: str,
-    changes: Sequence[Change] = (),
-    version: int | None = None,
+    outcome: _Outcome | None = None,
     owner: str = "",
 ) -> list[dict[str, Any]]:
-    """Rows of ``ops.intervals``, with counts, checksums and version once they are known.
-
-    The first of ``changes`` is the one that the counts are about; each has its part of the checksum.
-    """
+    """Rows of ``ops.intervals``, with counts, checksums and version once they are known."""
     rows: list[dict[str, Any]] = []
     for day in days:
         row = {**_row(definition, day, fingerprints), "status": status}
-        if changes:
-            change = changes[0]
+        if outcome is not None:
+            change = outcome.changes[0]
             row |= {
-                "rows": change.rows[owner, day],
-                "added": change.ops[owner, day, "I"],
-                "changed": change.ops[owner, day, "U"],
-                "withdrawn": change.ops[owner, day, "D"],
-                "published_version": version,
-                "rows_checksum": " ".join(one.checksum(owner, day) for one in changes),
+                "rows": change.rows.get((owner, day), 0),
+                "added": change.ops.get((owner, day, "I"), 0),
+                "changed": change.ops.get((owner, day, "U"), 0),
+                "withdrawn": change.ops.get((owner, day, "D"), 0),
+                "published_version": outcome.version,
+                "rows_checksum": " ".join(one.checksum(owner, day) for one in outcome.changes),
             }
         rows.append(row)
     return rows

@@ -37,6 +37,20 @@ class Misfit:
     defined: pa.Field | None
 
 
+class OtherColumns(InfrastructureError):
+    """What is to be written does not have the columns of the stored table."""
+
+    @classmethod
+    def of(cls, table: Table, wrong: Sequence[Misfit]) -> OtherColumns:
+        """For rows of ``table``, and the columns that are not alike."""
+        listed = "; ".join(f"{m.name}: stored {_type_text(m.stored)}, written {_type_text(m.defined)}" for m in wrong)
+        return cls(
+            f"the columns of {table.path_name} are not those of the rows to be written ({listed}); nothing was written",
+            key=wrong[0].name,
+            hint="Undo the edit of the definition, or give it another name.",
+        )
+
+
 def misfits(stored: pa.Schema, table: Table) -> list[Misfit]:
     """The columns whose name, type or nullability differ: those defined first, then those only stored.
 
@@ -73,17 +87,12 @@ def require_columns(at: DeltaTable, table: Table) -> None:
     """See to it that what is written for ``table`` fits the stored table ``at``.
 
     Raises:
-        InfrastructureError: their columns differ in name or type.
+        OtherColumns: their columns differ in name or type.
     """
     stored = pa.schema(at.schema().to_arrow())
     wrong = [one for one in misfits(stored, table) if not _same_type(one.stored, one.defined)]
     if wrong:
-        listed = "; ".join(f"{m.name}: stored {_type_text(m.stored)}, written {_type_text(m.defined)}" for m in wrong)
-        raise InfrastructureError(
-            f"the columns of {table.path_name} are not those of the rows to be written ({listed}); nothing was written",
-            key=wrong[0].name,
-            hint="Undo the edit of the definition, or give it another name.",
-        )
+        raise OtherColumns.of(table, wrong)
 
 
 def same_columns(stored: pa.Schema, wanted: pa.Schema) -> bool:

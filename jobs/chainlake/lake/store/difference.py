@@ -114,17 +114,55 @@ def write_difference(
     bounds = bounding(table, part)
     if current is None:
         batches: Iterator[pa.RecordBatch] = (_all_new(batch) for batch in wanted)
-        return _written(table, part, (), batches, folder)
+        return written(table, part, (), batches, folder)
     con.register("w", wanted)
     con.register("c", current)
-    schema = _schema(table, bounds)
     try:
         reader = con.sql(_joined(table, bounds)).to_arrow_reader(_ROWS_PER_BATCH)
-        batches = (plain for batch in reader for plain in pa.Table.from_batches([batch]).cast(schema).to_batches())
-        return _written(table, part, bounds, batches, folder)
+        return written(table, part, bounds, iter(reader), folder)
     finally:
         con.unregister("w")
         con.unregister("c")
+
+
+def difference_arrow(current: pa.Table, wanted: pa.Table, key: list[str], compare: list[str]) -> pa.Table:
+    """What differs between two Arrow tables, in the order they have.
+
+    Args:
+        current: rows as they are.
+        wanted: rows as they should be, in the same columns.
+        key: columns that identify a row, unique on both sides.
+        compare: columns whose change makes an update.
+
+    Returns:
+        the columns of ``wanted`` and ``_op``: ``I`` (insert), ``U`` (update), ``D`` (delete); a row to delete has its
+        current values.
+    """
+    import duckdb
+
+    def side(table: pa.Table) -> pa.Table:
+        names = list(dict.fromkeys([*key, *compare]))
+        return table.select(names).append_column("__row", pa.array(range(len(table)), pa.int64()))
+
+    changed = " OR ".join(f'w."{n}" IS DISTINCT FROM c."{n}"' for n in compare if n not in key) or "false"
+    on = " AND ".join(f'w."{name}" IS NOT DISTINCT FROM c."{name}"' for name in key)
+    with duckdb.connect() as connection:
+        connection.register("w", side(wanted))
+        connection.register("c", side(current))
+        found = connection.sql(
+            f"SELECT w.__row AS w, c.__row AS c FROM w FULL JOIN c ON {on} "
+            f"WHERE w.__row IS NULL OR c.__row IS NULL OR {changed} ORDER BY w, c"
+        ).to_arrow_table()
+    both = pc.and_(pc.is_valid(found["w"]), pc.is_valid(found["c"]))
+    op = pc.if_else(both, "U", pc.if_else(pc.is_valid(found["w"]), "I", "D"))
+    upserts = pc.is_valid(found["w"])
+    parts = [
+        wanted.take(found["w"].filter(upserts)).append_column("_op", op.filter(upserts)),
+        current.select(wanted.column_names)
+        .take(found["c"].filter(pc.invert(upserts)))
+        .append_column("_op", op.filter(pc.invert(upserts))),
+    ]
+    return pa.concat_tables([parts[0], parts[1].cast(parts[0].schema)])
 
 
 def _joined(table: Table, bounds: Sequence[str]) -> str:
@@ -157,9 +195,10 @@ def _all_new(batch: pa.RecordBatch) -> pa.RecordBatch:
     return batch.append_column(OP, pa.array(["I"] * len(batch), pa.string()))
 
 
-def _written(
+def written(
     table: Table, part: Part, bounds: Sequence[str], batches: Iterator[pa.RecordBatch], folder: Path
 ) -> Written:
+    """Write the rows of a difference, which have ``_op``, as files in ``folder``; see :func:`write_difference`."""
     found = Written()
     with ExitStack() as stack:
         new = _Files(folder, "new", loose(table), stack)
@@ -167,7 +206,7 @@ def _written(
         for batch in batches:
             rows = pa.Table.from_batches([batch])
             is_new = pc.equal(rows[OP], "I")
-            new.write(rows.filter(is_new).select(table.column_names))
+            new.write(rows.filter(is_new))
             moved.write(rows.filter(pc.invert(is_new)))
             _count(found, rows, part)
         found.staged, found.moved = new.paths, moved.paths
@@ -198,7 +237,7 @@ class _Files:
                 pq.ParquetWriter(path, self._schema, store_schema=False, write_page_checksum=True)
             )
         self._rows += len(rows)
-        self._writer.write_table(rows, row_group_size=_ROWS_PER_GROUP)
+        self._writer.write_table(rows.select(self._schema.names).cast(self._schema), row_group_size=_ROWS_PER_GROUP)
 
 
 def _count(found: Written, rows: pa.Table, part: Part) -> None:

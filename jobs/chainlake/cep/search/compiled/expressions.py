@@ -267,7 +267,7 @@ class Expressions:
         value = self.value(node.value, out)
         if value.dtype == "0":
             return "False"
-        literals = [item for item in node.items if isinstance(item, ast.Literal)]
+        literals = node.literals
         key = (node.written, value.kind)
         forms = self.facts.of(
             ("items", key), lambda scan: tuple(form_of(scan.nothing.literal(item.value)) for item in literals)

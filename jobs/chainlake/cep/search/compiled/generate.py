@@ -118,7 +118,7 @@ class Generator:
             {name: slots.array("j", None, ("rows", name)) for name in names},
             {name: slots.array("i", None, ("offsets", name)) for name in names if name in kleene},
             {name: slots.state() for name in names if name in kleene},
-            {name: slots.array("j", None, ("map", name)) for name in names},
+            {name: slots.array("i", None, ("map", name)) for name in names},
         )
 
     # ---- steps

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import hashlib
+import importlib
 import importlib.util
 import os
 import sys
@@ -17,6 +18,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -148,40 +150,41 @@ def _warn_once(place: Path, error: Exception) -> None:
 
 
 def _compiled(function: Any, *, cache: bool) -> Kernel:
-    from numba import cfunc, types
-
-    pointer = types.CPointer
+    numba: Any = importlib.import_module("numba")  # it has no types
+    types, pointer = numba.types, numba.types.CPointer
     kinds = [types.float64, types.int64, types.uint8, types.int32]
     signature = types.int64(
         *(pointer(pointer(kind)) for kind in kinds), pointer(types.float64), pointer(types.int64),
         pointer(types.int64),
     )  # fmt: skip
-    compiled: Any = cfunc(signature, cache=cache)(function)
+    compiled = numba.cfunc(signature, cache=cache)(function)
     prototype = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 7)
-    return _caller(prototype(compiled.address), compiled)
+    return _Call(prototype(compiled.address), compiled)
 
 
-def _caller(function: Any, compiled: Any) -> Kernel:
-    """Call by arrays; ``compiled`` is kept alive with the function."""
+@dataclass(frozen=True)
+class _Call:
+    """Calls a function by arrays.
 
-    def call(
+    Args:
+        function: its address, callable.
+        compiled: what must live as long.
+    """
+
+    function: Callable[..., int]
+    compiled: object
+
+    def __call__(
+        self,
         floats: Sequence[np.ndarray],
         ints: Sequence[np.ndarray],
         bools: Sequence[np.ndarray],
         shorts: Sequence[np.ndarray],
-        float_constants: np.ndarray,
-        int_constants: np.ndarray,
-        state: np.ndarray,
+        *others: np.ndarray,
     ) -> int:
-        return int(
-            function(
-                _pointers(floats), _pointers(ints), _pointers(bools), _pointers(shorts),
-                float_constants.ctypes.data, int_constants.ctypes.data, state.ctypes.data,
-            )
-        )  # fmt: skip
-
-    call.compiled = compiled  # type: ignore[attr-defined]
-    return call
+        """Give it four tables of arrays, and the constants (doubles, whole numbers) and the state."""
+        tables = (_pointers(floats), _pointers(ints), _pointers(bools), _pointers(shorts))
+        return self.function(*tables, *[array.ctypes.data for array in others])
 
 
 _NO_POINTERS = (ctypes.c_void_p * 1)()

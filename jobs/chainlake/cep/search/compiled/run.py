@@ -159,7 +159,7 @@ class Compiled:
     def _map(self, name: str, positions: bool) -> np.ndarray:
         """What is written for each candidate of a name."""
         rows = self.scan.candidates[name].rows
-        return (np.arange(len(rows)) if positions else self.scan.data.rows_of(rows)).astype(np.int32)
+        return np.ascontiguousarray(np.arange(len(rows)) if positions else self.scan.data.rows_of(rows), np.int64)
 
     def _make_room(self, given: Arguments, output: Output, flat: int) -> None:
         """New arrays for the output of a call."""

@@ -78,9 +78,9 @@ class Scopes:
 
         def make(scan: Scan) -> np.ndarray:
             one, other = scan.candidates[bound], scan.candidates[name]
-            places = np.full(len(scan.data.ts), -1, np.int32)
+            places: np.ndarray = np.full(len(scan.data.ts), -1, np.int32)
             places[other.rows] = np.arange(len(other), dtype=np.int32)
-            return places[one.rows]
+            return places.take(one.rows)
 
         return self.make.slots.array("j", make, ("same", bound, name))
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from chainlake.cep.conditions.scan import Scan
 
@@ -17,10 +18,10 @@ DONE, FULL, LIMIT = range(3)
 #: What gives an array of the events of a scan. It must hold nothing of the events that the code was made with.
 Make = Callable[[Scan], np.ndarray]
 #: letter to table and dtype
-_TABLES: dict[str, tuple[str, type]] = {
+_TABLES: dict[str, tuple[str, DTypeLike]] = {
     "f": ("F", np.float64), "i": ("I", np.int64), "b": ("B", np.bool_), "j": ("J", np.int32),
 }  # fmt: skip
-_NOTHING = {letter: np.zeros(1, kind) for letter, (_, kind) in _TABLES.items()}
+_NOTHING: dict[str, np.ndarray] = {letter: np.zeros(1, kind) for letter, (_, kind) in _TABLES.items()}
 
 
 @dataclass
@@ -54,8 +55,9 @@ class _Numbers:
     known: list[float] = field(default_factory=list)
     later: list[tuple[int, Callable[[Scan], float]]] = field(default_factory=list)
 
-    def made(self, scan: Scan, kind: type) -> np.ndarray:
-        found = np.array(self.known, kind)
+    def made(self, scan: Scan, kind: DTypeLike) -> np.ndarray:
+        """All of them, for the events of a scan."""
+        found: np.ndarray = np.array(self.known, kind)
         for number, make in self.later:
             found[number] = make(scan)
         return found

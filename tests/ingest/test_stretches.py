@@ -1,11 +1,10 @@
-"""Tasks that write data files themselves: the tables are those of the way through Spark, killed or not."""
+"""Many small tasks that write data files: the tables are those of one task, killed or not."""
 
 from __future__ import annotations
 
 import json
 import random
 from collections import Counter
-from contextlib import ExitStack
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -13,53 +12,56 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
 from chainlake.days import day_start_us
 from chainlake.definitions.source import Source, load_sources
 from chainlake.errors import AuditFailed
-from chainlake.ingest.events import hashes
-from chainlake.ingest.events import resolve_days as resolving
-from chainlake.ingest.events import resolve_tasks as by_tasks
+from chainlake.ingest.events import resolution, resolve
 from chainlake.ingest.events import stretches as planning
-from chainlake.ingest.events.resolve import corrects_keys
-from chainlake.ingest.events.resolve_tasks import resolve_part
-from chainlake.ingest.events.stretches import stretches
-from chainlake.ingest.landing.effective import Effective
-from chainlake.ingest.rows import parse_tasks as parsing
-from chainlake.ingest.rows.parse import COUNTS, ROW, Task, parse_file
+from chainlake.ingest.events.corrections import Beaten
+from chainlake.ingest.events.resolve import ResolveWork
+from chainlake.ingest.events.stretches import Stretch, stretches
+from chainlake.ingest.rows import groups
 from chainlake.lake import faults
-from chainlake.lake.commits.append import append_files
 from chainlake.lake.delta import data_files, tables
-from chainlake.lake.delta.data_files import DataFile, DataFiles, tasks_write
+from chainlake.lake.delta.data_files import DataFile, DataFiles
 from chainlake.lake.records import ops
+from chainlake.lake.store.files import FilesLake
 from chainlake.lake.upkeep.maintain import maintain_table
 from chainlake.lake.upkeep.same import same_tables
 from chainlake.paths import Home
+from chainlake.run.tasks import LocalTasks
 from chainlake.schemas.events import events_table
 from chainlake.schemas.raw import raw_table
 from tests.ingest.conftest import Lake
+from tests.lake.appending import append_files
 
 DAYS = [date(2025, 1, 1), date(2025, 1, 2), date(2025, 1, 3)]
 
 
-@pytest.fixture
-def by_hand(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Every file is large; the list tells how many event files each commit has had."""
-    monkeypatch.setattr(parsing, "LARGE_FILE", 0)
-    monkeypatch.setattr(parsing, "ROWS_PER_DAY", 0)
-    monkeypatch.setattr(resolving, "FEW_ROWS", 0)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every file is a group, and a stretch holds few rows."""
+    monkeypatch.setattr(groups, "_MOST_BYTES", 1)
+    monkeypatch.setattr(groups, "_LEAST_BYTES", 1)
     monkeypatch.setattr(planning, "_ROWS_PER_TASK", 90)
-    commits: list[int] = []
-    apply = resolving.apply_files
 
-    def spied(home: Home, table: Any, files: Any, **options: Any) -> Any:
-        commits.append(len(files))
-        return apply(home, table, files, **options)
 
-    monkeypatch.setattr(resolving, "apply_files", spied)
-    return commits
+@pytest.fixture
+def parts(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many stretches each run has had."""
+    counts: list[int] = []
+    real = resolution.stretches
+
+    def counted(*args: Any) -> list[Stretch]:
+        found = real(*args)
+        counts.append(len(found))
+        return found
+
+    monkeypatch.setattr(resolution, "stretches", counted)
+    return counts
 
 
 def bars(seed: int, days: list[date], rows: int = 60) -> str:
@@ -112,43 +114,39 @@ def everything(home: Home, source: str) -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize("source", ["bars", "ticks"])
-def test_both_ways_give_equal_tables(spark, lake: Lake, monkeypatch, by_hand: list[int], source: str) -> None:
-    other = lake.other("through Spark")
+def test_many_small_tasks_give_the_tables_of_few(lake: Lake, monkeypatch, parts: list[int], source: str) -> None:
+    other = lake.other("one task")
     for at in (lake, other):
         for name, content in LANDED[source].items():
             at.land(source, name, content)
-    lake.ingest(source, "2025-01-01", "2025-01-05")
-    # One commit, of the files of several tasks.
-    assert len(by_hand) == 1 and by_hand[0] > len(DAYS if source == "bars" else DAYS[:1])
     with monkeypatch.context() as patch:
-        patch.setattr(parsing, "LARGE_FILE", 1_000)
-        patch.setattr(resolving, "FEW_ROWS", 10_000)
-        other.ingest(source, "2025-01-01", "2025-01-05")
-    assert len(by_hand) == 1
-    ours, sparks = everything(lake.home, source), everything(other.home, source)
-    for name, rows in sparks.items():
+        small(patch)
+        lake.ingest(source, "2025-01-01", "2025-01-05")
+    other.ingest(source, "2025-01-01", "2025-01-05")
+    assert parts[0] > len(DAYS if source == "bars" else DAYS[:1]) and parts[1] == 1
+    ours, others = everything(lake.home, source), everything(other.home, source)
+    for name, rows in others.items():
         assert ours[name] == rows, name
     fates = Counter()
     for row in lake.days(source).values():
         fates.update({name: row[name] for name in ("rows", "duplicates", "conflicts", "superseded")})
     wanted = ("rows", "duplicates", "conflicts", "superseded") if source == "bars" else ("rows", "duplicates")
-    assert all(fates[name] for name in wanted) and sparks["quarantine"]
+    assert all(fates[name] for name in wanted) and others["quarantine"]
     # Into days that hold events already: some are added, of bars others are changed and withdrawn.
     results = []
     for at in (lake, other):
         for name, content in LATE[source].items():
             at.land(source, name, content)
         with monkeypatch.context() as patch:
-            if at is other:
-                patch.setattr(parsing, "LARGE_FILE", 1_000)
-                patch.setattr(resolving, "FEW_ROWS", 10_000)
+            if at is lake:
+                small(patch)
             result = at.ingest(source, "2025-01-01", "2025-01-05")
         results.append((result["added"], result["changed"], result["withdrawn"]))
     assert results[0] == results[1] and all(results[0]) == (source == "bars") and results[0][0]
-    assert len(by_hand) == (1 if source == "bars" else 2)
     assert everything(lake.home, source) == everything(other.home, source)
     assert same_tables(lake.home, other.home) == []
     assert not leftovers(lake.home, source)
+    assert not list(Path(lake.home.staging).rglob("*.parquet"))
 
 
 def leftovers(home: Home, source: str) -> set[Path]:
@@ -166,8 +164,9 @@ def commit(folder: Path, version: int) -> list[dict[str, Any]]:
 
 
 def test_killed_at_any_write_the_retry_comes_to_the_same_and_what_is_left_goes(
-    spark, lake: Lake, monkeypatch, by_hand: list[int]
+    lake: Lake, monkeypatch, parts: list[int]
 ) -> None:
+    small(monkeypatch)
     clean = lake.other("clean")
     for at in (lake, clean):
         at.land("bars", "bars_20250101.csv", LANDED["bars"]["bars_20250101.csv"])
@@ -191,7 +190,7 @@ def test_killed_at_any_write_the_retry_comes_to_the_same_and_what_is_left_goes(
         assert bool(len(held)) == (point == "events.after")
     assert lake.days("bars")[DAYS[0]]["status"] == "changing"
     files = list(folders["events"].rglob("*.parquet"))
-    assert len(files) > 3 * by_hand[0] - 1
+    assert len(files) > 3 * parts[0] - 1
     lake.ingest("bars", "2025-01-01", "2025-01-02")
     # A commit of the attempt before has changed the version in any case; nothing differs, but the days were changing.
     assert same_tables(lake.home, clean.home) == []
@@ -203,9 +202,7 @@ def test_killed_at_any_write_the_retry_comes_to_the_same_and_what_is_left_goes(
     assert same_tables(lake.home, clean.home) == []
 
 
-def test_a_file_that_goes_before_it_counts_leaves_an_empty_day(
-    spark, lake: Lake, monkeypatch, by_hand: list[int]
-) -> None:
+def test_a_file_that_goes_before_it_counts_leaves_an_empty_day(lake: Lake, monkeypatch, parts: list[int]) -> None:
     path = lake.land("bars", "bars_20250101.csv", LANDED["bars"]["bars_20250101.csv"])
     with monkeypatch.context() as patch:
         patch.setattr(faults, "reached", lambda here: 1 / (here != "ingest.changing.after"))
@@ -256,15 +253,16 @@ def put(home: Home, source: Source, rows: pa.Table) -> None:
     append_files(home, table, files, app="t", base_version=base, mark="m")
 
 
-FILES = [Effective("l", DAYS[0], 0, "a", None), Effective("m", DAYS[0], 1, "b", None)]
+def cut(home: Home, source: Source, days: list[date], version: int = 0) -> list[Stretch]:
+    lake = FilesLake(home)
+    held, events = (lake.day_files(*one) for one in (("raw", "bars", days), ("events", "bars", days, version)))
+    return stretches(source, days, held, events)
 
 
 @pytest.mark.parametrize("column", ["ts", "ticker"])
 def test_stretches_hold_every_row_once(lake: Lake, monkeypatch: pytest.MonkeyPatch, column: str) -> None:
     source = source_of(lake)
     monkeypatch.setattr(data_files, "_ROWS_PER_GROUP", 20)
-    monkeypatch.setattr(planning, "_MOST", 1_000)
-    monkeypatch.setattr(planning, "_MOST_READ", 1_000)
     for number, load in enumerate(("l", "m", "dead")):
         rows = raw_rows(200, number, load)
         put(lake.home, source, rows.sort_by([(column, "ascending")]))
@@ -275,8 +273,7 @@ def test_stretches_hold_every_row_once(lake: Lake, monkeypatch: pytest.MonkeyPat
             for sampled in (30, 10_000):
                 monkeypatch.setattr(planning, "_SAMPLED_ROWS", sampled)
                 monkeypatch.setattr(planning, "_ROWS_PER_TASK", size)
-                parts = stretches(lake.home, source, days, None, 0)
-                assert parts is not None
+                parts = cut(lake.home, source, days)
                 found = pa.concat_tables([part.read(source, ["l", "m"]) for part in parts])
                 expected = whole.filter(pc.is_in(whole["event_date"], pa.array(days)))
                 assert Counter(rows_of(found)) == Counter(rows_of(expected))
@@ -298,79 +295,42 @@ def test_a_day_is_cut_by_what_lies_together_in_its_files(lake: Lake, monkeypatch
         home = lake.other(column).home
         source = load_sources(home)["bars"]
         put(home, source, rows.sort_by([(column, "ascending"), ("line", "ascending")]))
-        parts = stretches(home, source, DAYS[:1], None, 0)
-        assert parts is not None and len(parts) > 2
+        parts = cut(home, source, DAYS[:1])
+        assert len(parts) > 2
         assert {part.column for part in parts} == {column}
         # Most row groups are read by one of them.
         assert planning._read_by(parts) < 2 * len(rows)
-    home = lake.other("in no order").home
-    put(home, load_sources(home)["bars"], rows)
-    monkeypatch.setattr(planning, "_MOST_READ", 2)
-    assert stretches(home, load_sources(home)["bars"], DAYS[:1], None, 0) is None
 
 
-def test_spark_does_what_tasks_cannot(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_of_one_value_are_one_stretch(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     source = source_of(lake)
     rows = raw_rows(200, 1).filter(pc.equal(pc.field("event_date"), pa.scalar(DAYS[0])))
+    same = rows.take(pa.array([0] * 50))
+    put(lake.home, source, same)
+    monkeypatch.setattr(planning, "_ROWS_PER_TASK", 7)
+    assert len(cut(lake.home, source, DAYS[:1])) == 1
     put(lake.home, source, rows)
-    assert stretches(lake.home, source, DAYS[:1], None, len(rows)) is None
-    assert stretches(lake.home, source, DAYS[:1], None, len(rows) - 1) is not None
-    with monkeypatch.context() as patch:
-        patch.setattr(tables, "counted_files", lambda *_: None)
-        assert stretches(lake.home, source, DAYS[:1], None, 0) is None
-    # A quarter of the rows have one ts, and a third one key.
-    monkeypatch.setattr(planning, "_ROWS_PER_TASK", 3)
-    assert stretches(lake.home, source, DAYS[:1], None, 0) is None
-    monkeypatch.setattr(planning, "_MOST", 100)
-    assert stretches(lake.home, source, DAYS[:1], None, 0) is not None
-    keyed = source_of(lake, replaces="[file_date, key]")
-    assert corrects_keys(keyed, FILES) and not corrects_keys(keyed, FILES[:1]) and not corrects_keys(source, FILES)
-    assert not tasks_write("s3://bucket/lake") and tasks_write(lake.home.lake)
+    found = cut(lake.home, source, DAYS[:1])
+    assert len(found) > 1
+    assert sum(len(part.read(source, ["l"])) for part in found) == len(rows) + len(same)
 
 
-def test_an_event_that_breaks_a_rule_stops_the_step(lake: Lake, monkeypatch: pytest.MonkeyPatch, spark) -> None:
+def work_of(lake: Lake, source: Source, *loads: str) -> ResolveWork:
+    staging = lake.home.root / "staging"
+    staging.mkdir(exist_ok=True)
+    events = lake.home.table("events", "bars")
+    return ResolveWork(source, loads, Beaten(), events, str(staging), datetime.now(UTC))
+
+
+def test_an_event_that_breaks_a_rule_stops_the_step(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     source = source_of(lake)
     put(lake.home, source, raw_rows(20, 1))
-    monkeypatch.setattr(by_tasks, "event_ids", lambda source, rows: pa.array(["short"] * len(rows)))
-    parts = stretches(lake.home, source, DAYS, None, 0)
-    assert parts is not None
-    folder, now = lake.home.table("events", "bars"), datetime.now(UTC)
-    told = list(resolve_part(source, parts[0], ["l"], set(), folder, now))
-    report = json.loads(told[-1]["_report"][0].as_py())
+    monkeypatch.setattr(resolve, "event_ids", lambda source, rows: pa.array(["short"] * len(rows)))
+    (part,) = cut(lake.home, source, DAYS)
     rule = "a row breaks a rule of events.bars: CHECK constraint event_id_is_hash .* - event_id : short"
-    assert not list(Path(folder).rglob("*.parquet")) and report["files"] == []
     with pytest.raises(AuditFailed, match=rule):
-        raise AuditFailed(report["broken"])
-    batch = told[-1]
-    monkeypatch.setattr(by_tasks, "resolve_part", lambda *_: iter([batch]))
-    with pytest.raises(AuditFailed, match=rule), ExitStack() as stack:
-        by_tasks.write_events(spark, lake.home, source, parts, FILES, stack)
-    assert hashes.event_ids is not by_tasks.event_ids
-
-
-def parsed(lake: Lake, source: Source, text: str, large: int, per_day: int) -> tuple[list[int], int]:
-    """Kinds of the rows that come back, and rows in data files."""
-    file = lake.land("bars", "bars_20250101.csv", text)
-    task = Task("bars_20250101.csv", str(file), None, "f", "l", {}, DAYS[0], "")
-    folder = lake.home.table("raw", "bars")
-    batches = list(parsing.large_to_files(source, parse_file(source, task), folder, large, per_day))
-    kinds = [kind for batch in batches for kind in batch["_kind"].to_pylist()]
-    names = [t for b in batches for k, t in zip(b["_kind"].to_pylist(), b["_raw"].to_pylist(), strict=True) if k == 3]
-    return kinds, sum(json.loads(name)["rows"] for name in names)
-
-
-def test_only_a_file_of_many_rows_a_day_is_written_by_its_task(lake: Lake) -> None:
-    source = source_of(lake)
-    text = bars(5, DAYS, 200)
-    kinds, written = parsed(lake, source, text, 10_000, 0)
-    good = kinds.count(ROW)
-    assert good > 100 and written == 0 and kinds.count(COUNTS) == 1
-    kinds, written = parsed(lake, source, text, 10, 0)
-    assert (kinds.count(ROW), written, kinds.count(COUNTS)) == (0, good, 1) and kinds.count(parsing.FILE) == len(DAYS)
-    # A little of every day would be many little files.
-    kinds, written = parsed(lake, source, text, 10, good)
-    assert (kinds.count(ROW), written) == (good, 0)
-    assert parsed(lake, source, "ts,ticker,price,volume\n", 10, 0)[0] == [COUNTS]
+        LocalTasks().map(work_of(lake, source, "l"), [part])
+    assert not list(Path(lake.home.table("events", "bars")).rglob("*.parquet"))
 
 
 def test_a_task_tells_what_differs_from_the_events_there(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -378,19 +338,17 @@ def test_a_task_tells_what_differs_from_the_events_there(lake: Lake, monkeypatch
     monkeypatch.setattr(planning, "_ROWS_PER_TASK", 100)
     put(lake.home, source, raw_rows(200, 1, "l"))
     put(lake.home, source, raw_rows(50, 2, "m"))
-    folder = lake.home.table("events", "bars")
 
     def told(loads: list[str], version: int) -> tuple[list[DataFile], Counter[str], int]:
-        parts = stretches(lake.home, source, DAYS, version, 0)
-        assert parts is not None and len(parts) > 1
+        parts = cut(lake.home, source, DAYS, version)
+        assert len(parts) > 1
         files, ops_found, events = [], Counter[str](), 0
-        for part in parts:
-            rows = pa.Table.from_batches(list(resolve_part(source, part, loads, set(), folder, datetime.now(UTC))))
-            ops_found.update(pc.drop_null(rows["_op"]).to_pylist())
-            report = json.loads(rows["_report"][-1].as_py())
-            assert report["moved"] == len(pc.drop_null(rows["_op"]))
-            files += [DataFile.of(text) for text in report["files"]]
-            events += sum(counts["rows"] for counts in report["days"].values())
+        for report in LocalTasks().map(work_of(lake, source, *loads), parts):
+            moved = pq.read_table(list(report.moved))["_op"].to_pylist() if report.moved else []
+            assert report.n_moved == len(moved)
+            ops_found.update(moved)
+            files += report.files
+            events += sum(counts.rows for counts in report.days.values())
         return files, ops_found, events
 
     files, moved, first = told(["l"], 0)

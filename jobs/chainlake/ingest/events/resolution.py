@@ -1,0 +1,178 @@
+"""Some days of a source resolved: who reads what, what came of it, and the commit of what differs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from chainlake.definitions.source import Source
+from chainlake.ingest.events.corrections import PAIRS, Beaten, KeysWork, beaten_loads, beaten_pairs, competing
+from chainlake.ingest.events.resolve import PartReport, ResolveWork, rates_of
+from chainlake.ingest.events.stretches import raw_batches, stretches
+from chainlake.ingest.landing.completeness import EMPTY
+from chainlake.ingest.landing.effective import Effective, in_order
+from chainlake.ingest.staged import staged
+from chainlake.lake.store.errors import Overtaken
+from chainlake.lake.store.port import Change, DayFiles, Lake
+from chainlake.run.ports import Ports
+from chainlake.schemas.events import events_table
+
+_EPOCH = date(1970, 1, 1)
+#: Data files that a task looks through for the keys of loads.
+_FILES_PER_TASK = 64
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """What became of the raw rows of some days.
+
+    Args:
+        counted: each day's counts and checksum, 0 without rows; ``rows_raw`` is counted apart from the fates.
+        rates: per day, type and key with events ``events``, ``first_ts`` and ``last_ts``.
+        change: how the events differ from those that are in the table.
+        conflicts: Parquet files of the conflicting rows as quarantine rows.
+    """
+
+    counted: dict[date, dict[str, Any]]
+    rates: list[dict[str, Any]]
+    change: Change
+    conflicts: tuple[str, ...]
+
+    @property
+    def rows(self) -> int:
+        """Events of all days."""
+        return sum(int(row["rows"]) for row in self.counted.values())
+
+
+@dataclass(frozen=True)
+class Resolution:
+    """How days of a source are resolved.
+
+    Args:
+        source: the source, whose lock is held.
+        ports: who reads and writes.
+        staging: folder for what is staged, which exists.
+    """
+
+    source: Source
+    ports: Ports
+    staging: str
+
+    def of(self, files: Sequence[Effective], days: Sequence[date]) -> Resolved:
+        """Find the fates of the raw rows of ``days``.
+
+        Args:
+            files: the effective files.
+            days: in order.
+
+        Raises:
+            AuditFailed: an event breaks a rule of the events table.
+            Overtaken: somebody else has changed the events meanwhile.
+        """
+        source, lake, table = self.source, self.ports.lake, events_table(self.source)
+        counted: dict[date, dict[str, Any]] = {day: {**EMPTY} for day in days}
+        base = lake.version(table.schema, table.name)
+        near = in_order(f for f in files if days and f.may_be_on(days[0], days[-1]))
+        work = ResolveWork(
+            source=source,
+            loads=tuple(f.load_id for f in near),
+            beaten=self._beaten(files, near),
+            events=lake.task_folder(table),
+            staging=self.staging,
+            now=datetime.now(UTC),
+        )
+        raw, events = lake.day_files("raw", source.name, days), lake.day_files(table.schema, table.name, days, base)
+        reports = self.ports.tasks.map(work, stretches(source, days, raw, events))
+        change = lake.additions(
+            table,
+            [file for report in reports for file in report.files],
+            [path for report in reports for path in report.moved],
+        )
+        if change.base_version != base:
+            raise Overtaken.of(table)
+        for day, count in raw_counts(lake, source, work.loads, days).items():
+            counted[day]["rows_raw"] = count
+        for day, row in _days(reports).items():
+            counted[day] |= row
+        conflicts = tuple(path for report in reports for path in report.conflicts)
+        return Resolved(counted, rates_of(reports).to_pylist(), change, conflicts)
+
+    def _beaten(self, files: Sequence[Effective], near: Sequence[Effective]) -> Beaten:
+        """What of the rows of ``near`` other ``files`` have replaced."""
+        dates = {f.file_date for f in near}
+        rivals = [f for f in files if f.file_date in dates]
+        if "key" not in self.source.replaces:
+            return Beaten(beaten_loads(self.source, rivals))
+        members = [f for several in competing(rivals).values() for f in several]
+        if not members:
+            return Beaten()
+        # Which keys a file holds is known from all its rows, on whatever day they lie.
+        paths = sorted(_raw_files(self.ports.lake, self.source, members))
+        work = KeysWork(self.source, tuple(f.load_id for f in members), self.staging)
+        parts = [paths[at : at + _FILES_PER_TASK] for at in range(0, len(paths), _FILES_PER_TASK)]
+        found = [path for several in self.ports.tasks.map(work, parts) for path in several]
+        held = ds.dataset(found, format="parquet") if found else PAIRS.empty_table()
+        return Beaten(pairs=staged(self.staging, "beaten", beaten_pairs(held, members)))
+
+
+def raw_counts(lake: Lake, source: Source, loads: Sequence[str], days: Sequence[date]) -> dict[date, int]:
+    """Delivered rows of loads per day: what the fates must add up to, counted from the table anew."""
+    return _per_day(source, loads, lake.day_files("raw", source.name, days))
+
+
+def days_of_loads(lake: Lake, source: Source, rows: Iterable[dict[str, Any]]) -> set[date]:
+    """The days on which loads have rows.
+
+    Args:
+        lake: the tables.
+        source: the source.
+        rows: the rows of ``ops.files`` that name the loads.
+    """
+    known = [row for row in rows if row["first_ts"] is not None]
+    if not known:
+        return set()
+    first = min(row["first_ts"] for row in known).astimezone(UTC).date()
+    last = max(row["last_ts"] for row in known).astimezone(UTC).date()
+    found = lake.day_files("raw", source.name, _from_to(first, last))
+    return set(_per_day(source, sorted({row["load_id"] for row in known}), found))
+
+
+def _from_to(first: date, last: date) -> set[date]:
+    return {first + timedelta(days=n) for n in range((last - first).days + 1)}
+
+
+def _per_day(source: Source, loads: Sequence[str], files: DayFiles) -> dict[date, int]:
+    """Rows of ``loads`` per day."""
+    found: dict[date, int] = {}
+    for batch in raw_batches(source, files.paths, loads, ["ts"]):
+        ts = batch["ts"].cast(pa.date32(), safe=False).cast(pa.int32())
+        numbers, counts = np.unique(ts.to_numpy(), return_counts=True)
+        for number, count in zip(numbers.tolist(), counts.tolist(), strict=True):
+            day = _EPOCH + timedelta(days=number)
+            found[day] = found.get(day, 0) + count
+    return found
+
+
+def _raw_files(lake: Lake, source: Source, files: Sequence[Effective]) -> list[str]:
+    """The data files of raw that can hold rows of ``files``."""
+    first = min((f.first for f in files if f.first is not None), default=None)
+    last = max((f.last for f in files if f.last is not None), default=None)
+    if first is None or last is None:
+        return []
+    return lake.day_files("raw", source.name, _from_to(first, last)).paths
+
+
+def _days(reports: Sequence[PartReport]) -> dict[date, dict[str, Any]]:
+    """Counts and checksum of each day; a day may be of several tasks."""
+    sums: dict[date, Any] = {}
+    for report in reports:
+        for day, counts in report.days.items():
+            sums[day] = counts.plus(sums[day]) if day in sums else counts
+    names = ("rows", "duplicates", "conflicts", "superseded", "checksum")
+    return {day: {name: getattr(counts, name) for name in names} for day, counts in sums.items()}

@@ -1,0 +1,74 @@
+"""Parquet files in a staging folder through which tasks hand rows on: each has a name that nobody else gives."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from types import TracebackType
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+#: Rows that are gathered before they are written; also the rows of a row group.
+_ROWS_PER_GROUP = 50_000
+
+
+class StagedFile:
+    """A Parquet file, made with the first of its rows.
+
+    Used as a context manager, with ``close`` as the last of the block: if it raises, the file is removed.
+
+    Args:
+        folder: the folder that it will lie in, which exists.
+        what: begins its name.
+        schema: its columns.
+    """
+
+    def __init__(self, folder: str, what: str, schema: pa.Schema) -> None:
+        self._path = os.path.join(folder, f"{what}-{uuid.uuid4().hex}.parquet")
+        self._schema = schema
+        self._gathered: list[pa.Table] = []
+        self._writer: pq.ParquetWriter | None = None
+
+    def __enter__(self) -> StagedFile:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is not None:
+            self.abandon()
+
+    def write(self, rows: pa.Table) -> None:
+        """Take rows: at least the columns of the schema."""
+        if len(rows):
+            self._gathered.append(rows.select(self._schema.names).cast(self._schema))
+        if sum(map(len, self._gathered)) >= _ROWS_PER_GROUP:
+            self._flush()
+
+    def close(self) -> tuple[str, ...]:
+        """Its path, nothing if there were no rows."""
+        self._flush()
+        if self._writer is None:
+            return ()
+        self._writer.close()
+        return (self._path,)
+
+    def abandon(self) -> None:
+        """Remove it; in place of ``close``."""
+        if self._writer is not None:
+            self._writer.close()
+            os.unlink(self._path)
+
+    def _flush(self) -> None:
+        if self._gathered:
+            rows, self._gathered = pa.concat_tables(self._gathered), []
+            self._writer = self._writer or pq.ParquetWriter(self._path, self._schema, write_page_checksum=True)
+            self._writer.write_table(rows, row_group_size=_ROWS_PER_GROUP)
+
+
+def staged(folder: str, what: str, rows: pa.Table) -> tuple[str, ...]:
+    """``rows`` in a file of their own: its path, nothing if there are none."""
+    with StagedFile(folder, what, rows.schema) as file:
+        file.write(rows)
+        return file.close()
