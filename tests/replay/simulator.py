@@ -364,7 +364,9 @@ _STEPS: dict[str, Callable[[Home, Days, datetime, Ports | None], dict[str, Any]]
     "ingest": lambda home, days, now, ports: ingest(
         home, world.SOURCE, days, run_id=runs.new_run_id("ingest"), now=now, ports=ports
     ),
-    "detect": lambda home, days, now, ports: detect(home, world.SOURCE, days, run_id=runs.new_run_id("detect")),
+    "detect": lambda home, days, now, ports: detect(
+        home, world.SOURCE, days, run_id=runs.new_run_id("detect"), ports=ports
+    ),
     "monitor": lambda home, days, now, ports: monitor(
         home, world.SOURCE, days, run_id=runs.new_run_id("monitor"), ports=ports
     ),

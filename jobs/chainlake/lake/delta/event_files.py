@@ -1,28 +1,24 @@
-"""The files of an events table, listed by delta-rs and read by Arrow where the process that needs the rows runs.
+"""The files of an events table, as the lake lists them, read by Arrow where the process that needs the rows runs.
 
-Whole columns come out as Spark would give them, without passing through the JVM row by row. Only plain folders are read
-so: what object stores need is set up in Spark.
+Whole columns come out as Spark would give them, without passing through the JVM row by row.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from chainlake.days import Days, day_of_us, day_start_us
-from chainlake.lake.delta import tables
-from chainlake.lake.delta.reader import open_table
-from chainlake.paths import Home
+from chainlake.lake.store.port import DayFiles
 from chainlake.schemas.table import TIMESTAMP
 
-_DAY = "event_date"
+#: The column ``type`` where only some types are wanted.
+TYPES = pa.dictionary(pa.int32(), pa.string())
 
 
 @dataclass(frozen=True)
@@ -39,6 +35,17 @@ class EventFiles:
     paths: Mapping[date, tuple[str, ...]]
     rows: Mapping[date, int]
 
+    @classmethod
+    def of(cls, found: DayFiles) -> EventFiles:
+        """The same files, day by day."""
+        days = sorted({file.day for file in found.files})
+        mine = {day: sorted((file.path, file.rows) for file in found.files if file.day == day) for day in days}
+        return cls(
+            found.schema,
+            {day: tuple(path for path, _ in files) for day, files in mine.items()},
+            {day: sum(rows for _, rows in files) for day, files in mine.items()},
+        )
+
     def within(self, lo: int, hi: int) -> list[date]:
         """The days that hold events with ts in ``[lo, hi)`` µs, ascending."""
         return sorted(day for day in self.paths if day_start_us(day) < hi and day >= day_of_us(lo))
@@ -47,44 +54,26 @@ class EventFiles:
         """Events on these days."""
         return sum(self.rows[day] for day in self.within(lo, hi))
 
-    def read(self, day: date, columns: Sequence[str], types: Iterable[str], lo: int, hi: int) -> pa.Table:
+    def read(self, day: date, columns: Sequence[str], types: Iterable[str] | None, lo: int, hi: int) -> pa.Table:
         """Some events of a day, in no order.
 
         Args:
             day: the day, one of ``paths``.
             columns: names of columns of ``schema``, ``ts`` and ``type`` among them.
-            types: event types that are wanted.
+            types: event types that are wanted; all if None.
             lo: first ts, µs.
             hi: first ts that is not wanted.
 
         Returns:
-            the columns with the types of ``schema``, ``type`` as a dictionary of all ``types``.
+            the columns with the types of ``schema``, ``type`` as a dictionary of all ``types`` if there are any.
         """
-        names = pa.array(sorted(types), pa.string())
+        names = None if types is None else pa.array(sorted(types), pa.string())
+        kind = pa.string() if names is None else TYPES
         fields = [self.schema.field(name) for name in columns]
-        schema = pa.schema([pa.field(f.name, _TYPE if f.name == "type" else f.type) for f in fields])
+        schema = pa.schema([pa.field(f.name, kind if f.name == "type" else f.type) for f in fields])
         span = None if _whole(day, lo, hi) else (lo, hi)
         parts = [part for path in self.paths[day] for part in _row_groups(path, schema, names, span)]
         return pa.concat_tables(parts) if parts else schema.empty_table()
-
-
-_TYPE = pa.dictionary(pa.int32(), pa.string())
-
-
-def narrowed(events: pa.Table, day: date, columns: Sequence[str], types: Iterable[str], lo: int, hi: int) -> pa.Table:
-    """What :meth:`EventFiles.read` gives, from what it gave for more: more columns, more types, a wider span.
-
-    Args:
-        events: the events of ``day``, by time.
-    """
-    if not _whole(day, lo, hi):
-        begin, end = np.searchsorted(events["ts"].cast(pa.int64()).to_numpy(), (lo, hi)).tolist()
-        events = events.slice(begin, end - begin)
-    events = events.select(columns)
-    names = pa.array(sorted(types), pa.string())
-    codes = pc.index_in(events["type"], value_set=names)
-    events = events.set_column(events.column_names.index("type"), pa.field("type", _TYPE), _named(codes, names))
-    return events if codes.null_count == 0 else events.filter(pc.is_valid(codes))
 
 
 def _whole(day: date, lo: int, hi: int) -> bool:
@@ -92,39 +81,9 @@ def _whole(day: date, lo: int, hi: int) -> bool:
     return lo <= day_start_us(day) and day_start_us(Days.one(day).end) <= hi
 
 
-def event_files(home: Home, source: str, days: Days, version: int) -> EventFiles | None:
-    """The files of ``days``.
-
-    Args:
-        home: the installation.
-        source: name of the source.
-        days: the days.
-        version: of the events table.
-
-    Returns:
-        None if Arrow cannot read them as Spark would: they lie in an object store, or somebody else wrote them.
-    """
-    listed = tables.counted_files(home, "events", source, days, version)
-    if listed is None:
-        return None
-    paths: dict[date, tuple[str, ...]] = {}
-    rows: dict[date, int] = {}
-    for day, path, count in listed:
-        if count is None:
-            # Written by somebody else, who knows how.
-            return None
-        paths[day] = (*paths.get(day, ()), os.path.abspath(path))
-        rows[day] = rows.get(day, 0) + count
-    table = open_table(home, "events", source, version=version, without_files=True)
-    schema = pa.schema(table.schema().to_arrow())
-    return EventFiles(
-        pa.schema([pa.field(f.name, f.type) for f in schema if f.name != _DAY]),
-        {day: tuple(sorted(found)) for day, found in paths.items()},
-        rows,
-    )
-
-
-def _row_groups(path: str, schema: pa.Schema, types: pa.Array, span: tuple[int, int] | None) -> Iterator[pa.Table]:
+def _row_groups(
+    path: str, schema: pa.Schema, types: pa.Array | None, span: tuple[int, int] | None
+) -> Iterator[pa.Table]:
     """The wanted rows of each row group: what is not wanted of a large file is never in memory as a whole."""
     import pyarrow.parquet as pq
 
@@ -137,15 +96,15 @@ def _row_groups(path: str, schema: pa.Schema, types: pa.Array, span: tuple[int, 
                 continue
             # Spark gives each of its tasks one core, and others run beside this one.
             found = file.read_row_group(number, columns=there, use_threads=False)
-            codes = pc.index_in(found["type"], value_set=types)
-            wanted = pc.is_valid(codes)
+            codes = None if types is None else pc.index_in(found["type"], value_set=types)
+            wanted = pc.is_valid(found["type"] if codes is None else codes)
             if span is not None:
                 ts = found["ts"].cast(TIMESTAMP)
                 lo, hi = (pa.scalar(tick, TIMESTAMP) for tick in span)
                 wanted = pc.and_(wanted, pc.and_(pc.greater_equal(ts, lo), pc.less(ts, hi)))
             columns = []
             for field in schema:
-                if field.name == "type":
+                if field.name == "type" and codes is not None:
                     columns.append(_named(codes, types))
                 elif field.name in there:
                     columns.append(found[field.name].cast(field.type))

@@ -1,4 +1,4 @@
-"""The part of a run that Python workers do: whatever slices, batches and pieces, the matches are the definition's."""
+"""What a task searches: whatever slices, batches, pieces and shares of keys, the matches are the definition's."""
 
 from __future__ import annotations
 
@@ -11,11 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import chainlake.detect.tasks.worker as worker
-from chainlake.cep import compile_pattern
+import chainlake.detect.matcher as matcher
+from chainlake.cep import Statistics, compile_pattern
 from chainlake.cep.library import from_dicts
+from chainlake.cep.matches.day_limit import DayLimit
 from chainlake.cep.pattern_shape import match_shape
-from chainlake.detect.tasks.slices import Layout, Slice
+from chainlake.detect.cut import Slice, slice_of
+from chainlake.errors import InfrastructureError, LimitExceeded
+from chainlake.schemas.matches import matches_table
 from tests.cep.brute_force import brute_force
 from tests.cep.distributed import distributed
 from tests.cep.strategies import queries, streams, text_of
@@ -24,15 +27,10 @@ from tests.cep.test_differential import SLOW, compiled
 FAR = (-100, 5_000)
 
 
-def layout(pattern, cuts: list[int], hot: dict[str, list[int]]) -> Layout:  # type: ignore[no-untyped-def]
-    """Slices cut at the given ticks; keys of ``hot`` have slices of their own."""
-    numbers = itertools.count()
-
-    def cut(at: list[int]) -> tuple[Slice, ...]:
-        bounds = [FAR[0], *sorted(set(at)), FAR[1]]
-        return tuple(Slice(next(numbers), own, pattern.read_range(*own)) for own in itertools.pairwise(bounds))
-
-    return Layout(cut(cuts), {key: cut(at) for key, at in hot.items()}, 1, {})
+def slices(pattern, cuts: list[int]) -> list[Slice]:  # type: ignore[no-untyped-def]
+    """Slices cut at the given ticks."""
+    bounds = [FAR[0], *sorted(set(cuts)), FAR[1]]
+    return [slice_of(pattern, own) for own in itertools.pairwise(bounds)]
 
 
 CUTS = st.lists(st.integers(-3, 16), max_size=3)
@@ -40,14 +38,14 @@ CUTS = st.lists(st.integers(-3, 16), max_size=3)
 
 @settings(max_examples=120, deadline=None, suppress_health_check=SLOW)
 @given(
-    queries(), streams(), CUTS, CUTS, st.integers(1, 4), st.integers(1, 5), st.booleans(),
+    queries(), streams(), CUTS, st.integers(1, 3), st.integers(1, 4), st.integers(1, 5), st.booleans(),
     st.sampled_from(["any", "lake", "both"]),
 )  # fmt: skip
 def test_same_matches_as_the_definition(
     query: tuple,
     events: list[dict],
     cuts: list[int],
-    hot: list[int],
+    keys: int,
     batch_rows: int,
     piece_rows: int,
     keyed: bool,
@@ -63,10 +61,10 @@ def test_same_matches_as_the_definition(
     table, _ = from_dicts(events)
     if "k" not in table.column_names:
         table = table.append_column("k", pa.nulls(len(table), pa.string()))
-    plan = layout(pattern, cuts, {"p": hot} if pattern.partition_key == "k" else {})
-    found, reports = distributed(pattern, table, plan, batch_rows=batch_rows, piece_rows=piece_rows)
+    plan = slices(pattern, cuts)
+    found, errors = distributed(pattern, table, plan, batch_rows=batch_rows, piece_rows=piece_rows, keys=keys)
     assert found == wanted, (text_of(query), plan)
-    assert not any("error" in report for report in reports)
+    assert not errors
 
 
 def _renamed(event: dict, ids: str) -> dict:
@@ -110,50 +108,80 @@ def stream(n: int, **columns: list) -> pa.Table:
 
 def test_a_group_keeps_what_a_window_needs_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[int] = []
-    honest = worker.find
+    honest = matcher.find
 
     def watched(pattern, events, **how):  # type: ignore[no-untyped-def]
         seen.append(len(events))
         return honest(pattern, events, **how)
 
-    monkeypatch.setattr(worker, "find", watched)
+    monkeypatch.setattr(matcher, "find", watched)
     pattern = compile_pattern("PATTERN SEQ(A a, A b) WITHIN 3", strict_units=False)
-    found, reports = distributed(pattern, stream(200), layout(pattern, [], {}), batch_rows=5, piece_rows=10)
+    found, errors = distributed(pattern, stream(200), slices(pattern, []), batch_rows=5, piece_rows=10)
     assert len(found) == 199 + 198 + 197
     assert len(seen) > 15 and max(seen) <= 15
 
 
 def test_pieces_grow_where_a_window_holds_many(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[int] = []
-    honest = worker.find
+    honest = matcher.find
 
     def watched(pattern, events, **how):  # type: ignore[no-untyped-def]
         seen.append(len(events))
         return honest(pattern, events, **how)
 
-    monkeypatch.setattr(worker, "find", watched)
+    monkeypatch.setattr(matcher, "find", watched)
     pattern = compile_pattern("PATTERN SEQ(A a, A b) WHERE b.ts - a.ts > 990 WITHIN 1000", strict_units=False)
-    distributed(pattern, stream(1_000), layout(pattern, [], {}), batch_rows=10, piece_rows=10)
+    distributed(pattern, stream(1_000), slices(pattern, []), batch_rows=10, piece_rows=10)
     assert sum(seen) < 4_000
 
 
 def test_events_out_of_order_are_an_error_and_not_a_wrong_result() -> None:
     pattern = compile_pattern("PATTERN SEQ(A a, A b) WITHIN 3", strict_units=False)
-    events = stream(6)
-    rows = events.take(pa.array([0, 1, 4, 3, 2, 5])).add_column(0, worker.SLICE, pa.array([0] * 6, pa.int32()))
-    from chainlake.schemas.matches import matches_table
-
+    rows = stream(6).take(pa.array([0, 1, 4, 3, 2, 5]))
     schema = matches_table(match_shape(pattern, types={"type": pa.string()})).arrow()
     for batch_rows in (6, 1):
-        found = list(worker.Matcher(pattern, schema, {0: FAR}, None).run(rows.to_batches(max_chunksize=batch_rows)))
-        report = json.loads(found[-1]["#report"][0].as_py())
-        assert report["error"] == "InfrastructureError" and "order" in report["what"]
+        hunt = matcher.Matcher(pattern, schema, None).hunt(FAR, Statistics(), DayLimit(pattern))
+        with pytest.raises(InfrastructureError, match="order of time"):
+            for begin in range(0, 6, batch_rows):
+                list(hunt.add(rows.slice(begin, batch_rows)))
 
 
-def test_a_limit_counts_over_slices_and_pieces_and_ends_the_run() -> None:
+def test_a_limit_counts_over_pieces_and_ends_the_run() -> None:
     text = "---\nlimits: {matches_per_day: 50}\n---\nPATTERN SEQ(A a, A b) WITHIN 3"
     pattern = compile_pattern(text, strict_units=False)
-    _, reports = distributed(pattern, stream(18), layout(pattern, [], {}), batch_rows=3, piece_rows=4)
-    assert [report.get("error") for report in reports] == [None]
-    _, reports = distributed(pattern, stream(30), layout(pattern, [], {}), batch_rows=3, piece_rows=4)
-    assert reports[0]["error"] == "LimitExceeded" and "50 matches" in reports[0]["what"]
+    _, errors = distributed(pattern, stream(18), slices(pattern, []), batch_rows=3, piece_rows=4)
+    assert not errors
+    _, errors = distributed(pattern, stream(30), slices(pattern, []), batch_rows=3, piece_rows=4)
+    assert isinstance(errors[0], LimitExceeded) and "50 matches" in errors[0].what
+
+
+def test_a_keyed_slice_keeps_what_a_window_needs_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of one key as of many: a slice is never in memory as a whole."""
+    seen: list[int] = []
+    honest = matcher.find
+
+    def watched(pattern, events, **how):  # type: ignore[no-untyped-def]
+        seen.append(len(events))
+        return honest(pattern, events, **how)
+
+    monkeypatch.setattr(matcher, "find", watched)
+    pattern = compile_pattern("PATTERN SEQ(A a, A b) WHERE a.k = b.k WITHIN 3", strict_units=False)
+    assert pattern.partition_key == "k"
+    for keys in (["k"] * 200, [f"k{n % 2}" for n in range(200)]):
+        seen.clear()
+        found, _ = distributed(pattern, stream(200, k=keys), slices(pattern, []), batch_rows=5, piece_rows=10)
+        assert len(found) == (199 + 198 + 197 if keys[0] == "k" else 198)
+        assert len(seen) > 15 and max(seen) <= 15
+
+
+def test_shares_of_keys_are_disjoint_and_whole() -> None:
+    """Also of keys that are null, zeros of either sign, and NaN, which no equality takes for equal."""
+    pattern = compile_pattern("PATTERN SEQ(A a, A b) WHERE a.k = b.k WITHIN 500", strict_units=False)
+    values = [0.0, -0.0, None, float("nan"), 1.5, *map(float, range(20))]
+    events = stream(100, k=pa.array([values[n % len(values)] for n in range(100)], pa.float64()))
+    plan = slices(pattern, [30, 60])
+    whole, _ = distributed(pattern, events, plan, batch_rows=7, piece_rows=9)
+    by_shares, errors = distributed(pattern, events, plan, batch_rows=7, piece_rows=9, keys=4)
+    assert whole == by_shares and not errors
+    zeros, once, others = 12 * 11 // 2, 6, 19 * 6
+    assert len(whole) == zeros + once + others

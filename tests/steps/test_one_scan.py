@@ -1,4 +1,4 @@
-"""Large runs of several patterns: one scan finds for each what it finds by itself, and one's failure is its own."""
+"""Runs of several patterns: one scan finds for each what it finds by itself, and one's failure is its own."""
 
 from __future__ import annotations
 
@@ -13,25 +13,27 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import chainlake.detect.counts.file_counts as file_counts
-import chainlake.detect.cut as in_files
+import chainlake.detect.counts as counts
+import chainlake.detect.cut as cut
 import chainlake.detect.order as order_choice
 import chainlake.detect.run as detect_run
-import chainlake.detect.together as together
 from benchmarks.made_lake import SOURCE, Stream, make_lake
 from chainlake.catalog.patterns import load_patterns
 from chainlake.cep import find
 from chainlake.cep.library import as_dicts
 from chainlake.days import Days
 from chainlake.definitions.source import load_sources
+from chainlake.detect.stage import Found, Search, stage
 from chainlake.detect.step import detect
-from chainlake.detect.tasks.by_files import Outcome, Search, stage_matches
 from chainlake.errors import ChainlakeError
 from chainlake.lake.delta import tables
 from chainlake.lake.delta.event_files import EventFiles
 from chainlake.lake.records import ops
+from chainlake.lake.store.files import FilesLake
 from chainlake.paths import Home
 from chainlake.quality import Verdict
+from chainlake.run.ports import Ports
+from chainlake.run.tasks import LocalTasks, Tasks
 from tests.cep.distributed import bound
 
 if TYPE_CHECKING:
@@ -70,23 +72,27 @@ def copied(made: Home, root: Path) -> Home:
     return replace(made, root=root, lake=str(root / "lake"), config=root / "config")
 
 
-@pytest.fixture
-def large(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """Every run is large, and audited elsewhere; the patterns of each job that stages matches."""
-    jobs: list[list[str]] = []
+def here(home: Home) -> Ports:
+    """Tasks of this process."""
+    return Ports(LocalTasks(2), FilesLake(home))
 
-    def staged(spark: SparkSession, files: EventFiles, searches: Sequence[Search]) -> list[Outcome]:
-        jobs.append([search.pattern.name for search in searches])
-        return stage_matches(spark, files, searches)
+
+@pytest.fixture
+def scans(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """Every run is as if it were large, and audited elsewhere; the patterns of each scan."""
+    names: list[list[str]] = []
+
+    def staged(tasks: Tasks, files: EventFiles, key: str, searches: Sequence[Search], shares: Any) -> list[Found]:
+        names.append([search.pattern.name for search in searches])
+        return stage(tasks, files, key, searches, shares)
 
     for module, name, value in [
-        (order_choice, "WHOLE", 0), (in_files, "WHOLE", 0), (in_files, "READ_TWICE", 100.0),
-        (detect_run, "KEPT_ROWS", 0), (detect_run, "detect_matches", None),
-        (detect_run, "stage_matches", staged), (together, "stage_matches", staged),
+        (order_choice, "WHOLE", 0), (counts, "HERE_ROWS", 0), (cut, "NOT_CUT", 0.0),
+        (detect_run, "stage", staged),
         (detect_run, "audit_matches", lambda audit, pattern, files, days: Verdict.passed(days)),
     ]:  # fmt: skip
         monkeypatch.setattr(module, name, value)
-    return jobs
+    return names
 
 
 def rows(home: Home, name: str) -> list[Any]:
@@ -118,20 +124,16 @@ def by_kernel(made: Home) -> dict[str, list[str]]:
     return found
 
 
-def test_patterns_of_all_operators_come_out_of_one_job(
-    made: Home, by_kernel: dict[str, list[str]], large: list[list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_patterns_of_all_operators_come_out_of_one_scan(
+    made: Home, by_kernel: dict[str, list[str]], scans: list[list[str]], tmp_path: Path
 ) -> None:
-    """Also where one of them has the first and the last day to do only; another one is found by Spark, too."""
+    """Also where one of them has the first and the last day to do only; and each finds the same alone."""
     home, other = copied(made, tmp_path / "home"), copied(made, tmp_path / "other")
-    detect(home, SOURCE, MIDDLE, run_id="middle", patterns=["sequence"], repair_horizon=0)
-    for name in ("survey_all", "draw_all"):
-        # What one pass gave for all patterns is not asked for once more by one of them.
-        monkeypatch.setattr(file_counts, name, None)
-    detect(home, SOURCE, DAYS, run_id="all")
-    assert large == [["sequence"], sorted(PATTERNS)]
+    detect(home, SOURCE, MIDDLE, run_id="middle", patterns=["sequence"], repair_horizon=0, ports=here(home))
+    detect(home, SOURCE, DAYS, run_id="all", ports=here(home))
+    assert scans == [["sequence"], sorted(PATTERNS)]
     assert {name: bindings(home, name) for name in PATTERNS} == by_kernel
-    monkeypatch.undo()
-    detect(other, SOURCE, DAYS, run_id="all", patterns=["keyed"])
+    detect(other, SOURCE, DAYS, run_id="all", patterns=["keyed"], ports=here(other))
     assert rows(home, "keyed") == rows(other, "keyed")
     plans = [row for row in ops.current(home, "plans") if row["run_id"] == "all"]
     counted = Counter(row["definition"] for row in plans if row["evaluations"])
@@ -142,37 +144,32 @@ def test_patterns_of_all_operators_come_out_of_one_job(
 
 
 def test_what_goes_wrong_with_a_pattern_is_its_own(
-    made: Home, by_kernel: dict[str, list[str]], large: list[list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    made: Home, by_kernel: dict[str, list[str]], scans: list[list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A limit, an exception in every task that has the pattern, and one that is gone when the pattern has its turn."""
+    """A limit, whose days are halved and searched again, and an error that is none of ours."""
     home = copied(made, tmp_path / "home")
     for name in ("conjunction", "waiting", "sets"):
         (home.config / "patterns" / f"{name}.sase").unlink()
     greedy = text(PATTERNS["disjunction"], "limits: {matches_per_day: 1}\n")
     (home.config / "patterns" / "disjunction.sase").write_text(greedy)
+    honest = detect_run.stage
 
-    def spoil(module: Any, broken: set[str]) -> None:
-        honest = module.stage_matches
+    def staged(tasks: Tasks, files: EventFiles, key: str, searches: Sequence[Search], shares: Any) -> list[Found]:
+        wrong = [replace(s, orders=7) if s.pattern.name == "negation" else s for s in searches]  # type: ignore[arg-type]
+        return honest(tasks, files, key, wrong, shares)
 
-        def staged(spark: SparkSession, files: EventFiles, searches: Sequence[Search]) -> list[Outcome]:
-            wrong = [replace(s, orders=7) if s.pattern.name in broken else s for s in searches]  # type: ignore[arg-type]
-            return honest(spark, files, wrong)
-
-        monkeypatch.setattr(module, "stage_matches", staged)
-
-    spoil(together, {"negation", "keyed"})
-    spoil(detect_run, {"negation"})
+    monkeypatch.setattr(detect_run, "stage", staged)
     with pytest.raises(ChainlakeError, match="2 failed") as raised:
-        detect(home, SOURCE, DAYS, run_id="all", repair_horizon=0)
-    assert "more than 1 matches" in str(raised.value) and "Py4JJavaError" in str(raised.value)
-    assert large[0] == ["disjunction", "keyed", "negation", "sequence"]
-    assert sorted(large[1:]) == [["disjunction"]] * 4 + [["keyed"], ["negation"]]
+        detect(home, SOURCE, DAYS, run_id="all", repair_horizon=0, ports=here(home))
+    assert "more than 1 matches" in str(raised.value) and "TypeError" in str(raised.value)
+    assert scans == [["disjunction", "keyed", "negation", "sequence"], ["disjunction"] * 2, ["disjunction"] * 2]
     for name in ("sequence", "keyed"):
         assert bindings(home, name) == by_kernel[name]
-    for name, words in (("disjunction", "more than 1 matches"), ("negation", "PythonException")):
+    for name, words in (("disjunction", "more than 1 matches"), ("negation", "TypeError")):
         assert not tables.exists(home, "matches", name)
         found = ops.current(home, "intervals", definition=f"pattern/{name}")
         assert [row["status"] for row in found] == ["failed"] * 3 and all(words in row["reason"] for row in found)
+    assert not list(Path(home.staging).rglob("*.parquet"))
 
 
 class Deadly:
@@ -182,33 +179,29 @@ class Deadly:
         return os._exit, (1,)
 
 
-def test_a_job_that_dies_leaves_each_pattern_to_its_turn(
-    made: Home, by_kernel: dict[str, list[str]], large: list[list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_scan_that_dies_leaves_each_pattern_to_one_alone(
+    spark: SparkSession,
+    made: Home,
+    by_kernel: dict[str, list[str]],
+    scans: list[list[str]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     home = copied(made, tmp_path / "home")
     names = ["keyed", "sequence", "waiting"]
-    honest = together.stage_matches
+    honest = detect_run.stage
 
-    def staged(spark: SparkSession, files: EventFiles, searches: Sequence[Search]) -> list[Outcome]:
-        return honest(spark, files, [replace(searches[0], orders=Deadly()), *searches[1:]])  # type: ignore[arg-type]
+    def staged(tasks: Tasks, files: EventFiles, key: str, searches: Sequence[Search], shares: Any) -> list[Found]:
+        deadly = [replace(s, orders=Deadly()) if s.pattern.name == "keyed" else s for s in searches]  # type: ignore[arg-type]
+        return honest(tasks, files, key, deadly, shares)
 
-    monkeypatch.setattr(together, "stage_matches", staged)
-    detect(home, SOURCE, DAYS, run_id="all", patterns=names)
-    assert large == [names, *([name] for name in names)]
-    assert {name: bindings(home, name) for name in names} == {name: by_kernel[name] for name in names}
+    monkeypatch.setattr(detect_run, "stage", staged)
+    with pytest.raises(Exception, match="keyed|Worker|worker|exited"):
+        detect(home, SOURCE, DAYS, run_id="all", patterns=names)
+    assert scans == [names, *([name] for name in names)]
+    assert {name: bindings(home, name) for name in names[1:]} == {name: by_kernel[name] for name in names[1:]}
+    assert not tables.exists(home, "matches", "keyed")
     phases = ops.current(home, "runs", run_id="all")
-    assert [(r["definition"], r["phase"]) for r in phases if r["status"] == "failed"] == [("", "detect")]
+    failed = sorted((r["definition"], r["phase"]) for r in phases if r["status"] == "failed")
+    assert failed == [("pattern/keyed", "detect")]
     assert not list(Path(home.staging).rglob("*.parquet"))
-
-
-def test_one_pattern_too_much_for_the_scan_goes_by_itself(
-    made: Home, by_kernel: dict[str, list[str]], large: list[list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The longest windows make the tasks keep too much."""
-    home = copied(made, tmp_path / "home")
-    monkeypatch.setattr(in_files, "PIECES", 1)
-    monkeypatch.setattr(in_files, "MOST_ROWS", 520)
-    names = ["conjunction", "sequence", "waiting"]
-    detect(home, SOURCE, DAYS, run_id="all", patterns=names)
-    assert large == [["conjunction", "sequence"], ["waiting"]]
-    assert {name: bindings(home, name) for name in names} == {name: by_kernel[name] for name in names}
