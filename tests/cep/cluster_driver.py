@@ -48,7 +48,7 @@ def found(tasks: Tasks, folder: Path) -> list[str]:
     from chainlake.detect.cut import Share, slice_of
     from chainlake.detect.feed import KeyShare
     from chainlake.detect.stage import Search, stage
-    from chainlake.lake.delta.event_files import EventFiles
+    from chainlake.lake.store.event_files import EventFiles
     from chainlake.schemas.matches import matches_table
     from tests.cep.distributed import texts
     from tests.task_cases import rows_of

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from chainlake.days import day_of_us, day_start_us
 from chainlake.detect.feed import between, by_time
-from chainlake.lake.delta.event_files import TYPES
+from chainlake.lake.store.event_files import TYPES
 
 
 @dataclass

@@ -28,7 +28,7 @@ from chainlake.detect.cut import (
     spans_of,
 )
 from chainlake.detect.feed import merged
-from chainlake.lake.delta.event_files import EventFiles
+from chainlake.lake.store.event_files import EventFiles
 
 DAYS = Days(date(2024, 1, 1), date(2024, 1, 2))
 KEYLESS = "PATTERN SEQ(A a, B b) WHERE a.x < b.x {more} WITHIN {window}"

@@ -17,8 +17,8 @@ from chainlake.lake import faults
 from chainlake.lake.commits.changes import changes
 from chainlake.lake.delta import tables
 from chainlake.lake.delta.data_files import DataFile, DataFiles
-from chainlake.lake.delta.event_files import EventFiles
 from chainlake.lake.sql.query import Lake as Sql
+from chainlake.lake.store.event_files import EventFiles
 from chainlake.lake.store.files import FilesLake
 from chainlake.lake.store.port import Part, Staged, Turn
 from chainlake.lake.upkeep.maintain import maintain_table

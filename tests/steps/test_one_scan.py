@@ -27,8 +27,8 @@ from chainlake.detect.stage import Found, Search, stage
 from chainlake.detect.step import detect
 from chainlake.errors import ChainlakeError
 from chainlake.lake.delta import tables
-from chainlake.lake.delta.event_files import EventFiles
 from chainlake.lake.records import ops
+from chainlake.lake.store.event_files import EventFiles
 from chainlake.lake.store.files import FilesLake
 from chainlake.paths import Home
 from chainlake.quality import Verdict

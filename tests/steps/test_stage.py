@@ -30,7 +30,7 @@ from chainlake.detect.cut import Share, slice_of, spans_of
 from chainlake.detect.feed import KeyShare
 from chainlake.detect.stage import Found, Search, SearchFailed, stage
 from chainlake.errors import LimitExceeded
-from chainlake.lake.delta.event_files import EventFiles
+from chainlake.lake.store.event_files import EventFiles
 from chainlake.lake.store.files import FilesLake
 from chainlake.paths import Home
 from chainlake.run.tasks import LocalTasks

@@ -24,11 +24,11 @@ from chainlake.detect.work import STEP, StepResult, Work
 from chainlake.errors import AuditFailed, ChainlakeError, InfrastructureError, LimitExceeded
 from chainlake.lake.commits.publish import Published, publish_matches
 from chainlake.lake.commits.publish import Run as Publishing
-from chainlake.lake.delta.event_files import EventFiles
 from chainlake.lake.records import ops
 from chainlake.lake.records.event_days import EventDays, Pinned
 from chainlake.lake.records.runs import Phase, one_line, phase
 from chainlake.lake.records.staleness import fingerprint
+from chainlake.lake.store.event_files import EventFiles
 from chainlake.lake.store.port import Staged as StagedRows
 from chainlake.paths import Home
 from chainlake.quality import Audit, DaysBroken, MatchFiles, Verdict, audit_matches
