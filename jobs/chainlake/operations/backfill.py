@@ -38,7 +38,7 @@ def run_here(home: Home, application: Application, run_id: str, ports: Ports | N
     if application.step == "detect":
         return detect(
             home, application.source, application.days, run_id=run_id, patterns=application.definitions,
-            repair_horizon=0, only_stale=application.only_stale,
+            repair_horizon=0, only_stale=application.only_stale, ports=ports,
         )  # fmt: skip
     return monitor(
         home, application.source, application.days, run_id=run_id, models=application.definitions,
