@@ -102,8 +102,8 @@ def measure(shape: str, events: int, per_event: int) -> dict[str, object]:
 
 def measure_in_spark(shape: str, events: int, per_event: int, folder: Path) -> dict[str, object]:
     """The same by a task of a session: one slice."""
+    from chainlake.detect.event_files import EventFiles
     from chainlake.detect.stage import Search, stage
-    from chainlake.lake.delta.event_files import EventFiles
     from chainlake.lake.spark.session import stop_session
     from chainlake.run.tasks import SparkTasks
 

@@ -11,13 +11,13 @@ import pytest
 
 from chainlake.days import day_start_us
 from chainlake.definitions.source import load_sources
+from chainlake.detect.event_files import EventFiles
 from chainlake.errors import DefinitionError, InfrastructureError, InputError
 from chainlake.ingest.landing.edits import prepare_tables
 from chainlake.lake import faults
 from chainlake.lake.commits.changes import changes
 from chainlake.lake.delta import tables
 from chainlake.lake.delta.data_files import DataFile, DataFiles
-from chainlake.lake.delta.event_files import EventFiles
 from chainlake.lake.sql.query import Lake as Sql
 from chainlake.lake.store.files import FilesLake
 from chainlake.lake.store.port import Part, Staged, Turn

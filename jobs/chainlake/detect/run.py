@@ -17,6 +17,7 @@ from chainlake.cep.matches.day_limit import check_day
 from chainlake.days import Days
 from chainlake.definitions.source import Source, Sources
 from chainlake.detect.counts import Counting
+from chainlake.detect.event_files import EventFiles
 from chainlake.detect.order import Plan, record_plan
 from chainlake.detect.prepared import prepare
 from chainlake.detect.stage import Found, Search, stage
@@ -24,7 +25,6 @@ from chainlake.detect.work import STEP, StepResult, Work
 from chainlake.errors import AuditFailed, ChainlakeError, InfrastructureError, LimitExceeded
 from chainlake.lake.commits.publish import Published, publish_matches
 from chainlake.lake.commits.publish import Run as Publishing
-from chainlake.lake.delta.event_files import EventFiles
 from chainlake.lake.records import ops
 from chainlake.lake.records.event_days import EventDays, Pinned
 from chainlake.lake.records.runs import Phase, one_line, phase
