@@ -102,9 +102,9 @@ def measure(shape: str, events: int, per_event: int) -> dict[str, object]:
 
 def measure_in_spark(shape: str, events: int, per_event: int, folder: Path) -> dict[str, object]:
     """The same by a task of a session: one slice."""
-    from chainlake.detect.event_files import EventFiles
     from chainlake.detect.stage import Search, stage
     from chainlake.lake.spark.session import stop_session
+    from chainlake.lake.store.event_files import EventFiles
     from chainlake.run.tasks import SparkTasks
 
     pattern, day, path = pattern_of(shape, per_event), date(1970, 1, 1), folder / "events.parquet"

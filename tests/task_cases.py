@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 from chainlake.cep.pattern_shape import match_shape
 from chainlake.days import US_PER_DAY, day_of_us, day_start_us
 from chainlake.detect.cut import Share, slice_of
-from chainlake.detect.event_files import EventFiles
 from chainlake.detect.feed import KeyShare, between, by_time
 from chainlake.detect.stage import Found, Search, stage
+from chainlake.lake.store.event_files import EventFiles
 from chainlake.run.tasks import LocalTasks
 from chainlake.schemas.matches import matches_table
 from chainlake.schemas.table import TIMESTAMP

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from chainlake.days import day_of_us, day_start_us
-from chainlake.detect.event_files import TYPES
 from chainlake.detect.feed import between, by_time
+from chainlake.lake.store.event_files import TYPES
 
 
 @dataclass

@@ -27,8 +27,8 @@ from chainlake.detect.cut import (
     slice_of,
     spans_of,
 )
-from chainlake.detect.event_files import EventFiles
 from chainlake.detect.feed import merged
+from chainlake.lake.store.event_files import EventFiles
 
 DAYS = Days(date(2024, 1, 1), date(2024, 1, 2))
 KEYLESS = "PATTERN SEQ(A a, B b) WHERE a.x < b.x {more} WITHIN {window}"

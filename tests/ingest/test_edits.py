@@ -11,7 +11,6 @@ import pytest
 
 from chainlake.days import day_start_us
 from chainlake.definitions.source import load_sources
-from chainlake.detect.event_files import EventFiles
 from chainlake.errors import DefinitionError, InfrastructureError, InputError
 from chainlake.ingest.landing.edits import prepare_tables
 from chainlake.lake import faults
@@ -19,6 +18,7 @@ from chainlake.lake.commits.changes import changes
 from chainlake.lake.delta import tables
 from chainlake.lake.delta.data_files import DataFile, DataFiles
 from chainlake.lake.sql.query import Lake as Sql
+from chainlake.lake.store.event_files import EventFiles
 from chainlake.lake.store.files import FilesLake
 from chainlake.lake.store.port import Part, Staged, Turn
 from chainlake.lake.upkeep.maintain import maintain_table

@@ -66,10 +66,14 @@ class Simulation:
         cache: of the JARs.
         light: plain loops in Spark's place (``tests.replay.light``).
         actions: between the first delivery and the last; another number is another history.
+        audits: in the light mode, too, Great Expectations is asked.
     """
 
-    def __init__(self, seed: int, root: Path, cache: Path, *, light: bool, actions: int = ACTIONS) -> None:
+    def __init__(
+        self, seed: int, root: Path, cache: Path, *, light: bool, actions: int = ACTIONS, audits: bool = False
+    ) -> None:
         self.seed = seed
+        self.audits = audits
         self.actions = actions
         self.light = light
         self.rng = random.Random(seed)
@@ -97,7 +101,7 @@ class Simulation:
         """
         note = f"{self.kind} patterns {sorted(self.patterns)} model {self.model} differences by Spark {self.by_spark}"
         self._note(note)
-        place = light() if self.light else large() if self.by_spark else contextlib.nullcontext()
+        place = light(audits=self.audits) if self.light else large() if self.by_spark else contextlib.nullcontext()
         with quiet(), quick(), place:
             try:
                 self._write_config()
@@ -363,7 +367,9 @@ _STEPS: dict[str, Callable[[Home, Days, datetime, Ports | None], dict[str, Any]]
     "detect": lambda home, days, now, ports: detect(
         home, world.SOURCE, days, run_id=runs.new_run_id("detect"), ports=ports
     ),
-    "monitor": lambda home, days, now, ports: monitor(home, world.SOURCE, days, run_id=runs.new_run_id("monitor")),
+    "monitor": lambda home, days, now, ports: monitor(
+        home, world.SOURCE, days, run_id=runs.new_run_id("monitor"), ports=ports
+    ),
 }
 
 

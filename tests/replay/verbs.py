@@ -23,9 +23,7 @@ class NotAsPlanned(AssertionError):
     """A backfill computed other days than its plan announced."""
 
 
-def long_run(
-    home: Home, days: Days | None, *, chunk: int, undisturbed: bool, ports: Ports | None = None
-) -> dict[str, Any]:
+def long_run(home: Home, days: Days | None, *, chunk: int, undisturbed: bool, ports: Ports | None) -> dict[str, Any]:
     """``backfill`` on ``days``, or ``restate`` (``days`` is None), in chunks; what it computes was announced.
 
     Args:

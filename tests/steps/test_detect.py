@@ -27,13 +27,13 @@ from chainlake.days import Days
 from chainlake.definitions.source import find_source
 from chainlake.detect.counts import Counting
 from chainlake.detect.cut import slice_of
-from chainlake.detect.event_files import EventFiles
 from chainlake.detect.step import detect
 from chainlake.errors import AuditFailed, DefinitionError, LimitExceeded, UsageError
 from chainlake.lake import faults
 from chainlake.lake.delta import tables
 from chainlake.lake.records import ops
 from chainlake.lake.sql.scan import list_tables
+from chainlake.lake.store.event_files import EventFiles
 from chainlake.lake.store.files import FilesLake
 from chainlake.paths import PROJECT, Home
 from chainlake.quality import MatchFiles, Verdict

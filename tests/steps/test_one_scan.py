@@ -23,12 +23,12 @@ from chainlake.cep import find
 from chainlake.cep.library import as_dicts
 from chainlake.days import Days
 from chainlake.definitions.source import load_sources
-from chainlake.detect.event_files import EventFiles
 from chainlake.detect.stage import Found, Search, stage
 from chainlake.detect.step import detect
 from chainlake.errors import ChainlakeError
 from chainlake.lake.delta import tables
 from chainlake.lake.records import ops
+from chainlake.lake.store.event_files import EventFiles
 from chainlake.lake.store.files import FilesLake
 from chainlake.paths import Home
 from chainlake.quality import Verdict

@@ -27,10 +27,10 @@ from chainlake.days import US_PER_DAY, Days
 from chainlake.detect.counts import Ask, Counting, Draw
 from chainlake.detect.curve import CELLS, Curve, count_cells
 from chainlake.detect.cut import Share, slice_of, spans_of
-from chainlake.detect.event_files import EventFiles
 from chainlake.detect.feed import KeyShare
 from chainlake.detect.stage import Found, Search, SearchFailed, stage
 from chainlake.errors import LimitExceeded
+from chainlake.lake.store.event_files import EventFiles
 from chainlake.lake.store.files import FilesLake
 from chainlake.paths import Home
 from chainlake.run.tasks import LocalTasks

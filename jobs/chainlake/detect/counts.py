@@ -20,8 +20,8 @@ from chainlake.cep.pattern import Pattern
 from chainlake.cep.plan.steps import routing
 from chainlake.days import Days
 from chainlake.detect.curve import CELLS, count_cells
-from chainlake.detect.event_files import EventFiles
 from chainlake.detect.feed import Feed, accepted, between, merged, with_keys
+from chainlake.lake.store.event_files import EventFiles
 from chainlake.run.tasks import LocalTasks, Tasks
 
 T = TypeVar("T")

@@ -15,8 +15,8 @@ import numpy as np
 from chainlake.cep.pattern import Pattern
 from chainlake.days import US_PER_DAY, Days, day_start_us
 from chainlake.detect.curve import Curve, sum_of
-from chainlake.detect.event_files import EventFiles
 from chainlake.detect.feed import KeyShare
+from chainlake.lake.store.event_files import EventFiles
 
 #: Stretches at least, if the work is worth cutting, so that two tasks that run at a time end at about the same time.
 PIECES = 8

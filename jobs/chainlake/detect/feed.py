@@ -22,7 +22,7 @@ from chainlake.cep.pattern import Pattern
 from chainlake.cep.search.find import candidates_of, dataset
 from chainlake.days import US_PER_DAY, day_start_us
 from chainlake.definitions.derived import History
-from chainlake.detect.event_files import TYPES
+from chainlake.lake.store.event_files import TYPES
 
 #: Events that are read at a time, about 100 MB; a day with more is read in parts, if its events are spread evenly.
 CHUNK_ROWS = 1_000_000
@@ -31,7 +31,7 @@ _ORDERED_BY = ("event_id", "type", "ts", "seq")
 
 
 class Events(Protocol):
-    """The events of a source as ``chainlake.detect.event_files.EventFiles`` has them."""
+    """The events of a source as ``chainlake.lake.store.event_files.EventFiles`` has them."""
 
     @property
     def schema(self) -> pa.Schema:

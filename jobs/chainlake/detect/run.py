@@ -17,7 +17,6 @@ from chainlake.cep.matches.day_limit import check_day
 from chainlake.days import Days
 from chainlake.definitions.source import Source, Sources
 from chainlake.detect.counts import Counting
-from chainlake.detect.event_files import EventFiles
 from chainlake.detect.order import Plan, record_plan
 from chainlake.detect.prepared import prepare
 from chainlake.detect.stage import Found, Search, stage
@@ -29,6 +28,7 @@ from chainlake.lake.records import ops
 from chainlake.lake.records.event_days import EventDays, Pinned
 from chainlake.lake.records.runs import Phase, one_line, phase
 from chainlake.lake.records.staleness import fingerprint
+from chainlake.lake.store.event_files import EventFiles
 from chainlake.lake.store.port import Staged as StagedRows
 from chainlake.paths import Home
 from chainlake.quality import Audit, DaysBroken, MatchFiles, Verdict, audit_matches

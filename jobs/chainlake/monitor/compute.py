@@ -1,29 +1,30 @@
-"""The computation of the monitor step: one read of the events for many models, their rounds, every group's kernel."""
+"""The computation of the monitor step: the groups of many models, packed into tasks that read the events' files."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import pyarrow as pa
-from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
-from chainlake.lake.commits.rows import SMALL_ROWS
-from chainlake.lake.delta import tables
+from chainlake.days import Days
 from chainlake.lake.records.event_days import Pinned
-from chainlake.lake.spark.session import expect_rows
+from chainlake.lake.store.port import DayFiles
 from chainlake.model_change.days.definitions import result_table
-from chainlake.model_change.days.replay import GroupDays, GroupRun
-from chainlake.model_change.rounds.reduce import reduce_rows, reduced_schema
-from chainlake.monitor.reduce_spark import run_groups
+from chainlake.model_change.days.replay import GroupRun, pack
+from chainlake.monitor.by_value import ByValue
 from chainlake.monitor.replay import Replay
-from chainlake.paths import Home
+from chainlake.monitor.staging import Folder
+from chainlake.monitor.task import GroupReport, Share, ShareReport, nullable, run_share
+from chainlake.run.ports import Ports
 from chainlake.schemas.models import METRICS, STATE
+from chainlake.schemas.table import Table
+
+#: Events for which one more task is worth its start, some seconds of reading and of groups' kernels.
+_ROWS_PER_TASK = 200_000
 
 
-@dataclass
+@dataclass(frozen=True)
 class Outcome:
     """What a replay gave.
 
@@ -44,118 +45,96 @@ class Outcome:
     remarks: list[str]
 
 
-def compute(
-    spark: SparkSession, home: Home, pinned: Pinned, items: Sequence[Replay]
-) -> tuple[list[Outcome | Exception], int]:
-    """Run every group of every model over its days.
-
-    Few events are read and reduced without a Spark job, which would cost seconds. Many are reduced by Spark and their
-    groups run by its workers.
+@dataclass(frozen=True)
+class Computed:
+    """What the replays of models gave.
 
     Args:
-        spark: the session.
-        home: the installation.
+        outcomes: for each model what it gave, or what stopped it.
+        events: that its source has on the days.
+    """
+
+    outcomes: tuple[Outcome | Exception, ...]
+    events: int
+
+
+def compute(ports: Ports, pinned: Pinned, items: Sequence[Replay], folder: Folder) -> Computed:
+    """Run every group of every model over its days.
+
+    Args:
+        ports: who computes, and the lake that has the events.
         pinned: the source's events.
         items: replays of models of one source, not none.
-
-    Returns:
-        for each model what it gave, or what stopped it; and the events that its source has on the days.
+        folder: where the rows that they give are staged.
     """
-    runs, owners = [], []
-    for at, item in enumerate(items):
-        config = item.model.config
-        first = max(item.days.start, config.start)
-        for group in config.groups:
-            end = max(first, item.days.end)
-            runs.append(GroupRun(config, group, first, end, item.snapshots.get(group)))
-            owners.append(at)
+    runs = [run for item in items for run in _runs(item)]
     first, end = min(run.first for run in runs), max(run.end for run in runs)
     events = pinned.event_days.events(day for day in pinned.event_days.rows if first <= day < end)
-    expect_rows(spark, events)
-    key = items[0].model.source.key
-    if pinned.version is None or events <= SMALL_ROWS:
-        gave = _on_the_driver(home, pinned, runs, key)
-    else:
-        frame = tables.read(spark, home, "events", items[0].model.config.source, version=pinned.version)
-        frame = frame.where((F.col("event_date") >= F.lit(first)) & (F.col("event_date") < F.lit(end)))
-        gave = run_groups(frame, runs, key)
-    mine: list[dict[str, GroupDays]] = [{} for _ in items]
-    failed: dict[int, Exception] = {}
-    for run, one, owner in zip(runs, gave, owners, strict=True):
-        if isinstance(one, Exception):
-            failed.setdefault(owner, one)
-        else:
-            mine[owner][run.group] = one
-    return [failed.get(at) or _together(item, mine[at]) for at, item in enumerate(items)], events
-
-
-def _on_the_driver(home: Home, pinned: Pinned, runs: Sequence[GroupRun], key: str) -> list[GroupDays | Exception]:
-    """`run_groups` for so few events that they are read at once."""
-    first, end = min(run.first for run in runs), max(run.end for run in runs)
-    events: _ByKey | None = None
+    files = DayFiles(pa.schema([]), ())
     if pinned.version is not None and first < end:
-        named = {name for run in runs for name in (*run.config.columns, run.config.missing_if_zero) if name}
-        table = tables.arrow(
-            home,
-            "events",
-            runs[0].config.source,
-            columns=sorted({"event_id", "ts", key} | named),
-            filters=[("event_date", ">=", first), ("event_date", "<", end)],
-            version=pinned.version,
-        )
-        events = _ByKey(table, key)
-    gave: list[GroupDays | Exception] = []
-    for run in runs:
-        try:
-            reduced = reduced_schema(run.config).empty_table()
-            if events is not None:
-                reduced = reduce_rows(run.config, events.of(run.config.keys(run.group)), key)
-            gave.append(run.over(reduced))
-        except Exception as error:
-            # What stops one model must not stop the others; whoever asked raises it.
-            gave.append(error)
-    return gave
+        files = ports.lake.day_files("events", items[0].model.config.source, Days(first, end), pinned.version)
+    bins = min(len(runs), ports.tasks.parallelism, 1 + events // _ROWS_PER_TASK)
+    place = pack([run.weight for run in runs], bins)
+    slots = [mine for number in range(bins) if (mine := [slot for slot, at in enumerate(place) if at == number])]
+    key = items[0].model.source.key
+    reports = ports.tasks.map(
+        run_share, [Share(tuple(runs[s] for s in mine), files, key, folder) for mine in slots if mine]
+    )
+    groups: dict[int, GroupReport | Exception] = {}
+    for mine, report in zip(slots, reports, strict=True):
+        groups.update(zip(mine, report.groups, strict=True))
+    staged = _Staged(folder, reports)
+    outcomes: list[Outcome | Exception] = []
+    at = 0
+    for item in items:
+        names = list(item.model.config.groups)
+        outcomes.append(_outcome(item, {name: groups[at + i] for i, name in enumerate(names)}, staged))
+        at += len(names)
+    return Computed(tuple(outcomes), events)
 
 
-class _ByKey:
-    """Events in the order of their key, so that those of some keys are found without a look at all others."""
-
-    def __init__(self, events: pa.Table, key: str):
-        encoded = events[key].cast(pa.string()).combine_chunks().dictionary_encode()
-        codes = encoded.indices.to_numpy(zero_copy_only=False)
-        order = np.argsort(codes, kind="stable")
-        self._events = events.take(pa.array(order)).combine_chunks()
-        bounds = np.searchsorted(codes[order], np.arange(len(encoded.dictionary) + 1))
-        names = encoded.dictionary.to_pylist()
-        self._at = {name: (int(bounds[i]), int(bounds[i + 1])) for i, name in enumerate(names)}
-
-    def of(self, keys: Iterable[str]) -> pa.Table:
-        """The events of some keys."""
-        spans = [self._at[name] for name in keys if name in self._at]
-        return pa.concat_tables([self._events.slice(0, 0), *(self._events.slice(lo, hi - lo) for lo, hi in spans)])
-
-
-def _together(item: Replay, groups: dict[str, GroupDays]) -> Outcome:
+def _runs(item: Replay) -> list[GroupRun]:
+    """The groups of a model, in their order; days before its start are published empty."""
     config = item.model.config
-    found, metrics, states, eps = [], [], [], {}
-    remarks = list(config.warnings)
-    for group, gave in groups.items():
-        found += gave.found
-        metrics += gave.metrics
-        for day, state in gave.states.items():
-            head = {"model": config.name, "group_id": group, "day": day, "fingerprint": item.fingerprints[day]}
-            states.append({**head, "state": state})
-        if gave.eps is not None:
-            eps[group] = gave.eps
-        remarks += gave.warnings
-    near_ties = sum(gave.near_ties for gave in groups.values())
+    first = max(item.days.start, config.start)
+    end = max(first, item.days.end)
+    return [GroupRun(config, group, first, end, item.snapshots.get(group)) for group in config.groups]
+
+
+class _Staged:
+    """The rows that tasks wrote, by the model they are of."""
+
+    def __init__(self, folder: Folder, reports: Sequence[ShareReport]):
+        self._folder, self._reports = folder, reports
+        self._of: dict[str, ByValue] = {}
+
+    def rows(self, table: Table, model: str) -> pa.Table:
+        """Those of a model; few enough for this process, as whoever chose the models has seen to."""
+        if table.path_name not in self._of:
+            names = [one.files[table.path_name] for one in self._reports if table.path_name in one.files]
+            self._of[table.path_name] = ByValue([self._folder.read(nullable(table), names)], table.key[0])
+        return self._of[table.path_name].of([model])
+
+
+def _outcome(item: Replay, groups: dict[str, GroupReport | Exception], staged: _Staged) -> Outcome | Exception:
+    stopped = [one for one in groups.values() if isinstance(one, Exception)]
+    if stopped:
+        return stopped[0]
+    config = item.model.config
+    reports = {group: one for group, one in groups.items() if isinstance(one, GroupReport)}
+    remarks = [*config.warnings, *(line for one in reports.values() for line in one.warnings)]
+    near_ties = sum(one.near_ties for one in reports.values())
     if near_ties:
         remarks.append(f"{near_ties} decisions within 1e-9 of eps could fall otherwise on another machine")
+    table = result_table(config)
+    states = staged.rows(STATE, config.name)
+    prints = pa.array([item.fingerprints[day] for day in states["day"].to_pylist()], pa.string())
+    states = states.set_column(states.column_names.index("fingerprint"), "fingerprint", prints)
     return Outcome(
         item,
-        pa.Table.from_pylist(found, schema=result_table(config).arrow()),
-        pa.Table.from_pylist(metrics, schema=METRICS.arrow()),
-        pa.Table.from_pylist(states, schema=STATE.arrow()),
-        eps,
+        staged.rows(table, config.name).cast(table.arrow()),
+        staged.rows(METRICS, config.name).cast(METRICS.arrow()),
+        states.cast(STATE.arrow()),
+        {group: one.eps for group, one in reports.items() if one.eps is not None},
         remarks,
     )

@@ -80,7 +80,7 @@ def read_rounds(home: Home, model: Model, days: Days) -> pa.Table:
             version=pinned.version,
         )
         parts.append(reduce_rows(config, events, source.key))
-    rounds = pa.concat_tables(parts) if parts else reduced_schema(config).empty_table()
+    rounds = pa.concat_tables(parts) if parts else reduced_schema(config.columns).empty_table()
     if not len(rounds):
         raise InputError(
             f"{source.name} has no events of {config.name}'s nodes on {days}",

@@ -1,4 +1,4 @@
-"""The states that models keep at the end of their days: from which of them a replay can go on (design §4 "Models")."""
+"""The states that models keep at the end of their days: from which of them a replay can go on."""
 
 from __future__ import annotations
 

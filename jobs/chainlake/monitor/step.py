@@ -1,4 +1,4 @@
-"""The monitor step: events of a source to the changes and metrics of its models (design §1, §4 "Models").
+"""The monitor step: events of a source to the changes and metrics of its models.
 
 A model carries state from day to day, so its days form a chain. What is to do is decided without a JVM; a run replays
 from the first day that is not as it should be, and goes on to the last day ever published. Models fail separately.
@@ -6,9 +6,10 @@ from the first day that is not as it should be, and goes on to the last day ever
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from chainlake.catalog.models import LoadedModel, load_models
 from chainlake.days import Days
@@ -17,8 +18,10 @@ from chainlake.lake.records.event_days import COMPUTABLE, EventDays, Pinned, pin
 from chainlake.lake.records.runs import phase
 from chainlake.lake.records.staleness import TO_DO, StatusRow, fingerprint, status_rows, to_do
 from chainlake.monitor.replay import _ONE, STEP, Replay
+from chainlake.monitor.result import StepResult
 from chainlake.monitor.states import KeptStates
 from chainlake.paths import Home
+from chainlake.quality import Audit, warm_up
 from chainlake.run.common import (
     REPAIR_HORIZON,
     STALE,
@@ -28,18 +31,34 @@ from chainlake.run.common import (
     sweep_leftovers,
     the_source,
 )
+from chainlake.run.ports import Ports, open_ports
 
 
-def monitor(
-    home: Home,
-    source_name: str,
-    days: Days,
-    *,
-    run_id: str,
-    models: Sequence[str] | None = None,
-    repair_horizon: int = REPAIR_HORIZON,
-    only_stale: bool = False,
-) -> dict[str, Any]:
+class Options(TypedDict, total=False):
+    """What of a source is monitored, and how."""
+
+    models: Sequence[str] | None
+    repair_horizon: int
+    only_stale: bool
+    ports: Ports | None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to do.
+
+    Args:
+        pinned: the source's events.
+        work: which days each model replays.
+        failed: definition and why it cannot be replayed.
+    """
+
+    pinned: Pinned = Pinned(None, EventDays.of("", []))
+    work: tuple[Replay, ...] = ()
+    failed: tuple[tuple[str, BaseException], ...] = ()
+
+
+def monitor(home: Home, source_name: str, days: Days, *, run_id: str, **options: Unpack[Options]) -> dict[str, Any]:
     """Run, audit and publish the models of a source where ``days`` or the repair horizon before them need it.
 
     Args:
@@ -47,9 +66,10 @@ def monitor(
         source_name: name of the source.
         days: days asked for.
         run_id: id of the run in ``ops``.
-        models: names of the models to run; all of the source if None.
-        repair_horizon: days before ``days`` in which something to do makes a model run.
-        only_stale: days that were never computed do not make a model run.
+        options: ``models``: names of the models to run; all of the source if None.
+            ``repair_horizon``: days before ``days`` in which something to do makes a model run.
+            ``only_stale``: days that were never computed do not make a model run.
+            ``ports``: what the step works with; those of the installation if None.
 
     Returns:
         ``{"models": …, "days": days published, "added": …, "changed": …, "withdrawn": …}``.
@@ -59,59 +79,68 @@ def monitor(
     """
     _, sources = the_source(home, source_name)
     loaded, broken = load_models(home, sources)
-    mine, bad = chosen("model", models, loaded, broken, source_name)
-    failures: list[tuple[str, BaseException]] = [(f"model/{b.name}", b.error) for b in bad]
-    result: dict[str, Any] = {"models": 0, "days": 0, "added": 0, "changed": 0, "withdrawn": 0}
-    horizon = Days(days.start - timedelta(days=repair_horizon), days.end)
-    wanted = STALE if only_stale else TO_DO
-    pinned, work = _plan(home, source_name, mine, days, horizon, wanted, run_id, failures)
-    if work:
-        from chainlake.monitor.run import run_work  # imports Spark, which a run with nothing to do must not
+    mine, bad = chosen("model", options.get("models"), loaded, broken, source_name)
+    horizon = Days(days.start - timedelta(days=options.get("repair_horizon", REPAIR_HORIZON)), days.end)
+    wanted = STALE if options.get("only_stale") else TO_DO
+    wanting: dict[str, list[date]] = {}
+    for item in to_do(home, [m.definition for m in mine], horizon, asked=days):
+        if item.state in wanted:
+            wanting.setdefault(item.definition, []).append(item.day)
+    plan = _plan(home, mine, days, wanting, run_id)
+    result = StepResult()
+    if plan.work:
+        from chainlake.monitor.run import Run, run_work  # imports Arrow's readers, which a run without work need not
 
-        run_work(home, source_name, days, pinned, work, run_id, result, failures)
+        ports = options.get("ports") or _opened(home, f"monitor {source_name} {days}", plan.work)
+        result = run_work(Run(home, source_name, run_id, ports, plan.pinned, Audit(home)), plan.work)
     else:
         with phase(home, run_id, source=source_name, step=STEP, phase="plan", days=days) as row:
             row.status, row.reason = "nothing", "nothing to do"
     sweep_leftovers(home)
-    raise_together(failures, f"{result['days']} days published")
-    return result
+    failures = [*((f"model/{b.name}", b.error) for b in bad), *plan.failed, *result.failed]
+    raise_together(failures, f"{result.days} days published")
+    return result.counts
+
+
+def _opened(home: Home, app: str, work: Sequence[Replay]) -> Ports:
+    # Great Expectations is imported while Java starts.
+    warm_up()
+    return open_ports(home, app, long_running=max(len(item.fingerprints) for item in work) > REPAIR_HORIZON)
 
 
 def _plan(
-    home: Home,
-    source_name: str,
-    mine: Sequence[LoadedModel],
-    days: Days,
-    horizon: Days,
-    wanted: Sequence[str],
-    run_id: str,
-    failures: list[tuple[str, BaseException]],
-) -> tuple[Pinned, list[Replay]]:
-    """Which days each model replays; the events are pinned first, so that fingerprints are those of that version."""
-    definitions = [m.definition for m in mine]
-    wanting: dict[str, list[date]] = {}
-    for item in to_do(home, definitions, horizon, asked=days):
-        if item.state in wanted:
-            wanting.setdefault(item.definition, []).append(item.day)
+    home: Home, mine: Sequence[LoadedModel], days: Days, wanting: Mapping[str, Sequence[date]], run_id: str
+) -> Plan:
+    """Which days each model replays; the events are pinned first, so that fingerprints are those of that version.
+
+    Args:
+        home: the installation.
+        mine: models of one source.
+        days: the days asked for.
+        wanting: the models with something to do, and these days.
+        run_id: id of the run in ``ops``, in which is noted what cannot be replayed.
+    """
     if not wanting:
-        return Pinned(None, EventDays.of(source_name, [])), []
+        return Plan()
+    source = mine[0].source.name
     first = min([days.start, *(m.config.start for m in mine)])
-    pinned = pin(home, source_name, Days(first, max(days.end, first + _ONE)))
+    pinned = pin(home, source, Days(first, max(days.end, first + _ONE)))
     rows: dict[str, list[StatusRow]] = {name: [] for name in wanting}
-    for row in status_rows(home, definitions):
+    for row in status_rows(home, [m.definition for m in mine]):
         rows.get(row.definition, []).append(row)
-    work = []
     concerned = [model for model in mine if model.definition.name in wanting]
     kept = KeptStates(home, [model.config.name for model in concerned])
+    work: list[Replay] = []
+    failed: list[tuple[str, BaseException]] = []
     for model in concerned:
         name = model.definition.name
         try:
             work.append(plan_model(kept, model, days, pinned.event_days, rows[name]))
         except InputError as error:
-            failures.append((name, error))
+            failed.append((name, error))
             inputs = {day: fingerprint(model.definition, day, pinned.event_days) for day in wanting[name]}
             record_failure(home, model.definition, inputs, error, run_id)
-    return pinned, work
+    return Plan(pinned, tuple(work), tuple(failed))
 
 
 def plan_model(

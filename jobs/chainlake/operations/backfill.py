@@ -27,7 +27,14 @@ _COUNTS = ("days", "added", "changed", "withdrawn")
 
 
 def run_here(home: Home, application: Application, run_id: str, ports: Ports | None = None) -> dict[str, Any]:
-    """Run an application in this process, with ``ports`` or those of the installation."""
+    """Run an application in this process.
+
+    Args:
+        home: the installation.
+        application: a step and its days.
+        run_id: of the step's run in ``ops``.
+        ports: what the step works with; those of the installation if None.
+    """
     if application.step == "detect":
         return detect(
             home, application.source, application.days, run_id=run_id, patterns=application.definitions,
@@ -35,7 +42,7 @@ def run_here(home: Home, application: Application, run_id: str, ports: Ports | N
         )  # fmt: skip
     return monitor(
         home, application.source, application.days, run_id=run_id, models=application.definitions,
-        repair_horizon=0, only_stale=application.only_stale,
+        repair_horizon=0, only_stale=application.only_stale, ports=ports,
     )  # fmt: skip
 
 

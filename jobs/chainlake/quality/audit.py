@@ -200,7 +200,7 @@ class Audit:
 
 
 def _position(result: Any) -> int:
-    return result.expectation_config.meta["position"]
+    return int(result.expectation_config.meta["position"])
 
 
 def _failure(result: Any, key: Sequence[str]) -> Failure:

@@ -128,7 +128,7 @@ def models(audit: Audit, loaded: Sequence[LoadedModel], days: Days) -> Iterator[
         else:
             changes = _rows_of(audit.home, CHANGES, [("model", "=", name), ("event_date", "in", own)])
             found = audit_models(audit, name, changes, metrics, own, _eps(audit.home, model))
-        yield Outcome(model.definition.name, tuple(own), {d: why for d, why in found.items() if why is not None})
+        yield Outcome(model.definition.name, tuple(own), found.broken)
 
 
 def _rows_of(home: Home, table: Table, filters: list[tuple[str, str, Any]]) -> pa.Table:

@@ -36,6 +36,10 @@ class Verdict:
         """All of them passed."""
         return cls(dict.fromkeys(days))
 
+    def __and__(self, other: Verdict) -> Verdict:
+        """Days that passed both; of those that did not, the first reason. Both are about the same days."""
+        return Verdict({day: reason or other.reasons[day] for day, reason in self.reasons.items()})
+
     @property
     def broken(self) -> dict[date, str]:
         """The days that did not pass, with the reason."""
