@@ -50,7 +50,7 @@ PLAN = (
     ("detect", 0, "audit", "scheduler"),
     ("detect", 1, "publishing", "launcher"),
     ("detect", 1, "published", "driver"),
-    ("detect", 2, "second", "jvm"),
+    ("detect", 2, "second", "task"),
     # The model changes on the third day only.
     ("monitor", 1, "metrics", "scheduler"),
     ("monitor", 2, "changes", "driver"),

@@ -107,17 +107,19 @@ def test_a_limit_fails_the_days_that_exceed_it_and_no_others(home: Home, spark: 
     assert found == {day(n): ("failed", None) if pairs(n) == most else ("done", pairs(n)) for n in days}
 
 
-def test_days_without_any_events_are_published_empty(home: Home, spark: SparkSession) -> None:
+def test_days_without_any_events_are_published_empty(home: Home) -> None:
     """Before the table exists, and where it is empty."""
     made = configured(home, near=pattern(), late=NOT_AFTER)
     rows = [{"source": "lab", "day": day(n), "status": "complete", "rows": 0, "checksum": ""} for n in range(3)]
     ops.append(made, "event_days", rows, "ingest")
     days = Days(day(0), day(2))
-    assert detect(made, "lab", days, run_id="none")["days"] == 4
+    ports = Ports(LocalTasks(), FilesLake(made))
+    assert detect(made, "lab", days, run_id="none", ports=ports)["days"] == 4
     assert tables.arrow(made, "matches", "near").num_rows == 0
     deliver(made, {n: [] for n in range(3)} | {3: readings(3)})
-    result = detect(made, "lab", Days(day(2), day(4)), run_id="some", patterns=["near"], repair_horizon=0)
-    assert (result["days"], result["added"]) == (2, pairs(3))
+    days = Days(day(2), day(4))
+    result = detect(made, "lab", days, run_id="some", patterns=["near"], repair_horizon=0, ports=ports)
+    assert (result["days"], result["added"]) == (1, pairs(3))
 
 
 def test_after_an_edit_a_day_keeps_its_rows_until_its_own_turn(home: Home, spark: SparkSession) -> None:

@@ -166,10 +166,6 @@ class Pattern:
         """A column whose equalities link all names of every branch, or None (docs/semantics.md#partition-keys)."""
         return partition.partition_key(self.branches)
 
-    def candidate_sql(self) -> str | None:
-        """A Spark SQL condition that every event of interest fulfils, or None if it would say nothing."""
-        return partition.candidate_sql(self.branches, self.kinds)
-
 
 def compile_pattern(
     text: str,
