@@ -49,6 +49,12 @@ def lab(home, monkeypatch):
     return dataclasses.replace(home, config=config)
 
 
+@pytest.fixture
+def here(lab):
+    """Work in this process, on the files."""
+    return Ports(LocalTasks(), FilesLake(lab))
+
+
 def the_model(lab):
     (model,), broken = load_models(lab, load_sources(lab))
     assert not broken
@@ -219,15 +225,15 @@ round: {length: 1 h}
 """
 
 
-def test_a_threshold_monitor_is_published_audited_and_validated(lab, spark):
+def test_a_threshold_monitor_is_published_audited_and_validated(lab, here):
     from chainlake.quality import Audit
     from chainlake.quality import published as gate
 
     (lab.config / "models" / "slope.yaml").write_text(THRESHOLD)
     rows = [row for i in (1, 2) for row in readings(i)]
     deliver(lab, {1: readings(1), 2: readings(2)})
-    monitor(lab, "lab", Days(day(1), day(2)), run_id="r1")
-    monitor(lab, "lab", Days(day(2), day(3)), run_id="r2")
+    monitor(lab, "lab", Days(day(1), day(2)), run_id="r1", ports=here)
+    monitor(lab, "lab", Days(day(2), day(3)), run_id="r2", ports=here)
     whole = library(lab.config / "models" / "slope.yaml", rows, key="sensor")
     assert len(whole.alerts) > 6
     assert tables.arrow(lab, "alerts", "threshold").sort_by("ts").to_pylist() == [
@@ -351,7 +357,7 @@ def test_a_model_whose_column_is_missing_stops_alone(lab, computed):
     assert "no column 'z'" in str(of["later"]) and len(of["plain"].metrics) == 1
 
 
-def test_models_share_their_commits_and_fail_by_themselves(lab, spark, monkeypatch):
+def test_models_share_their_commits_and_fail_by_themselves(lab, here, monkeypatch):
     loaded = configured(lab, {**MANY, "also": MODEL, "third": MODEL.replace("eps: 0.3", "eps: 0.5")})
     deliver(lab, {i: readings(i) for i in (1, 2, 3)})
     days = Days(day(1), day(4))
@@ -377,7 +383,7 @@ def test_models_share_their_commits_and_fail_by_themselves(lab, spark, monkeypat
 
     monkeypatch.setattr(monitor_run, "compute", spoilt)
     with pytest.raises(ChainlakeError, match="3 failed") as caught:
-        monitor(lab, "lab", days, run_id="r1")
+        monitor(lab, "lab", days, run_id="r1", ports=here)
     text = str(caught.value)
     assert "model/mean" in text and "model/also failed on 2 of 3" not in text
     assert "guarantee" in text and "model/third" in text
@@ -390,12 +396,12 @@ def test_models_share_their_commits_and_fail_by_themselves(lab, spark, monkeypat
     # Mended, what is left to do is done; then nothing is.
     monkeypatch.setattr(monitor_run, "compute", original)
     (lab.config / "models" / "third.yaml").write_text(MODEL)
-    monitor(lab, "lab", days, run_id="r2")
+    monitor(lab, "lab", days, run_id="r2", ports=here)
     loaded = configured(lab, {})
     rows = status_rows(lab, [model.definition for model in loaded], days)
     assert {row.state for row in rows} == {"done"} and len(rows) == 3 * len(loaded)
     version = tables.version(lab, "models", "metrics")
-    assert monitor(lab, "lab", days, run_id="r3")["days"] == 0
+    assert monitor(lab, "lab", days, run_id="r3", ports=here)["days"] == 0
     events = [row for i in (1, 2, 3) for row in readings(i)]
     for model in loaded:
         whole = library(model.config.file and Path(model.config.file), events, key="sensor")
@@ -403,7 +409,7 @@ def test_models_share_their_commits_and_fail_by_themselves(lab, spark, monkeypat
         assert sorted(mine.to_pylist(), key=str) == sorted(whole.metrics.to_pylist(), key=str)
     # One more day of all of them is one commit per table.
     deliver(lab, {4: readings(4)})
-    assert monitor(lab, "lab", Days.one(day(4)), run_id="r4")["models"] == len(loaded)
+    assert monitor(lab, "lab", Days.one(day(4)), run_id="r4", ports=here)["models"] == len(loaded)
     assert tables.version(lab, "models", "metrics") - version == 2  # models, and the threshold monitor
     runs = [row for row in ops.current(lab, "runs") if row["run_id"] == "r4" and row["phase"] == "monitor"]
     assert {row["definition"] for row in runs} == {model.definition.name for model in loaded}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -59,7 +60,7 @@ class Matches:
             its values have an order that counts, ``lo<place>`` and ``hi<place>``; and the measures with whether they
             have.
         """
-        measured = self._measured()
+        measured = self._measured
         described = self._con.execute(f"DESCRIBE {measured}").fetchall()
         ordered = {name: kind != "VARCHAR" for name, kind, *_ in described if name != "decision_day"}
         parts = ['count(*) AS "rows"']
@@ -80,8 +81,9 @@ class Matches:
         """
         where = "" if day is None else f"WHERE decision_day = '{day}'"
         order = f"ORDER BY coalesce({first}, false) DESC LIMIT {limit}"
-        return self._con.sql(f"SELECT * FROM ({self._measured()}) {where} {order}").to_arrow_table()
+        return self._con.sql(f"SELECT * FROM ({self._measured}) {where} {order}").to_arrow_table()
 
+    @cached_property
     def _measured(self) -> str:
         """SQL that gives the measures of every row.
 
@@ -106,7 +108,7 @@ class Matches:
         """Keep the keys that several matches have; whether there are any."""
         keyed = f"SELECT match_id, decision_ts, hash(match_id, decision_ts) AS key FROM ({self._matches})"
         twice = f"SELECT key FROM ({keyed}) GROUP BY key HAVING count(*) > 1"
-        return self._keep(
+        return self._any(twice) and self._keep(
             _COPIED,
             f"SELECT match_id, decision_ts, count(*) AS rows FROM ({keyed}) WHERE key IN ({twice}) "
             "GROUP BY match_id, decision_ts HAVING count(*) > 1",
@@ -125,16 +127,20 @@ class Matches:
             for name, kleene in self._rules.names.items()
         )
         ids = f"SELECT event_id, hash(event_id) AS id FROM ({bound}) WHERE event_id IS NOT NULL"
-        known = f"SELECT hash(event_id) AS id FROM ({self._events})"
-        return self._keep(
-            _UNKNOWN, f"SELECT DISTINCT event_id FROM ({ids}) AS bound ANTI JOIN ({known}) AS known USING (id)"
+        known = f"(SELECT hash(event_id) AS id FROM ({self._events})) AS known USING (id)"
+        return self._any(f"SELECT id FROM ({ids}) AS bound ANTI JOIN {known}") and self._keep(
+            _UNKNOWN, f"SELECT DISTINCT event_id FROM ({ids}) AS bound ANTI JOIN {known}"
         )
+
+    def _any(self, sql: str) -> bool:
+        """Whether the query gives a row; counted, since a limit keeps DuckDB from working on all cores."""
+        ((rows,),) = self._con.execute(f"SELECT count(*) FROM ({sql})").fetchall()
+        return bool(rows)
 
     def _keep(self, name: str, sql: str) -> bool:
         """Make a table of what ``sql`` gives; whether it gave a row."""
         self._con.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {sql}")
-        ((rows,),) = self._con.execute(f"SELECT count(*) FROM {name}").fetchall()
-        return bool(rows)
+        return self._any(f"FROM {name}")
 
 
 def _read(paths: Sequence[str]) -> str:
