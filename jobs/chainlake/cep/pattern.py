@@ -179,6 +179,12 @@ def compile_pattern(
 ) -> Pattern:
     """Compile a pattern file (front matter optional).
 
+    Example:
+        >>> import chainlake as cl
+        >>> pattern = cl.compile_pattern("PATTERN SEQ(Bar a, Bar b) WHERE b.close > a.close WITHIN 5 min")
+        >>> sorted(pattern.event_types), pattern.window_us
+        (['Bar'], 300000000)
+
     Args:
         text: front matter and query.
         name: the pattern's name.
