@@ -103,7 +103,7 @@ def measure(home: Home) -> dict[str, Any]:
     """Wall seconds of the step, and of its phases as ``ops.runs`` has them."""
     from chainlake.lake.delta import tables
     from chainlake.lake.records import ops
-    from chainlake.monitor.step import monitor
+    from chainlake.monitoring.step import monitor
 
     run_id = f"benchmark-{home.config.name}"
     began = time.perf_counter()

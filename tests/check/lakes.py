@@ -17,7 +17,7 @@ from chainlake.detect.step import detect
 from chainlake.ingest.step import ingest
 from chainlake.lake.records import runs
 from chainlake.lake.store.files import FilesLake
-from chainlake.monitor.step import monitor
+from chainlake.monitoring.step import monitor
 from chainlake.operations.backfill import run_here, run_plan
 from chainlake.operations.check import Checked, Scope, check
 from chainlake.operations.plan import plan_range

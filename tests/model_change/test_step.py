@@ -26,12 +26,12 @@ from chainlake.lake.records.staleness import StatusRow, fingerprint, status_rows
 from chainlake.lake.store.files import FilesLake
 from chainlake.model_change import ENGINE_VERSION
 from chainlake.model_change import monitor as library
-from chainlake.monitor import compute as monitor_compute
-from chainlake.monitor import events as monitor_events
-from chainlake.monitor import run as monitor_run
-from chainlake.monitor import step as monitor_step
-from chainlake.monitor.states import KeptStates
-from chainlake.monitor.step import monitor, plan_model
+from chainlake.monitoring import compute as monitor_compute
+from chainlake.monitoring import events as monitor_events
+from chainlake.monitoring import run as monitor_run
+from chainlake.monitoring import step as monitor_step
+from chainlake.monitoring.states import KeptStates
+from chainlake.monitoring.step import monitor, plan_model
 from chainlake.quality import Verdict
 from chainlake.run.ports import Ports
 from chainlake.run.tasks import LocalTasks
@@ -278,7 +278,7 @@ def configured(lab, texts):
 @pytest.fixture
 def computed(lab, tmp_path):
     """What replays give: by that many tasks, pieces of that many events."""
-    from chainlake.monitor.staging import Folder
+    from chainlake.monitoring.staging import Folder
 
     numbers = itertools.count()
 
@@ -329,7 +329,7 @@ def test_models_give_the_same_however_they_are_packed(lab, computed, monkeypatch
 
 
 def test_a_task_reads_a_file_once_for_all_its_groups(lab, computed, monkeypatch):
-    from chainlake.monitor import task as monitor_task
+    from chainlake.monitoring import task as monitor_task
 
     loaded = configured(lab, MANY)
     deliver(lab, {i: readings(i) for i in (1, 2, 3)})

@@ -29,7 +29,7 @@ from chainlake.lake.records import ops, runs
 from chainlake.lake.records.staleness import status_rows
 from chainlake.lake.store.files import FilesLake
 from chainlake.lake.upkeep.same import same_tables
-from chainlake.monitor.step import monitor
+from chainlake.monitoring.step import monitor
 from chainlake.paths import Home
 from chainlake.run.ports import Ports
 from chainlake.run.tasks import LocalTasks

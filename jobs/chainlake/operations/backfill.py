@@ -13,7 +13,7 @@ from typing import Any
 from chainlake.detect.step import detect
 from chainlake.errors import ChainlakeError
 from chainlake.lake.records.runs import one_line
-from chainlake.monitor.step import monitor
+from chainlake.monitoring.step import monitor
 from chainlake.operations.plan import Application, RangePlan
 from chainlake.paths import Home
 from chainlake.run.common import raise_together

@@ -12,10 +12,10 @@ from chainlake.lake.records.event_days import Pinned
 from chainlake.lake.store.port import DayFiles
 from chainlake.model_change.days.definitions import result_table
 from chainlake.model_change.days.replay import GroupRun, pack
-from chainlake.monitor.by_value import ByValue
-from chainlake.monitor.replay import Replay
-from chainlake.monitor.staging import Folder
-from chainlake.monitor.task import GroupReport, Share, ShareReport, nullable, run_share
+from chainlake.monitoring.by_value import ByValue
+from chainlake.monitoring.replay import Replay
+from chainlake.monitoring.staging import Folder
+from chainlake.monitoring.task import GroupReport, Share, ShareReport, nullable, run_share
 from chainlake.run.ports import Ports
 from chainlake.schemas.models import METRICS, STATE
 from chainlake.schemas.table import Table

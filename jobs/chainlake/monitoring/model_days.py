@@ -16,7 +16,7 @@ from chainlake.lake.records.event_days import EventDays, pin
 from chainlake.lake.records.staleness import status_rows
 from chainlake.model_change.config.model import ModelConfig
 from chainlake.model_change.rounds.reduce import reduce_rows, reduced_schema
-from chainlake.monitor.states import KeptStates
+from chainlake.monitoring.states import KeptStates
 from chainlake.paths import Home
 
 #: Days of events that are in memory at a time.

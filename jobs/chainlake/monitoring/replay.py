@@ -9,7 +9,7 @@ from datetime import date, timedelta
 from chainlake.catalog.models import LoadedModel
 from chainlake.days import Days
 from chainlake.lake.records.event_days import EventDays
-from chainlake.monitor.states import KeptStates
+from chainlake.monitoring.states import KeptStates
 from chainlake.paths import Home
 
 STEP = "monitor"

@@ -24,10 +24,10 @@ from chainlake.lake.records.runs import Phase, one_line, phases
 from chainlake.lake.records.staleness import fingerprint
 from chainlake.model_change.config.threshold import ThresholdConfig
 from chainlake.model_change.days.definitions import result_table
-from chainlake.monitor.compute import Outcome, compute
-from chainlake.monitor.replay import STEP, Replay, stretches
-from chainlake.monitor.result import Failures, StepResult
-from chainlake.monitor.staging import Folder
+from chainlake.monitoring.compute import Outcome, compute
+from chainlake.monitoring.replay import STEP, Replay, stretches
+from chainlake.monitoring.result import Failures, StepResult
+from chainlake.monitoring.staging import Folder
 from chainlake.paths import Home
 from chainlake.quality import Audit, DaysBroken, Verdict, audit_models
 from chainlake.quality.alerts import ALERTS_GATE, audit_alerts

@@ -17,9 +17,9 @@ from chainlake.errors import InputError
 from chainlake.lake.records.event_days import COMPUTABLE, EventDays, Pinned, pin
 from chainlake.lake.records.runs import phase
 from chainlake.lake.records.staleness import TO_DO, StatusRow, fingerprint, status_rows, to_do
-from chainlake.monitor.replay import _ONE, STEP, Replay
-from chainlake.monitor.result import StepResult
-from chainlake.monitor.states import KeptStates
+from chainlake.monitoring.replay import _ONE, STEP, Replay
+from chainlake.monitoring.result import StepResult
+from chainlake.monitoring.states import KeptStates
 from chainlake.paths import Home
 from chainlake.quality import Audit, warm_up
 from chainlake.run.common import (
@@ -89,7 +89,7 @@ def monitor(home: Home, source_name: str, days: Days, *, run_id: str, **options:
     plan = _plan(home, mine, days, wanting, run_id)
     result = StepResult()
     if plan.work:
-        from chainlake.monitor.run import Run, run_work  # imports Arrow's readers, which a run without work need not
+        from chainlake.monitoring.run import Run, run_work  # imports Arrow's readers, which a run without work need not
 
         ports = options.get("ports") or _opened(home, f"monitor {source_name} {days}", plan.work)
         result = run_work(Run(home, source_name, run_id, ports, plan.pinned, Audit(home)), plan.work)
