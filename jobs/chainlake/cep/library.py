@@ -32,7 +32,7 @@ class Histories(TypedDict, total=False):
 
     Args:
         key: the attribute that says whose histories are meant.
-        derived: name to ``history(ATTRIBUTE, COUNT, LONGEST GAP)``, as in a source file (design §5).
+        derived: name to ``history(ATTRIBUTE, COUNT, LONGEST GAP)``, as in a source file (docs/semantics.md#histories).
     """
 
     key: str | None
