@@ -108,8 +108,12 @@ class Sums:
 def _day_numbers(column: pa.Array | pa.ChunkedArray) -> np.ndarray:
     if pa.types.is_timestamp(column.type):
         micros = pc.cast(column, pa.timestamp("us", column.type.tz)).cast(pa.int64()).to_numpy(zero_copy_only=False)
-        return micros // _DAY_US
-    return pc.cast(pc.cast(column, pa.date32()), pa.int32()).to_numpy(zero_copy_only=False).astype(np.int64)
+        result: np.ndarray = micros // _DAY_US
+        return result
+    result: np.ndarray = (
+        pc.cast(pc.cast(column, pa.date32()), pa.int32()).to_numpy(zero_copy_only=False).astype(np.int64)
+    )
+    return result
 
 
 def checksums(

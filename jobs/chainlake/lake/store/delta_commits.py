@@ -142,7 +142,8 @@ def _looked_through(change: Change, files: Sequence[RowFile]) -> dict[str, tuple
     Raises:
         AuditFailed: a row that will stand in the table breaks one of its rules.
     """
-    rules, spans = Rules(change.table), {}
+    rules = Rules(change.table)
+    spans: dict[str, tuple[Any, Any]] = {}
     for file in files:
         for rows in _batches(change.table, file, change.bounds):
             rules.check(rows.filter(pc.not_equal(rows[OP], "D")))
