@@ -200,8 +200,10 @@ def publish_models(
             change, version = _commit_models(run, mine, same, table)
             for output in mine:
                 name = output.definition.name
-                counts = (sum(change.ops.get((output.owner, day, op), 0) for day in same) for op in ("I", "U", "D"))
-                published[name] = Published(list(same), published[name].left_out, *counts, version=version)
+                added, changed, gone = (
+                    sum(change.ops.get((output.owner, day, op), 0) for day in same) for op in ("I", "U", "D")
+                )
+                published[name] = Published(list(same), published[name].left_out, added, changed, gone, version)
     return published
 
 

@@ -65,8 +65,9 @@ def _values(column: pa.Array, path: str) -> np.ndarray:
     kind = column.type
     if pa.types.is_dictionary(kind):
         words = np.append(_values(column.dictionary, path), np.uint64(0))
-        codes = column.indices.fill_null(len(column.dictionary)).to_numpy(zero_copy_only=False)
-        return words[codes]
+        codes: np.ndarray = column.indices.fill_null(len(column.dictionary)).to_numpy(zero_copy_only=False)
+        found: np.ndarray = words[codes]
+        return found
     if pa.types.is_struct(kind):
         total = np.zeros(len(column), np.uint64)
         for field, part in zip(kind, column.flatten(), strict=True):
@@ -80,7 +81,7 @@ def _values(column: pa.Array, path: str) -> np.ndarray:
         return _values(column.cast(pa.string()), path)
     if pa.types.is_floating(kind):
         # Both zeros are one number, and so are all that are none.
-        numbers = column.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False) + 0.0
+        numbers: np.ndarray = column.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False) + 0.0
         nan = np.isnan(numbers)
         if nan.any():
             numbers[nan] = np.nan
@@ -88,7 +89,8 @@ def _values(column: pa.Array, path: str) -> np.ndarray:
     if pa.types.is_boolean(kind) or pa.types.is_date32(kind):
         return _values(column.cast(pa.int32()), path)
     if pa.types.is_integer(kind) or pa.types.is_timestamp(kind):
-        return column.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False).view(np.uint64)
+        whole: np.ndarray = column.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
+        return whole.view(np.uint64)
     raise TypeError(f"no hash for {kind}")
 
 
@@ -119,7 +121,8 @@ def _of_texts(column: pa.Array) -> np.ndarray:
     if len(encoded.dictionary) * 2 < len(column):
         # Few different texts, such as keys: each is hashed once.
         words = np.append(_of_texts(encoded.dictionary), np.uint64(0))
-        return words[encoded.indices.fill_null(len(encoded.dictionary)).to_numpy(zero_copy_only=False)]
+        repeated: np.ndarray = words[encoded.indices.fill_null(len(encoded.dictionary)).to_numpy(zero_copy_only=False)]
+        return repeated
     found = np.empty(len(column), np.uint64)
     starts = ends[:-1]
     for length in np.unique(lengths).tolist():
@@ -159,4 +162,5 @@ def _mixed(words: np.ndarray) -> np.ndarray:
     """Every bit of the input moves every bit of the output."""
     words = (words ^ (words >> np.uint64(30))) * _MIX_1
     words = (words ^ (words >> np.uint64(27))) * _MIX_2
-    return words ^ (words >> np.uint64(31))
+    mixed: np.ndarray = words ^ (words >> np.uint64(31))
+    return mixed

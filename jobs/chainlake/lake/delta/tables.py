@@ -1,4 +1,4 @@
-"""Delta tables by path: made and looked at by delta-rs without a JVM, read by Spark (design §2, §9)."""
+"""Delta tables by path: made and looked at by delta-rs without a JVM, read by Spark."""
 
 from __future__ import annotations
 
@@ -135,7 +135,8 @@ def exists(home: Home, schema: str, name: str) -> bool:
 
 def is_empty(home: Home, schema: str, name: str) -> bool:
     """Whether the table, which must exist, holds no rows; no JVM."""
-    return open_table(home, schema, name).to_pyarrow_dataset().count_rows() == 0
+    rows: int = open_table(home, schema, name).to_pyarrow_dataset().count_rows()
+    return rows == 0
 
 
 def version(home: Home, schema: str, name: str) -> int | None:

@@ -51,7 +51,7 @@ class Recorded(Judged):
     def alike(self, positions: np.ndarray) -> np.ndarray:
         """Per position whether it follows the one before it by a day and in the same state for the same reason."""
         whys = np.array([self.why(at) for at in positions.tolist()], dtype=object)
-        same = np.diff(self.numbers[positions], prepend=-1) == 1
+        same: np.ndarray = np.diff(self.numbers[positions], prepend=-1) == 1
         same[1:] &= (whys[1:] == whys[:-1]) & (self.state[positions[1:]] == self.state[positions[:-1]])
         same[:1] = False
         return same

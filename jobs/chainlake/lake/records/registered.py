@@ -75,7 +75,8 @@ def noted(home: Home, pattern: str) -> list[dict[str, Any]]:
     columns = ["day", "table_name", "status", "seq", "written_at"]
     mine = [("definition", "=", f"pattern/{pattern}")]
     rows = arrow(home, "ops", "intervals", columns=columns, filters=mine)
-    return rows.sort_by([("written_at", "ascending"), ("seq", "ascending")]).to_pylist()
+    found: list[dict[str, Any]] = rows.sort_by([("written_at", "ascending"), ("seq", "ascending")]).to_pylist()
+    return found
 
 
 def registered_table(home: Home, pattern: str) -> str:

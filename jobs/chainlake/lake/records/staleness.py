@@ -1,4 +1,4 @@
-"""What is done, missing, stale or failed: from ``ops`` alone, no JVM (design §4 "Fingerprint", "To do").
+"""What is done, missing, stale or failed: from ``ops`` alone, no JVM (docs/semantics.md).
 
 Ten years of a hundred patterns are 365,000 (definition, day) pairs, so the logs are read once and pairs are judged
 column by column; fingerprints are shared by all patterns that read the same number of days.
@@ -207,7 +207,7 @@ class Judged:
         """Per position whether it follows the one before it by a day and in the same state for the same reason."""
         columns = [self.state, self.provisional, self._event_status, self._late]
         columns += [differs for _, differs in self._moved]
-        same = np.diff(self.numbers[positions], prepend=-1) == 1
+        same: np.ndarray = np.diff(self.numbers[positions], prepend=-1) == 1
         same &= np.isin(self.state[positions], ("done", "suspect", "missing", "waiting", "stale"))
         for column in columns:
             same[1:] &= column[positions[1:]] == column[positions[:-1]]
@@ -269,7 +269,7 @@ def _chained(definition: Definition, day: date, event_days: EventDays) -> str:
     assert start is not None
     if day < start:
         return _digest(["before the start", definition.definition_hash])
-    chain = event_days.memo.setdefault((start, definition.definition_hash), [])
+    chain: list[str] = event_days.memo.setdefault((start, definition.definition_hash), [])
     while len(chain) <= (day - start).days:
         before = chain[-1] if chain else ""
         today = start + timedelta(days=len(chain))
@@ -329,6 +329,7 @@ def fingerprints(definition: Definition, events: EventDays, numbers: np.ndarray)
 def _dense(events: EventDays, key: Any, value: Callable[[date], str], numbers: np.ndarray) -> np.ndarray:
     """``value`` of each day; computed once per key and day, and kept beside the rows it comes from."""
     known: dict[int, str]
+    found: np.ndarray
     known, before, found = events.memo.setdefault(key, ({}, np.empty(0, dtype=np.int64), np.empty(0, dtype=object)))
     if not np.array_equal(numbers, before):
         for number in numbers.tolist():
