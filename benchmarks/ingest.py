@@ -1,6 +1,10 @@
 """Ingest of one large file of tick quotes against a bare Spark copy of it from CSV to Parquet, in the same run.
 
-Usage: ``python -m benchmarks.ingest FILE [--home DIR] [--json FILE]``. FILE is a CSV file of October 2013, plain or
+Usage: ``python -m benchmarks.ingest FILE [--home DIR] [--json FILE]``, or ``--small N`` in place of FILE: N files of
+four rows, and the CPU seconds of all processes for a run that takes them, for one that finds nothing, and for one that
+takes one more.
+
+FILE is a CSV file of October 2013, plain or
 compressed, with the columns of ``COLUMNS``. Both run in one session that has done the same on one row before; JVM and
 session start are not counted. Ingest parses every cell, numbers the lines, hashes, resolves identity and writes twice
 (raw, events). Exits with 1 if the memory of driver, JVM and Python workers together passes 4 GB, if ingest takes more
@@ -19,6 +23,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +54,19 @@ identity: multiset
 formats:
   - time: {column: ts, format: iso}
 """
+SMALL = """\
+key: ticker
+type: Bar
+attributes:
+  price: {type: double}
+  volume: {type: long}
+path: 'bars_(?P<date>\\d{8})'
+expect: ['bars_{date:%Y%m%d}*']
+formats:
+  - time: {column: ts, format: iso}
+"""
+#: Small files of a day; every so many of them has a line that is none.
+_PER_DAY, _DIRTY = 20, 50
 _WARM = "AIG,2013-10-01 04:00:00.135,48.18,100,0,0,P,1,0\n"
 
 
@@ -88,16 +106,68 @@ def timed(work: Callable[[], Any]) -> tuple[float, float, Any]:
     return seconds, peak.end(), result
 
 
+def cpu_seconds() -> float:
+    """CPU seconds so far of this process and all below it."""
+    me, total = psutil.Process(), 0.0
+    for process in (me, *me.children(recursive=True)):
+        try:
+            times = process.cpu_times()
+        except psutil.NoSuchProcess:
+            continue
+        total += times.user + times.system + times.children_user + times.children_system
+    return total
+
+
+def measure_small(number: int, root: Path) -> dict[str, Any]:
+    """``number`` small files; ``root`` is an empty folder."""
+    from chainlake.ingest.step import ingest
+    from chainlake.lake.spark.session import stop_session
+
+    home = home_in(root, "bars", SMALL)
+    days = Days.parse("2000-01-01", "2100-01-01")
+    first = date(2001, 1, 1)
+
+    def land(at: int) -> None:
+        day = first + timedelta(days=at // _PER_DAY)
+        rows = [f"{day} 10:00:0{n},K{at:05d},1.5,{n}" for n in range(4)]
+        text = "\n".join(["ts,ticker,price,volume", *rows, *(["dirt"] if at % _DIRTY == 0 else []), ""])
+        path = home.landing("bars") / f"bars_{day:%Y%m%d}_{at:05d}.csv"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    def take() -> tuple[float, dict[str, Any]]:
+        before = cpu_seconds()
+        result = ingest(home, "bars", days, run_id=new_run_id("ingest"))
+        return round(cpu_seconds() - before, 1), result
+
+    found: dict[str, Any] = {"files": number}
+    land(number)
+    take()
+    for at in range(number):
+        land(at)
+    found["cpu_s"], result = take()
+    found["rows_read"] = result["rows"]
+    found["nothing_cpu_s"], _ = take()
+    land(number + 1)
+    found["one_more_cpu_s"], _ = take()
+    stop_session()
+    return found
+
+
+def home_in(root: Path, name: str, source: str) -> Home:
+    """An installation in ``root`` with one source."""
+    config = root / "config"
+    (config / "sources").mkdir(parents=True)
+    (config / "sources" / f"{name}.yaml").write_text(source)
+    return dataclasses.replace(Home.from_env(), root=root, lake=str(root / "lake"), config=config)
+
+
 def measure(file: Path, root: Path) -> dict[str, Any]:
     """Both ways for ``file``; ``root`` is an empty folder."""
     from chainlake.ingest.step import ingest
     from chainlake.lake.spark.session import spark_session, stop_session
 
-    base = Home.from_env()
-    config = root / "config"
-    (config / "sources").mkdir(parents=True)
-    (config / "sources" / "quote.yaml").write_text(SOURCE)
-    home = dataclasses.replace(base, root=root, lake=str(root / "lake"), config=config)
+    home = home_in(root, "quote", SOURCE)
     spark = spark_session(home, "benchmark of ingest", long_running=True)
     days = Days.parse("2013-10-01", "2013-11-01")
 
@@ -150,16 +220,21 @@ def measure(file: Path, root: Path) -> dict[str, Any]:
 def main() -> int:
     """Measure, print, compare with the limits."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("file", type=Path, metavar="FILE")
+    parser.add_argument("file", type=Path, metavar="FILE", nargs="?")
+    parser.add_argument("--small", type=int, metavar="N", help="N small files in place of FILE")
     parser.add_argument("--home", type=Path, metavar="DIR", help="where the lake of the run lies (default: temporary)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the numbers there")
     args = parser.parse_args()
+    if (args.file is None) == (args.small is None):
+        parser.error("give FILE or --small")
     with tempfile.TemporaryDirectory(dir=args.home) as folder:
-        found = measure(args.file, Path(folder))
+        found = measure(args.file, Path(folder)) if args.small is None else measure_small(args.small, Path(folder))
     for name, value in found.items():
         print(f"{name:>16}  {value}")
     if args.json is not None:
         args.json.write_text(json.dumps(found, indent=1) + "\n")
+    if args.small is not None:
+        return 0
     lost = found["rows"] != found["rows_read"] or found["events"] + found["quarantined"] != found["rows"]
     slow, large = found["ratio"] > LIMIT_RATIO, found["ingest_peak_mb"] > LIMIT_MB
     for wrong, what in ((lost, "rows are lost"), (slow, "slower than four copies"), (large, "more than 4 GB")):

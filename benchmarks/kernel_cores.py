@@ -4,8 +4,8 @@
 
 Ten times the events at equal density, on one core, as ``benchmarks.kernel`` measures. Two cores: the stream is cut into
 eight equal stretches of decision time, each with the events of its read range, as detection cuts a pattern without a
-key; workers (``chainlake.detect.tasks.worker``: Arrow batches in, rows of the match table out) in processes of their
-own, each bound to a core, take all eight or half of them. They have done it once before: their start, reading of the
+key; workers (``chainlake.detect.matcher``: Arrow tables in, rows of the match table out) in processes of their own,
+each bound to a core, take all eight or half of them. They have done it once before: their start, reading of the
 input, imports and compiling are left out. The exit code is 1 if matches differ.
 """
 
@@ -27,21 +27,22 @@ import pyarrow.ipc
 from benchmarks.kernel import ours
 from benchmarks.kernel_peers import least
 from benchmarks.kernel_streams import QUERY, Stream, stream
-from chainlake.cep import compile_pattern
+from chainlake.cep import Statistics, compile_pattern
+from chainlake.cep.matches.day_limit import DayLimit
 from chainlake.cep.pattern_shape import match_shape
-from chainlake.detect.tasks.slices import PIECES, Slice
-from chainlake.detect.tasks.worker import SLICE, Matcher
+from chainlake.detect.cut import PIECES, Slice, slice_of
+from chainlake.detect.matcher import Matcher
 from chainlake.schemas.matches import matches_table
 
 PATTERN = compile_pattern(QUERY, columns={"price": pa.float64()})
-#: Rows of a batch that Spark sends to a worker.
+#: Rows of a batch of an Arrow file.
 BATCH_ROWS = 10_000
 
 
 def slices(made: Stream) -> list[Slice]:
     """Equal stretches of the stream's time."""
     bounds = np.linspace(0, int(made.ms[-1]) * 1000 + 1, PIECES + 1).astype(int).tolist()
-    return [Slice(i, own, PATTERN.read_range(*own)) for i, own in enumerate(zip(bounds, bounds[1:], strict=False))]
+    return [slice_of(PATTERN, own) for own in zip(bounds, bounds[1:], strict=False)]
 
 
 def write(made: Stream, folder: Path) -> None:
@@ -50,30 +51,36 @@ def write(made: Stream, folder: Path) -> None:
     # As long as the lake's ids, and so kept and hashed as these are.
     ids, types = pa.array([f"{i:032x}" for i in range(made.n)]), table["type"].cast(pa.string())
     table = table.set_column(0, "event_id", ids).set_column(1, "type", types)
-    for one in slices(made):
+    for number, one in enumerate(slices(made)):
         lo, hi = np.searchsorted(made.ms * 1000, one.read)
         part = table.slice(lo, hi - lo)
-        part = part.append_column(SLICE, pa.array(np.full(len(part), one.number, np.int32)))
-        with pa.ipc.new_file(folder / f"{one.number} {one.own[0]} {one.own[1]}.arrow", part.schema) as file:
+        with pa.ipc.new_file(folder / f"{number} {one.own[0]} {one.own[1]}.arrow", part.schema) as file:
             file.write_table(part, BATCH_ROWS)
 
 
 def work(folder: Path, core: int, numbers: Sequence[int]) -> None:
     """A worker: says that it is ready, waits for a line, works, and says how many matches it found."""
     os.sched_setaffinity(0, {core})
-    own, batches = {}, []
+    parts = []
     for file in sorted(folder.glob("*.arrow")):
         number, lo, hi = map(int, file.stem.split())
         if number in numbers:
-            own[number] = (lo, hi)
-            batches += pa.ipc.open_file(file.read_bytes()).read_all().to_batches()
+            parts.append(((lo, hi), pa.ipc.open_file(file.read_bytes()).read_all()))
     schema = matches_table(match_shape(PATTERN, types={"price": pa.float64()})).arrow()
-    matcher = Matcher(PATTERN, schema, own, None)
+    matcher = Matcher(PATTERN, schema, None)
+
+    def search() -> int:
+        limit, found = DayLimit(PATTERN), 0
+        for own, events in parts:
+            hunt = matcher.hunt(own, Statistics(), limit)
+            found += sum(map(len, hunt.add(events))) + sum(map(len, hunt.finish()))
+        return found
+
     # Once before, whole: what is imported, compiled and allocated for the first time is no part of the search.
-    sum(len(batch) for batch in matcher.run(batches))
+    search()
     print("ready", flush=True)
     sys.stdin.readline()
-    print(sum(len(batch) for batch in matcher.run(batches)) - 1, flush=True)
+    print(search(), flush=True)
 
 
 def together(folder: Path, shares: Sequence[Sequence[int]]) -> tuple[float, int]:

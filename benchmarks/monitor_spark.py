@@ -103,7 +103,7 @@ def measure(home: Home) -> dict[str, Any]:
     """Wall seconds of the step, and of its phases as ``ops.runs`` has them."""
     from chainlake.lake.delta import tables
     from chainlake.lake.records import ops
-    from chainlake.monitor.step import monitor
+    from chainlake.monitoring.step import monitor
 
     run_id = f"benchmark-{home.config.name}"
     began = time.perf_counter()
@@ -130,7 +130,7 @@ def alone(home: Home) -> float:
     """Seconds that the largest model takes on the driver, its rounds given."""
     from chainlake.lake.delta import tables
     from chainlake.model_change.config.model import load_model
-    from chainlake.model_change.days.replay import run_days
+    from chainlake.model_change.days.replay import GroupRun, run_days
     from chainlake.model_change.rounds.reduce import reduce_rows
 
     config = load_model(home.config / "models" / f"{home.config.name}_0.yaml")
@@ -138,7 +138,7 @@ def alone(home: Home) -> float:
     wanted = [("node", "in", list(config.all_keys))]
     reduced = reduce_rows(config, tables.arrow(home, "events", "made", columns=columns, filters=wanted), "node")
     began = time.perf_counter()
-    run_days(config, "", reduced, DAY, DAY + timedelta(days=1))
+    run_days(GroupRun(config, "", DAY, DAY + timedelta(days=1)), reduced)
     return time.perf_counter() - began
 
 

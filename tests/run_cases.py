@@ -27,7 +27,7 @@ MOST_ORDERS = 120
 #: The kernel as it chooses its backend, and its backends.
 KERNELS = {"kernel": "auto", "numpy": "numpy", "compiled": "compiled"}
 #: Besides them the automata of ``chainlake.cep.automata.simulate``, and detection on Spark.
-ENGINES = (*KERNELS, "eager", "chain", "tree", "spark")
+ENGINES = (*KERNELS, "eager", "chain", "tree", "tasks")
 
 
 @dataclass
@@ -67,7 +67,7 @@ def pattern_case(case: dict[str, Any], *, all_orders: bool = False, engine: str 
     from chainlake.cep.automata.simulate import unfit_for
 
     pattern = compile_pattern(case["pattern"], params=case.get("params"), strict_units=False)
-    reason = None if engine in (*KERNELS, "spark") else unfit_for(engine, pattern)
+    reason = None if engine in (*KERNELS, "tasks") else unfit_for(engine, pattern)
     if reason is not None:
         return Result(case["name"], [], reason, 0)
     wanted = sorted(json.dumps(m, sort_keys=True) for m in case["expected"])
@@ -113,10 +113,10 @@ def _runs(
             matches = match(case["pattern"], case["events"], case.get("params"), order, backend=KERNELS[engine])
             yield how, sorted(json.dumps(m, sort_keys=True) for m in matches)
             continue
-        if engine == "spark":
-            from tests.spark_cases import spark_matches
+        if engine == "tasks":
+            from tests.task_cases import task_matches
 
-            yield how, spark_matches(pattern, case["events"])
+            yield how, task_matches(pattern, case["events"])
             continue
         table, ids = from_dicts(case["events"])
         for negation in NEGATIONS if negated else NEGATIONS[:1]:

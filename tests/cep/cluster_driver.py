@@ -1,5 +1,5 @@
-"""The application that ``test_standalone_cluster`` runs: histories and matches of a few hundred events, from rows that
-Spark has, and without histories from files that the tasks read and write.
+"""The application that ``test_standalone_cluster`` runs: matches over a history of a few hundred events, which tasks
+read from files and stage in others.
 
 ``python -m tests.cep.cluster_driver FILE`` writes what came of it, as JSON.
 """
@@ -18,10 +18,10 @@ import pyarrow.parquet as pq
 from chainlake.cep import Pattern, compile_pattern
 from chainlake.cep.pattern_shape import match_shape
 from chainlake.definitions.derived import History
-from tests.cep import test_slices
+from tests.cep import test_cut
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from chainlake.run.tasks import Tasks
 
 HISTORIES = (History("last3", "x", 3, 7_200_000_000),)
 QUERY = """
@@ -31,82 +31,60 @@ WITHIN 40 min
 """
 
 
-IN_FILES = "PATTERN SEQ(A a, B b) WHERE a.k = b.k AND a.x < b.x WITHIN 40 min"
-
-
 def events() -> pa.Table:
     """Events of a day, many of one key."""
-    table = test_slices.events(4, 600, burst=0.2, hot=0.4)
+    table = test_cut.events(4, 600, burst=0.2, hot=0.4)
     return table.append_column("seq", pa.array([0] * len(table), pa.int64()))
 
 
-def compiled(query: str = QUERY) -> Pattern:
-    """The pattern, by default the one over a history."""
+def compiled() -> Pattern:
+    """The pattern, over a history."""
     columns = {f.name: f.type for f in events().schema if f.name != "event_id"} | {"last3": pa.list_(pa.float64())}
-    return compile_pattern(query, columns=columns, histories=HISTORIES)
+    return compile_pattern(QUERY, columns=columns, histories=HISTORIES)
 
 
-def found_in_files(spark: SparkSession, folder: Path) -> list[str]:
-    """The matches that tasks find in a file of the events, each in its third of the day."""
-    from chainlake.detect.tasks.by_files import Search, stage_matches
-    from chainlake.detect.tasks.slices import Slice
-    from chainlake.lake.delta.event_files import EventFiles
+def found(tasks: Tasks, folder: Path) -> list[str]:
+    """The matches that tasks find in a file of the events, each in its third of the day and its half of the keys."""
+    from chainlake.detect.cut import Share, slice_of
+    from chainlake.detect.feed import KeyShare
+    from chainlake.detect.stage import Search, stage
+    from chainlake.lake.store.event_files import EventFiles
     from chainlake.schemas.matches import matches_table
-    from tests.cep.distributed import bound
+    from tests.cep.distributed import texts
+    from tests.task_cases import rows_of
 
-    pattern, table = compiled(IN_FILES), events()
+    pattern, table = compiled(), events()
     file = folder / "events.parquet"
     pq.write_table(table, file)
-    day = test_slices.DAY.start
-    lo, hi = test_slices.DAY.micros()
+    day = test_cut.DAYS.start
+    lo, hi = test_cut.DAYS.micros()
     bounds = [lo, lo + (hi - lo) // 3, hi - (hi - lo) // 3, hi]
-    slices = [Slice(n, own, pattern.read_range(*own)) for n, own in enumerate(itertools.pairwise(bounds))]
+    slices = [slice_of(pattern, own) for own in itertools.pairwise(bounds)]
+    shares = [Share({0: (one,)}, KeyShare(half, 2)) for one in slices for half in range(2)]
     files = EventFiles(table.schema, {day: (str(file),)}, {day: len(table)})
     table_of = matches_table(match_shape(pattern, key="k"))
-    stage_matches(spark, files, [Search(pattern, table_of, [[one] for one in slices], None, str(folder / "staged"))])
-    rows = pq.read_table(folder / "staged").to_pylist()
-    return sorted(json.dumps(bound(pattern, row), sort_keys=True) for row in rows)
+    (one,) = stage(tasks, files, "k", [Search(pattern, table_of, None, str(folder / "staged"))], shares)
+    if one.failure is not None:
+        raise one.failure
+    return sorted(texts(pattern, [rows_of(one.paths, table_of)]))
 
 
 def main(target: Path) -> None:
     """Run the application."""
-    from chainlake.cep.events.history import add_histories
-    from chainlake.cep.search.hindsight import sample_of
-    from chainlake.detect.counts.spark_counts import SampleCounts
-    from chainlake.detect.tasks.by_shuffle import count_reports, detect_matches
-    from chainlake.detect.tasks.histories import with_histories
-    from chainlake.detect.tasks.slices import Estimate, lay_out, runs
-    from chainlake.lake.spark.session import spark_session, stop_session
+    from chainlake.lake.spark.session import stop_session
     from chainlake.paths import Home
-    from chainlake.schemas.matches import matches_table
-    from tests.cep.distributed import bound
+    from chainlake.run.tasks import SparkTasks
 
-    spark = spark_session(Home.from_env(), "cluster test")
-    pattern, table = compiled(), events()
-    sample = sample_of(pattern, add_histories(table, ["k"], HISTORIES))
-    orders = tuple(model.best() for model in sample.models)
-    estimate = Estimate(pattern, sample.models, orders, ({},) * len(orders))
-    layout = lay_out(runs(pattern, list(test_slices.DAY)), estimate, SampleCounts(sample, table["k"]), 1, not_cut=0.0)
-    frame = with_histories(spark.createDataFrame(table).repartition(2), "k", HISTORIES)
-    rows = (
-        detect_matches(frame, pattern, matches_table(match_shape(pattern, key="k")), layout, orders)
-        .toArrow()
-        .to_pylist()
-    )
-    count_reports(row["#report"] for row in rows if row["#report"] is not None)
-    matches = sorted(json.dumps(bound(pattern, row), sort_keys=True) for row in rows if row["#report"] is None)
-    context = spark.sparkContext
-    code = context.parallelize(range(16), 16).map(
-        lambda _: (__import__("os").getcwd(), __import__("chainlake").__file__)
-    )
+    tasks = SparkTasks(Home.from_env(), "cluster test")
+    matches, context = found(tasks, target.parent), tasks.session.sparkContext
+    code = tasks.map(lambda _: (__import__("os").getcwd(), __import__("chainlake").__file__), range(16))
     assert context._jsc is not None
-    found = {
+    told = {
         "matches": matches,
-        "in_files": found_in_files(spark, target.parent),
-        "code": sorted(code.distinct().collect()),
+        "code": sorted(set(code)),
         "executors": context._jsc.sc().getExecutorMemoryStatus().size() - 1,
     }
-    target.write_text(json.dumps(found))
+    target.write_text(json.dumps(told))
     stop_session()
 
 

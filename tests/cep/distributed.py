@@ -1,4 +1,4 @@
-"""What Spark does between a table of events and the workers, in plain Python: filter by slice, place, sort, batch."""
+"""What a task does between a table of events and the search of its slices, in plain Python: filter by slice, batch."""
 
 from __future__ import annotations
 
@@ -8,49 +8,52 @@ from typing import Any
 
 import pyarrow as pa
 
-from chainlake.cep import Pattern
+from chainlake.cep import Pattern, Statistics
+from chainlake.cep.matches.day_limit import DayLimit
 from chainlake.cep.pattern_shape import match_shape
-from chainlake.detect.tasks.slices import Layout
-from chainlake.detect.tasks.worker import REPORT, SLICE, Matcher
+from chainlake.detect.cut import Slice
+from chainlake.detect.feed import KeyShare, by_time
+from chainlake.detect.matcher import Matcher
+from chainlake.errors import ChainlakeError
 from chainlake.schemas.matches import matches_table
 
 
 def distributed(
     pattern: Pattern,
     events: pa.Table,
-    layout: Layout,
+    slices: Sequence[Slice],
     *,
     batch_rows: int,
     piece_rows: int,
     orders: Sequence[Sequence[str]] | None = None,
-) -> tuple[list[str], list[dict[str, Any]]]:
-    """Matches as sorted texts, duplicates kept, and the reports; one worker per slice (and none shares a key)."""
+    keys: int = 1,
+) -> tuple[list[str], list[ChainlakeError]]:
+    """Matches as sorted texts, duplicates kept, and the errors; a task per slice, or share of its keys.
+
+    Args:
+        keys: shares that the keys of a keyed pattern are cut into.
+    """
     schema = matches_table(match_shape(pattern, types={f.name: f.type for f in events.schema})).arrow()
-    matcher = Matcher(pattern, schema, {s.number: s.own for s in layout.slices}, orders, piece_rows)
-    key = pattern.partition_key
-    linked = key is not None and all(len(branch.positive) > 1 for branch in pattern.branches)
-    rows = [row for row in events.to_pylist() if not linked or row[key] is not None]
-    hot = {name: {one.number for one in cut} for name, cut in layout.hot.items()}
-    base = {one.number for one in layout.base}
+    matcher = Matcher(pattern, schema, orders, piece_rows)
+    shares = [KeyShare(n, keys) for n in range(keys)] if pattern.partition_key is not None and keys > 1 else [None]
+    rows = by_time(events)
     found: list[str] = []
-    reports: list[dict[str, Any]] = []
-    for one in layout.slices:
-        mine = [
-            {SLICE: one.number, **row}
-            for row in rows
-            if one.read[0] <= row["ts"] < one.read[1]
-            and one.number in (hot.get(row[key], base) if key is not None else base)
-        ]
-        mine.sort(key=lambda row: ("" if key is None else str(row[key]), row["ts"], row["event_id"]))
-        sent = pa.Table.from_pylist(mine, pa.schema([pa.field(SLICE, pa.int32()), *events.schema]))
-        for batch in matcher.run(sent.to_batches(max_chunksize=batch_rows)):
-            for row in batch.to_pylist():
-                report = row.pop(REPORT.names[0])
-                if report is None:
-                    found.append(json.dumps(bound(pattern, row), sort_keys=True))
-                else:
-                    reports.append(json.loads(report))
-    return sorted(found), reports
+    errors: list[ChainlakeError] = []
+    for one in slices:
+        for share in shares:
+            hunt = matcher.hunt(one.own, Statistics(), DayLimit(pattern), share)
+            try:
+                for begin in range(0, len(rows), batch_rows):
+                    found += texts(pattern, hunt.add(rows.slice(begin, batch_rows)))
+                found += texts(pattern, hunt.finish())
+            except ChainlakeError as error:
+                errors.append(error)
+    return sorted(found), errors
+
+
+def texts(pattern: Pattern, tables: Any) -> list[str]:
+    """Rows of a match table as texts."""
+    return [json.dumps(bound(pattern, row), sort_keys=True) for table in tables for row in table.to_pylist()]
 
 
 def bound(pattern: Pattern, row: dict[str, Any]) -> dict[str, Any]:

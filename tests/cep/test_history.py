@@ -1,4 +1,4 @@
-"""History columns: the values are those of a plain loop, whatever row order, batches, stretches and days."""
+"""History columns: the values are those of a plain loop, whatever the order of the rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from chainlake.cep import compile_pattern, match
 from chainlake.cep.events.history import add_histories
 from chainlake.definitions.derived import History, parse_history
-from chainlake.detect.tasks.histories import stream
 from chainlake.errors import DefinitionError, InputError, UsageError
 
 DAY = 86_400_000_000
@@ -73,32 +72,6 @@ def test_values_are_those_of_a_plain_loop(drawn: tuple[list[dict[str, Any]], His
     found = add_histories(table_of(rows), ["key"], [one])
     assert found["event_id"].to_pylist() == [row["event_id"] for row in rows]
     assert dict(zip(found["event_id"].to_pylist(), found["h"].to_pylist(), strict=True)) == wanted
-
-
-@settings(max_examples=100, deadline=None)
-@given(histories(), st.integers(1, 4), st.integers(1, 5))
-def test_batches_and_stretches_never_show(
-    drawn: tuple[list[dict[str, Any]], History], batch_rows: int, enough: int
-) -> None:
-    """Rows as Spark sends them: to their own stretch and to those that reach back to them."""
-    rows, one = drawn
-    reach, length = one.reach_us, max(1, 2 * one.reach_us)
-    sent = [
-        {**row, "_stretch": stretch, "_own": stretch == row["ts"] // length}
-        for row in rows
-        for stretch in range(row["ts"] // length, (row["ts"] + reach) // length + 1)
-    ]
-    sent.sort(key=lambda r: (r["_stretch"], r["key"] or "", r["ts"], r["type"], r["seq"], r["event_id"]))
-    table = table_of(sent)
-    table = table.append_column("_stretch", pa.array([row["_stretch"] for row in sent], pa.int64()))
-    table = table.append_column("_own", pa.array([row["_own"] for row in sent], pa.bool_()))
-    found = [
-        row
-        for batch in stream(table.to_batches(max_chunksize=batch_rows), "key", [one], reach, enough)
-        for row in batch.to_pylist()
-    ]
-    assert sorted(row["event_id"] for row in found) == sorted(row["event_id"] for row in rows)
-    assert {row["event_id"]: row["h"] for row in found} == plain(rows, one)
 
 
 def test_a_whole_second_is_a_tick_where_times_are_numbers() -> None:

@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from chainlake.cep import compile_pattern, match
@@ -28,23 +27,6 @@ def test_missing_values_and_quotes_in_every_engine(case: dict[str, Any], engine:
     if engine in ("eager", "chain", "tree") and unfit_for(engine, pattern):
         return
     assert pattern_case(case, engine=engine, all_orders=engine != "tree").differences == []
-
-
-@pytest.mark.parametrize(
-    ("condition", "sql"),
-    [
-        ("a.x IS NULL", "(`x` IS NULL OR isnan(`x`))"),
-        ("a.k IS NULL", "`k` IS NULL"),
-        ("a.x IS NOT NULL", "`x` IS NOT NULL"),
-        ("a.x IS NULL OR a.k = p", "(`x` IS NULL OR isnan(`x`)) OR `k` = 'p'"),
-        ("a.x / a.x IS NULL", None),
-        ("a.at IS NULL", None),
-    ],
-)
-def test_missing_values_are_looked_for_by_the_scan(condition: str, sql: str | None) -> None:
-    columns = {"x": pa.float64(), "k": pa.string(), "at": pa.timestamp("us", tz="UTC")}
-    found = compile_pattern(f"PATTERN A a WHERE {condition} WITHIN 1 s", columns=columns).candidate_sql()
-    assert found == "(type = 'A'" + ("" if sql is None else f" AND ({sql})") + ")"
 
 
 def test_layout_writes_tests_for_null_in_capitals_and_leaves_names_alone() -> None:

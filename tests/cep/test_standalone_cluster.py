@@ -21,8 +21,8 @@ from chainlake.cep.events.history import add_histories
 from chainlake.cep.library import as_dicts
 from chainlake.env.java import use_java
 from chainlake.paths import PROJECT
-from tests.cep.cluster_driver import HISTORIES, IN_FILES, QUERY, compiled, events
-from tests.cep.test_slices import DAY
+from tests.cep.cluster_driver import HISTORIES, compiled, events
+from tests.cep.test_cut import DAYS
 
 pytestmark = pytest.mark.spark
 
@@ -116,12 +116,11 @@ def test_two_workers_find_what_one_kernel_finds(tmp_path: Path) -> None:
     assert found["executors"] == len(found["code"]) == 2
     assert all(".zip" in path for _, path in found["code"])
     table = add_histories(events(), ["k"], HISTORIES)
-    for query, name in ((QUERY, "matches"), (IN_FILES, "in_files")):
-        pattern, ids = compiled(query), table["event_id"].to_pylist()
-        wanted = sorted(
-            json.dumps(match, sort_keys=True)
-            for batch in find(pattern, table, own=DAY.micros())
-            for match in as_dicts(pattern, batch, ids)
-        )
-        assert len(wanted) > 20
-        assert found[name] == wanted
+    pattern, ids = compiled(), table["event_id"].to_pylist()
+    wanted = sorted(
+        json.dumps(match, sort_keys=True)
+        for batch in find(pattern, table, own=DAYS.micros())
+        for match in as_dicts(pattern, batch, ids)
+    )
+    assert len(wanted) > 20
+    assert found["matches"] == wanted

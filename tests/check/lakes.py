@@ -8,6 +8,7 @@ import time
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,15 @@ from chainlake.days import Days
 from chainlake.detect.step import detect
 from chainlake.ingest.step import ingest
 from chainlake.lake.records import runs
-from chainlake.monitor.step import monitor
-from chainlake.operations.backfill import run_plan
+from chainlake.lake.store.files import FilesLake
+from chainlake.monitoring.step import monitor
+from chainlake.operations.backfill import run_here, run_plan
 from chainlake.operations.check import Checked, Scope, check
 from chainlake.operations.plan import plan_range
 from chainlake.operations.repair import Repaired, repair
 from chainlake.paths import Home
+from chainlake.run.ports import Ports
+from chainlake.run.tasks import LocalTasks
 from tests.replay.light import light
 
 FIRST = date(2025, 3, 1)
@@ -99,9 +103,10 @@ def land(home: Home, name: str, rows: list[str]) -> None:
 
 def run(home: Home, days: Days) -> None:
     """The daily steps."""
-    ingest(home, "lab", days, run_id=runs.new_run_id("ingest"), now=NOW)
+    ports = Ports(LocalTasks(), FilesLake(home))
+    ingest(home, "lab", days, run_id=runs.new_run_id("ingest"), now=NOW, ports=ports)
     detect(home, "lab", days, run_id=runs.new_run_id("detect"))
-    monitor(home, "lab", days, run_id=runs.new_run_id("monitor"))
+    monitor(home, "lab", days, run_id=runs.new_run_id("monitor"), ports=ports)
 
 
 def checked(home: Home, **scope: Any) -> Checked:
@@ -122,6 +127,7 @@ def repaired(home: Home) -> Repaired:
                 home,
                 plan_range(home, None, sources=[words[5]], only_stale=True),
                 run_id=runs.new_run_id("restate"),
+                launch=partial(run_here, ports=Ports(LocalTasks(), FilesLake(home))),
                 say=lambda line: None,
             )
     return result

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from datetime import date, timedelta
+from functools import partial
 
 import pytest
 from deltalake import DeltaTable, write_deltalake
@@ -13,10 +14,13 @@ from chainlake.detect.step import detect
 from chainlake.errors import InfrastructureError
 from chainlake.ingest.step import ingest
 from chainlake.lake.records import ops
+from chainlake.lake.store.files import FilesLake
 from chainlake.lake.upkeep.same import same_tables
-from chainlake.operations.backfill import run_plan
+from chainlake.operations.backfill import run_here, run_plan
 from chainlake.operations.plan import plan_range
 from chainlake.paths import Home
+from chainlake.run.ports import Ports
+from chainlake.run.tasks import LocalTasks
 from chainlake.schemas.ops import ALL as ALL_OPS
 from tests.check import lakes
 from tests.check.damages import ALL
@@ -47,7 +51,8 @@ def test_days_of_a_lost_match_table_stay_to_do_until_each_is_there(whole: Home, 
     assert statuses(copy, "pattern/many")[LAST.start] == "done"
     lost = [day for day, status in statuses(copy, "pattern/many").items() if status == "failed"]
     assert lost and LAST.start not in lost
-    run_plan(copy, plan_range(copy, None, only_stale=True), run_id="s", say=lambda line: None)
+    here = partial(run_here, ports=Ports(LocalTasks(), FilesLake(copy)))
+    run_plan(copy, plan_range(copy, None, only_stale=True), run_id="s", launch=here, say=lambda line: None)
     assert lakes.checked(copy).damage == []
     assert same_tables(whole, copy) == []
 

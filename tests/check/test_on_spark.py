@@ -11,7 +11,7 @@ import pytest
 from chainlake.detect.step import detect
 from chainlake.lake.records import ops
 from chainlake.lake.upkeep.same import same_tables
-from chainlake.monitor.step import monitor
+from chainlake.monitoring.step import monitor
 from chainlake.paths import Home
 from tests.check import lakes
 from tests.steps.conftest import DAY, add_pattern, stock_home, stock_lake  # noqa: F401

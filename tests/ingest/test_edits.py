@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime, timedelta
 import pyarrow as pa
 import pytest
 
-from chainlake.days import Days, day_start_us
+from chainlake.days import day_start_us
 from chainlake.definitions.source import load_sources
 from chainlake.errors import DefinitionError, InfrastructureError, InputError
 from chainlake.ingest.landing.edits import prepare_tables
@@ -17,8 +17,8 @@ from chainlake.lake import faults
 from chainlake.lake.commits.changes import changes
 from chainlake.lake.delta import tables
 from chainlake.lake.delta.data_files import DataFile, DataFiles
-from chainlake.lake.delta.event_files import event_files
 from chainlake.lake.sql.query import Lake as Sql
+from chainlake.lake.store.event_files import EventFiles
 from chainlake.lake.store.files import FilesLake
 from chainlake.lake.store.port import Part, Staged, Turn
 from chainlake.lake.upkeep.maintain import maintain_table
@@ -104,11 +104,9 @@ def check(spark, lake: Lake, fresh: Lake) -> None:
     wanted = Sql(fresh.home).query(query).fetchall()
     assert wanted[0][:2] == (80, 20)
     assert Sql(lake.home).query(query).fetchall() == wanted
-    tables.read_days(spark, lake.home, "events", "bars", DAYS).createOrReplaceTempView("edited")
+    tables.read(spark, lake.home, "events", "bars").createOrReplaceTempView("edited")
     assert [tuple(row) for row in spark.sql(query.replace("events.bars", "edited")).collect()] == wanted
-    version = lake.version("events", "bars")
-    files = event_files(lake.home, "bars", Days.parse("2025-01-01", "2025-01-03"), version or 0)
-    assert files is not None
+    files = EventFiles.of(FilesLake(lake.home).day_files("events", "bars", DAYS))
     start = day_start_us(DAYS[1])
     rows = files.read(DAYS[1], ["ts", "type", "extra"], ["Bar"], start, start + 86_400_000_000)
     assert (len(rows), rows["extra"].is_valid().to_pylist().count(True)) == (80, 20)
@@ -233,6 +231,6 @@ def test_tables_without_rows_do_not_keep_a_wrong_first_try(
     assert same_tables(home, fresh.home) == []
     assert tables.arrow_schema(home, "raw", "bars") == tables.arrow_schema(fresh.home, "raw", "bars")
     assert len(changes(home, "events.bars", 0).rows) == 40
-    tables.read_days(spark, home, "events", "bars", DAYS).createOrReplaceTempView("anew")
+    tables.read(spark, home, "events", "bars").createOrReplaceTempView("anew")
     seen = spark.sql("SELECT count(*), sum(volume) FROM anew").collect()[0]
     assert tuple(seen) == Sql(home).query("SELECT count(*), sum(volume) FROM events.bars").fetchall()[0]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import bz2
+import lzma
 import re
 import zipfile
 from datetime import UTC, date, datetime
@@ -220,3 +222,28 @@ def test_a_model_that_is_wrong_is_linted(tmp_path: Path, capsys: pytest.CaptureF
     path.write_text(text.replace("of: close", "of: clse", 1))
     assert main(["lint", str(path)]) == 3
     assert "no numeric column 'clse'" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (bz2.compress(GOOD.encode()), "it is compressed by bzip2, which is not read"),
+        (lzma.compress(GOOD.encode()), "it is compressed by xz, which is not read"),
+        (b"PAR1\x15\x04 and so on PAR1", "it is a Parquet file, which is not read"),
+        (GOOD.replace("\n", "\r").encode(), "its lines end in lone carriage returns"),
+        # A name says nothing of the content.
+        (b"other,columns\n1,2\n", "no column"),
+    ],
+)
+def test_what_is_no_text_is_called_by_its_name(tmp_path: Path, content: bytes, said: str) -> None:
+    file = tmp_path / "a.csv.bz2"
+    file.write_bytes(content)
+    rows, bad = parsed(source(tmp_path), file)
+    assert rows == [] and [reason for reason, _ in bad] == ["no_format"]
+    whole = read_file(source(tmp_path), Task(file.name, str(file), None, "f", "l", {}, None, ""))
+    assert said in whole.counts.reason
+    errors = lint(tmp_path, TEXT, file).errors
+    assert said in errors[0].what and "a.csv.bz2" in errors[0].what
+    good = tmp_path / "good.csv.bz2"
+    good.write_text(GOOD)
+    assert len(parsed(source(tmp_path), good)[0]) == 2

@@ -80,7 +80,7 @@ def test_files_that_no_format_takes_are_said_and_make_no_day_complete(lake, monk
     days = lake.days("bars")
     assert {day: row["status"] for day, row in days.items()} == {D1: "complete", D2: "provisional"}
     row = lake.files("bars")["bars_20250102.csv"]
-    assert (row["outcome"], row["rows_read"]) == ("no_format", 0) and "ticker" in row["reason"]
+    assert (row["outcome"], row["rows_read"]) == ("no_format", 0) and "a Parquet file" in row["reason"]
     assert lake.files("bars")["bars_20250101.csv"]["outcome"] == "ok"
     said = notes(lake, monkeypatch, capsys)
     assert [line.split(" (")[0] for line in said] == ["not read", "file dated in the future"]

@@ -21,10 +21,10 @@ from chainlake.days import Days
 from chainlake.definitions.source import load_sources
 from chainlake.lake.commits.changes import changes
 from chainlake.lake.delta import tables
-from chainlake.lake.delta.event_files import event_files
 from chainlake.lake.delta.reader import UnreadableTable, UnwritableTable, open_table
 from chainlake.lake.records import ops
 from chainlake.lake.sql.query import Lake
+from chainlake.lake.store.files import FilesLake
 from chainlake.lake.upkeep.maintain import maintain_table
 from chainlake.lake.upkeep.same import published_tables, same_tables
 from chainlake.paths import PROJECT, Home
@@ -51,8 +51,7 @@ READERS: dict[str, Callable[[Home], Any]] = {
     "show": lambda home: Lake(home).query("SHOW ALL TABLES").fetchall(),
     "changes": lambda home: changes(home, "events.brbars", 0),
     "rows": lambda home: tables.arrow(home, "events", "brbars"),
-    "files": lambda home: tables.day_files(home, "events", "brbars", DAYS, 3),
-    "tasks": lambda home: event_files(home, "brbars", DAYS, 3),
+    "files": lambda home: FilesLake(home).day_files("events", "brbars", DAYS, 3),
     "compaction": lambda home: maintain_table(home, "events", "brbars"),
     "comparison": lambda home: same_tables(home, home),
 }  # fmt: skip

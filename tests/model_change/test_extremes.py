@@ -85,6 +85,32 @@ def test_a_power_beyond_all_sums_makes_its_round_unusable():
         found = monitor(content, [{**row, "x": 1e60} if i == 100 else row for i, row in enumerate(rows)])
         fine = monitor(content, rows)
     assert fine.metrics["rounds"].to_pylist() == [144, 144] and found.metrics["rounds"].to_pylist() == [143, 144]
+    assert "in 1 rounds of nodes a transform, a power" in str(found.warnings) and "beyond" not in str(fine.warnings)
+
+
+@pytest.mark.parametrize("aggregate", ["sum", "mean"])
+@pytest.mark.parametrize(
+    "values", [[1e308, 1e308], [1e308, 1e308, -1e308, -1e308], [float("inf"), float("-inf")], [1e308, -1e308, 1e200]]
+)
+def test_a_sum_that_overflows_counts_as_not_reported_and_is_said(aggregate, values):
+    content = model(round={"length": "10 min", "aggregate": aggregate})
+    rows = events(days=1, missing=0)
+    hit = rows[100]
+    more = [{**hit, "event_id": f"more{i}", "x": None, "y": value} for i, value in enumerate(values)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = monitor(content, [*rows, *more])
+    wanted = monitor(content, [{**row, "y": None} if row is hit else row for row in rows])
+    assert found.changes.equals(wanted.changes) and found.metrics.equals(wanted.metrics)
+    assert "1 values beyond 1e+70 in size were taken as not reported" in found.warnings
+
+
+def test_a_difference_beyond_all_sums_is_said():
+    content = model(features=[{"of": "x", "transform": "diff"}])
+    rows = events(days=1, missing=0)
+    sizes = {100: 0.9e70, 102: -0.9e70}
+    found = monitor(content, [{**row, "x": sizes.get(i, row["x"])} for i, row in enumerate(rows)])
+    assert "in 1 rounds of nodes a transform" in str(found.warnings)
 
 
 @pytest.mark.parametrize("scale", [1e-60, 1e60, 1e69])

@@ -19,7 +19,7 @@ from chainlake.model_change import monitor
 from chainlake.model_change.config.model import parse_model
 from chainlake.model_change.days.traces import trace_group
 from chainlake.model_change.rounds.reduce import reduce_rows
-from chainlake.monitor.model_days import beginning, find_model, published, read_rounds
+from chainlake.monitoring.model_days import beginning, find_model, published, read_rounds
 from chainlake.pictures.model import largest_changes, profile_feature, shown_by_trace
 from chainlake.schemas.models import CHANGES, METRICS, STATE
 from tests.model_change import lab

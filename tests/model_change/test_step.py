@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -20,12 +21,20 @@ from chainlake.errors import AuditFailed, ChainlakeError, DefinitionError, Input
 from chainlake.lake.delta import tables
 from chainlake.lake.delta.log import marked
 from chainlake.lake.records import ops
-from chainlake.lake.records.event_days import EventDays
+from chainlake.lake.records.event_days import EventDays, pin
 from chainlake.lake.records.staleness import StatusRow, fingerprint, status_rows
+from chainlake.lake.store.files import FilesLake
 from chainlake.model_change import ENGINE_VERSION
 from chainlake.model_change import monitor as library
-from chainlake.monitor.states import KeptStates
-from chainlake.monitor.step import monitor, plan_model
+from chainlake.monitoring import compute as monitor_compute
+from chainlake.monitoring import events as monitor_events
+from chainlake.monitoring import run as monitor_run
+from chainlake.monitoring import step as monitor_step
+from chainlake.monitoring.states import KeptStates
+from chainlake.monitoring.step import monitor, plan_model
+from chainlake.quality import Verdict
+from chainlake.run.ports import Ports
+from chainlake.run.tasks import LocalTasks
 from chainlake.schemas.models import CHANGES, METRICS, STATE
 from tests.steps.history import MODEL, SOURCE, day, deliver
 
@@ -38,6 +47,12 @@ def lab(home, monkeypatch):
         (config / name).parent.mkdir(parents=True, exist_ok=True)
         (config / name).write_text(text)
     return dataclasses.replace(home, config=config)
+
+
+@pytest.fixture
+def here(lab):
+    """Work in this process, on the files."""
+    return Ports(LocalTasks(), FilesLake(lab))
 
 
 def the_model(lab):
@@ -159,25 +174,25 @@ def states(lab) -> str:
 
 
 def test_any_history_ends_in_the_tables_of_one_pass(lab, spark, monkeypatch, tmp_path):
-    from chainlake.monitor import run as monitor_run
-
     kept = {i: readings(i) for i in range(1, 6)}
     deliver(lab, {1: readings(1, seed=9), 2: kept[2]})
     first = monitor(lab, "lab", Days(day(1), day(3)), run_id="r1")
     assert first["days"] == 2 and first["models"] == 1 and states(lab) == "dd"
 
     with monkeypatch.context() as patch:  # nothing to do: no session
-        patch.setattr(monitor_run, "spark_session", lambda *a, **k: pytest.fail("a JVM was started"))
+        patch.setattr(monitor_step, "open_ports", lambda *a, **k: pytest.fail("a JVM was started"))
         assert monitor(lab, "lab", Days(day(1), day(3)), run_id="r2")["days"] == 0
 
     # Days 3 and 4 go on from the state of day 2, and the audit of day 4 fails.
-    monkeypatch.setattr(monitor_run, "audit_models", lambda *a: {d: "broken" if d == day(4) else None for d in a[4]})
+    monkeypatch.setattr(
+        monitor_run, "audit_models", lambda *a: Verdict({d: "broken" if d == day(4) else None for d in a[4]})
+    )
     deliver(lab, {i: kept[i] for i in (3, 4)})
     with pytest.raises(AuditFailed, match="first 2025-03-05: broken"):
         monitor(lab, "lab", Days(day(4), day(5)), run_id="r3")
     assert states(lab) == "dddf"
     assert {row["day"] for row in published(lab)["metrics"]} == {day(i) for i in range(1, 4)}
-    monkeypatch.setattr(monitor_run, "audit_models", lambda *a: dict.fromkeys(a[4]))
+    monkeypatch.setattr(monitor_run, "audit_models", lambda *a: Verdict.passed(a[4]))
 
     # Day 1 is corrected, so all days are stale; the cache is lost besides, and day 5 arrives.
     deliver(lab, {1: kept[1], 5: kept[5]})
@@ -210,15 +225,15 @@ round: {length: 1 h}
 """
 
 
-def test_a_threshold_monitor_is_published_audited_and_validated(lab, spark):
+def test_a_threshold_monitor_is_published_audited_and_validated(lab, here):
     from chainlake.quality import Audit
     from chainlake.quality import published as gate
 
     (lab.config / "models" / "slope.yaml").write_text(THRESHOLD)
     rows = [row for i in (1, 2) for row in readings(i)]
     deliver(lab, {1: readings(1), 2: readings(2)})
-    monitor(lab, "lab", Days(day(1), day(2)), run_id="r1")
-    monitor(lab, "lab", Days(day(2), day(3)), run_id="r2")
+    monitor(lab, "lab", Days(day(1), day(2)), run_id="r1", ports=here)
+    monitor(lab, "lab", Days(day(2), day(3)), run_id="r2", ports=here)
     whole = library(lab.config / "models" / "slope.yaml", rows, key="sensor")
     assert len(whole.alerts) > 6
     assert tables.arrow(lab, "alerts", "threshold").sort_by("ts").to_pylist() == [
@@ -233,27 +248,11 @@ def test_a_threshold_monitor_is_published_audited_and_validated(lab, spark):
     assert sorted(outcome.broken) == [day(1), day(2)]
 
 
-def test_spark_reduces_as_the_library_does(lab, spark):
-    from chainlake.model_change.config.model import parse_model
-    from chainlake.model_change.rounds.reduce import reduce_rows
-    from chainlake.monitor.reduce_spark import reduced_frame
-
-    rows = readings(1) + readings(2) + [{**readings(2)[5], "event_id": "0" * 32, "x": None}]
-    rows = [{**row, "n": i % 5} for i, row in enumerate(rows)]
-    table = pa.Table.from_pylist(rows)
-    frame = spark.createDataFrame(table.to_pandas()).repartition(2).persist()
-    for how in ("last", "first", "mean", "sum", "min", "max"):
-        config = parse_model(MODEL.replace("length: 1 h", f"length: 6 h, aggregate: {how}") + "missing_if_zero: n\n")
-        made = reduced_frame(frame, config.reduction, config.columns, ["a", "b"], "sensor").toArrow()
-        found = made.cast(reduce_rows(config, table, "sensor").schema)
-        found = found.sort_by([("key", "ascending"), ("round_us", "ascending")])
-        assert found.equals(reduce_rows(config, table, "sensor")), how
-    frame.unpersist()
-
-
 def plain(outcome) -> tuple:
-    """What a model gave, as lists."""
-    return outcome.found.to_pylist(), outcome.metrics.to_pylist(), outcome.states.to_pylist(), outcome.eps
+    """What a model gave, as lists; rows come in any order."""
+    return *(
+        sorted(rows.to_pylist(), key=str) for rows in (outcome.found, outcome.metrics, outcome.states)
+    ), outcome.eps
 
 
 #: Models that share columns, keys and rounds or do not; the last one's groups stop at their first day.
@@ -276,50 +275,89 @@ def configured(lab, texts):
     return loaded
 
 
-def test_workers_run_models_of_many_events_as_the_driver_runs_few(lab, spark, monkeypatch):
-    from chainlake.lake.records.event_days import pin
-    from chainlake.monitor import compute as monitor_compute
+@pytest.fixture
+def computed(lab, tmp_path):
+    """What replays give: by that many tasks, pieces of that many events."""
+    from chainlake.monitoring.staging import Folder
 
+    numbers = itertools.count()
+
+    def of(pinned, items, tasks=1):
+        folder = Folder(str(tmp_path / f"staged-{next(numbers)}"))
+        return monitor_compute.compute(Ports(LocalTasks(tasks), FilesLake(lab)), pinned, items, folder)
+
+    return of
+
+
+@pytest.mark.parametrize("tasks", [1, 3, 100])
+@pytest.mark.parametrize("piece", [500_000, 100, 10])
+def test_models_give_the_same_however_they_are_packed(lab, computed, monkeypatch, tasks, piece):
+    """In one task or a task per group, over all days at once or over pieces of a day; and as the library has it."""
     loaded = configured(lab, MANY)
-    deliver(lab, {i: readings(i) for i in (1, 2, 3)})
+    rows = {i: readings(i) for i in (1, 2, 3)}
+    deliver(lab, rows)
     days = Days(day(1), day(4))
     pinned = pin(lab, "lab", days)
     kept = KeptStates(lab, list(MANY))
     items = [plan_model(kept, model, days, pinned.event_days, status("-mmm")) for model in loaded]
-    few, events = monitor_compute.compute(spark, lab, pinned, items)
-    of = {one.item.model.config.name: one for one in few}
-    assert events == 3 * 48 and all(len(of[name].found) for name in MANY)
+    monkeypatch.setattr(monitor_compute, "_ROWS_PER_TASK", 1)
+    monkeypatch.setattr(monitor_events, "ROWS_PER_PIECE", piece)
+    found = computed(pinned, items, tasks)
+    assert found.events == 3 * 48
+    of = {one.item.model.config.name: one for one in found.outcomes}
+    assert all(len(of[name].found) for name in MANY)
     assert {row["group_id"] for row in of["slope"].metrics.to_pylist()} == {"one", "two", "three"}
     assert len(of["slope"].states) == 4 * 3 and len(of["mean"].states) == 2
-    for one in few:  # together as each by itself
-        (alone,), _ = monitor_compute.compute(spark, lab, pinned, [one.item])
-        assert plain(alone) == plain(one)
-    monkeypatch.setattr(monitor_compute, "SMALL_ROWS", 0)
-    many, _ = monitor_compute.compute(spark, lab, pinned, items)
-    assert [plain(one) for one in many] == [plain(one) for one in few]
+    for name, one in of.items():
+        whole = library(one.item.model.config, [row for mine in rows.values() for row in mine], key="sensor")
+        wanted = whole.alerts if name == "low" else whole.changes
+        assert plain(one)[:2] == tuple(sorted(rows.to_pylist(), key=str) for rows in (wanted, whole.metrics)), name
+        last = {r["group_id"]: r["state"] for r in one.states.to_pylist() if r["day"] == day(3)}
+        assert last == whole.state
     # The last day by itself, from the state of the day before; one model's state is of no use, and stops it alone.
-    last = []
-    for one in few:
+    again = []
+    for name, one in of.items():
         state = {r["group_id"]: r["state"] for r in one.states.to_pylist() if r["day"] == day(2)}
-        if one is of["plain"]:
+        if name == "plain":
             state = dict.fromkeys(state, '{"version": 0}')
-        last.append(dataclasses.replace(one.item, days=Days(day(3), day(4)), snapshots=state))
-    for limit in (0, 10**6):
-        monkeypatch.setattr(monitor_compute, "SMALL_ROWS", limit)
-        ended, _ = monitor_compute.compute(spark, lab, pinned, last)
-        for one, after in zip(few, ended, strict=True):
-            if one is of["plain"]:
-                assert isinstance(after, Exception) and "another version" in str(after)
-                continue
-            wanted = [row for row in one.states.to_pylist() if row["day"] == day(3)]
-            assert after.states.to_pylist() == wanted
+        again.append(dataclasses.replace(one.item, days=Days(day(3), day(4)), snapshots=state))
+    for one, after in zip(of.values(), computed(pinned, again, tasks).outcomes, strict=True):
+        if one is of["plain"]:
+            assert isinstance(after, Exception) and "another version" in str(after)
+            continue
+        assert plain(after)[2] == [row for row in plain(one)[2] if row["day"] == day(3)]
 
 
-def test_models_share_their_commits_and_fail_by_themselves(lab, spark, monkeypatch):
-    from chainlake.lake.records import ops
-    from chainlake.monitor import compute as monitor_compute
-    from chainlake.monitor import run as monitor_run
+def test_a_task_reads_a_file_once_for_all_its_groups(lab, computed, monkeypatch):
+    from chainlake.monitoring import task as monitor_task
 
+    loaded = configured(lab, MANY)
+    deliver(lab, {i: readings(i) for i in (1, 2, 3)})
+    pinned = pin(lab, "lab", Days(day(1), day(4)))
+    kept = KeptStates(lab, list(MANY))
+    items = [plan_model(kept, m, Days(day(1), day(4)), pinned.event_days, status("-mmm")) for m in loaded]
+    read: list[str] = []
+    honest = monitor_task.read_events
+    monkeypatch.setattr(monitor_task, "read_events", lambda piece, *a: read.extend(piece.paths) or honest(piece, *a))
+    assert not [one for one in computed(pinned, items).outcomes if isinstance(one, Exception)]
+    assert len(read) == len(set(read)) == 3
+
+
+def test_a_model_whose_column_is_missing_stops_alone(lab, computed):
+    """A column that the events table does not have yet; another model of the same events goes on."""
+    loaded = configured(lab, {"plain": MODEL})
+    deliver(lab, {1: readings(1)})
+    source = lab.config / "sources" / "lab.yaml"
+    source.write_text(source.read_text().replace("y: {type: double}", "y: {type: double}\n  z: {type: double}"))
+    loaded = configured(lab, {"later": MODEL.replace("response: y", "response: z")})
+    pinned = pin(lab, "lab", Days.one(day(1)))
+    kept = KeptStates(lab, ["plain"])
+    items = [plan_model(kept, m, Days.one(day(1)), pinned.event_days, status("-m")) for m in loaded]
+    of = {item.model.config.name: one for item, one in zip(items, computed(pinned, items).outcomes, strict=True)}
+    assert "no column 'z'" in str(of["later"]) and len(of["plain"].metrics) == 1
+
+
+def test_models_share_their_commits_and_fail_by_themselves(lab, here, monkeypatch):
     loaded = configured(lab, {**MANY, "also": MODEL, "third": MODEL.replace("eps: 0.3", "eps: 0.5")})
     deliver(lab, {i: readings(i) for i in (1, 2, 3)})
     days = Days(day(1), day(4))
@@ -327,7 +365,8 @@ def test_models_share_their_commits_and_fail_by_themselves(lab, spark, monkeypat
 
     def spoilt(*args):
         """One model stops; one breaks the gate on day 2, one a rule of the table."""
-        found, events = original(*args)
+        computed = original(*args)
+        found = list(computed.outcomes)
         for i, one in enumerate(found):
             name = one.item.model.config.name
             if name == "mean":
@@ -340,11 +379,11 @@ def test_models_share_their_commits_and_fail_by_themselves(lab, spark, monkeypat
                 at = one.found.schema.get_field_index("model")
                 none = pa.array([None] * len(one.found), pa.string())
                 found[i] = dataclasses.replace(one, found=one.found.set_column(at, one.found.schema.field(at), none))
-        return found, events
+        return dataclasses.replace(computed, outcomes=tuple(found))
 
     monkeypatch.setattr(monitor_run, "compute", spoilt)
     with pytest.raises(ChainlakeError, match="3 failed") as caught:
-        monitor(lab, "lab", days, run_id="r1")
+        monitor(lab, "lab", days, run_id="r1", ports=here)
     text = str(caught.value)
     assert "model/mean" in text and "model/also failed on 2 of 3" not in text
     assert "guarantee" in text and "model/third" in text
@@ -357,12 +396,12 @@ def test_models_share_their_commits_and_fail_by_themselves(lab, spark, monkeypat
     # Mended, what is left to do is done; then nothing is.
     monkeypatch.setattr(monitor_run, "compute", original)
     (lab.config / "models" / "third.yaml").write_text(MODEL)
-    monitor(lab, "lab", days, run_id="r2")
+    monitor(lab, "lab", days, run_id="r2", ports=here)
     loaded = configured(lab, {})
     rows = status_rows(lab, [model.definition for model in loaded], days)
     assert {row.state for row in rows} == {"done"} and len(rows) == 3 * len(loaded)
     version = tables.version(lab, "models", "metrics")
-    assert monitor(lab, "lab", days, run_id="r3")["days"] == 0
+    assert monitor(lab, "lab", days, run_id="r3", ports=here)["days"] == 0
     events = [row for i in (1, 2, 3) for row in readings(i)]
     for model in loaded:
         whole = library(model.config.file and Path(model.config.file), events, key="sensor")
@@ -370,7 +409,7 @@ def test_models_share_their_commits_and_fail_by_themselves(lab, spark, monkeypat
         assert sorted(mine.to_pylist(), key=str) == sorted(whole.metrics.to_pylist(), key=str)
     # One more day of all of them is one commit per table.
     deliver(lab, {4: readings(4)})
-    assert monitor(lab, "lab", Days.one(day(4)), run_id="r4")["models"] == len(loaded)
+    assert monitor(lab, "lab", Days.one(day(4)), run_id="r4", ports=here)["models"] == len(loaded)
     assert tables.version(lab, "models", "metrics") - version == 2  # models, and the threshold monitor
     runs = [row for row in ops.current(lab, "runs") if row["run_id"] == "r4" and row["phase"] == "monitor"]
     assert {row["definition"] for row in runs} == {model.definition.name for model in loaded}

@@ -28,7 +28,7 @@ from chainlake.local.api import Api, ApiUnreachable, day_of_run
 from chainlake.local.command import running_api
 from chainlake.local.run.chain import OPEN_STATES
 from chainlake.local.run.progress import Progress
-from chainlake.monitor.step import monitor
+from chainlake.monitoring.step import monitor
 from chainlake.paths import PROJECT, Home
 from tests.proof.points import DETECT, INGEST, MONITOR, Attempt, Point
 from tests.proof.scheduler_replay import end
@@ -50,7 +50,7 @@ PLAN = (
     ("detect", 0, "audit", "scheduler"),
     ("detect", 1, "publishing", "launcher"),
     ("detect", 1, "published", "driver"),
-    ("detect", 2, "second", "jvm"),
+    ("detect", 2, "second", "task"),
     # The model changes on the third day only.
     ("monitor", 1, "metrics", "scheduler"),
     ("monitor", 2, "changes", "driver"),

@@ -65,11 +65,11 @@ INGEST = {
     "files": Point("files are noted, the days are not final", commit("ops/files"), commit("ops/event_days", 2)),
 }
 DETECT = {
-    "matching": Point("matching has begun", Sign(f"{STAGING}/*/far-*"), Sign(f"{STAGING}/*/far-*/_SUCCESS")),
+    "matching": Point("matching has begun", Sign(f"{STAGING}/*/far-*"), commit("ops/plans")),
     "audit": Point("the audit has begun, nothing is published", commit("ops/plans"), commit("ops/intervals")),
     "publishing": Point("publishing is noted, not done", commit("ops/intervals"), commit("matches/far")),
     "published": Point("the first pattern is published, not noted", commit("matches/far"), commit("ops/intervals", 2)),
-    "second": Point("one pattern is done, the other is at work", Sign(f"{STAGING}/*/near-*"), commit("matches/near")),
+    "second": Point("one pattern is done, the other is at work", commit("ops/intervals", 2), commit("matches/near")),
 }
 MONITOR = {
     "changes": Point("changes are published, metrics are not", commit("models/changes"), commit("models/metrics")),

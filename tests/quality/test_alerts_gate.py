@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, date, datetime
 from typing import Any
 
@@ -32,10 +33,10 @@ def audit(tmp_path_factory: pytest.TempPathFactory) -> Audit:
     return Audit(Home(root=root, lake=str(root / "lake"), config=root, cache=root))
 
 
-def run(audit: Audit, rows: list[dict[str, Any]]) -> dict[date, str | None]:
+def run(audit: Audit, rows: list[dict[str, Any]]) -> Mapping[date, str | None]:
     metrics = {"model": "m", "group_id": "", "rounds": 10, "rounds_skipped": 0, "carried_share": 0.0}
     measured = pa.Table.from_pylist([{**metrics, "day": day} for day in DAYS], schema=METRICS.arrow())
-    return audit_alerts(audit, "m", pa.Table.from_pylist(rows, schema=ALERTS.arrow()), measured, DAYS, 50.0)
+    return audit_alerts(audit, "m", pa.Table.from_pylist(rows, schema=ALERTS.arrow()), measured, DAYS, 50.0).reasons
 
 
 def test_good_rows_pass(audit: Audit) -> None:

@@ -1,40 +1,31 @@
-"""Measures and extremes of matches from their files, against plain loops and against Spark, for names of any kind."""
+"""Measures of matches from their files against plain loops, for names of any kind; and what is taken from them."""
 
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import duckdb
-import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import chainlake.quality.matches.gate as matches_gate
-from chainlake.lake.spark.session import expect_rows
-from chainlake.lake.spark.types import frame_of
-from chainlake.lake.sql.duck import connected, idle_cores
+from chainlake.lake.sql.duck import connected
 from chainlake.paths import Home
-from chainlake.quality import Audit, MatchFiles, MatchRules, audit_matches
-from chainlake.quality.matches.extremes import extremes, extremes_in_files, extremes_of, three_rows
-from chainlake.quality.matches.files import aggregated, measured_rows, some_twice, some_unknown
-from chainlake.quality.matches.measures import measured_rows as measured_by_spark
-from chainlake.quality.matches.sql import bound_column
+from chainlake.quality import MatchFiles, MatchRules
+from chainlake.quality.matches.files import Matches
+from chainlake.quality.matches.gate import three_rows
+from chainlake.quality.matches.measures import column_of
 from chainlake.schemas.matches import FIXED_COLUMNS, MatchName, MatchShape, matches_table
 from chainlake.schemas.table import TIMESTAMP
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 FIELDS = (("event_id", pa.string()), ("ts", TIMESTAMP), ("type", pa.string()), ("x", pa.float64()))
 T0 = datetime(1970, 1, 1, tzinfo=UTC)
 MINUTE = 60_000_000
-DAYS = [date(1969, 12, 31), date(1970, 1, 1)]
 
 
 def rules(names: dict[str, bool], *branches: tuple[str, list[str]], waits: bool = False) -> MatchRules:
@@ -55,27 +46,17 @@ SHAPES = {
 }
 
 
-@dataclass(frozen=True)
-class Rows:
-    """Rows of a match table, as Spark and as DuckDB have them."""
-
-    plain: list[dict[str, Any]]
-    frame: DataFrame
-    files: MatchFiles
-    events: DataFrame
-
-
 def time_of(us: int) -> datetime:
     return T0 + timedelta(microseconds=us)
 
 
-def rows_of(shape: MatchRules, seed: int, count: int = 300) -> list[dict[str, Any]]:
+def rows_of(shape: MatchRules, seed: int, count: int = 300, events: int = 40) -> list[dict[str, Any]]:
     """Rows of all sorts around midnight: names unbound, arrays empty, fields null, ids twice, times in any order."""
     draw = random.Random(seed)
 
     def event() -> dict[str, Any] | None:
         ts = draw.choice([None, *(time_of(draw.randrange(-MINUTE, MINUTE)) for _ in range(20))])
-        name = draw.choice([None, *(f"e{draw.randrange(40)}" for _ in range(20))])
+        name = draw.choice([None, *(f"e{draw.randrange(events)}" for _ in range(20))])
         return {"event_id": name, "ts": ts, "type": "A", "x": draw.random()}
 
     def bound(kleene: bool) -> Any:
@@ -107,23 +88,24 @@ def con(home: Home) -> Iterator[duckdb.DuckDBPyConnection]:
         yield opened
 
 
-def staged(
-    spark: SparkSession, con: duckdb.DuckDBPyConnection, folder: Path, shape: MatchRules, plain: list[dict[str, Any]]
-) -> Rows:
+def written(folder: Path, shape: MatchRules, plain: list[dict[str, Any]]) -> MatchFiles:
     """The rows in two files, whose names have wildcards, and the events e0 to e39."""
-    expect_rows(spark, len(plain))
+    folder.mkdir(exist_ok=True)
     table = table_of(shape, plain)
     half = len(table) // 2
     paths = [folder / f"staged [{part}]*.parquet" for part in (0, 1)]
     for path, part in zip(paths, (table.slice(0, half), table.slice(half)), strict=True):
         pq.write_table(part, path)
     pq.write_table(pa.table({"event_id": [f"e{n}" for n in range(40)]}), folder / "events.parquet")
-    files = MatchFiles(con, list(map(str, paths)), [str(folder / "events.parquet")])
-    return Rows(plain, frame_of(spark, table), files, spark.read.parquet(str(folder / "events.parquet")))
+    return MatchFiles(list(map(str, paths)), [str(folder / "events.parquet")])
 
 
-def measured_plainly(shape: MatchRules, row: dict[str, Any]) -> dict[str, Any]:
-    """The measures of a row, one by one, from what they mean."""
+def all_rows(matches: Matches) -> list[dict[str, Any]]:
+    return matches.rows(None, "false", 10**6).to_pylist()
+
+
+def measured_plainly(shape: MatchRules, row: dict[str, Any], copies: int = 1) -> dict[str, Any]:
+    """The measures of a row, one by one, from what they mean; every event but e0 to e39 is unknown."""
     events = {n: (row[n] or []) if kleene else [row[n]] * (row[n] is not None) for n, kleene in shape.names.items()}
     ids = [e["event_id"] for found in events.values() for e in found]
 
@@ -148,7 +130,7 @@ def measured_plainly(shape: MatchRules, row: dict[str, Any]) -> dict[str, Any]:
     decided = (None if start is None else start + shape.window_us) if shape.waits else stop
     return {
         **{name: row[name] for name in FIXED_COLUMNS},
-        **{bound_column(name): len(found) for name, found in events.items()},
+        **{column_of(name): len(found) for name, found in events.items()},
         "decision_day": None if row["decision_ts"] is None else str(row["decision_ts"].date()),
         "span_us": minus(stop, start),
         "start_off_us": minus(start, end(min, events)),
@@ -158,7 +140,8 @@ def measured_plainly(shape: MatchRules, row: dict[str, Any]) -> dict[str, Any]:
         "repeated_events": len(ids) - len(set(ids)),
         "names_fit": fits,
         "order_gap_us": max(gaps, default=None),
-        "copies": 1,
+        "copies": copies,
+        "unknown_event": min((i for i in ids if i is not None and int(i[1:]) >= 40), default=None),
     }
 
 
@@ -171,77 +154,59 @@ def by_id(rows: list[dict[str, Any]]) -> list[tuple[str, str]]:
     return sorted((str(r["match_id"]), str(sorted((name, plain(value)) for name, value in r.items()))) for r in rows)
 
 
-def test_measures_of_every_shape_are_what_they_mean(
-    spark: SparkSession, con: duckdb.DuckDBPyConnection, tmp_path: Path
-) -> None:
-    """By Spark and by DuckDB alike; the extremes that either takes are those of the rows."""
-    for number, (name, shape) in enumerate(SHAPES.items()):
-        folder = tmp_path / name
-        folder.mkdir()
-        rows = staged(spark, con, folder, shape, rows_of(shape, number))
-        wanted = by_id([measured_plainly(shape, row) for row in rows.plain])
-        columns = rows.frame.columns
-        found = con.sql(measured_rows(shape, columns, rows.files)).to_arrow_table().drop_columns("unknown_event")
-        assert by_id(found.to_pylist()) == wanted, name
-        measured = measured_by_spark(shape, rows.frame.coalesce(1), copies="1").drop("event_ids")
-        assert by_id(measured.toArrow().to_pylist()) == wanted, name
-        frames = (
-            extremes_of(measured.selectExpr("*", "cast(null AS string) unknown_event")),
-            three_rows(*aggregated(shape, columns, rows.files)),
-        )
-        by_spark, by_files = (frame.sort_values(list(frame.columns)).reset_index(drop=True) for frame in frames)
-        assert len(by_files) == 3 * 3  # two days and rows without one
-        pd.testing.assert_frame_equal(by_files[by_spark.columns], by_spark, check_dtype=False)
+@pytest.mark.parametrize("odd", [False, True], ids=["", "copies and unknown events"])
+@pytest.mark.parametrize("name", SHAPES)
+def test_measures_are_what_they_mean(con: duckdb.DuckDBPyConnection, tmp_path: Path, name: str, odd: bool) -> None:
+    """Of rows of all sorts; the extremes of a day are those of its rows."""
+    shape = SHAPES[name]
+    plain = rows_of(shape, list(SHAPES).index(name), events=60 if odd else 40)
+    if odd:
+        plain += [dict(row) for row in plain[::50]] + [dict(plain[0])]
+    keys = Counter((row["match_id"], row["decision_ts"]) for row in plain)
+    # Two rows without an id and a decision have one key, too.
+    if not odd:
+        plain = [row for row in plain if keys[row["match_id"], row["decision_ts"]] == 1]
+    wanted = [measured_plainly(shape, row, keys[row["match_id"], row["decision_ts"]]) for row in plain]
+    assert odd == any(row["copies"] > 1 for row in wanted) == any(row["unknown_event"] for row in wanted)
+    matches = written(tmp_path, shape, plain).read_by(con, shape)
+    assert by_id(all_rows(matches)) == by_id(wanted)
+    frame = three_rows(*matches.aggregated())
+    for day in {row["decision_day"] for row in wanted}:
+        mine = frame[frame["decision_day"].isna() if day is None else frame["decision_day"] == day]
+        assert len(mine) == 3
+        for column in frame.columns:
+            values = [row[column] for row in wanted if row["decision_day"] == day]
+            there = [value for value in values if value is not None]
+            assert mine[column].isna().any() == (len(there) < len(values)), column
+            if column in ("decision_day", "match_id", "unknown_event") or not there:
+                continue
+            known = mine[column].dropna()
+            low, high = (min(there), max(there))
+            if isinstance(low, datetime):
+                low, high = low.replace(tzinfo=None), high.replace(tzinfo=None)
+            assert (known.min(), known.max()) == (low, high), column
 
 
-def test_what_is_there_twice_or_unknown_is_seen_wherever_it_stands(
-    spark: SparkSession, con: duckdb.DuckDBPyConnection, tmp_path: Path
-) -> None:
-    shape = SHAPES["repetition"]
-    good = [row for row in rows_of(shape, 1) if row["match_id"] and row["decision_ts"]]
-    rows = staged(spark, con, tmp_path, shape, good)
-    assert not some_twice(rows.files) and not some_unknown(shape, rows.files)
-    assert extremes_in_files(shape, rows.frame.columns, rows.files) is not None
-    for name, bad in {
-        "twice": good[7],
-        "single": {**good[7], "match_id": "x", "c": {"event_id": "e40", "ts": T0, "type": "A", "x": 1.0}},
-        "array": {**good[7], "match_id": "x", "b": [{"event_id": "e1", "ts": T0}, {"event_id": "e40", "ts": T0}]},
-    }.items():
-        folder = tmp_path / name
-        folder.mkdir()
-        more = staged(spark, con, folder, shape, [*good, bad])
-        assert (some_twice(more.files), some_unknown(shape, more.files)) == (name == "twice", name != "twice")
-        assert extremes_in_files(shape, more.frame.columns, more.files) is None
-        assert extremes(shape, more.frame, more.events) is None
-    nothing = MatchFiles(con, rows.files.staged, [])
-    assert some_unknown(shape, nothing)
-
-
-def test_good_rows_pass_without_spark_and_a_bad_one_is_named(
-    spark: SparkSession, con: duckdb.DuckDBPyConnection, home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_of_a_day_come_with_the_broken_ones_first(con: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
     shape = SHAPES["sequence"]
-
-    def match(number: int, start: int) -> dict[str, Any]:
-        a, b, c = ({"event_id": f"e{3 * number + i}", "ts": time_of(start + i * MINUTE)} for i in range(3))
-        ends = {"start_ts": a["ts"], "end_ts": c["ts"], "decision_ts": c["ts"]}
-        return {"match_id": f"{number:032x}", **ends, "a": a, "b": b, "c": c}
-
-    audit = Audit(home)
-    good = [match(number, (number - 6) * MINUTE) for number in range(10)]
-    rows = staged(spark, con, tmp_path, shape, good)
-    with monkeypatch.context() as patched:
-        patched.setattr(matches_gate, "measures", lambda *_: pytest.fail("all rows were measured"))
-        patched.setattr(matches_gate, "extremes", lambda *_: pytest.fail("Spark looked for the extremes"))
-        outcome = audit_matches(audit, shape, rows.frame, DAYS, rows.events, small=0, files=rows.files)
-        assert outcome == dict.fromkeys(DAYS)
-    bad = [*good[:8], {**good[8], "a": {**good[8]["a"], "event_id": "e99"}}, good[9]]
-    (tmp_path / "bad").mkdir()
-    rows = staged(spark, con, tmp_path / "bad", shape, bad)
-    outcome = audit_matches(audit, shape, rows.frame, DAYS, rows.events, small=0, files=rows.files)
-    assert outcome[DAYS[0]] is None
-    assert f"match_id={8:032x}" in str(outcome[DAYS[1]]) and "unknown_event=e99" in str(outcome[DAYS[1]])
+    matches = written(tmp_path, shape, rows_of(shape, 3)).read_by(con, shape)
+    rows = all_rows(matches)
+    mine = [row for row in rows if row["decision_day"] == "1970-01-01"]
+    broken = [row for row in mine if row["null_event_ids"]]
+    assert 3 < len(broken) < len(mine) - 3 and len(mine) < len(rows) - 3
+    found = matches.rows("1970-01-01", "null_event_ids > 0", len(broken) + 3).to_pylist()
+    assert by_id(found[: len(broken)]) == by_id(broken)
+    assert len(found) == len(broken) + 3 and all(row in mine for row in found)
 
 
-def test_as_many_cores_as_spark_has_here(spark: SparkSession) -> None:
-    assert idle_cores(spark) == spark.sparkContext.defaultParallelism
+def test_matches_without_files_have_the_columns_of_their_table(con: duckdb.DuckDBPyConnection) -> None:
+    for shape in SHAPES.values():
+        matches = MatchFiles([], []).read_by(con, shape)
+        assert matches.columns == [*FIXED_COLUMNS, *shape.names] and not all_rows(matches)
+
+
+def test_events_without_files_are_all_unknown(con: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
+    shape = SHAPES["lone"]
+    files = written(tmp_path, shape, rows_of(shape, 1))
+    rows = all_rows(MatchFiles(files.matches, []).read_by(con, shape))
+    assert {row["unknown_event"] is None for row in rows if row["null_event_ids"] == 0 and row["a bound"]} == {False}

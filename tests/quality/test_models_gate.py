@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from datetime import UTC, date, datetime
 from typing import Any
@@ -53,8 +53,8 @@ def audit(tmp_path_factory: pytest.TempPathFactory) -> Audit:
 
 def run(
     audit: Audit, changes: list[dict[str, Any]], metrics: list[dict[str, Any]], days: list[date] = DAYS
-) -> dict[date, str | None]:
-    return audit_models(audit, "m", rows_of(CHANGES, changes), rows_of(METRICS, metrics), days, EPS)
+) -> Mapping[date, str | None]:
+    return audit_models(audit, "m", rows_of(CHANGES, changes), rows_of(METRICS, metrics), days, EPS).reasons
 
 
 def test_good_rows_pass(audit: Audit) -> None:
@@ -151,7 +151,7 @@ def test_a_value_that_is_no_number_breaks_what_bounds_it(audit: Audit) -> None:
 
 def test_a_missing_column_fails_every_day(audit: Audit) -> None:
     less = rows_of(METRICS, MEASURED).drop_columns("r2")
-    outcome = audit_models(audit, "m", rows_of(CHANGES, []), less, DAYS, EPS)
+    outcome = audit_models(audit, "m", rows_of(CHANGES, []), less, DAYS, EPS).reasons
     assert all("the columns are those of models.metrics" in (reason or "") for reason in outcome.values())
 
 

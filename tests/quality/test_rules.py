@@ -8,7 +8,7 @@ import pytest
 from chainlake.cep import compile_pattern
 from chainlake.paths import PROJECT
 from chainlake.quality import MatchRules
-from chainlake.quality.matches.sql import rules_of
+from chainlake.quality.matches.rules import rules_of
 
 COLUMNS = {"type": pa.string(), "key": pa.string(), "ts": pa.timestamp("us", tz="UTC"), "v": pa.float64()}
 MINUTE_US = 60_000_000

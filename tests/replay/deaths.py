@@ -24,7 +24,7 @@ from chainlake.lake.records import event_days, ops
 from chainlake.lake.store.files import FilesLake
 from chainlake.lake.store.spark import SparkLake
 from chainlake.lake.upkeep import maintain
-from chainlake.monitor import run as monitor_run
+from chainlake.monitoring import run as monitor_run
 
 #: How long an attempt waits for a lock that the attempt around it holds: it never gets it.
 _LOCK_WAIT_S = 0.2

@@ -29,7 +29,7 @@ from chainlake.lake.records import ops, runs
 from chainlake.lake.records.staleness import status_rows
 from chainlake.lake.store.files import FilesLake
 from chainlake.lake.upkeep.same import same_tables
-from chainlake.monitor.step import monitor
+from chainlake.monitoring.step import monitor
 from chainlake.paths import Home
 from chainlake.run.ports import Ports
 from chainlake.run.tasks import LocalTasks
@@ -66,10 +66,14 @@ class Simulation:
         cache: of the JARs.
         light: plain loops in Spark's place (``tests.replay.light``).
         actions: between the first delivery and the last; another number is another history.
+        audits: in the light mode, too, Great Expectations is asked.
     """
 
-    def __init__(self, seed: int, root: Path, cache: Path, *, light: bool, actions: int = ACTIONS) -> None:
+    def __init__(
+        self, seed: int, root: Path, cache: Path, *, light: bool, actions: int = ACTIONS, audits: bool = False
+    ) -> None:
         self.seed = seed
+        self.audits = audits
         self.actions = actions
         self.light = light
         self.rng = random.Random(seed)
@@ -97,7 +101,7 @@ class Simulation:
         """
         note = f"{self.kind} patterns {sorted(self.patterns)} model {self.model} differences by Spark {self.by_spark}"
         self._note(note)
-        place = light() if self.light else large() if self.by_spark else contextlib.nullcontext()
+        place = light(audits=self.audits) if self.light else large() if self.by_spark else contextlib.nullcontext()
         with quiet(), quick(), place:
             try:
                 self._write_config()
@@ -182,7 +186,7 @@ class Simulation:
     def _run(self, verb: str, days: Days, now: datetime, *, undisturbed: bool, nested: bool = False) -> dict[str, Any]:
         if verb in ("backfill", "restate"):
             asked, chunk = days if verb == "backfill" else None, self.rng.choice([1, 2, 3, 30])
-            return verbs.long_run(self.home, asked, chunk=chunk, undisturbed=undisturbed)
+            return verbs.long_run(self.home, asked, chunk=chunk, undisturbed=undisturbed, ports=self._ports(self.home))
         if verb == "maintain":
             # What an attempt around this one reads must stay; so must what Spark remembers of a table.
             gone = self.light and not nested and self.rng.random() < 0.5
@@ -360,8 +364,12 @@ _STEPS: dict[str, Callable[[Home, Days, datetime, Ports | None], dict[str, Any]]
     "ingest": lambda home, days, now, ports: ingest(
         home, world.SOURCE, days, run_id=runs.new_run_id("ingest"), now=now, ports=ports
     ),
-    "detect": lambda home, days, now, ports: detect(home, world.SOURCE, days, run_id=runs.new_run_id("detect")),
-    "monitor": lambda home, days, now, ports: monitor(home, world.SOURCE, days, run_id=runs.new_run_id("monitor")),
+    "detect": lambda home, days, now, ports: detect(
+        home, world.SOURCE, days, run_id=runs.new_run_id("detect"), ports=ports
+    ),
+    "monitor": lambda home, days, now, ports: monitor(
+        home, world.SOURCE, days, run_id=runs.new_run_id("monitor"), ports=ports
+    ),
 }
 
 

@@ -16,16 +16,7 @@ from chainlake.quality.audit import Audit
 @contextlib.contextmanager
 def large() -> Iterator[None]:
     """As if the lake were in a store that only Spark reads and changes, and every input were large."""
-    from chainlake.detect import staged
-    from chainlake.monitor import compute as monitor_compute
-
-    with contextlib.ExitStack() as stack:
-        for module, name in (
-            (staged, "SMALL_ROWS"),
-            (monitor_compute, "SMALL_ROWS"),
-        ):
-            stack.enter_context(patch.object(module, name, -1))
-        stack.enter_context(patch.dict(os.environ, CHAINLAKE_ENGINE="spark"))
+    with patch.dict(os.environ, CHAINLAKE_ENGINE="spark"):
         yield
 
 

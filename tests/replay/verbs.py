@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from datetime import date, timedelta
+from functools import partial
 from typing import Any
 
 from chainlake.days import Days
 from chainlake.lake.records import ops, runs
-from chainlake.operations.backfill import run_plan
+from chainlake.operations.backfill import run_here, run_plan
 from chainlake.operations.maintain import maintain
 from chainlake.operations.plan import RangePlan, plan_range
 from chainlake.operations.retire import retire
 from chainlake.paths import Home
+from chainlake.run.ports import Ports
 
 #: (definition, day) pairs.
 Pairs = set[tuple[str, date]]
@@ -21,7 +23,7 @@ class NotAsPlanned(AssertionError):
     """A backfill computed other days than its plan announced."""
 
 
-def long_run(home: Home, days: Days | None, *, chunk: int, undisturbed: bool) -> dict[str, Any]:
+def long_run(home: Home, days: Days | None, *, chunk: int, undisturbed: bool, ports: Ports | None) -> dict[str, Any]:
     """``backfill`` on ``days``, or ``restate`` (``days`` is None), in chunks; what it computes was announced.
 
     Args:
@@ -29,13 +31,14 @@ def long_run(home: Home, days: Days | None, *, chunk: int, undisturbed: bool) ->
         days: the days, or None for all, and of these only those that were computed once.
         chunk: days of an application.
         undisturbed: nothing happens to this attempt, so that its plan holds.
+        ports: what the steps work with; those of the installation if None.
 
     Raises:
         NotAsPlanned: it computed other days.
     """
     plan = plan_range(home, days, chunk=chunk, only_stale=days is None)
     run_id = runs.new_run_id("backfill")
-    result = run_plan(home, plan, run_id=run_id, say=lambda line: None)
+    result = run_plan(home, plan, run_id=run_id, launch=partial(run_here, ports=ports), say=lambda line: None)
     announced, computed = announced_by(plan), computed_by(home, run_id)
     if undisturbed and announced != computed:
         raise NotAsPlanned(f"announced and not computed: {_listed(announced - computed)}; computed and not announced: "

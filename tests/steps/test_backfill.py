@@ -17,7 +17,7 @@ from chainlake.lake.records import ops
 from chainlake.lake.records.event_days import EventDays
 from chainlake.lake.records.staleness import fingerprint
 from chainlake.lake.upkeep.same import same_tables
-from chainlake.monitor import replay
+from chainlake.monitoring import replay
 from chainlake.operations.backfill import run_plan
 from chainlake.operations.plan import Application, plan_range
 from chainlake.operations.status import all_definitions

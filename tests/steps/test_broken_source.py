@@ -12,7 +12,7 @@ from chainlake.detect.step import detect
 from chainlake.errors import DefinitionError
 from chainlake.ingest.step import ingest
 from chainlake.lake.records.runs import new_run_id
-from chainlake.monitor.step import monitor
+from chainlake.monitoring.step import monitor
 from chainlake.operations.plan import plan_range
 from chainlake.paths import Home
 from tests.steps.history import SOURCE, configured, day, deliver, pattern, readings

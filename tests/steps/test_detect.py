@@ -4,32 +4,40 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from datetime import date
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
+import chainlake.detect.counts as counts
+import chainlake.detect.cut as cut
 import chainlake.detect.order as order_choice
 import chainlake.detect.run as detect_run
-import chainlake.detect.staged as staged
+import chainlake.detect.step as detect_step
 import chainlake.lake.delta.data_files as data_files
 from chainlake.cep import compile_pattern, find
 from chainlake.cep.events.history import add_histories
 from chainlake.cep.library import as_dicts
 from chainlake.days import Days
 from chainlake.definitions.source import find_source
-from chainlake.detect.counts.spark_counts import SparkCounts
+from chainlake.detect.counts import Counting
+from chainlake.detect.cut import slice_of
 from chainlake.detect.step import detect
-from chainlake.detect.tasks.by_shuffle import candidates
-from chainlake.detect.tasks.slices import runs
 from chainlake.errors import AuditFailed, DefinitionError, LimitExceeded, UsageError
 from chainlake.lake import faults
 from chainlake.lake.delta import tables
 from chainlake.lake.records import ops
 from chainlake.lake.sql.scan import list_tables
+from chainlake.lake.store.event_files import EventFiles
+from chainlake.lake.store.files import FilesLake
 from chainlake.paths import PROJECT, Home
+from chainlake.quality import MatchFiles, Verdict
+from chainlake.run.tasks import LocalTasks
 from tests.shipped.brute_force import PATTERNS, decision_day
 from tests.shipped.shipped_data import by_key, shipped
 from tests.steps.conftest import DAY
@@ -67,12 +75,11 @@ def statuses(home: Home, pattern: str) -> dict[date, str]:
 def test_published_matches_are_those_of_plain_loops(
     stock_home: Home, add_pattern: Add, monkeypatch: pytest.MonkeyPatch, name: str, large: bool
 ) -> None:
-    """On the ways of small inputs and outputs, and on those of large ones."""
+    """Of small inputs and outputs, and as if they were large: counted and found by many tasks, and not in memory."""
     add_pattern(name, name)
     if large:
         for module, limit in [
-            (detect_run, "KEPT_ROWS"), (detect_run, "SMALL_ROWS"), (staged, "SMALL_ROWS"),
-            (order_choice, "WHOLE"), (data_files, "_ROWS_OF_A_FILE"),
+            (counts, "HERE_ROWS"), (cut, "NOT_CUT"), (order_choice, "WHOLE"), (data_files, "_ROWS_OF_A_FILE"),
         ]:  # fmt: skip
             monkeypatch.setattr(module, limit, 0)
     result = detect(stock_home, "stock", DAY, run_id="r1")
@@ -91,23 +98,13 @@ def test_published_matches_are_those_of_plain_loops(
     assert found == wanted and len(wanted) == result["added"] > 0
 
 
-def test_histories_reach_patterns_and_the_events_are_scanned_once(
-    stock_home: Home, add_pattern: Add, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_histories_reach_patterns_and_no_others(stock_home: Home, add_pattern: Add) -> None:
     shipped_text = (PROJECT / "dags" / "config" / "patterns" / "echo.sase").read_text()
     text = shipped_text.replace("alike: 0.95", "alike: 0.8")
     assert text != shipped_text
     (stock_home.config / "patterns" / "echo.sase").write_text(text)
     add_pattern("pair", pair())
-    opened: list[str] = []
-    honest = detect_run.tables.read_days
-    monkeypatch.setattr(
-        detect_run.tables,
-        "read_days",
-        lambda *a, **k: opened.append(f"{a[2]}.{a[3]}") or honest(*a, **k),  # type: ignore[func-returns-value]
-    )
     detect(stock_home, "stock", DAY, run_id="r1")
-    assert opened.count("events.stock") == 1
     source = find_source(stock_home, "stock")
     events = add_histories(tables.arrow(stock_home, "events", "stock"), [source.key], source.derived)
     pattern = compile_pattern(text, columns=source.pattern_columns(), histories=source.derived)
@@ -127,9 +124,9 @@ def test_a_second_run_finds_nothing_to_do_and_starts_no_session(
     before = tables.version(stock_home, "matches", "pair")
 
     def no_session(*_: object, **__: object) -> None:
-        raise AssertionError("a run with nothing to do started Spark")
+        raise AssertionError("a run with nothing to do opened its ports")
 
-    monkeypatch.setattr(detect_run, "spark_session", no_session)
+    monkeypatch.setattr(detect_step, "open_ports", no_session)
     assert detect(stock_home, "stock", DAY, run_id="r2")["days"] == 0
     assert tables.version(stock_home, "matches", "pair") == before
     assert [r["status"] for r in ops.current(stock_home, "runs", source="stock") if r["run_id"] == "r2"] == ["nothing"]
@@ -219,11 +216,14 @@ def test_a_failed_audit_publishes_nothing_and_is_shown(
     add_pattern("pair", pair())
     honest = detect_run.audit_matches
 
-    def planted(audit: Any, pattern: Any, staged: Any, days: Any, events: Any, **more: Any) -> dict[date, str | None]:
-        from pyspark.sql import functions as F
-
-        late = staged.withColumn("end_ts", F.expr("end_ts + INTERVAL 1 HOUR"))
-        return honest(audit, pattern, late, days, events, **more)
+    def planted(audit: Any, pattern: Any, files: MatchFiles, days: Any) -> Verdict:
+        late = []
+        for path in files.matches:
+            found = pq.read_table(path)
+            ends = pc.add(found["end_ts"], pa.scalar(timedelta(hours=1), pa.duration("us")))
+            late.append(f"{path}.late")
+            pq.write_table(found.set_column(found.column_names.index("end_ts"), "end_ts", ends), late[-1])
+        return honest(audit, pattern, MatchFiles(late, files.events), days)
 
     monkeypatch.setattr(detect_run, "audit_matches", planted)
     with pytest.raises(AuditFailed, match="2013-10-07"):
@@ -254,31 +254,33 @@ def test_the_order_comes_from_estimated_cost_and_the_front_matter_wins(stock_hom
     assert declared["regret"] == pytest.approx(declared["evaluations"] / estimated["evaluations"] - 1)
 
 
-@pytest.mark.parametrize(("sample", "whole"), [(1_000, True), (40, False)])
+@pytest.mark.parametrize(("sample", "whole"), [(1_000, True), (5, False)])
 def test_a_large_input_is_sampled_in_whole_stretches(
     stock_home: Home, monkeypatch: pytest.MonkeyPatch, sample: int, whole: bool
 ) -> None:
-    """The plan of all rows, of some stretches, and of thinned stretches; in any layout of the rows."""
+    """The plan of all rows, of some stretches, and of thinned stretches; whoever counts them."""
     text = (PROJECT / "dags" / "config" / "patterns" / "three_pushes.sase").read_text()
     pattern = compile_pattern(text, columns=find_source(stock_home, "stock").event_columns())
-    spark = detect_run.spark_session(stock_home, "test")
-    events = tables.read(spark, stock_home, "events", "stock")
-    cut = runs(pattern, [date(2013, 10, 7)])
-    look = SparkCounts(candidates(events, pattern, cut[0].read), pattern)
-    exact = order_choice.choose_plan(look, pattern, "ticker", cut, 2_309, [])
+    files = EventFiles.of(FilesLake(stock_home).day_files("events", "stock", list(DAY)))
+    ask = order_choice.ask_of(pattern, [slice_of(pattern, DAY.micros()).read])
+
+    def chosen(tasks: LocalTasks) -> order_choice.Plan:
+        counting = Counting(tasks, files, "ticker")
+        (survey,) = counting.surveys([ask])
+        draw = order_choice.draw_of(ask, survey, "ticker", 2_309)
+        (rows,) = counting.draw([draw])
+        return order_choice.choose_plan(draw, survey, rows, "ticker", [])
+
+    exact = chosen(LocalTasks())
     monkeypatch.setattr(order_choice, "WHOLE", 0)
     monkeypatch.setattr(order_choice, "SAMPLE", sample)
-    plan = order_choice.choose_plan(look, pattern, "ticker", cut, 2_309, [])
-    other = SparkCounts(candidates(events.repartition(3), pattern, cut[0].read), pattern)
-    assert plan == order_choice.choose_plan(other, pattern, "ticker", cut, 2_309, [])
+    plan = chosen(LocalTasks())
+    monkeypatch.setattr(counts, "HERE_ROWS", 0)
+    assert plan == chosen(LocalTasks(3))
     assert sorted(plan.orders[0]) == ["a", "b", "c"]
     assert exact.regret is not None and exact.regret < 0.2
     assert (plan.regret is not None) == whole
-    # Bars that rise are counted by their share in the sample, since SQL tests no arithmetic; of 40 rows about three do,
-    # which says no more than that most do not.
-    for name, count in exact.stated["counted"].items():
-        low, high = (0.5 * count, 1.5 * count) if whole else (0, 0.3 * 2_309)
-        assert low < plan.stated["counted"][name] < high
+    assert plan.stated["counted"] == exact.stated["counted"]
 
 
 def test_stretches_are_few_spread_and_hold_every_name() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -13,15 +13,19 @@ from chainlake.catalog.patterns import load_patterns
 from chainlake.days import Days
 from chainlake.definitions.source import load_sources
 from chainlake.detect.step import detect
+from chainlake.detect.work import StepResult, Work
 from chainlake.errors import LimitExceeded
 from chainlake.lake.delta import tables
 from chainlake.lake.records import ops
 from chainlake.lake.records.definitions import Definition
 from chainlake.lake.records.staleness import status_rows
 from chainlake.lake.sql.query import Lake
+from chainlake.lake.store.files import FilesLake
 from chainlake.operations.backfill import run_plan
 from chainlake.operations.plan import plan_range
 from chainlake.paths import Home
+from chainlake.run.ports import Ports
+from chainlake.run.tasks import LocalTasks
 from tests.steps.history import configured, day, deliver, pattern, readings
 from tests.steps.test_backfill import played
 
@@ -39,11 +43,12 @@ def looked_at(monkeypatch: pytest.MonkeyPatch) -> Looked:
     def look(home: Home, days: Days, **options: Any) -> set[date]:
         seen: set[date] = set()
 
-        def run_work(home: Home, source: Any, days: Any, pinned: Any, work: Any, *rest: Any) -> None:
+        def run_work(run: detect_run.Run, work: Sequence[Work]) -> StepResult:
             seen.update(at for item in work for at in item.fingerprints)
+            return StepResult()
 
         monkeypatch.setattr(detect_run, "run_work", run_work)
-        detect(home, "lab", days, run_id="r", **options)
+        detect(home, "lab", days, run_id="r", ports=Ports(LocalTasks(), FilesLake(home)), **options)
         return seen
 
     return look
@@ -100,6 +105,21 @@ def test_a_limit_fails_the_days_that_exceed_it_and_no_others(home: Home, spark: 
         detect(made, "lab", Days(day(0), day(4)), run_id="r")
     found = {row["day"]: (row["status"], row["rows"]) for row in ops.current(made, "intervals")}
     assert found == {day(n): ("failed", None) if pairs(n) == most else ("done", pairs(n)) for n in days}
+
+
+def test_days_without_any_events_are_published_empty(home: Home) -> None:
+    """Before the table exists, and where it is empty."""
+    made = configured(home, near=pattern(), late=NOT_AFTER)
+    rows = [{"source": "lab", "day": day(n), "status": "complete", "rows": 0, "checksum": ""} for n in range(3)]
+    ops.append(made, "event_days", rows, "ingest")
+    days = Days(day(0), day(2))
+    ports = Ports(LocalTasks(), FilesLake(made))
+    assert detect(made, "lab", days, run_id="none", ports=ports)["days"] == 4
+    assert tables.arrow(made, "matches", "near").num_rows == 0
+    deliver(made, {n: [] for n in range(3)} | {3: readings(3)})
+    days = Days(day(2), day(4))
+    result = detect(made, "lab", days, run_id="some", patterns=["near"], repair_horizon=0, ports=ports)
+    assert (result["days"], result["added"]) == (1, pairs(3))
 
 
 def test_after_an_edit_a_day_keeps_its_rows_until_its_own_turn(home: Home, spark: SparkSession) -> None:

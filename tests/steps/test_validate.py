@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 from chainlake.cli.main import main
 from chainlake.detect.step import detect
 from chainlake.lake.records import ops
-from chainlake.monitor.step import monitor
+from chainlake.monitoring.step import monitor
 from chainlake.paths import Home
 from tests.steps.conftest import DAY
 

@@ -32,7 +32,7 @@ class Histories(TypedDict, total=False):
 
     Args:
         key: the attribute that says whose histories are meant.
-        derived: name to ``history(ATTRIBUTE, COUNT, LONGEST GAP)``, as in a source file (design §5).
+        derived: name to ``history(ATTRIBUTE, COUNT, LONGEST GAP)``, as in a source file (docs/semantics.md#histories).
     """
 
     key: str | None
@@ -53,6 +53,15 @@ def match(
 
     Times are times (and durations need units) if the events' ``ts`` are datetimes or timestamps. If they are whole
     numbers, they count seconds, and a duration without unit does too.
+
+    Example:
+        >>> import chainlake as cl
+        >>> events = [
+        ...     {"id": 1, "type": "A", "ts": 0, "attrs": {"x": 1.5}},
+        ...     {"id": 2, "type": "B", "ts": 4, "attrs": {"x": 2.0}},
+        ... ]
+        >>> list(cl.match("PATTERN SEQ(A a, B b) WHERE b.x > a.x WITHIN 5", events))
+        [{'a': 1, 'b': 2}]
 
     Args:
         pattern_text: a query, with or without front matter.

@@ -166,10 +166,6 @@ class Pattern:
         """A column whose equalities link all names of every branch, or None (docs/semantics.md#partition-keys)."""
         return partition.partition_key(self.branches)
 
-    def candidate_sql(self) -> str | None:
-        """A Spark SQL condition that every event of interest fulfils, or None if it would say nothing."""
-        return partition.candidate_sql(self.branches, self.kinds)
-
 
 def compile_pattern(
     text: str,
@@ -182,6 +178,12 @@ def compile_pattern(
     histories: Sequence[History] = (),
 ) -> Pattern:
     """Compile a pattern file (front matter optional).
+
+    Example:
+        >>> import chainlake as cl
+        >>> pattern = cl.compile_pattern("PATTERN SEQ(Bar a, Bar b) WHERE b.close > a.close WITHIN 5 min")
+        >>> sorted(pattern.event_types), pattern.window_us
+        (['Bar'], 300000000)
 
     Args:
         text: front matter and query.

@@ -1,233 +1,169 @@
-"""The way of large runs: Spark's tasks read the events from their files by themselves, if that is less work.
+"""How the work of a run is cut for its tasks: by time, and where a window holds more than a task may, by key besides.
 
-It is for events that Spark does not keep, in a plain folder. Whatever makes tasks read too much, or hold too much at a
-time, leaves the run to Spark's own reader.
+Slices own matches by decision time and read only what their read range says, so how many there are, and where they
+begin, never shows in the result.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import date
-from functools import cached_property
 
-import pyarrow as pa
-from pyspark.sql import SparkSession
+import numpy as np
 
 from chainlake.cep.pattern import Pattern
 from chainlake.days import US_PER_DAY, Days, day_start_us
-from chainlake.definitions.source import Source
-from chainlake.detect.counts.file_counts import FileCounts, draw_all, survey_all
-from chainlake.detect.counts.survey import Ask, Draw, Survey
-from chainlake.detect.order import WHOLE, Plan, draw_stretches, sample_columns, stretch_length
-from chainlake.detect.staged import folder_of_matches
-from chainlake.detect.tasks.by_files import Search
-from chainlake.detect.tasks.curve import Curve, sum_of
-from chainlake.detect.tasks.kept_days import MOST_ROWS
-from chainlake.detect.tasks.slices import PIECES, Slice, runs, spans_of, within, work_curve
-from chainlake.detect.work import Work
-from chainlake.lake.delta.event_files import EventFiles, event_files
-from chainlake.lake.records.event_days import Pinned
-from chainlake.lake.records.runs import one_line
-from chainlake.paths import Home
-from chainlake.schemas.table import Table
+from chainlake.detect.curve import Curve, sum_of
+from chainlake.detect.feed import KeyShare
+from chainlake.lake.store.event_files import EventFiles
 
-#: Events of a slice if there are enough of them.
-SLICE_ROWS = 2_000_000
-#: What it costs to read an event that then is not wanted, in evaluations as ``chainlake.detect.tasks.slices`` has them.
+#: Stretches at least, if the work is worth cutting, so that two tasks that run at a time end at about the same time.
+PIECES = 8
+#: Work, in evaluations, that is not worth cutting: a second or two, as long as it takes to start another task or two.
+NOT_CUT = 20_000_000.0
+#: Events of a stretch at most where there are many: what a lost task repeats, and what its matches' file holds.
+STRETCH_ROWS = 2_000_000
+#: What it costs to read an event that then is not wanted, in evaluations as ``chainlake.detect.curve`` has them.
 PER_READ = 20.0
-#: Events may be read so often on average, whatever else is to do.
-READ_TWICE = 2.0
+#: Events of windows that a task may hold at a time, about 300 MB.
+MOST_ROWS = 3_000_000
 
 
 @dataclass(frozen=True)
-class InFiles:
-    """The files of a run's events.
+class Slice:
+    """A stretch of decision time and the events needed for it, both half-open, in ticks."""
+
+    own: tuple[int, int]
+    read: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Share:
+    """What one task does.
 
     Args:
-        spark: the session.
-        files: the files.
-        key: the source's key column.
-        asks: what will be asked about the run's patterns.
+        slices: number of a pattern to its slices in one stretch of time.
+        keys: which keys of these patterns, all of which have a partition key; all keys if None.
     """
 
-    spark: SparkSession = field(repr=False)
-    files: EventFiles
-    key: str
-    asks: Sequence[Ask] = field(repr=False)
-
-    @cached_property
-    def _surveys(self) -> dict[tuple[str, tuple[tuple[int, int], ...]], Survey | Exception]:
-        """What is counted for all patterns by one pass, or the error that this gave; nothing if the pass died."""
-        try:
-            found = survey_all(self.spark, self.files, self.asks)
-        except Exception as error:  # of one of them, perhaps: each is counted in its turn
-            print(f"the events are counted for each pattern by itself: {one_line(error)}", flush=True)
-            return {}
-        return {(ask.pattern.name, ask.reads): one for ask, one in zip(self.asks, found, strict=True)}
-
-    @cached_property
-    def _samples(self) -> dict[tuple[str, tuple[tuple[int, int], ...]], tuple[Draw, pa.Table]]:
-        """What is drawn of the events of all patterns by one pass; not of those for which this failed."""
-        draws = []
-        for ask in self.asks:
-            survey = self._surveys.get((ask.pattern.name, ask.reads))
-            if isinstance(survey, Survey):
-                chosen, thinning = draw_stretches(survey.numbers, survey.counts)
-                draws.append(Draw(ask, tuple(chosen), tuple(thinning), tuple(sample_columns(ask.pattern, self.key))))
-        try:
-            found = draw_all(self.spark, self.files, draws)
-        except Exception as error:  # of one of them, perhaps: each has its sample in its turn
-            print(f"the sample of each pattern is drawn by itself: {one_line(error)}", flush=True)
-            return {}
-        return {
-            (draw.ask.pattern.name, draw.ask.reads): (draw, one)
-            for draw, one in zip(draws, found, strict=True)
-            if not isinstance(one, Exception)
-        }
-
-    @property
-    def large(self) -> set[str]:
-        """The names of the patterns that are counted by this pass."""
-        return {ask.pattern.name for ask in self.asks}
-
-    def look(self, pattern: Pattern, base: Sequence[Slice]) -> FileCounts:
-        """The events of one pattern.
-
-        Raises:
-            Exception: what stopped the counting of this pattern.
-        """
-        ask = ask_of(pattern, base)
-        found = self._surveys.get((pattern.name, ask.reads))
-        if isinstance(found, Exception):
-            raise found
-        return FileCounts(self.spark, self.files, ask, found, self._samples.get((pattern.name, ask.reads)))
-
-    def cut(self, pattern: Pattern, days: Iterable[date], plan: Plan) -> Cut | None:
-        """A pattern by itself, cut for tasks that read files, or None if Spark's reader has less to do."""
-        own = sorted(days)
-        base = runs(pattern, own)
-        reads = ask_of(pattern, base).days(self.files)
-        curve = work_curve(base, plan.work, plan.counts, self._pieces(reads))
-        one = Cut(pattern, own, reads, plan.orders, curve, ())
-        found = self._stretches([one])
-        return None if found is None or self._too_large(one, found[0]) else replace(one, stretches=found[0])
-
-    def together(self, cuts: Sequence[Cut]) -> list[Cut]:
-        """Those of some patterns that one scan can serve, in its stretches: two at least, or none.
-
-        Who would make it read or keep too much is left out, the longest windows first.
-        """
-        wanted = list(cuts)
-        while len(wanted) > 1:
-            found = self._stretches(wanted)
-            if found is None:
-                wanted.remove(max(wanted, key=lambda one: one.pattern.window_us))
-                continue
-            fits = [not self._too_large(one, own) for one, own in zip(wanted, found, strict=True)]
-            if all(fits):
-                return [replace(one, stretches=own) for one, own in zip(wanted, found, strict=True)]
-            wanted = [one for one, good in zip(wanted, fits, strict=True) if good]
-        return []
-
-    def _stretches(self, wanted: Sequence[Cut]) -> list[tuple[tuple[Slice, ...], ...]] | None:
-        """The slices of each pattern in stretches of about equal work, or None if too much would be read or kept."""
-        days = sorted(set().union(*(one.reads for one in wanted)))
-        curve = sum_of([one.curve for one in wanted])
-        spans = spans_of(set().union(*(one.days for one in wanted)))
-        least, pieces = self._least, self._pieces(days)
-        while True:
-            bounds = curve.cut(spans, pieces)
-            cut = [within(runs(one.pattern, one.days), one.pattern, bounds) for one in wanted]
-            parts = [[one for slices in part for one in slices] for part in zip(*cut, strict=True)]
-            if len(wanted) > 1 and max(map(self._kept, parts)) > MOST_ROWS:
-                return None
-            reads = sum(self._rows(self._days(part)) for part in parts)
-            if (reads - READ_TWICE * self._rows(days)) * PER_READ <= curve.total:
-                return cut
-            if pieces <= least:
-                return None
-            pieces = max(least, pieces // 2)
-
-    @property
-    def _least(self) -> int:
-        return int(self.spark.sparkContext.defaultParallelism)
-
-    def _pieces(self, days: Iterable[date]) -> int:
-        """How many stretches there should be."""
-        rows = self._rows(days)
-        return 1 if rows <= WHOLE else max(PIECES, 2 * self._least, -(-rows // SLICE_ROWS))
-
-    def _rows(self, days: Iterable[date]) -> int:
-        return sum(self.files.rows[day] for day in days)
-
-    def _days(self, slices: Iterable[Slice]) -> set[date]:
-        return {day for one in slices for day in self.files.within(*one.read)}
-
-    def _kept(self, slices: Sequence[Slice]) -> float:
-        """About how many events a task keeps to read these slices, if those of a day lie evenly."""
-        lo, hi = min(one.read[0] for one in slices), max(one.read[1] for one in slices)
-        starts = {day: day_start_us(day) for day in self._days(slices)}
-        parts = {day: min(hi, start + US_PER_DAY) - max(lo, start) for day, start in starts.items()}
-        return sum(self.files.rows[day] * part / US_PER_DAY for day, part in parts.items())
-
-    def _too_large(self, one: Cut, stretches: Sequence[Sequence[Slice]]) -> bool:
-        """Whether a slice is more than a task can hold: with a partition key it is in memory as a whole."""
-        if one.pattern.partition_key is None:
-            return False
-        return max(self._rows(self._days([own])) for slices in stretches for own in slices) > MOST_ROWS
+    slices: Mapping[int, tuple[Slice, ...]]
+    keys: KeyShare | None = None
 
 
 @dataclass(frozen=True, eq=False)
-class Cut:
-    """A pattern cut for tasks that read files.
+class Wanted:
+    """A pattern whose work is to be cut.
 
     Args:
         pattern: the pattern.
-        days: the days wanted, ascending.
-        reads: the days read.
-        orders: binding order of each branch.
+        days: the days wanted.
         curve: where its work lies.
-        stretches: per task its slices, of a pattern by itself one each.
     """
 
     pattern: Pattern
     days: Sequence[date]
-    reads: Sequence[date]
-    orders: Sequence[Sequence[str]]
     curve: Curve = field(repr=False)
-    stretches: Sequence[Sequence[Slice]] = field(repr=False)
 
-    def search(self, table: Table, path: str) -> Search:
-        """The work of the tasks, for the match table ``table`` and the staging folder ``path``."""
-        return Search(self.pattern, table, self.stretches, self.orders, folder_of_matches(path))
+    @property
+    def spans(self) -> list[tuple[int, int]]:
+        """The decision times wanted."""
+        return spans_of(self.days)
+
+    def within(self, lo: int, hi: int) -> tuple[Slice, ...]:
+        """The slices that lie in a stretch of time."""
+        inside = ((max(lo, first), min(hi, end)) for first, end in self.spans)
+        return tuple(slice_of(self.pattern, own) for own in inside if own[0] < own[1])
 
 
-def in_files(spark: SparkSession, home: Home, source: Source, pinned: Pinned, work: Sequence[Work]) -> InFiles | None:
-    """The files of what a run reads.
+def slice_of(pattern: Pattern, own: tuple[int, int]) -> Slice:
+    """The slice that owns some decision times."""
+    return Slice(own, pattern.read_range(*own))
 
-    Returns:
-        None if there are none, or only Spark's reader can read them, also because a task could not hold a day of them.
+
+def spans_of(days: Iterable[date]) -> list[tuple[int, int]]:
+    """The runs of days without a gap, µs."""
+    ordered = sorted(days)
+    breaks = [i for i, day in enumerate(ordered) if i == 0 or (day - ordered[i - 1]).days > 1]
+    parts = [ordered[i:j] for i, j in zip(breaks, [*breaks[1:], len(ordered)], strict=True)]
+    return [Days(part[0], Days.one(part[-1]).end).micros() for part in parts]
+
+
+def pieces_of(work: float, rows: int, parallelism: int) -> int:
+    """Into how many stretches a run is to be cut.
+
+    Args:
+        work: of all patterns, in evaluations.
+        rows: events that are read.
+        parallelism: tasks that run at a time.
     """
-    if pinned.version is None:
-        return None
-    files = event_files(home, source.name, span_of(work), pinned.version)
-    if files is None or max(files.rows.values(), default=0) > MOST_ROWS:
-        return None
-    large = [
-        item for item in work
-        if not item.compiled.pattern.histories and pinned.event_days.events(item.read_days) > WHOLE
-    ]  # fmt: skip
-    asks = [ask_of(item.compiled.pattern, runs(item.compiled.pattern, item.fingerprints)) for item in large]
-    return InFiles(spark, files, source.key, asks)
+    return 1 if work <= NOT_CUT else max(PIECES, 2 * parallelism, -(-rows // STRETCH_ROWS))
 
 
-def ask_of(pattern: Pattern, base: Sequence[Slice]) -> Ask:
-    """What is counted for a run of a pattern."""
-    return Ask(pattern, tuple(one.read for one in base), stretch_length(pattern, base))
+def cut(files: EventFiles, wanted: Sequence[Wanted], pieces: int) -> list[Share]:
+    """The shares of a run's tasks, which together own what is wanted.
+
+    One scan of the events serves all patterns whose windows a task can hold together.
+
+    Args:
+        files: the events.
+        wanted: the patterns; in the shares each is called by its place here.
+        pieces: stretches of a scan; fewer where windows are so long that the tasks would mostly read.
+    """
+    shares = []
+    for numbers, keys in _scans(files, wanted):
+        mine = [wanted[number] for number in numbers]
+        for part in _stretches(files, mine, pieces):
+            slices = {number: own for number, own in zip(numbers, part, strict=True) if own}
+            if slices:
+                shares += [Share(slices, KeyShare(i, keys) if keys > 1 else None) for i in range(keys)]
+    return shares
 
 
-def span_of(work: Sequence[Work]) -> Days:
-    """The days from the first to the last that is read."""
-    reads = [item.read_days for item in work]
-    return Days(min(r.start for r in reads), max(r.end for r in reads))
+def _scans(files: EventFiles, wanted: Sequence[Wanted]) -> list[tuple[list[int], int]]:
+    """The patterns of each scan, and the shares of keys that it is cut into, the shortest windows first."""
+    held = [held_rows(files, one) for one in wanted]
+    scans: list[tuple[list[int], int]] = []
+    free = 0.0
+    for number in sorted(range(len(wanted)), key=lambda n: held[n]):
+        if scans and held[number] <= free:
+            scans[-1][0].append(number)
+            free -= held[number]
+        else:
+            keyed = wanted[number].pattern.partition_key is not None
+            scans.append(([number], max(1, int(-(-held[number] // MOST_ROWS))) if keyed else 1))
+            free = MOST_ROWS - held[number]
+    return scans
+
+
+def held_rows(files: EventFiles, one: Wanted) -> float:
+    """About how many events the fullest window of a pattern holds, if those of a day are spread evenly."""
+    lo, hi = one.spans[0][0], one.spans[-1][1]
+    reach = lo - one.pattern.read_range(lo, hi)[0]
+    days = files.within(lo - reach, hi)
+    if not days:
+        return 0.0
+    begins = np.array([day_start_us(day) for day in days], np.int64)
+    edges = np.unique(np.concatenate([begins, begins + US_PER_DAY]))
+    rows = np.array([files.rows[day] for day in days], np.float64)
+    total = np.zeros(len(edges))
+    total[np.searchsorted(edges, begins + US_PER_DAY)] = rows
+    total = np.cumsum(total)
+    ends = np.concatenate([edges, edges + reach])
+    return float(np.max(np.interp(ends, edges, total) - np.interp(ends - reach, edges, total)))
+
+
+def _stretches(files: EventFiles, wanted: Sequence[Wanted], pieces: int) -> list[tuple[tuple[Slice, ...], ...]]:
+    """The slices of each pattern in stretches of about equal work, as many as make more of work than of reading."""
+    spans = [span for one in wanted for span in one.spans]
+    span = min(lo for lo, _ in spans), max(hi for _, hi in spans)
+    curve = sum_of([one.curve for one in wanted])
+    while True:
+        bounds = curve.cut(span, pieces)
+        parts = [tuple(one.within(lo, hi) for one in wanted) for lo, hi in bounds]
+        days = [{day for own in part for one in own for day in files.within(*one.read)} for part in parts]
+        rows = sum(files.rows[day] for day in set().union(*days))
+        again = sum(files.rows[day] for part in days for day in part) - rows
+        if pieces == 1 or again * PER_READ <= curve.total:
+            return parts
+        pieces //= 2

@@ -1,8 +1,7 @@
 """The binding order of a pattern's run: estimated from counts and a small sample, and kept with what it cost.
 
-The order never shows in the matches. Small inputs are looked at whole. Of large ones Spark counts each name's events
-per stretch of time, and a few whole stretches come to the driver: whole, because events drawn one by one say nothing
-of how often two of them meet.
+The order never shows in the matches. All events of small inputs are looked at, and of large ones a few whole stretches:
+whole, because events drawn one by one say nothing of how often two of them meet.
 """
 
 from __future__ import annotations
@@ -10,8 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -24,18 +22,21 @@ from chainlake.cep.plan.order import choose_order
 from chainlake.cep.plan.steps import routing
 from chainlake.cep.search.hindsight import Sample, sample_of
 from chainlake.cep.search.seconds import best_order
-from chainlake.detect.counts.spark_counts import SampleCounts
-from chainlake.detect.tasks.slices import Cells, Estimate, Slice
+from chainlake.detect.counts import Ask, Draw, Survey
+from chainlake.detect.stage import Found
 from chainlake.detect.work import Work
 from chainlake.lake.records import ops
 from chainlake.paths import Home
 
-#: Inputs of up to so many events are looked at whole.
+#: Inputs of at most so many events are looked at whole: their order is the best one and costs some 10 ms.
 WHOLE = 20_000
-#: Events of a sample of larger ones, stretches that it is made of, stretches that are counted, and the windows of one.
+#: Events of a sample of larger ones: as many as fit into some ms and hold each name often.
 SAMPLE = 6_000
+#: Stretches that a sample is made of, so that no single hour speaks for a year.
 SAMPLED_STRETCHES = 16
+#: Stretches that are counted at most: counts of a year for ten names are some 100 kB.
 COUNTED_STRETCHES = 4_096
+#: Windows of a stretch, so that most of what meets in a stretch meets within it.
 WINDOWS = 3
 
 
@@ -49,8 +50,7 @@ class Plan:
         stated: what the order was chosen from: rates per name, pass rates per pair.
         estimated: per branch, order (names joined by blanks) to estimated evaluations.
         regret: share of evaluations over the best orders in hindsight, on the sample; None if not sampled.
-        work: estimate of the work by time and key.
-        counts: where the events are.
+        models: cost model of each branch.
     """
 
     how: str
@@ -58,63 +58,47 @@ class Plan:
     stated: dict[str, Any]
     estimated: list[dict[str, float]]
     regret: float | None
-    work: Estimate = field(repr=False, compare=False)
-    counts: Cells = field(repr=False, compare=False)
+    models: tuple[Model, ...] = field(repr=False, compare=False)
 
 
-class Look(Cells, Protocol):
-    """How the candidates of a run are looked at: by Spark, or in the files."""
-
-    def whole(self, columns: Sequence[str]) -> pa.Table:
-        """All candidates."""
-        ...
-
-    def stretches(self, length: int) -> tuple[np.ndarray, np.ndarray]:
-        """Events per stretch of ``length`` µs: the numbers (ts // length) of the stretches that hold any, ascending,
-        and the events per name of each, float64 of shape (names, stretches)."""
-        ...
-
-    def drawn(self, length: int, stretches: Sequence[int], thinning: Sequence[int], columns: Sequence[str]) -> pa.Table:
-        """Candidates in some stretches, per name 1/n of its events, in any order.
-
-        Which rows these are depends on their ids alone.
-
-        Returns:
-            ``columns``, and ``_is{i}``: whether a row was counted for the i-th name.
-        """
-        ...
+def ask_of(pattern: Pattern, reads: Sequence[tuple[int, int]]) -> Ask:
+    """What is counted for a pattern that reads the events of some ranges ``[lo, hi)`` µs."""
+    span = max(hi for _, hi in reads) - min(lo for lo, _ in reads)
+    length = int(max(WINDOWS * (pattern.window_us + 1), -(-span // COUNTED_STRETCHES)))
+    return Ask(pattern, tuple(reads), length)
 
 
-def choose_plan(
-    look: Look,
-    pattern: Pattern,
-    key: str,
-    cut: Sequence[Slice],
-    rows: int,
-    ingested: Iterable[Mapping[str, object]],
-) -> Plan:
+def draw_of(ask: Ask, survey: Survey, key: str, rows: int) -> Draw:
+    """The sample to be drawn.
+
+    Args:
+        ask: the pattern.
+        survey: where its events lie.
+        key: the source's key column.
+        rows: events on the days read.
+    """
+    if rows <= WHOLE:
+        stretches, thinning = survey.numbers.tolist(), [1] * len(survey.counts)
+    else:
+        stretches, thinning = draw_stretches(survey.numbers, survey.counts)
+    columns = frozenset(ask.pattern.columns_needed | {key})
+    return Draw(ask, tuple(stretches), tuple(thinning), columns)
+
+
+def choose_plan(draw: Draw, survey: Survey, rows: pa.Table, key: str, ingested: Iterable[Mapping[str, object]]) -> Plan:
     """The plan of one run.
 
     Args:
-        look: the events with ts in the read ranges.
-        pattern: the pattern.
+        draw: how the sample was drawn.
+        survey: where the pattern's events lie.
+        rows: the sample.
         key: the source's key column.
-        cut: the run's slices.
-        rows: events on the days read, as ingest counted them.
         ingested: rows of ``ops.rates`` of these days.
     """
-    columns = sample_columns(pattern, key)
-    counts: Cells
-    scale: tuple[dict[str, float], ...]
-    if rows <= WHOLE:
-        # In the order that the sample has, too, so that its rows are the table's.
-        table = look.whole(columns).sort_by([("ts", "ascending"), ("event_id", "ascending")])
-        sample = sample_of(pattern, table)
-        models, scale, whole = sample.models, ({},) * len(pattern.branches), True
-        counts = SampleCounts(sample, None if pattern.partition_key is None else table[pattern.partition_key])
-    else:
-        sample, models, scale, whole = _sampled(look, pattern, columns, cut)
-        counts = look
+    pattern = draw.ask.pattern
+    sample = sample_of(pattern, rows)
+    everything = len(draw.stretches) == len(survey.numbers) and max(draw.thinning, default=1) == 1
+    models = sample.models if everything else _models(draw.ask, sample, survey.counts)
     counted = {name: max(m.totals.get(name, 0.0) for m in models) for m in models for name in m.totals}
     stated: dict[str, Any] = {
         "ingested": stated_rates(pattern, key, ingested),
@@ -137,9 +121,8 @@ def choose_plan(
         stated,
         [_rounded(model.estimates([order, choose_order(model.branch, model.totals)]))
          for model, order in zip(models, orders, strict=True)],
-        sample.regret(orders) if whole else None,
-        Estimate(pattern, models, orders, scale),
-        counts,
+        sample.regret(orders) if max(draw.thinning, default=1) == 1 else None,
+        models,
     )  # fmt: skip
 
 
@@ -147,60 +130,19 @@ def _rounded(estimates: Mapping[str, float]) -> dict[str, float]:
     return {order: float(f"{cost:.4g}") for order, cost in estimates.items()}
 
 
-def sample_columns(pattern: Pattern, key: str) -> list[str]:
-    """What is looked at of the events; ``key`` is the source's key column."""
-    return sorted(pattern.columns_needed | {key})
-
-
-def stretch_length(pattern: Pattern, cut: Sequence[Slice]) -> int:
-    """The length of the stretches that are counted, µs."""
-    span = max(s.read[1] for s in cut) - min(s.read[0] for s in cut)
-    return int(max(WINDOWS * (pattern.window_us + 1), -(-span // COUNTED_STRETCHES)))
-
-
-def _sampled(
-    look: Look, pattern: Pattern, columns: Sequence[str], cut: Sequence[Slice]
-) -> tuple[Sample, tuple[Model, ...], tuple[dict[str, float], ...], bool]:
-    """The sample of a large input, the models of the whole of it, and whether the sample's stretches are whole.
-
-    The third value is, per branch and name, the share of the events counted for a name that it really accepts.
-    """
-    length = stretch_length(pattern, cut)
-    tests = [(number, name) for number, branch in enumerate(pattern.branches) for name in routing(branch)]
-    stretches, counts = look.stretches(length)
-    chosen, thinning = draw_stretches(stretches, counts)
-    rows = look.drawn(length, chosen, thinning, columns)
-    rows = rows.sort_by([("ts", "ascending"), ("event_id", "ascending")])
-    sample = sample_of(pattern, rows.select(list(columns)))
-    share = min(1.0, pattern.window_us / length) if pattern.window_us else 1.0
-    models, scale = _models(pattern, sample, rows, tests, counts, share)
-    return sample, models, scale, max(thinning, default=1) == 1
-
-
-def _models(
-    pattern: Pattern,
-    sample: Sample,
-    rows: pa.Table,
-    tests: Sequence[tuple[int, str]],
-    counts: np.ndarray,
-    share: float,
-) -> tuple[tuple[Model, ...], tuple[dict[str, float], ...]]:
-    """The models of the whole input: the counts, times the share that passes what was not tested, in the sample."""
-    models, scale = [], []
+def _models(ask: Ask, sample: Sample, counts: np.ndarray) -> tuple[Model, ...]:
+    """The models of the whole input: its counts per name and stretch, and the pass rates of the sample."""
+    pattern = ask.pattern
+    share = min(1.0, pattern.window_us / ask.length) if pattern.window_us else 1.0
+    models, at = [], 0
     for number, branch in enumerate(pattern.branches):
-        density: dict[str, np.ndarray] = {}
-        shares: dict[str, float] = {}
-        for i, (of, name) in enumerate(tests):
-            if of == number and name in branch.positive:
-                flagged = rows[f"_is{i}"].to_numpy()
-                passed = sample.data.rows[sample.candidates[number][name].rows]
-                shares[name] = float((flagged[passed].sum() + 0.5) / (flagged.sum() + 0.5))
-                density[name] = counts[i] * shares[name]
+        names = list(routing(branch))
+        density = {name: counts[at + i] for i, name in enumerate(names) if name in branch.positive}
+        at += len(names)
         totals = {name: float(stretches.sum()) for name, stretches in density.items()}
         rates = pass_rates(branch, sample.data, sample.candidates[number], pattern.window_us)
         models.append(Model(branch, totals, Density(density, np.ones(counts.shape[1]), share), rates))
-        scale.append(shares)
-    return tuple(models), tuple(scale)
+    return tuple(models)
 
 
 def draw_stretches(numbers: np.ndarray, counts: np.ndarray) -> tuple[list[int], list[int]]:
@@ -230,17 +172,14 @@ def draw_stretches(numbers: np.ndarray, counts: np.ndarray) -> tuple[list[int], 
     return numbers[sorted(chosen)].tolist(), [1 if whole else max(1, int(np.ceil(total / each))) for total in sums]
 
 
-def record_plan(
-    home: Home, item: Work, per_day: Mapping[date, int], counts: Mapping[str, int], plan: Plan, run_id: str
-) -> None:
+def record_plan(home: Home, item: Work, plan: Plan, found: Found, run_id: str) -> None:
     """One row per day in ``ops.plans``. Evaluations are counted per run; a run of several days notes them at its last.
 
     Args:
         home: the installation.
         item: the pattern and its days.
-        per_day: matches per day.
-        counts: ``evaluations`` and ``evaluations_neg`` of the run.
         plan: how it was searched.
+        found: what was found.
         run_id: the run.
     """
     last = max(item.fingerprints)
@@ -256,9 +195,9 @@ def record_plan(
         row
         | {
             "day": day,
-            "evaluations": counts["evaluations"] if day == last else None,
-            "evaluations_neg": counts["evaluations_neg"] if day == last else None,
-            "matches": per_day.get(day, 0),
+            "evaluations": found.evaluations if day == last else None,
+            "evaluations_neg": found.evaluations_neg if day == last else None,
+            "matches": found.per_day.get(day, 0),
         }
         for day in item.fingerprints
     ]

@@ -1,274 +1,269 @@
-"""The Spark part of the detect step: one scan of the events, then each pattern in its turn."""
+"""What the detect step computes: its patterns are counted, searched and staged together, then each is published.
+
+Every stage takes a value and gives the next: ``Work``, ``Prepared``, ``Staged``, ``Audited``, ``Published``.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
 from datetime import date
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
-
-from pyspark.sql import DataFrame, SparkSession
 
 from chainlake.catalog.patterns import load_patterns
 from chainlake.cep.matches.day_limit import check_day
-from chainlake.cep.pattern import Pattern
 from chainlake.days import Days
 from chainlake.definitions.source import Source, Sources
-from chainlake.detect.counts.spark_counts import SampleCounts, SparkCounts
-from chainlake.detect.cut import InFiles, in_files, span_of
-from chainlake.detect.order import choose_plan, record_plan
-from chainlake.detect.staged import Staged, read_staged, write_reports, write_staged
-from chainlake.detect.tasks.by_files import stage_matches
-from chainlake.detect.tasks.by_shuffle import candidates, detect_matches
-from chainlake.detect.tasks.histories import with_histories
-from chainlake.detect.tasks.slices import Slice, lay_out, runs
-from chainlake.detect.together import Prepared, match_together
-from chainlake.detect.work import STEP, Work
-from chainlake.errors import AuditFailed, LimitExceeded
-from chainlake.lake.commits.publish import Run, publish_matches
-from chainlake.lake.commits.rows import SMALL_ROWS
-from chainlake.lake.delta import tables
+from chainlake.detect.counts import Counting
+from chainlake.detect.order import Plan, record_plan
+from chainlake.detect.prepared import prepare
+from chainlake.detect.stage import Found, Search, stage
+from chainlake.detect.work import STEP, StepResult, Work
+from chainlake.errors import AuditFailed, ChainlakeError, InfrastructureError, LimitExceeded
+from chainlake.lake.commits.publish import Published, publish_matches
+from chainlake.lake.commits.publish import Run as Publishing
 from chainlake.lake.records import ops
 from chainlake.lake.records.event_days import EventDays, Pinned
 from chainlake.lake.records.runs import Phase, one_line, phase
 from chainlake.lake.records.staleness import fingerprint
-from chainlake.lake.spark.session import expect_rows, spark_session
-from chainlake.lake.spark.types import spark_schema
-from chainlake.lake.sql.duck import connected, idle_cores
+from chainlake.lake.store.event_files import EventFiles
+from chainlake.lake.store.port import Staged as StagedRows
 from chainlake.paths import Home
-from chainlake.quality import Audit, MatchFiles, audit_matches, warm_up
-from chainlake.run.common import REPAIR_HORIZON, discard, record_failure, staging_folder
-from chainlake.run.ports import open_ports
+from chainlake.quality import Audit, DaysBroken, MatchFiles, Verdict, audit_matches
+from chainlake.run.common import discard, record_failure, staging_folder
+from chainlake.run.ports import Ports
 from chainlake.schemas.events import events_table
 
-#: Events up to which the scan is kept by Spark, in memory where they fit.
-KEPT_ROWS = 1_000_000
+
+class EventsOutOfReach(InfrastructureError):
+    """Tasks cannot open the files of the events, nor write matches where other processes find them."""
+
+    @classmethod
+    def of(cls, source: str, home: Home) -> EventsOutOfReach:
+        """Args: the source's name, and the installation."""
+        return cls(
+            f"detection reads events.{source} from files and stages matches in files, and no task can in {home.lake}",
+            hint="Set CHAINLAKE_LAKE to a folder that every worker has under the same path.",
+        )
 
 
-def run_work(
-    home: Home,
-    source: Source,
-    days: Days,
-    pinned: Pinned,
-    work: Sequence[Work],
-    run_id: str,
-    result: dict[str, Any],
-    failures: list[tuple[str, BaseException]],
-) -> None:
-    """Run each pattern's days; add to ``result`` and ``failures``."""
-    warm_up()
-    long_running = max(len(item.fingerprints) for item in work) > REPAIR_HORIZON
-    spark = spark_session(home, f"detect {source.name} {days}", long_running=long_running)
-    audit = Audit(home)
-    expect_rows(spark, pinned.event_days.events({day for item in work for day in item.read_days}))
-    events = _scan(spark, home, source, pinned, work)
-    files = None if _kept(pinned, work) else in_files(spark, home, source, pinned, work)
-    derived = _derived(source, events, work)
-    ready: dict[str, Prepared] = {}
-    if files is not None:
-        prepare = partial(_prepared, home, source, events, files, pinned)
-        ready = match_together(home, source.name, files, work, prepare, run_id)
-    for item in work:
-        name = item.compiled.definition.name
-        found = events if derived is None or not item.compiled.pattern.histories else derived
-        first: BaseException | None = None
-        waiting = [item]
-        while waiting:
-            part = waiting.pop()
-            prepared = ready.pop(item.compiled.pattern.name, None)
+@dataclass(frozen=True)
+class Run:
+    """What all stages of a run share.
+
+    Args:
+        home: the installation.
+        source: the source.
+        run_id: id of the run in ``ops``.
+        ports: what the step works with.
+        pinned: the version of the events, and their days.
+        span: the days from the first to the last that is read.
+        audit: the application's audit.
+    """
+
+    home: Home
+    source: Source
+    run_id: str
+    ports: Ports
+    pinned: Pinned
+    span: Days
+    audit: Audit = field(repr=False)
+
+    @cached_property
+    def files(self) -> EventFiles:
+        """The files of the events.
+
+        Raises:
+            EventsOutOfReach: tasks cannot open them.
+        """
+        if self.pinned.version is None:
+            # Days can be complete before the first event ever came; they are published empty.
+            return EventFiles(events_table(self.source).arrow(), {}, {})
+        if "://" in self.home.staging:
+            raise EventsOutOfReach.of(self.source.name, self.home)
+        days = list(self.span)
+        return EventFiles.of(self.ports.lake.day_files("events", self.source.name, days, self.pinned.version))
+
+    def phase(self, name: str, item: Work | None = None, days: Days | None = None) -> AbstractContextManager[Phase]:
+        """A phase of the step in ``ops.runs``: of one pattern, or of all on ``days``."""
+        definition, days = ("", days) if item is None else (item.compiled.definition.name, item.days)
+        return phase(
+            self.home, self.run_id, source=self.source.name, step=STEP, phase=name, definition=definition, days=days
+        )
+
+
+@dataclass(frozen=True)
+class Staged:
+    """A pattern whose matches were looked for.
+
+    Args:
+        item: the pattern and its days.
+        plan: how it was searched.
+        folder: where the matches lie.
+        found: what was found.
+    """
+
+    item: Work
+    plan: Plan
+    folder: str
+    found: Found
+
+
+@dataclass(frozen=True)
+class Audited:
+    """Staged matches, and which days of them may be published.
+
+    Args:
+        staged: the matches.
+        verdict: what the audit says.
+    """
+
+    staged: Staged
+    verdict: Verdict
+
+    @property
+    def failure(self) -> DaysBroken | None:
+        """What is to be raised once the other days are published."""
+        if not self.verdict.broken:
+            return None
+        hint = f"Nothing of these days was published; the staged rows are kept in {self.staged.folder}."
+        return DaysBroken.of(self.staged.item.compiled.definition.name, self.verdict, hint)
+
+
+def run_work(run: Run, work: Sequence[Work]) -> StepResult:
+    """Find, audit and publish the matches of some patterns on their days; whatever stops one stops no other."""
+    published: list[Published] = []
+    failed: dict[str, BaseException] = {}
+    waiting = list(work)
+    while waiting:
+        again: list[Work] = []
+        for item, staged in zip(waiting, _each(partial(find, run), waiting), strict=True):
+            name = item.compiled.definition.name
             try:
-                _run_pattern(spark, home, source, found, files, pinned, part, prepared, audit, run_id, result)
-            except Exception as error:
-                if isinstance(error, LimitExceeded) and len(part.fingerprints) > 1:
-                    # A limit is a fact of a day: the other days must come out as if they had been run by themselves.
-                    waiting += part.halves()[::-1]
+                audited = audit(run, accept(run, item, staged))
+                published.append(publish(run, audited))
+                if audited.failure is not None:
+                    raise audited.failure
+            except Exception as error:  # the fence around a pattern: the others publish, then the step raises it
+                if isinstance(error, LimitExceeded) and len(item.fingerprints) > 1:
+                    # A limit is a fact of a day: the other days must come out as if they had been run alone.
+                    again += item.halves()
                     continue
-                # Whatever stops one pattern must not stop the others; the step raises it once they have published.
-                first = first or error
+                failed.setdefault(name, error)
                 if not isinstance(error, AuditFailed):
-                    record_failure(home, item.compiled.definition, part.fingerprints, error, run_id)
+                    record_failure(run.home, item.compiled.definition, item.fingerprints, error, run.run_id)
                 print(f"{name} failed: {one_line(error)}", flush=True)
-        if first is None:
-            result["patterns"] += 1
-        else:
-            failures.append((name, first))
-    if derived is not None:
-        derived.unpersist()
-    events.unpersist()
-    print(f"Data Docs: {audit.build_docs()}", flush=True)
+        waiting = again
+    print(f"Data Docs: {run.audit.build_docs()}", flush=True)
+    whole = {item.compiled.definition.name for item in work} - failed.keys()
+    return StepResult(len(whole), tuple(published), tuple(failed.items()))
 
 
-def _scan(spark: SparkSession, home: Home, source: Source, pinned: Pinned, work: Sequence[Work]) -> DataFrame:
-    """The columns and days that the patterns need, at the pinned version.
-
-    Few are read once and kept. To write many to Spark's cache takes longer than to read the columns that a query needs
-    from their files again.
-    """
-    needed = {"event_id", "type", "ts", source.key}
-    for item in work:
-        histories = item.compiled.pattern.histories
-        needed |= item.compiled.pattern.columns_needed - {one.name for one in histories}
-        needed |= {one.of for one in histories} | ({"seq"} if histories else set())
-    columns = sorted(needed)
-    if pinned.version is None:
-        # Days can be complete before the first event ever came; they are published empty.
-        events = spark.createDataFrame([], spark_schema(events_table(source).arrow()))
-    else:
-        events = tables.read_days(spark, home, "events", source.name, list(span_of(work)), pinned.version)
-    events = events.select(*columns)
-    return events.persist() if _kept(pinned, work) else events
+def _each(find_all: Callable[[Sequence[Work]], list[Staged]], work: Sequence[Work]) -> list[Staged | Exception]:
+    """What is found for all patterns at once; for each alone if that fails, so that one stops no other."""
+    try:
+        return [*find_all(work)]
+    except Exception as error:  # the fence around a scan: raised where each pattern is accepted
+        if len(work) == 1:
+            return [error]
+        print(f"each pattern is searched alone: {one_line(error)}", flush=True)
+        return [one for item in work for one in _each(find_all, [item])]
 
 
-def _kept(pinned: Pinned, work: Sequence[Work]) -> bool:
-    """Whether the events are so few that Spark keeps them."""
-    return pinned.event_days.events(span_of(work)) <= KEPT_ROWS
+def find(run: Run, work: Sequence[Work]) -> list[Staged]:
+    """Count, plan, cut and search some patterns, all by the same tasks."""
+    every = [day for item in work for day in item.fingerprints]
+    folders = [staging_folder(run.home, run.run_id, item.compiled.pattern.name) for item in work]
+    try:
+        with run.phase("detect", days=Days(min(every), Days.one(max(every)).end)):
+            counting = Counting(run.ports.tasks, run.files, run.source.key)
+            prepared = prepare(counting, work, run.pinned.event_days, partial(_rates, run))
+            searches = [
+                Search(one.ask.pattern, one.item.compiled.table, one.plan.orders, folder)
+                for one, folder in zip(prepared.patterns, folders, strict=True)
+            ]
+            found = stage(run.ports.tasks, run.files, run.source.key, searches, prepared.shares)
+    except Exception:
+        for folder in folders:
+            discard(folder)
+        raise
+    return [
+        Staged(one.item, one.plan, folder, each)
+        for one, folder, each in zip(prepared.patterns, folders, found, strict=True)
+    ]
 
 
-def _derived(source: Source, events: DataFrame, work: Sequence[Work]) -> DataFrame | None:
-    """The events with all histories that patterns ask for, computed once; None if there are none.
+def accept(run: Run, item: Work, staged: Staged | Exception) -> Staged:
+    """What was found of a pattern, if it is complete and within its limits; its plan is noted."""
+    with run.phase("detect", item) as row:
+        if isinstance(staged, Exception):
+            raise staged
+        found = staged.found
+        try:
+            if found.failure is not None:
+                raise found.failure
+            for day, count in sorted(found.per_day.items()):
+                # Tasks stop at the limit, each of what it finds; the limit holds for what they find together.
+                check_day(item.compiled.pattern, day, count)
+        except ChainlakeError:
+            discard(staged.folder)
+            raise
+        row.rows_out = sum(found.per_day.values())
+        record_plan(run.home, item, staged.plan, found, run.run_id)
+        return staged
 
-    A frame of its own, so that what goes wrong with it stops no pattern without histories.
-    """
-    histories = {one.name: one for item in work for one in item.compiled.pattern.histories}
-    return with_histories(events, source.key, list(histories.values())).persist() if histories else None
+
+def audit(run: Run, staged: Staged) -> Audited:
+    """Which days of the staged matches may be published."""
+    item = staged.item
+    with run.phase("audit", item) as row:
+        row.rows_in = sum(staged.found.per_day.values())
+        events = [path for day in run.files.within(*item.read_days.micros()) for path in run.files.paths[day]]
+        files = MatchFiles(staged.found.paths, events)
+        verdict = audit_matches(run.audit, item.compiled.pattern, files, sorted(item.fingerprints))
+        row.reason = verdict.summary
+        return Audited(staged, verdict)
 
 
-def _run_pattern(
-    spark: SparkSession,
-    home: Home,
-    source: Source,
-    events: DataFrame,
-    files: InFiles | None,
-    pinned: Pinned,
-    item: Work,
-    prepared: Prepared | None,
-    audit: Audit,
-    run_id: str,
-    result: dict[str, Any],
-) -> None:
-    pattern, table, definition = item.compiled.pattern, item.compiled.table, item.compiled.definition
-    days = sorted(item.fingerprints)
-    span = Days(days[0], Days.one(days[-1]).end)
-
-    def logged(name: str) -> AbstractContextManager[Phase]:
-        return phase(home, run_id, source=source.name, step=STEP, phase=name, definition=definition.name, days=span)
-
-    with logged("detect") as row:
-        own_files = files if files is not None and not pattern.histories else None
-        if prepared is None:
-            prepared = _prepared(home, source, events, own_files, pinned, item)
-        path = prepared.path
-        if path is None:
-            path = staging_folder(home, run_id, pattern.name)
-            _stage(spark, events, own_files, item, prepared, path)
-        staged = read_staged(spark, path, table)
-        per_day = staged.per_day
-        row.rows_out = sum(per_day.values())
-        for day, count in sorted(per_day.items()):
-            # Workers stop at the limit, each of what it finds; the limit holds for what they find together.
-            check_day(pattern, day, count)
-        record_plan(home, item, per_day, staged.counts, prepared.plan, run_id)
-
-    with logged("audit") as row:
-        row.rows_in = sum(per_day.values())
-        few = row.rows_in <= SMALL_ROWS
-        with ExitStack() as stack:
-            # Of many events Spark would look through all for the ids of few matches.
-            by_files = not few or files is not None
-            both = stack.enter_context(_match_files(spark, home, source, pinned, item, staged)) if by_files else None
-            small = SMALL_ROWS if few and both is None else 0
-            outcome = audit_matches(audit, pattern, staged.frame, days, events, small=small, files=both)
-        broken = {day: reason for day, reason in outcome.items() if reason is not None}
-        if broken:
-            row.reason = "; ".join(f"{day}: {reason}" for day, reason in sorted(broken.items()))[:1000]
-
-    with logged("publish") as row:
+def publish(run: Run, audited: Audited) -> Published:
+    """Publish the days that passed."""
+    staged, item = audited.staged, audited.staged.item
+    with run.phase("publish", item) as row:
         published = publish_matches(
-            Run(home, open_ports(home, "detect").lake, run_id),
-            definition,
-            table,
-            staged.to_publish,
+            Publishing(run.home, run.ports.lake, run.run_id),
+            item.compiled.definition,
+            item.compiled.table,
+            StagedRows(staged.found.paths),
             item.fingerprints,
-            outcome,
-            recheck=lambda: _fingerprints_now(home, source, item),
+            audited.verdict.reasons,
+            recheck=lambda: _fingerprints_now(run, item),
         )
         row.rows_out = published.added + published.changed + published.withdrawn
     for day, reason in sorted(published.left_out.items()):
-        print(f"{definition.name} {day} not published: {reason}", flush=True)
-    result["days"] += len(published.days_done)
-    for name in ("added", "changed", "withdrawn"):
-        result[name] += getattr(published, name)
-    if broken:
-        day, reason = min(broken.items())
-        raise AuditFailed(
-            f"the audit of {definition.name} failed on {len(broken)} of {len(days)} days, first {day}: {reason}",
-            hint=f"Nothing of these days was published; the staged rows are kept in {path}.",
-        )
-    discard(path)
+        print(f"{item.compiled.definition.name} {day} not published: {reason}", flush=True)
+    if not audited.verdict.broken:
+        discard(staged.folder)
+    return published
 
 
-def _prepared(
-    home: Home, source: Source, events: DataFrame, files: InFiles | None, pinned: Pinned, item: Work
-) -> Prepared:
-    pattern = item.compiled.pattern
-    base = runs(pattern, item.fingerprints)
-    look = _spark_counts(events, pattern, base) if files is None else files.look(pattern, base)
-    read = pinned.event_days.events(item.read_days)
-    plan = choose_plan(look, pattern, source.key, base, read, _rates(home, source, item.read_days))
-    return Prepared(plan, None if files is None else files.cut(pattern, item.fingerprints, plan))
-
-
-def _stage(
-    spark: SparkSession, events: DataFrame, files: InFiles | None, item: Work, prepared: Prepared, path: str
-) -> None:
-    """Find the matches of one pattern and write them to the folder ``path``."""
-    pattern, table, plan = item.compiled.pattern, item.compiled.table, prepared.plan
-    if files is not None and prepared.cut is not None:
-        (outcome,) = stage_matches(spark, files.files, [prepared.cut.search(table, path)])
-        write_reports(outcome.reports, path, table)
-        return
-    base, counts = runs(pattern, item.fingerprints), plan.counts
-    if not isinstance(counts, SparkCounts | SampleCounts):
-        # Counted in the files, but left to Spark's reader: Spark counts the keys, too, which can be many.
-        counts = _spark_counts(events, pattern, base)
-    layout = lay_out(base, plan.work, counts, spark.sparkContext.defaultParallelism)
-    write_staged(detect_matches(events, pattern, table, layout, plan.orders), path)
-
-
-@contextmanager
-def _match_files(
-    spark: SparkSession, home: Home, source: Source, pinned: Pinned, item: Work, staged: Staged
-) -> Iterator[MatchFiles | None]:
-    """The staged matches and the events they may bind as files; ``None`` if this process cannot read them."""
-    version, found = pinned.version, None
-    if staged.paths and version is not None:
-        found = tables.day_files(home, "events", source.name, item.read_days, version)
-    if not staged.paths or found is None:
-        yield None
-        return
-    with connected(home, idle_cores(spark)) as con:
-        yield MatchFiles(con, staged.paths, found)
-
-
-def _spark_counts(events: DataFrame, pattern: Pattern, base: Sequence[Slice]) -> SparkCounts:
-    span = min(s.read[0] for s in base), max(s.read[1] for s in base)
-    return SparkCounts(candidates(events, pattern, span), pattern)
-
-
-def _rates(home: Home, source: Source, days: Days) -> list[dict[str, Any]]:
+def _rates(run: Run, days: Days) -> list[dict[str, Any]]:
     """Events per type, key and day; of these days only, since years of all keys are millions of rows."""
-    mine = [("source", "=", source.name), ("day", ">=", days.start), ("day", "<", days.end)]
-    return ops.current_table(home, "rates", columns=["type", "key", "events"], filters=mine).to_pylist()
+    mine = [("source", "=", run.source.name), ("day", ">=", days.start), ("day", "<", days.end)]
+    found: list[dict[str, Any]] = ops.current_table(
+        run.home, "rates", columns=["type", "key", "events"], filters=mine
+    ).to_pylist()
+    return found
 
 
-def _fingerprints_now(home: Home, source: Source, item: Work) -> dict[date, str]:
+def _fingerprints_now(run: Run, item: Work) -> dict[date, str]:
     """What the fingerprints are now: a day whose input or definition moved meanwhile is left to the next run."""
-    compiled, _ = load_patterns(home, Sources(source), only=item.compiled.pattern.name)
+    compiled, _ = load_patterns(run.home, Sources(run.source), only=item.compiled.pattern.name)
     was = item.compiled.definition
     if [(c.definition.definition_hash, c.definition.table_name) for c in compiled] != [
         (was.definition_hash, was.table_name)
     ]:
         return {}
-    now = EventDays.load(home, source.name)
-    return {day: fingerprint(item.compiled.definition, day, now) for day in item.fingerprints}
+    now = EventDays.load(run.home, run.source.name)
+    return {day: fingerprint(was, day, now) for day in item.fingerprints}

@@ -1,4 +1,4 @@
-"""The detect step: events of a source to the match tables of its patterns (design §1, §4, §5).
+"""The detect step: events of a source to the match tables of its patterns.
 
 What is to do is decided without a JVM. Patterns fail separately: all others publish, then the step fails naming them.
 """
@@ -7,29 +7,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import date, timedelta
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from chainlake.catalog.patterns import CompiledPattern, load_patterns
 from chainlake.days import Days, day_of_us
-from chainlake.detect.work import STEP, Work
+from chainlake.detect.work import STEP, StepResult, Work, span_of
 from chainlake.lake.commits.places import take_places
 from chainlake.lake.records.event_days import EventDays, Pinned, pin
 from chainlake.lake.records.runs import phase
 from chainlake.lake.records.staleness import TO_DO, fingerprint, last_day, to_do
 from chainlake.paths import Home
+from chainlake.quality import Audit, warm_up
 from chainlake.run.common import REPAIR_HORIZON, STALE, chosen, raise_together, sweep_leftovers, the_source
+from chainlake.run.ports import Ports, open_ports
 
 
-def detect(
-    home: Home,
-    source_name: str,
-    days: Days,
-    *,
-    run_id: str,
-    patterns: Sequence[str] | None = None,
-    repair_horizon: int = REPAIR_HORIZON,
-    only_stale: bool = False,
-) -> dict[str, Any]:
+class Options(TypedDict, total=False):
+    """What of a source is detected, and how."""
+
+    patterns: Sequence[str] | None
+    repair_horizon: int
+    only_stale: bool
+    ports: Ports | None
+
+
+def detect(home: Home, source_name: str, days: Days, *, run_id: str, **options: Unpack[Options]) -> dict[str, Any]:
     """Detect, audit and publish what is missing or stale on ``days`` and in the repair horizon before them.
 
     Args:
@@ -37,10 +39,11 @@ def detect(
         source_name: name of the source.
         days: days asked for.
         run_id: id of the run in ``ops``.
-        patterns: names of the patterns to run; all of the source if None.
-        repair_horizon: days before ``days`` that are repaired too; unless it is 0, also days after the last event of
-            the source on which its matches can still decide, and days of ``days`` on which none can.
-        only_stale: leave out days that were never computed.
+        options: ``patterns``: names of the patterns to run; all of the source if None.
+            ``repair_horizon``: days before ``days`` that are repaired too; unless it is 0, also days after the last
+            event of the source on which its matches can still decide, and days of ``days`` on which none can.
+            ``only_stale``: leave out days that were never computed.
+            ``ports``: what the step works with; those of the installation if None.
 
     Returns:
         ``{"patterns": …, "days": days published, "added": …, "changed": …, "withdrawn": …}``.
@@ -48,6 +51,7 @@ def detect(
     Raises:
         ChainlakeError: after all other patterns published, if one failed.
     """
+    patterns, repair_horizon = options.get("patterns"), options.get("repair_horizon", REPAIR_HORIZON)
     source, sources = the_source(home, source_name)
     compiled, broken = load_patterns(home, sources)
     mine, bad = chosen("pattern", patterns, compiled, broken, source_name)
@@ -62,22 +66,29 @@ def detect(
     horizon = Days(days.start - timedelta(days=repair_horizon), days.end)
     if mine and repair_horizon:
         horizon = Days(horizon.start, max(horizon.end, _end_of_events(home, source_name, mine, horizon)))
-    states = STALE if only_stale else TO_DO
+    states = STALE if options.get("only_stale") else TO_DO
     work: list[Work] = []
     if mine:
         # The windows of a long stretch hold days that some of the patterns have no use for: the plan leaves them out.
         pinned, work = _plan(home, source_name, mine, days if repair_horizon else None, horizon, states)
-    result: dict[str, Any] = {"patterns": 0, "days": 0, "added": 0, "changed": 0, "withdrawn": 0}
+    result = StepResult()
     if work:
-        from chainlake.detect.run import run_work  # imports Spark, which a run with nothing to do must not
+        from chainlake.detect.run import Run, run_work  # imports Arrow and Numba, which a run without work need not
 
-        run_work(home, source, days, pinned, work, run_id, result, failures)
+        ports = options.get("ports") or _opened(home, f"detect {source.name} {days}", work)
+        result = run_work(Run(home, source, run_id, ports, pinned, span_of(work), Audit(home)), work)
     else:
         with phase(home, run_id, source=source_name, step=STEP, phase="plan", days=days) as row:
             row.status, row.reason = "nothing", "nothing to do"
     sweep_leftovers(home)
-    raise_together(failures, f"{result['days']} days published")
-    return result
+    raise_together([*failures, *result.failed], f"{result.counts['days']} days published")
+    return result.counts
+
+
+def _opened(home: Home, app: str, work: Sequence[Work]) -> Ports:
+    # Great Expectations is imported while Java starts.
+    warm_up()
+    return open_ports(home, app, long_running=max(len(item.fingerprints) for item in work) > REPAIR_HORIZON)
 
 
 def _end_of_events(home: Home, source_name: str, mine: Sequence[CompiledPattern], horizon: Days) -> date:

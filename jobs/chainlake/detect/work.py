@@ -1,12 +1,14 @@
-"""One pattern and the days to compute."""
+"""One pattern and the days to compute, and what came of all of them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 
 from chainlake.catalog.patterns import CompiledPattern
 from chainlake.days import Days, day_of_us
+from chainlake.lake.commits.publish import Published
 
 STEP = "detect"
 
@@ -17,6 +19,11 @@ class Work:
 
     compiled: CompiledPattern
     fingerprints: dict[date, str]
+
+    @property
+    def days(self) -> Days:
+        """From the first day to the last."""
+        return Days(min(self.fingerprints), Days.one(max(self.fingerprints)).end)
 
     @property
     def read_days(self) -> Days:
@@ -30,3 +37,30 @@ class Work:
         days = sorted(self.fingerprints)
         cut = len(days) // 2
         return [Work(self.compiled, {day: self.fingerprints[day] for day in part}) for part in (days[:cut], days[cut:])]
+
+
+def span_of(work: Sequence[Work]) -> Days:
+    """The days from the first to the last that is read."""
+    reads = [item.read_days for item in work]
+    return Days(min(r.start for r in reads), max(r.end for r in reads))
+
+
+@dataclass(frozen=True)
+class StepResult:
+    """What came of a step.
+
+    Args:
+        patterns: how many came to their end.
+        published: what was published, of each pattern once or more.
+        failed: definition and error.
+    """
+
+    patterns: int = 0
+    published: tuple[Published, ...] = ()
+    failed: tuple[tuple[str, BaseException], ...] = ()
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """``patterns``, ``days`` published, and rows ``added``, ``changed`` and ``withdrawn``."""
+        rows = {name: sum(getattr(one, name) for one in self.published) for name in ("added", "changed", "withdrawn")}
+        return {"patterns": self.patterns, "days": sum(len(one.days_done) for one in self.published), **rows}

@@ -18,7 +18,7 @@ from chainlake.ingest.landing.expected import LandedNames, expected_globs
 from chainlake.ingest.landing.walk import walk
 from chainlake.ingest.rows.parse import HOPELESS, parse_file
 from chainlake.ingest.rows.parsed import BadRows, Counts, RawRows, Task
-from chainlake.ingest.rows.text_columns import HEAD, header_of
+from chainlake.ingest.rows.text_columns import HEAD, header_of, no_lines
 from chainlake.paths import Home
 from chainlake.words import counted
 
@@ -130,6 +130,9 @@ class _Look:
             for form, header in zip(named, headers, strict=True)
         ):
             return True
+        if lacking := no_lines(head):
+            self.error(f"{path}: {lacking}")
+            return False
         for form, header in zip(named, headers, strict=True):
             if header is None:
                 self.error(f"{path}: {form.name}: there is no header line")

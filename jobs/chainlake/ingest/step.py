@@ -148,7 +148,10 @@ def _idle(home: Home, source: Source, days: Days, run_id: str, now: datetime) ->
 
 def _runs(home: Home, source: Source) -> list[dict[str, Any]]:
     columns = ["step", "phase", "status", "day_to"]
-    return ops.current_table(home, "runs", columns=columns, filters=[("source", "=", source.name)]).to_pylist()
+    rows: list[dict[str, Any]] = ops.current_table(
+        home, "runs", columns=columns, filters=[("source", "=", source.name)]
+    ).to_pylist()
+    return rows
 
 
 def _work(home: Home, source: Source, days: Days, run_id: str, now: datetime, ports: Ports | None) -> _Done:

@@ -14,7 +14,7 @@ from chainlake.days import day_of_us
 from chainlake.errors import InputError, UsageError
 from chainlake.model_change.config.series import SeriesConfig
 from chainlake.model_change.days.definitions import Config, load_definition, parse_definition, result_table
-from chainlake.model_change.days.replay import run_days
+from chainlake.model_change.days.replay import GroupRun, run_days
 from chainlake.model_change.rounds.reduce import reduce_rows
 from chainlake.schemas.models import ALERTS, CHANGES, METRICS
 
@@ -107,7 +107,7 @@ def monitor(
     warnings, near_ties = list(config.warnings), 0
     for group in config.groups:
         snapshot = after.state[group] if after else None
-        gave = run_days(config, group, reduced, first, end, snapshot, every_state=False)
+        gave = run_days(GroupRun(config, group, first, end, snapshot), reduced, every_state=False)
         found += gave.found
         metrics += gave.metrics
         warnings += gave.warnings

@@ -13,10 +13,11 @@ from typing import Any
 from chainlake.detect.step import detect
 from chainlake.errors import ChainlakeError
 from chainlake.lake.records.runs import one_line
-from chainlake.monitor.step import monitor
+from chainlake.monitoring.step import monitor
 from chainlake.operations.plan import Application, RangePlan
 from chainlake.paths import Home
 from chainlake.run.common import raise_together
+from chainlake.run.ports import Ports
 from chainlake.words import counted
 
 #: Runs one application: (home, application, run id) → the step's result; raises ChainlakeError.
@@ -25,16 +26,23 @@ Launch = Callable[[Home, Application, str], dict[str, Any]]
 _COUNTS = ("days", "added", "changed", "withdrawn")
 
 
-def run_here(home: Home, application: Application, run_id: str) -> dict[str, Any]:
-    """Run an application in this process, on its Spark session."""
+def run_here(home: Home, application: Application, run_id: str, ports: Ports | None = None) -> dict[str, Any]:
+    """Run an application in this process.
+
+    Args:
+        home: the installation.
+        application: a step and its days.
+        run_id: of the step's run in ``ops``.
+        ports: what the step works with; those of the installation if None.
+    """
     if application.step == "detect":
         return detect(
             home, application.source, application.days, run_id=run_id, patterns=application.definitions,
-            repair_horizon=0, only_stale=application.only_stale,
+            repair_horizon=0, only_stale=application.only_stale, ports=ports,
         )  # fmt: skip
     return monitor(
         home, application.source, application.days, run_id=run_id, models=application.definitions,
-        repair_horizon=0, only_stale=application.only_stale,
+        repair_horizon=0, only_stale=application.only_stale, ports=ports,
     )  # fmt: skip
 
 

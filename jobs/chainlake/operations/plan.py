@@ -24,8 +24,8 @@ from chainlake.errors import InputError, UsageError
 from chainlake.lake.records.definitions import Definition
 from chainlake.lake.records.event_days import EventDays
 from chainlake.lake.records.staleness import TO_DO, Judged, StatusRow, judge
-from chainlake.monitor.states import KeptStates
-from chainlake.monitor.step import plan_model
+from chainlake.monitoring.states import KeptStates
+from chainlake.monitoring.step import plan_model
 from chainlake.paths import Home
 from chainlake.run.common import STALE, the_source
 

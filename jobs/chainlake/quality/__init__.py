@@ -1,4 +1,4 @@
-"""Quality gates: Great Expectations suites on what is about to be published, and their Data Docs (design §7).
+"""Quality gates: Great Expectations suites on what is about to be published, and their Data Docs.
 
 Importing this package imports neither Great Expectations nor Spark; ``warm_up()`` begins to, in the background.
 """
@@ -7,10 +7,11 @@ from chainlake.quality.accounting import audit_accounting
 from chainlake.quality.audit import Audit, AuditResult, Failure, warm_up
 from chainlake.quality.matches.files import MatchFiles
 from chainlake.quality.matches.gate import audit_matches
-from chainlake.quality.matches.sql import MatchRules
+from chainlake.quality.matches.rules import MatchRules
 from chainlake.quality.models import audit_models
+from chainlake.quality.verdict import DaysBroken, Verdict
 
 __all__ = [
-    "Audit", "AuditResult", "Failure", "MatchFiles", "MatchRules", "audit_accounting", "audit_matches", "audit_models",
-    "warm_up",
+    "Audit", "AuditResult", "DaysBroken", "Failure", "MatchFiles", "MatchRules", "Verdict", "audit_accounting",
+    "audit_matches", "audit_models", "warm_up",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Gate of ingest: no row is lost or counted twice, per file and per day (design §3 Accounting, §7)."""
+"""Gate of ingest: no row is lost or counted twice, per file and per day."""
 
 from __future__ import annotations
 

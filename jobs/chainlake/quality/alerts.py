@@ -1,4 +1,4 @@
-"""Gate of ``alerts.threshold``: keys, owned days, signals that alternate, and means on the right side (design §7).
+"""Gate of ``alerts.threshold``: keys, owned days, signals that alternate, and means on the right side.
 
 A threshold monitor's row of ``models.metrics`` passes the gate of the models.
 """
@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from chainlake.quality.audit import Audit
 from chainlake.quality.models import METRICS_GATE, ROOM, Gate, audit_table, day_text, metrics_measures
+from chainlake.quality.verdict import Verdict
 from chainlake.schemas.models import ALERT_KINDS, ALERTS
 
 
@@ -40,8 +41,8 @@ ALERTS_GATE = Gate("alerts_threshold", ALERTS, alerts_measures, ("owned_day", "a
 
 def audit_alerts(
     audit: Audit, monitor: str, alerts: pa.Table, metrics: pa.Table, days: Iterable[date], threshold: float
-) -> dict[date, str | None]:
-    """Which days of a threshold monitor's staged output may be published.
+) -> Verdict:
+    """Which days of a threshold monitor's staged output may be published: those that pass both suites.
 
     Args:
         audit: the application's audit.
@@ -50,11 +51,7 @@ def audit_alerts(
         metrics: staged rows of ``models.metrics``.
         days: the UTC days that the run owns.
         threshold: the mean that the monitor watches for.
-
-    Returns:
-        day → ``None`` if it passed both suites, else one line naming the broken expectation with an example row.
     """
     owned = sorted(days)
     found = audit_table(audit, ALERTS_GATE, alerts_measures(alerts, threshold), monitor, owned)
-    more = audit_table(audit, METRICS_GATE, metrics_measures(metrics, threshold), monitor, owned)
-    return {day: found[day] or more[day] for day in owned}
+    return found & audit_table(audit, METRICS_GATE, metrics_measures(metrics, threshold), monitor, owned)

@@ -1,7 +1,7 @@
-"""One audit per application: runs Great Expectations suites on small outputs and keeps the results for Data Docs.
+"""One audit per application: runs Great Expectations suites on few rows and keeps the results for Data Docs.
 
 The import of Great Expectations takes about six seconds and the first suite some more, so an application calls
-``warm_up()`` before it starts its JVM and makes one ``Audit`` for everything it publishes (design §7).
+``warm_up()`` before anything else that takes long and makes one ``Audit`` for everything it publishes.
 """
 
 from __future__ import annotations
@@ -9,16 +9,19 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from chainlake.errors import AuditFailed
 from chainlake.paths import Home
 from chainlake.quality import docs
 from chainlake.quality.templates import instantiate
 from chainlake.terminal import one_line
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 #: How many offending rows a failure names.
 EXAMPLES = 5
@@ -116,20 +119,25 @@ class Audit:
     def run(
         self,
         template: str,
-        df: Any,
+        df: pd.DataFrame,
         params: Mapping[str, Any],
         label: str,
         *,
         key: Sequence[str] = (),
-        details: bool = True,
+        details: bool | Callable[[], pd.DataFrame] = True,
     ) -> AuditResult:
-        """Run the suite of ``template``, filled with ``params``, on ``df`` (Spark or pandas).
+        """Run the suite of ``template``, filled with ``params``, on the rows ``df``.
 
         At first only yes or no is computed; the broken expectations alone are run again for counts and example rows.
 
         Args:
+            template: name of the suite's template.
+            df: the rows, or fewer ones that break an expectation if and only if the rows do.
+            params: what the template is filled with.
+            label: what is looked at, for messages and Data Docs.
             key: columns that identify a row, shown with every example.
-            details: whether to find counts and example rows for what is broken.
+            details: whether to find counts and example rows for what is broken; what gives the rows themselves where
+                ``df`` has fewer.
 
         Raises:
             UsageError: an unknown template or a parameter missing.
@@ -146,6 +154,8 @@ class Audit:
         found = batch.validate(suite, result_format=ResultFormat.BOOLEAN_ONLY)
         found.results.sort(key=_position)  # they come grouped by how they are computed
         failures: list[Failure] = []
+        if callable(details) and not found.success:
+            batch = self._batch(context, details())
         for position, result in enumerate(found.results):
             if result.success:
                 continue
@@ -181,20 +191,16 @@ class Audit:
             self._context = docs.memory_context()
         return self._context
 
-    def _batch(self, context: Any, df: Any) -> Any:
-        """``df`` as a batch; data frames are told apart by their module, so that pandas-only steps import no Spark."""
-        engine = "spark" if type(df).__module__.startswith("pyspark.") else "pandas"
-        source = context.data_sources.all().get(engine)
+    def _batch(self, context: Any, df: pd.DataFrame) -> Any:
+        source = context.data_sources.all().get("pandas")
         if source is None:
-            add = context.data_sources.add_spark if engine == "spark" else context.data_sources.add_pandas
-            source = add(engine, persist=False) if engine == "spark" else add(engine)
+            source = context.data_sources.add_pandas("pandas")
             source.add_dataframe_asset("rows").add_batch_definition_whole_dataframe("all")
-        definition = source.get_asset("rows").get_batch_definition("all")
-        return definition.get_batch({"dataframe": df})
+        return source.get_asset("rows").get_batch_definition("all").get_batch({"dataframe": df})
 
 
 def _position(result: Any) -> int:
-    return result.expectation_config.meta["position"]
+    return int(result.expectation_config.meta["position"])
 
 
 def _failure(result: Any, key: Sequence[str]) -> Failure:
@@ -213,17 +219,13 @@ def _failure(result: Any, key: Sequence[str]) -> Failure:
     elif config.type == "expect_table_columns_to_match_set":
         mismatched = (outcome.get("details") or {}).get("mismatched", {})
         rows = [{kind: ", ".join(sorted(names)) for kind, names in mismatched.items()}]
-    examples = tuple(_example(_as_dict(row), key) for row in rows[:EXAMPLES])
+    examples = tuple(_example(row, key) for row in rows[:EXAMPLES])
     return Failure(config.type, columns, message, count, examples)
 
 
 def _example(row: Mapping[Any, Any], key: Sequence[str]) -> dict[str, Any]:
-    """A row with its key in front, whichever engine found it."""
+    """A row with its key in front."""
     return {str(name): _plain(row[name]) for name in sorted(row, key=lambda name: name not in key)}
-
-
-def _as_dict(row: Any) -> dict[str, Any]:
-    return row if isinstance(row, dict) else row.asDict()
 
 
 def _plain(value: Any) -> Any:

@@ -16,7 +16,7 @@ def span(days: Sequence[date]) -> str:
 def per_day(
     days: Sequence[date], run: Callable[[date | None, bool], AuditResult], undated: Collection[str]
 ) -> dict[date, str | None]:
-    """Which of ``days`` may be published (design §7).
+    """Which of ``days`` may be published.
 
     Args:
         days: the owned days, sorted.

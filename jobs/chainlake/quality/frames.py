@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 def nullable(table: pa.Table) -> pd.DataFrame:
     """The table with types in which nothing is lost: integers and booleans with nulls, NaN apart from null.
 
-    Times become UTC without a zone, as Spark shows them.
+    Times become UTC without a zone, so that messages show them alike.
     """
     import pandas as pd
 

@@ -1,6 +1,6 @@
-"""Gate of ``models.changes`` and ``models.metrics``: keys, owned days, counts and the guarantee (design §7).
+"""Gate of ``models.changes`` and ``models.metrics``: keys, owned days, counts and the guarantee.
 
-Both are small, a row per change and a row per group and day, and are held as Arrow tables: no Spark here.
+Both are small, a row per change and a row per group and day, and are held as Arrow tables.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ import pyarrow.compute as pc
 from chainlake.quality.audit import Audit, AuditResult
 from chainlake.quality.days import per_day, span
 from chainlake.quality.frames import nullable
+from chainlake.quality.verdict import Verdict
 from chainlake.schemas.models import CHANGES, KINDS, METRICS
 from chainlake.schemas.table import Table
 
-#: Bounds are compared with this relative room, as the monitor compares them (spec model-monitoring.md).
+#: Bounds are compared with this relative room, as the monitor compares them.
 ROOM = 1e-9
 
 _COUNTS = (
@@ -122,10 +123,10 @@ def audit_models(
     metrics: pa.Table,
     days: Iterable[date],
     eps: float | Mapping[str, float],
-) -> dict[date, str | None]:
-    """Which days of a model's staged output may be published.
+) -> Verdict:
+    """Which days of a model's staged output may be published: those that pass both suites.
 
-    State carries from day to day, so whoever publishes must stop at the first day that failed (design §4, Models).
+    State carries from day to day, so whoever publishes must stop at the first day that failed.
 
     Args:
         audit: the application's audit.
@@ -134,14 +135,10 @@ def audit_models(
         metrics: staged rows of ``models.metrics``.
         days: the UTC days that the run owns.
         eps: bound on the error after resolution, in the unit of ``max_error``; one number, or one per group.
-
-    Returns:
-        day → ``None`` if it passed both suites, else one line naming the broken expectation with an example row.
     """
     owned = sorted(days)
     found = audit_table(audit, CHANGES_GATE, changes_measures(changes, eps), model, owned)
-    more = audit_table(audit, METRICS_GATE, metrics_measures(metrics, eps), model, owned)
-    return {day: found[day] or more[day] for day in owned}
+    return found & audit_table(audit, METRICS_GATE, metrics_measures(metrics, eps), model, owned)
 
 
 @dataclass(frozen=True)
@@ -195,7 +192,7 @@ def audit_together(audit: Audit, gate: Gate, staged: Sequence[Gated], days: Iter
     )
 
 
-def audit_table(audit: Audit, gate: Gate, rows: pa.Table, model: str, owned: list[date]) -> dict[date, str | None]:
+def audit_table(audit: Audit, gate: Gate, rows: pa.Table, model: str, owned: list[date]) -> Verdict:
     """Run one suite on the rows of one table, on each day by itself if it fails on all.
 
     Args:
@@ -204,9 +201,6 @@ def audit_table(audit: Audit, gate: Gate, rows: pa.Table, model: str, owned: lis
         rows: staged rows with the gate's measures.
         model: name of the model or monitor.
         owned: the UTC days that the run owns, sorted.
-
-    Returns:
-        day → ``None`` if it passed, else one line naming the broken expectation with an example row.
     """
     params = gate.params([model], model, owned)
     frame = nullable(rows)
@@ -216,4 +210,4 @@ def audit_table(audit: Audit, gate: Gate, rows: pa.Table, model: str, owned: lis
         label = f"{gate.table.path_name} of {model} of {day or span(owned)}"
         return audit.run(gate.template, part, params, label, key=gate.table.key, details=details)
 
-    return per_day(owned, run, _UNDATED)
+    return Verdict(per_day(owned, run, _UNDATED))

@@ -9,8 +9,8 @@ from __future__ import annotations
 import html
 from typing import Any
 
-from great_expectations.render import RenderedContent
-from great_expectations.render.view import DefaultJinjaIndexPageView, DefaultJinjaPageView
+from great_expectations.render.components import RenderedContent
+from great_expectations.render.view.view import DefaultJinjaIndexPageView, DefaultJinjaPageView
 
 from chainlake.terminal import visible
 

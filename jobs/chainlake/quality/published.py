@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+import os
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -13,19 +14,23 @@ import pyarrow.compute as pc
 from chainlake.days import Days, day_of_us
 from chainlake.lake.delta import tables
 from chainlake.lake.records import ops
+from chainlake.lake.sql.duck import connected
+from chainlake.lake.sql.scan import scan
 from chainlake.model_change.config.model import ModelConfig
 from chainlake.model_change.config.threshold import ThresholdConfig
 from chainlake.paths import Home
 from chainlake.quality.accounting import audit_accounting
 from chainlake.quality.alerts import audit_alerts
 from chainlake.quality.audit import Audit
-from chainlake.quality.matches.gate import audit_matches
+from chainlake.quality.matches.files import Matches
+from chainlake.quality.matches.gate import judge
+from chainlake.quality.matches.rules import rules_of
 from chainlake.quality.models import audit_models
 from chainlake.schemas.models import ALERTS, CHANGES, METRICS
 from chainlake.schemas.table import Table
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    import duckdb
 
     from chainlake.catalog.models import LoadedModel
     from chainlake.catalog.patterns import CompiledPattern
@@ -77,29 +82,35 @@ def _raw_rows(home: Home, source: str, files: Sequence[dict[str, Any]], days: Da
     return dict(zip(counts["event_date"].to_pylist(), counts["count_all"].to_pylist(), strict=True))
 
 
-def _between(frame: DataFrame, column: str, days: Collection[date]) -> DataFrame:
-    from pyspark.sql import functions as F
-
-    return frame.where(F.to_date(column).isin(sorted(days)))
-
-
-def matches(
-    audit: Audit, spark: SparkSession, source: str, patterns: Sequence[CompiledPattern], days: Days
-) -> Iterator[Outcome]:
-    """The match tables of a source, pattern by pattern."""
-    from pyspark.sql import functions as F
-
+def matches(audit: Audit, patterns: Sequence[CompiledPattern], days: Days) -> Iterator[Outcome]:
+    """The match tables of a source, pattern by pattern; no JVM."""
     for compiled in patterns:
         own = published_days(audit.home, compiled.definition.name, days)
         if not own or not tables.exists(audit.home, "matches", compiled.table.name):
             continue
-        rows = _between(tables.read(spark, audit.home, "matches", compiled.table.name), "decision_ts", own)
-        spans = [compiled.definition.read_range(day) for day in own]
-        first, last = day_of_us(min(lo for lo, _ in spans)), day_of_us(max(hi for _, hi in spans) - 1)
-        events = tables.read(spark, audit.home, "events", source)
-        events = events.where((F.col("event_date") >= first) & (F.col("event_date") < last + timedelta(days=1)))
-        found = audit_matches(audit, compiled.pattern, rows, own, events)
-        yield Outcome(compiled.definition.name, tuple(own), {d: why for d, why in found.items() if why is not None})
+        with connected(audit.home, len(os.sched_getaffinity(0))) as con:
+            found = judge(audit, rules_of(compiled.pattern), _published(con, audit.home, compiled, own), own)
+        yield Outcome(compiled.definition.name, tuple(own), found.broken)
+
+
+def _published(con: duckdb.DuckDBPyConnection, home: Home, compiled: CompiledPattern, days: Sequence[date]) -> Matches:
+    """The published matches of some days, and the events that they may bind, as they lie in the lake."""
+
+    def read(schema: str, name: str) -> str:
+        found = scan(con, home, schema, name)
+        if found.dataset is not None:
+            con.register(found.handle, found.dataset)
+        return found.sql
+
+    spans = [compiled.definition.read_range(day) for day in days]
+    first, last = day_of_us(min(lo for lo, _ in spans)), day_of_us(max(hi for _, hi in spans) - 1)
+    bounds = f"decision_ts >= '{days[0]} 00:00Z' AND decision_ts < '{Days.one(days[-1]).end} 00:00Z'"
+    listed = ", ".join(f"DATE '{day}'" for day in days)
+    rows = f"{read('matches', compiled.table.name)} WHERE {bounds} AND cast(decision_ts AS DATE) IN ({listed})"
+    events = f"SELECT event_id FROM ({read('events', compiled.definition.source)})"
+    return Matches(
+        con, rules_of(compiled.pattern), rows, f"{events} WHERE event_date BETWEEN DATE '{first}' AND DATE '{last}'"
+    )
 
 
 def models(audit: Audit, loaded: Sequence[LoadedModel], days: Days) -> Iterator[Outcome]:
@@ -117,7 +128,7 @@ def models(audit: Audit, loaded: Sequence[LoadedModel], days: Days) -> Iterator[
         else:
             changes = _rows_of(audit.home, CHANGES, [("model", "=", name), ("event_date", "in", own)])
             found = audit_models(audit, name, changes, metrics, own, _eps(audit.home, model))
-        yield Outcome(model.definition.name, tuple(own), {d: why for d, why in found.items() if why is not None})
+        yield Outcome(model.definition.name, tuple(own), found.broken)
 
 
 def _rows_of(home: Home, table: Table, filters: list[tuple[str, str, Any]]) -> pa.Table:

@@ -34,7 +34,7 @@ def template_path(name: str) -> Path:
 
 
 def instantiate(name: str, params: Mapping[str, Any]) -> dict[str, Any]:
-    """The suite of template ``name`` as a dict, with all parameters filled in (design §7).
+    """The suite of template ``name`` as a dict, with all parameters filled in.
 
     Raises:
         UsageError: no such template, or a parameter that it mentions is not given.
@@ -47,7 +47,8 @@ def instantiate(name: str, params: Mapping[str, Any]) -> dict[str, Any]:
         what = f"the suite template is not JSON: {error.msg}"
         raise DefinitionError(what, file=path, line=error.lineno, column=error.colno) from None
     try:
-        return _fill(document, params)
+        suite: dict[str, Any] = _fill(document, params)
+        return suite
     except KeyError as error:
         raise UsageError(f"suite template '{name}' needs the parameter {error}") from None
 

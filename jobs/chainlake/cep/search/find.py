@@ -68,6 +68,16 @@ def find(
 ) -> Iterator[MatchBatch]:
     """The matches of ``pattern`` in ``events``, each exactly once over all branches (spec 1.5).
 
+    Example:
+        >>> import pyarrow as pa
+        >>> import chainlake as cl
+        >>> pattern = cl.compile_pattern("PATTERN SEQ(Bar a, Bar b) WHERE b.close > a.close WITHIN 5 min")
+        >>> minutes = pa.array([0, 60_000_000, 120_000_000], pa.timestamp("us", tz="UTC"))
+        >>> columns = {"event_id": ["1", "2", "3"], "type": ["Bar"] * 3, "ts": minutes, "close": [10.0, 11.0, 10.5]}
+        >>> for batch in cl.find(pattern, pa.table(columns)):
+        ...     print({name: rows.tolist() for name, rows in batch.single.items()})
+        {'a': [0, 0], 'b': [1, 2]}
+
     Args:
         pattern: the pattern.
         events: columns ``event_id`` (unique), ``type``, ``ts`` (timestamp or µs) and the attributes, rows in any order.

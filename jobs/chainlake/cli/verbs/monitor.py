@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the monitor step."""
-    from chainlake.monitor.step import monitor
+    from chainlake.monitoring.step import monitor
 
     return run_step(
         args, "monitor", monitor, models=args.model, repair_horizon=args.repair_horizon, only_stale=args.only_stale,

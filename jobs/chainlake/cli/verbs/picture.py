@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from chainlake.model_change.days.traces import GroupTrace
-    from chainlake.monitor.model_days import Model, Published
+    from chainlake.monitoring.model_days import Model, Published
     from chainlake.pictures.model import Shown
 
 HELP = (
@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Draw, and say where the picture is."""
     from chainlake.model_change.days.traces import trace_group
-    from chainlake.monitor.model_days import beginning, find_model, published, read_rounds
+    from chainlake.monitoring.model_days import beginning, find_model, published, read_rounds
     from chainlake.pictures.model import draw_model, largest_changes, profile_feature, shown_by_trace
 
     home, days = Home.from_env(), Days.parse(args.start, args.end)

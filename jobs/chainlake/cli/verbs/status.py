@@ -22,7 +22,7 @@ from chainlake.ingest.landing.outcomes import READ, reason_of, unread
 from chainlake.ingest.landing.waiting import early
 from chainlake.lake.records import ops
 from chainlake.lake.records.staleness import Judged
-from chainlake.monitor.states import KeptStates
+from chainlake.monitoring.states import KeptStates
 from chainlake.operations.status import judge_all, united
 from chainlake.paths import Home
 from chainlake.terminal import json_visible, one_line, table_lines

@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print one line per setting as it comes, then what they mean."""
     from chainlake.model_change.days.tuning import sweep
-    from chainlake.monitor.model_days import find_model, read_rounds
+    from chainlake.monitoring.model_days import find_model, read_rounds
 
     home, days = Home.from_env(), Days.parse(args.start, args.end)
     eps = _listed("--eps", args.eps, _above_zero)

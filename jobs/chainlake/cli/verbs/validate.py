@@ -96,7 +96,7 @@ def _definitions(home: Home, source_name: str) -> tuple[str, ...]:
 
 
 def _outcomes(audit: Audit, source_name: str, days: Days, unread: list[tuple[str, BaseException]]) -> Iterator[Outcome]:
-    """All results of a source; a JVM starts only if there are published matches to look at.
+    """All results of a source; no JVM.
 
     Definitions that cannot be read, and so cannot be validated, are added to ``unread``.
     """
@@ -114,8 +114,5 @@ def _outcomes(audit: Audit, source_name: str, days: Days, unread: list[tuple[str
     patterns = [c for c in compiled if c.definition.source == source_name]
     models = [m for m in loaded if m.definition.source == source_name]
     yield published.accounting(audit, source_name, days)
-    if any(published.published_days(home, c.definition.name, days) for c in patterns):
-        from chainlake.lake.spark.session import spark_session
-
-        yield from published.matches(audit, spark_session(home, "validate"), source_name, patterns, days)
+    yield from published.matches(audit, patterns, days)
     yield from published.models(audit, models, days)

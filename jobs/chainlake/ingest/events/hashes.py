@@ -127,7 +127,8 @@ def _rotated(values: np.ndarray, bits: int) -> np.ndarray:
 def _mixed(hashes: np.ndarray) -> np.ndarray:
     hashes = (hashes ^ (hashes >> np.uint64(33))) * _P2
     hashes = (hashes ^ (hashes >> np.uint64(29))) * _P3
-    return hashes ^ (hashes >> np.uint64(32))
+    mixed: np.ndarray = hashes ^ (hashes >> np.uint64(32))
+    return mixed
 
 
 def _with_word(hashes: np.ndarray, words: np.ndarray) -> np.ndarray:

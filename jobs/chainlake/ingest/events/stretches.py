@@ -187,7 +187,7 @@ def _largest(values: pa.ChunkedArray, cuts: Sequence[Any]) -> int:
     """How many of the ordered ``values`` the largest part has."""
     below = [pc.sum(pc.less(values, cut)).as_py() for cut in cuts]
     ends = [0, *below, len(values)]
-    return max(high - low for low, high in zip(ends[:-1], ends[1:], strict=True))
+    return max(int(high - low) for low, high in zip(ends[:-1], ends[1:], strict=True))
 
 
 def _read_by(parts: Sequence[Stretch]) -> int:

@@ -67,7 +67,7 @@ def passed_to(days: Days, runs: Iterable[dict[str, Any]]) -> date:
 
     It is the latest and not this run's, so that backfills in any order end in the same rows.
     """
-    ends = [
+    ends: list[date] = [
         run["day_to"]
         for run in runs
         if run["step"] == "ingest"

@@ -220,7 +220,7 @@ def checksum_of(path: Path) -> str:
 def _opened(path: Path) -> Iterator[io.BufferedReader]:
     """A file whose every failure is ``NotReadable``: no reader of containers takes that for something of its own."""
     try:
-        file = cast(io.FileIO, path.open("rb", buffering=0))
+        file = path.open("rb", buffering=0)
     except OSError as error:
         raise NotReadable(error) from error
     with file:
@@ -315,7 +315,7 @@ def _magic(raw: io.BufferedReader) -> str:
 def _member(archive: zipfile.ZipFile, member: str, stack: ExitStack) -> BinaryIO:
     stream = stack.enter_context(archive.open(member))
     # A gzip inside a zip is what some vendors deliver.
-    raw = io.BufferedReader(cast(io.RawIOBase, stream))
+    raw: io.BufferedReader[Any] = io.BufferedReader(cast(io.RawIOBase, stream))
     return _unzipped(raw, stack) if raw.peek(2)[:2] == _GZIP else raw
 
 
@@ -323,5 +323,5 @@ def _plain(raw: io.BufferedReader, stack: ExitStack) -> BinaryIO:
     return _unzipped(raw, stack) if _magic(raw) == "gzip" else raw
 
 
-def _unzipped(raw: io.BufferedReader, stack: ExitStack) -> BinaryIO:
+def _unzipped(raw: io.BufferedReader[Any], stack: ExitStack) -> BinaryIO:
     return cast(BinaryIO, stack.enter_context(gzip.GzipFile(fileobj=raw)))

@@ -14,7 +14,7 @@ import time
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
 from chainlake.definitions.source import Source
@@ -313,8 +313,8 @@ class _Memory:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._old: dict[str, list] = {}
-        self._new: dict[str, list] = {}
+        self._old: dict[str, list[Any]] = {}
+        self._new: dict[str, list[Any]] = {}
         try:
             self._old = json.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError):

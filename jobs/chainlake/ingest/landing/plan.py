@@ -147,7 +147,7 @@ def _unexplained(row: dict[str, Any]) -> bool:
 
 def is_current(source: Source, row: dict[str, Any]) -> bool:
     """Whether a row of ``ops.files`` was parsed under today's definition and parser."""
-    return row["definition_hash"] == source.definition_hash and row["parser_version"] == PARSER_VERSION
+    return (row["definition_hash"], row["parser_version"]) == (source.definition_hash, PARSER_VERSION)
 
 
 def effective(source: Source, rows: list[dict[str, Any]]) -> list[Effective]:

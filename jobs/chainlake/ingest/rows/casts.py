@@ -311,7 +311,7 @@ def _minutes(offset: str | None) -> int | None:
 
 
 def _bools(array: pa.Array, when_null: bool) -> np.ndarray:
-    return pc.fill_null(array, when_null).to_numpy(zero_copy_only=False).copy()
+    return np.array(pc.fill_null(array, when_null).to_numpy(zero_copy_only=False))
 
 
 def _null_where(values: pa.Array, mask: np.ndarray) -> pa.Array:

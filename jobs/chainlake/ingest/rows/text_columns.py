@@ -71,6 +71,28 @@ def split_line(line: str, form: Format) -> list[str]:
         return []
 
 
+#: First bytes of files that hold no lines of text, and what they are.
+_MAGIC = (
+    (b"BZh", "compressed by bzip2"),
+    (b"\xfd7zXZ\0", "compressed by xz"),
+    (b"\x28\xb5\x2f\xfd", "compressed by Zstandard"),
+    (b"7z\xbc\xaf\x27\x1c", "a 7-Zip archive"),
+    (b"PAR1", "a Parquet file"),
+    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an Excel or Word file"),
+    (b"%PDF-", "a PDF file"),
+)
+
+
+def no_lines(head: bytes) -> str:
+    """Why a file that begins with ``head`` has no lines to read, in words; empty if it has."""
+    for magic, what in _MAGIC:
+        if head.startswith(magic):
+            return f"it is {what}, which is not read: only text is, plain or compressed by gzip or zip"
+    if b"\r" in head and b"\n" not in head:
+        return "its lines end in lone carriage returns, which end no line here: convert it to line feeds"
+    return ""
+
+
 def choose_format(formats: tuple[Format, ...], path: str, head: bytes) -> tuple[Format | None, list[str], str]:
     """``(format, column names, why not)``: the first format whose glob and header fit the file.
 
@@ -90,6 +112,8 @@ def choose_format(formats: tuple[Format, ...], path: str, head: bytes) -> tuple[
         if not problems:
             return form, header, ""
         why.append(f"{form.name}: {'; '.join(problems)}")
+    if why and (lacking := no_lines(head)):
+        return None, [], lacking
     return None, [], "; ".join(dict.fromkeys(why or ["no format's glob fits the path"]))[:KEPT]
 
 
@@ -278,7 +302,7 @@ def _no_value(time: str, value: Any) -> str:
     return ""
 
 
-class _Pairs(list):
+class _Pairs(list[Any]):
     """The pairs of a JSON object, told apart from a JSON list."""
 
 

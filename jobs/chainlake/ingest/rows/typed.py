@@ -13,7 +13,8 @@ import pyarrow.compute as pc
 from chainlake.days import US_PER_DAY, day_start_us
 from chainlake.definitions.format import EPOCHS, Format
 from chainlake.definitions.mappings import Mapping
-from chainlake.definitions.source import Attribute, Source
+from chainlake.definitions.source import Source
+from chainlake.definitions.source_keys import Attribute
 from chainlake.ingest.rows import casts
 from chainlake.ingest.rows.lines import KEPT
 from chainlake.ingest.rows.zones import LocalTimes
@@ -224,7 +225,7 @@ def repeat(text: str, n: int) -> pa.Array:
 
 
 def _null(array: pa.Array) -> np.ndarray:
-    return pc.is_null(array).to_numpy(zero_copy_only=False)
+    return np.asarray(pc.is_null(array).to_numpy(zero_copy_only=False))
 
 
 def _within(micros: np.ndarray, days: tuple[date, date], reach_us: int = 0) -> np.ndarray:

@@ -279,7 +279,7 @@ class LocalTimes:
         if len(local_us) == 0:
             return local_us
         places = self._wall.places(local_us)
-        result = local_us - places.offsets
+        result: np.ndarray = local_us - places.offsets
         self.gap += int(places.gaps.sum())
         self.double += int(places.folds.sum())
         if series is not None and self._ask is not None and places.folds.any():

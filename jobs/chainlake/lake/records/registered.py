@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from datetime import date
 from typing import Any
 
-from chainlake.lake.delta.tables import arrow, exists
+from chainlake.lake.delta import tables as delta_tables
 from chainlake.paths import Home, folders
 
 _VERSION = re.compile(r"v([2-9]|[1-9]\d+)")
@@ -55,7 +55,7 @@ def later_versions(home: Home, pattern: str) -> list[int]:
     places = (f"{home.next_tables('matches')}/{pattern}", home.nested_table("matches", pattern))
     names = {name for place in places for name in folders(place) if _VERSION.fullmatch(name)}
     numbers = sorted(int(name[1:]) for name in names)
-    return [number for number in numbers if exists(home, "matches", f"{pattern}/v{number}")]
+    return [number for number in numbers if delta_tables.exists(home, "matches", f"{pattern}/v{number}")]
 
 
 def next_version(home: Home, pattern: str) -> int:
@@ -70,11 +70,11 @@ def next_version(home: Home, pattern: str) -> int:
 
 def noted(home: Home, pattern: str) -> list[dict[str, Any]]:
     """All rows of ``ops.intervals`` of a pattern, in the order in which they were written."""
-    if not exists(home, "ops", "intervals"):
+    if not delta_tables.exists(home, "ops", "intervals"):
         return []
     columns = ["day", "table_name", "status", "seq", "written_at"]
     mine = [("definition", "=", f"pattern/{pattern}")]
-    rows = arrow(home, "ops", "intervals", columns=columns, filters=mine)
+    rows = delta_tables.arrow(home, "ops", "intervals", columns=columns, filters=mine)
     found: list[dict[str, Any]] = rows.sort_by([("written_at", "ascending"), ("seq", "ascending")]).to_pylist()
     return found
 
@@ -85,5 +85,5 @@ def registered_table(home: Home, pattern: str) -> str:
     Only a pattern with several versions costs a look into ``ops.intervals``.
     """
     later = later_versions(home, pattern)
-    versions = [1, *later] if exists(home, "matches", pattern) else later
+    versions = [1, *later] if delta_tables.exists(home, "matches", pattern) else later
     return choose(pattern, versions, noted(home, pattern) if len(versions) > 1 else [])

@@ -1,8 +1,7 @@
-"""DuckDB beside a step: on the cores that Spark leaves idle meanwhile, in bounded memory, spilling to the disk."""
+"""DuckDB beside a step: in bounded memory, spilling to the disk."""
 
 from __future__ import annotations
 
-import os
 import shutil
 import uuid
 from collections.abc import Iterator
@@ -14,7 +13,6 @@ from chainlake.paths import Home
 
 if TYPE_CHECKING:
     import duckdb
-    from pyspark.sql import SparkSession
 
 #: What does not fit goes to the disk.
 _MEMORY = "1GB"
@@ -47,10 +45,3 @@ def connected(home: Home, threads: int) -> Iterator[duckdb.DuckDBPyConnection]:
             yield con
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def idle_cores(spark: SparkSession) -> int:
-    """The cores of this machine that Spark would use: all, where it works elsewhere."""
-    context = spark.sparkContext
-    local = str(context.master).startswith("local")
-    return context.defaultParallelism if local else len(os.sched_getaffinity(0))

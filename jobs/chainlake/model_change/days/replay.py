@@ -1,4 +1,4 @@
-"""A stretch of days of one group, and how many groups are spread over workers: what library, step and Spark share."""
+"""A stretch of days of one group, and how many groups are spread over tasks: what library and step share."""
 
 from __future__ import annotations
 
@@ -52,44 +52,59 @@ class GroupRun:
         rounds = (self.end - self.first).days * (US_PER_DAY // self.config.round_us)
         return rounds * len(self.config.groups[self.group]) * (len(self.config.feature_names) + 1.0) ** 2
 
-    def over(self, reduced: pa.Table) -> GroupDays:
-        """What it gives, with the state of every day; see `run_days`."""
-        return run_days(self.config, self.group, reduced, self.first, self.end, self.snapshot)
 
-
-def run_days(
-    config: Config,
-    group: str,
-    reduced: pa.Table,
-    first: date,
-    end: date,
-    snapshot: str | None = None,
-    *,
-    every_state: bool = True,
-) -> GroupDays:
-    """Run one group over the days ``[first, end)``.
+class GroupReplay:
+    """A group on its way through its days, a stretch of them at a time.
 
     Args:
-        config: the model or threshold monitor.
-        group: its group.
-        reduced: the rounds of the days, as `reduce.reduce_rows` gives them; rows of other groups are ignored.
-        first, end: first day, and the day after the last.
-        snapshot: state at the end of the day before; None at the start.
+        run: the group and its days.
         every_state: keep the state of every day, not only of the last one.
     """
-    run = start(config, group, snapshot)
-    found: list[dict[str, Any]] = []
-    metrics: list[dict[str, Any]] = []
-    states: dict[date, str] = {}
-    for day, part in by_day(reduced, first, end):
-        rows, row = run.day(day, part)
-        found += rows
-        metrics += [row] if row else []
-        if every_state:
-            states[day] = run.snapshot()
-    if not every_state:
-        states[end - timedelta(days=1)] = run.snapshot()
-    return GroupDays(found, metrics, states, run.eps, tuple(run.warnings), run.near_ties)
+
+    def __init__(self, run: GroupRun, *, every_state: bool = True):
+        self._run, self._every_state = run, every_state
+        self._group = start(run.config, run.group, run.snapshot)
+        self._found: list[dict[str, Any]] = []
+        self._metrics: list[dict[str, Any]] = []
+        self._states: dict[date, str] = {}
+        self._next = run.first
+
+    def until(self, end: date, reduced: pa.Table) -> None:
+        """Run the days from the one after the last that was run to the one before ``end``, and before the run's.
+
+        Args:
+            end: the day after the last.
+            reduced: the rounds of these days at least, as `reduce.reduce_rows` gives them; rows of other groups and
+                days are ignored.
+        """
+        end = min(end, self._run.end)
+        for day, part in by_day(reduced, self._next, end):
+            rows, row = self._group.day(day, part)
+            self._found += rows
+            self._metrics += [row] if row else []
+            if self._every_state:
+                self._states[day] = self._group.snapshot()
+        self._next = max(self._next, end)
+
+    def gave(self) -> GroupDays:
+        """What the days gave that were run."""
+        if not self._every_state:
+            self._states[self._run.end - timedelta(days=1)] = self._group.snapshot()
+        group = self._group
+        return GroupDays(self._found, self._metrics, self._states, group.eps, tuple(group.warnings), group.near_ties)
+
+
+def run_days(run: GroupRun, reduced: pa.Table, *, every_state: bool = True) -> GroupDays:
+    """Run a group over all its days.
+
+    Args:
+        run: the group and its days.
+        reduced: the rounds of the days, as `reduce.reduce_rows` gives them; rows of other groups are ignored.
+        every_state: keep the state of every day, not only of the last one.
+    """
+    replay = GroupReplay(run, every_state=every_state)
+    replay.until(run.end, reduced)
+    return replay.gave()
 
 
 def by_day(reduced: pa.Table, first: date, end: date) -> list[tuple[date, pa.Table]]:
@@ -104,8 +119,8 @@ def by_day(reduced: pa.Table, first: date, end: date) -> list[tuple[date, pa.Tab
 def pack(weights: Sequence[float], bins: int) -> list[int]:
     """A bin for each weight so that none is much fuller than the others: the heaviest first, into the emptiest bin.
 
-    A weight above all others' share stands alone, and in a low bin, which Spark starts early: it is then worked on
-    beside the many small ones, not after them.
+    A weight above all others' share stands alone, and in a low bin, which is started early: it is then worked on beside
+    the many small ones, not after them.
     """
     load = [(0.0, i) for i in range(bins)]
     place = [0] * len(weights)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -10,13 +11,13 @@ import pyarrow.compute as pc
 
 from chainlake.days import day_start_us
 from chainlake.errors import InputError
-from chainlake.model_change.config.series import SeriesConfig
+from chainlake.model_change.config.series import Reduction, SeriesConfig
 
 
-def reduced_schema(config: SeriesConfig) -> pa.Schema:
-    """key, round_us (start of the round, microseconds), and the model's event columns as numbers."""
-    columns = [pa.field(name, pa.float64()) for name in config.columns]
-    return pa.schema([pa.field("key", pa.string()), pa.field("round_us", pa.int64()), *columns])
+def reduced_schema(columns: Sequence[str]) -> pa.Schema:
+    """key, round_us (start of the round, microseconds), and event columns as numbers."""
+    numbers = [pa.field(name, pa.float64()) for name in columns]
+    return pa.schema([pa.field("key", pa.string()), pa.field("round_us", pa.int64()), *numbers])
 
 
 def reduce_rows(config: SeriesConfig, rows: pa.Table | list[dict[str, Any]], key: str) -> pa.Table:
@@ -35,40 +36,76 @@ def reduce_rows(config: SeriesConfig, rows: pa.Table | list[dict[str, Any]], key
     """
     table = rows if isinstance(rows, pa.Table) else _tabled(rows)
     if not len(table):
-        return reduced_schema(config).empty_table()
-    empty = config.missing_if_zero
-    for name in ("ts", key, *config.columns, *([empty] if empty else [])):
-        if name not in table.column_names:
-            raise InputError(f"the events have no column '{name}'", key=name, hint=f"They have {table.column_names}.")
-    us = _micros(table["ts"])
-    keys = pc.index_in(pc.cast(table[key], pa.string()), value_set=pa.array(config.all_keys, pa.string()))
-    code = pc.fill_null(keys, -1).to_numpy(zero_copy_only=False)
-    known = (code >= 0) & (us >= day_start_us(config.start))
-    if empty:
-        known &= _numbers(table, empty) != 0
-    wanted = np.flatnonzero(known)
-    number = us[wanted] // config.round_us
-    tie = np.arange(len(wanted))
-    if "event_id" in table.column_names:
-        tie = np.argsort(
-            np.argsort(table["event_id"].to_numpy(zero_copy_only=False)[wanted].astype(str), kind="stable")
-        )
-    order = np.lexsort((tie, us[wanted], number, code[wanted]))
-    wanted, number = wanted[order], number[order]
-    group_key = code[wanted]
-    starts = (
-        np.flatnonzero(np.concatenate([[True], (np.diff(number) != 0) | (np.diff(group_key) != 0)]))
-        if len(wanted)
-        else np.zeros(0, np.int64)
+        return reduced_schema(config.columns).empty_table()
+    return reduce_events(
+        config.reduction, table, key, config.all_keys, config.columns, since=day_start_us(config.start)
     )
-    columns = [
-        pa.array([config.all_keys[i] for i in group_key[starts]], pa.string()),
-        pa.array(number[starts] * config.round_us, pa.int64()),
+
+
+def reduce_events(
+    how: Reduction,
+    events: pa.Table,
+    key: str,
+    keys: Sequence[str],
+    columns: Sequence[str],
+    *,
+    since: int | None = None,
+) -> pa.Table:
+    """Aggregate events into the rounds of some keys.
+
+    Args:
+        how: length of the rounds, and how several events of one come together.
+        events: as for :func:`reduce_rows`.
+        key: name of the key column.
+        keys: the keys that are wanted, each once.
+        columns: event columns that rounds are made of.
+        since: first ts that is wanted, microseconds.
+
+    Returns:
+        columns as of :func:`reduced_schema`; by key in the order of ``keys``, then by time.
+
+    Raises:
+        InputError: as for :func:`reduce_rows`.
+    """
+    empty = how.missing_if_zero
+    for name in ("ts", key, *columns, *([empty] if empty else [])):
+        if name not in events.column_names:
+            raise InputError(f"the events have no column '{name}'", key=name, hint=f"They have {events.column_names}.")
+    us = _micros(events["ts"])
+    found = pc.index_in(pc.cast(events[key], pa.string()), value_set=pa.array(keys, pa.string()))
+    code = pc.fill_null(found, -1).to_numpy(zero_copy_only=False)
+    known = code >= 0
+    if since is not None:
+        known &= us >= since
+    if empty:
+        known &= _numbers(events, empty) != 0
+    wanted = np.flatnonzero(known)
+    wanted = wanted[_in_order(events, wanted, code[wanted], us[wanted])]
+    code, number = code[wanted], us[wanted] // how.round_us
+    starts = np.flatnonzero(np.diff(number, prepend=number[:1] - 1) | np.diff(code, prepend=code[:1]))
+    cells = [
+        pa.array([keys[i] for i in code[starts]], pa.string()),
+        pa.array(number[starts] * how.round_us, pa.int64()),
     ]
-    for name in config.columns:
-        values = _numbers(table, name)[wanted]
-        columns.append(pa.array(_aggregate(config.aggregate, values, starts), pa.float64()))
-    return pa.Table.from_arrays(columns, schema=reduced_schema(config))
+    for name in columns:
+        cells.append(pa.array(_aggregate(how.aggregate, _numbers(events, name)[wanted], starts), pa.float64()))
+    return pa.Table.from_arrays(cells, schema=reduced_schema(columns))
+
+
+def _in_order(events: pa.Table, wanted: np.ndarray, code: np.ndarray, us: np.ndarray) -> np.ndarray:
+    """The order of the wanted events by key, ts, and event_id or position."""
+    order = np.lexsort((us, code))
+    if "event_id" not in events.column_names:
+        return order
+    same = (np.diff(code[order]) == 0) & (np.diff(us[order]) == 0)
+    if not same.any():
+        return order
+    # Ids are compared only where there are several of one key and time, since to sort texts takes long.
+    tied = np.flatnonzero(np.concatenate([[False], same]) | np.concatenate([same, [False]]))
+    ids = events["event_id"].take(pa.array(wanted[order[tied]])).to_numpy(zero_copy_only=False).astype(str)
+    rank = np.zeros(len(wanted), np.int64)
+    rank[order[tied]] = np.unique(ids, return_inverse=True)[1]
+    return np.lexsort((rank, us, code))
 
 
 def _tabled(rows: list[dict[str, Any]]) -> pa.Table:
@@ -99,24 +136,26 @@ def _micros(column: pa.ChunkedArray) -> np.ndarray:
             hint=f"Rows count from 1; {column.null_count} of {len(column)} have none. Give each a time, or drop it.",
         )
     if pa.types.is_timestamp(kind) and kind.unit == "ns":
-        result: np.ndarray = column.cast(pa.int64()).to_numpy(zero_copy_only=False) // 1000
-        return result
+        return _whole(column) // 1000
     if pa.types.is_floating(kind):
         values = column.to_numpy(zero_copy_only=False).astype(float)
         wrong = np.flatnonzero(~(np.isfinite(values) & (values == np.floor(values)) & (np.abs(values) < 2.0**63)))
         if len(wrong):
             row = int(wrong[0])
             _no_time(f"the 'ts' of row {row + 1}, {values[row]}, is no whole number of microseconds")
-        result: np.ndarray = values.astype(np.int64)
-        return result
+        return np.asarray(values, np.int64)
     if not (pa.types.is_timestamp(kind) or pa.types.is_integer(kind)):
         _no_time(f"'ts' is of type {kind}")
     try:
         column = pc.cast(column, pa.timestamp("us", tz=kind.tz)) if pa.types.is_timestamp(kind) else column
-        result: np.ndarray = pc.cast(column, pa.int64()).to_numpy(zero_copy_only=False)
-        return result
+        return _whole(column)
     except pa.ArrowException as error:
         _no_time(f"a 'ts' cannot be counted in microseconds: {error}")
+
+
+def _whole(column: pa.ChunkedArray) -> np.ndarray:
+    numbers: np.ndarray = pc.cast(column, pa.int64()).to_numpy(zero_copy_only=False)
+    return numbers
 
 
 def _no_time(what: str) -> NoReturn:
@@ -135,6 +174,8 @@ def _aggregate(how: str, values: np.ndarray, starts: np.ndarray) -> np.ndarray:
         total = np.bincount(segment, weights=values, minlength=n)
         has = count > 0
         found[has] = total[has] / count[has] if how == "mean" else total[has]
+        # Infinities of both signs cancel to what would look like no value: too large to be used, which is said later.
+        found[has & np.isnan(found)] = np.inf
     elif how in ("min", "max"):
         found[count > 0] = np.inf if how == "min" else -np.inf
         (np.minimum if how == "min" else np.maximum).at(found, segment, values)

@@ -75,8 +75,8 @@ class Rounds:
         self.nodes = config.groups[group]
         self.keys = config.keys(group)
         self.k = len(self.nodes)
-        #: Values so far that were too large to be used.
-        self.beyond = 0
+        #: Values so far that were too large to be used, and rounds of nodes in which what is made of them was.
+        self.beyond = self.made_beyond = 0
         #: The last day whose rounds were made.
         self.day: date | None = None
         self._places = [np.array([self.keys.index(key) for key in node.keys]) for node in self.nodes]
@@ -105,6 +105,11 @@ class Rounds:
         found = [] if self.day is None else unheard(self.config, self.group, self.carry.heard, self.day)
         if self.beyond:
             found.append(f"{self.beyond} values beyond {LARGEST:g} in size were taken as not reported")
+        if self.made_beyond:
+            found.append(
+                f"in {self.made_beyond} rounds of nodes a transform, a power or a mean of several keys went beyond "
+                f"{LARGEST:g} in size: these rounds were not used"
+            )
         return found
 
     def _no_history(self) -> Array:
@@ -179,6 +184,7 @@ class Rounds:
         own = np.max([found if mine else np.zeros_like(found) for found, mine in ages], axis=0)
         # Not a number, or a power beyond what sums of squares can hold.
         ok = (np.abs(x) <= LARGEST).all(axis=2) & (np.abs(y) <= LARGEST) & (oldest <= config.max_carry)
+        self.made_beyond += int(np.sum((np.abs(x) > LARGEST).any(axis=2) | (np.abs(y) > LARGEST)))
         number = c.seen + np.arange(len(ts))
         c.seen += len(ts)
         c.last_ts = int(ts[-1])

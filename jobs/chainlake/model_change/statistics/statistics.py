@@ -25,10 +25,7 @@ _SHARE = 2.0**-10
 
 def outer(left: Array, right: Array) -> Array:
     """``left[..., i] * right[..., j]`` for (..., m) arrays; (..., m) and (...) give (..., m)."""
-    if right.ndim == left.ndim:
-        result: Array = left[..., :, None] * right[..., None, :]
-        return result
-    result: Array = left * right[..., None]
+    result: Array = left[..., :, None] * right[..., None, :] if right.ndim == left.ndim else left * right[..., None]
     return result
 
 

@@ -1,103 +1,155 @@
-"""What a suite needs to see of many matches, from their Parquet files by DuckDB: no job, no shuffle, bounded memory.
-
-For lakes in plain folders, where it takes a tenth of the time that Spark needs for the same
-(:func:`chainlake.quality.matches.extremes.extremes`).
-"""
+"""Matches and the events that they may bind, as DuckDB reads them: no JVM, no shuffle, bounded memory."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from chainlake.lake.sql.scan import parquet_path, quoted
-from chainlake.quality.matches.sql import DUCKDB, MatchRules, bound_column, measured
-from chainlake.schemas.matches import FIXED_COLUMNS
+from chainlake.quality.matches.measures import all_ids, column_of, measures
+from chainlake.quality.matches.rules import MatchRules
 
 if TYPE_CHECKING:
     import duckdb
 
+#: Tables of a connection: keys that several matches have, and ids that no event has.
+_COPIED, _UNKNOWN = "copied", "unknown"
+
 
 @dataclass(frozen=True)
 class MatchFiles:
-    """Staged matches and the events that they may bind, as files that this process can read.
+    """Matches and the events that they may bind, as Parquet files that this process can read.
+
+    Args:
+        matches: files that hold the matches, and nothing else; none if there are no matches.
+        events: files that hold the events of the read range, at least ``event_id``.
+    """
+
+    matches: Sequence[str]
+    events: Sequence[str]
+
+    def read_by(self, con: duckdb.DuckDBPyConnection, rules: MatchRules) -> Matches:
+        """The rows of the files, as ``con`` reads them."""
+        events = f"SELECT event_id FROM {_read(self.events)}" if self.events else "SELECT '' AS event_id WHERE false"
+        return Matches(con, rules, f"SELECT * FROM {_read(self.matches)}" if self.matches else _nothing(rules), events)
+
+
+class Matches:
+    """The matches of a pattern, measured.
 
     Args:
         con: the connection that reads them; its time zone is UTC.
-        staged: Parquet files that hold the staged rows, and nothing else.
-        events: Parquet files that hold the events of the read range, at least ``event_id``.
-    """
-
-    con: duckdb.DuckDBPyConnection
-    staged: Sequence[str]
-    events: Sequence[str]
-
-
-def some_twice(files: MatchFiles) -> bool:
-    """Whether two matches may have one key; equal hashes of different keys are looked at as well."""
-    sql = f"SELECT hash(match_id, decision_ts) AS key FROM {_read(files.staged)} GROUP BY key HAVING count(*) > 1"
-    return _any(files, sql)
-
-
-def some_unknown(rules: MatchRules, files: MatchFiles) -> bool:
-    """Whether a bound event is not among the events, by 64-bit hashes of the ids: beside a billion ids that are there,
-    one that is not has a chance of 1 in 18 billion to be taken for one of them."""
-    bound = [
-        f"SELECT hash({'x' if kleene else quoted(name)}.event_id) AS id FROM "
-        + (f"(SELECT unnest({quoted(name)}) AS x FROM {_read(files.staged)})" if kleene else _read(files.staged))
-        + f" WHERE {'x' if kleene else quoted(name)}.event_id IS NOT NULL"
-        for name, kleene in rules.names.items()
-    ]
-    known = f"SELECT hash(event_id) AS id FROM {_read(files.events)}" if files.events else "SELECT 0 WHERE false"
-    return _any(files, f"SELECT id FROM ({' UNION ALL '.join(bound)}) ANTI JOIN ({known}) AS known(id) USING (id)")
-
-
-def measured_rows(rules: MatchRules, columns: Sequence[str], files: MatchFiles) -> str:
-    """SQL that gives the measures of every row; nothing binds an unknown event, and no match is there twice.
-
-    Args:
         rules: what is known of the pattern.
-        columns: those of the match table.
-        files: where the rows are.
+        matches: SQL that gives the rows, in the form of the pattern's match table.
+        events: SQL that gives ``event_id`` of all events that they may bind.
     """
-    apart = {c if c in FIXED_COLUMNS else bound_column(c): c for c in columns}
-    found = measured(rules, list(apart), DUCKDB, copies="1")
-    del found["event_ids"]
-    found["unknown_event"] = "cast(NULL AS VARCHAR)"
-    named = ", ".join(f"{quoted(c)} AS {quoted(name)}" for name, c in apart.items())
-    wanted = ", ".join(f"{sql} AS {quoted(name)}" for name, sql in found.items())
-    return f"SELECT {wanted} FROM (SELECT {named} FROM {_read(files.staged)})"
 
+    def __init__(self, con: duckdb.DuckDBPyConnection, rules: MatchRules, matches: str, events: str):
+        self._con, self._rules, self._matches, self._events = con, rules, matches, events
+        self.columns: list[str] = [name for name, *_ in con.execute(f"DESCRIBE {matches}").fetchall()]
 
-def aggregated(rules: MatchRules, columns: Sequence[str], files: MatchFiles) -> tuple[pa.Table, dict[str, bool]]:
-    """Per decision day the rows, and of each measure how many values are not null, the least and the largest.
+    def aggregated(self) -> tuple[pa.Table, dict[str, bool]]:
+        """Per decision day the rows, and of each measure how many values are not null, the least and the largest.
 
-    Args:
-        rules, columns, files: see :func:`measured_rows`.
+        Returns:
+            columns ``decision_day``, ``rows``, and of the measure at each place of the second ``n<place>`` and, where
+            its values have an order that counts, ``lo<place>`` and ``hi<place>``; and the measures with whether they
+            have.
+        """
+        measured = self._measured
+        described = self._con.execute(f"DESCRIBE {measured}").fetchall()
+        ordered = {name: kind != "VARCHAR" for name, kind, *_ in described if name != "decision_day"}
+        parts = ['count(*) AS "rows"']
+        for at, (name, both) in enumerate(ordered.items()):
+            parts.append(f"count({quoted(name)}) AS n{at}")
+            if both:
+                parts += [f"min({quoted(name)}) AS lo{at}", f"max({quoted(name)}) AS hi{at}"]
+        sql = f"SELECT decision_day, {', '.join(parts)} FROM ({measured}) GROUP BY decision_day"
+        return self._con.sql(sql).to_arrow_table(), ordered
 
-    Returns:
-        columns ``decision_day``, ``rows``, and of the measure at each place of the second ``n<place>`` and, where its
-        values have an order that counts, ``lo<place>`` and ``hi<place>``; and the measures with whether they have.
-    """
-    measures = measured_rows(rules, columns, files)
-    described = files.con.execute(f"DESCRIBE {measures}").fetchall()
-    ordered = {name: kind != "VARCHAR" for name, kind, *_ in described if name != "decision_day"}
-    parts = ['count(*) AS "rows"']
-    for at, (name, both) in enumerate(ordered.items()):
-        parts.append(f"count({quoted(name)}) AS n{at}")
-        if both:
-            parts += [f"min({quoted(name)}) AS lo{at}", f"max({quoted(name)}) AS hi{at}"]
-    sql = f"SELECT decision_day, {', '.join(parts)} FROM ({measures}) GROUP BY decision_day"
-    return files.con.sql(sql).to_arrow_table(), ordered
+    def rows(self, day: str | None, first: str, limit: int) -> pa.Table:
+        """The measures of every row.
+
+        Args:
+            day: only of this day.
+            first: SQL on the measures: rows for which it holds come before all others.
+            limit: how many rows at most.
+        """
+        where = "" if day is None else f"WHERE decision_day = '{day}'"
+        order = f"ORDER BY coalesce({first}, false) DESC LIMIT {limit}"
+        return self._con.sql(f"SELECT * FROM ({self._measured}) {where} {order}").to_arrow_table()
+
+    @cached_property
+    def _measured(self) -> str:
+        """SQL that gives the measures of every row.
+
+        Whether a match is there twice or binds an unknown event is asked of hashes first, which is cheap; only then
+        are those keys and ids looked up for every row.
+        """
+        named = ", ".join(f"m.{quoted(c)} AS {quoted(column_of(c))}" for c in self.columns)
+        rows, copies, unknown = f"({self._matches}) AS m", "cast(1 AS BIGINT)", "cast(NULL AS VARCHAR)"
+        if self._find_copied():
+            copies = "coalesce(c.rows, 1)"
+            same = " AND ".join(f"m.{key} IS NOT DISTINCT FROM c.{key}" for key in ("match_id", "decision_ts"))
+            rows += f" LEFT JOIN {_COPIED} AS c ON {same}"
+        if self._find_unknown():
+            unknown = f"(SELECT min(u.event_id) FROM {_UNKNOWN} u WHERE u.event_id IN (SELECT unnest(r.ids)))"
+        found = measures(self._rules, self.columns)
+        wanted = ", ".join(f"{sql} AS {quoted(name)}" for name, sql in found.items())
+        counted = f"SELECT {named}, {copies} AS copies FROM {rows}"
+        measured = f"SELECT {wanted}, copies, {all_ids(self._rules)} AS ids FROM ({counted})"
+        return f"SELECT r.* EXCLUDE (ids), {unknown} AS unknown_event FROM ({measured}) AS r"
+
+    def _find_copied(self) -> bool:
+        """Keep the keys that several matches have; whether there are any."""
+        keyed = f"SELECT match_id, decision_ts, hash(match_id, decision_ts) AS key FROM ({self._matches})"
+        twice = f"SELECT key FROM ({keyed}) GROUP BY key HAVING count(*) > 1"
+        return self._any(twice) and self._keep(
+            _COPIED,
+            f"SELECT match_id, decision_ts, count(*) AS rows FROM ({keyed}) WHERE key IN ({twice}) "
+            "GROUP BY match_id, decision_ts HAVING count(*) > 1",
+        )
+
+    def _find_unknown(self) -> bool:
+        """Keep the bound ids that no event has; whether there are any.
+
+        By 64-bit hashes: beside a billion ids that are there, one that is not has a chance of 1 in 18 billion to be
+        taken for one of them.
+        """
+        bound = " UNION ALL ".join(
+            f"SELECT unnest({quoted(name)}).event_id AS event_id FROM ({self._matches})"
+            if kleene
+            else f"SELECT {quoted(name)}.event_id AS event_id FROM ({self._matches})"
+            for name, kleene in self._rules.names.items()
+        )
+        ids = f"SELECT event_id, hash(event_id) AS id FROM ({bound}) WHERE event_id IS NOT NULL"
+        known = f"(SELECT hash(event_id) AS id FROM ({self._events})) AS known USING (id)"
+        return self._any(f"SELECT id FROM ({ids}) AS bound ANTI JOIN {known}") and self._keep(
+            _UNKNOWN, f"SELECT DISTINCT event_id FROM ({ids}) AS bound ANTI JOIN {known}"
+        )
+
+    def _any(self, sql: str) -> bool:
+        """Whether the query gives a row; counted, since a limit keeps DuckDB from working on all cores."""
+        ((rows,),) = self._con.execute(f"SELECT count(*) FROM ({sql})").fetchall()
+        return bool(rows)
+
+    def _keep(self, name: str, sql: str) -> bool:
+        """Make a table of what ``sql`` gives; whether it gave a row."""
+        self._con.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {sql}")
+        return self._any(f"FROM {name}")
 
 
 def _read(paths: Sequence[str]) -> str:
     return f"read_parquet([{', '.join(map(parquet_path, paths))}], hive_partitioning = false)"
 
 
-def _any(files: MatchFiles, sql: str) -> bool:
-    """Whether the query gives a row; counted, since a limit keeps DuckDB from working on all cores."""
-    found = files.con.execute(f"SELECT count(*) FROM ({sql})").fetchone()
-    return found is not None and found[0] > 0
+def _nothing(rules: MatchRules) -> str:
+    """SQL that gives the match table's columns and no rows."""
+    bound = "STRUCT(event_id VARCHAR, ts TIMESTAMPTZ)"
+    kinds = {"match_id": "VARCHAR", **{name: f"{bound}[]" if array else bound for name, array in rules.names.items()}}
+    cells = (f"cast(NULL AS {kinds.get(column, 'TIMESTAMPTZ')}) AS {quoted(column)}" for column in rules.columns)
+    return f"SELECT {', '.join(cells)} WHERE false"

@@ -1,104 +1,161 @@
-"""Gate of ``matches.<pattern>``: what must be true of staged matches before they are published (design §7).
+"""Gate of ``matches.<pattern>``: what must be true of matches before they are published, and afterwards.
 
-Great Expectations runs on pandas where the staged output is small, the usual case, and else on Spark: with Spark each
-expectation or two is a job, and a job of a few dozen rows costs about as much as the whole suite does in pandas. Of
-large outputs it first sees the extremes only, which decide whether everything passes
-(chainlake.quality.matches.extremes).
+Every expectation of the suite looks at one column, row by row, and holds for all values between two for which it holds.
+So Great Expectations is shown three rows per day, however many matches there are: the least value of each measure, the
+largest, and null wherever a match of the day has one. What is broken by these is then counted in the rows of the day.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
-from chainlake.lake.commits.rows import SMALL_ROWS
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from chainlake.errors import DefinitionError
+from chainlake.lake.sql.duck import connected
+from chainlake.lake.sql.scan import literal, quoted
 from chainlake.quality.audit import Audit, AuditResult
 from chainlake.quality.days import per_day, span
 from chainlake.quality.frames import nullable
-from chainlake.quality.matches.extremes import extremes, extremes_in_files, tell_all
-from chainlake.quality.matches.files import MatchFiles
-from chainlake.quality.matches.measures import apart, measures, small_measures
-from chainlake.quality.matches.sql import MEASURES, MatchRules, bound_column, has_columns, rules_of
-from chainlake.quality.templates import instantiate
-from chainlake.schemas.matches import FIXED_COLUMNS
+from chainlake.quality.matches.files import Matches, MatchFiles
+from chainlake.quality.matches.measures import MEASURES, column_of
+from chainlake.quality.matches.rules import MatchRules, rules_of
+from chainlake.quality.templates import instantiate, template_path
+from chainlake.quality.verdict import Verdict
 
 if TYPE_CHECKING:
     import pandas as pd
-    from pyspark.sql import DataFrame
 
+    from chainlake.cep.pattern import Pattern
+
+TEMPLATE = "matches"
 KEY = ("match_id", "decision_ts")
+#: Rows of a broken day that are looked at for a message, the broken ones first.
+SHOWN = 100_000
+_DAY = "decision_day"
 #: A failure of these means rows that belong to no day of the run.
-_UNDATED = ("decision_day", "decision_ts")
+_UNDATED = (_DAY, "decision_ts")
+#: Columns of which the extremes are all values that there are, so that they can be compared with a set.
+_WHOLE = (_DAY, "names_fit")
 
 
-def audit_matches(
-    audit: Audit,
-    pattern: Any,
-    staged: DataFrame,
-    days: Iterable[date],
-    events: DataFrame,
-    *,
-    small: int = SMALL_ROWS,
-    files: MatchFiles | None = None,
-) -> dict[date, str | None]:
+def audit_matches(audit: Audit, pattern: Pattern | MatchRules, files: MatchFiles, days: Iterable[date]) -> Verdict:
     """Which days of staged matches may be published.
 
     Args:
         audit: the application's audit.
-        pattern: a compiled pattern, or its :class:`MatchRules`.
-        staged: rows in the form of the pattern's match table; all should decide on ``days``.
+        pattern: a compiled pattern, or its rules.
+        files: the matches, all of which should decide on ``days``, and the events that they may bind.
         days: the UTC days that the run owns.
-        events: events of the read range, at least ``event_id``.
-        small: up to so many rows the suite runs on the driver; 0 if they are known to be many.
-        files: the same rows as files at hand, from which the extremes of many are had without Spark.
 
-    Returns:
-        day → ``None`` if it passed, else one line naming the broken expectation with an example row.
+    Raises:
+        DefinitionError: the suite has an expectation that three rows per day cannot decide.
     """
     rules = pattern if isinstance(pattern, MatchRules) else rules_of(pattern)
-    if not has_columns(rules, staged.columns):
-        return judge(audit, rules, nullable(apart(staged).limit(0).toArrow()), days)  # the suite says what is missing
-    frame = small_measures(rules, staged, events, small) if small else None
-    if frame is not None:
-        return judge(audit, rules, frame, days)
+    with connected(audit.home, len(os.sched_getaffinity(0))) as con:
+        return judge(audit, rules, files.read_by(con, rules), days)
+
+
+def judge(audit: Audit, rules: MatchRules, matches: Matches, days: Iterable[date]) -> Verdict:
+    """What :func:`audit_matches` says, of matches that a connection reads; arguments as there."""
     owned = sorted(days)
-    if tell_all(instantiate("matches", suite_params(rules, owned))):
-        frame = extremes_in_files(rules, staged.columns, files) if files else extremes(rules, staged, events)
-        if frame is not None and _run(audit, rules, frame, owned, None, False).success:
-            return dict.fromkeys(owned)
-    with measures(rules, staged, events) as measured:
-        return judge(audit, rules, measured, owned)
+    params = suite_params(rules, owned)
+    broken = _broken(instantiate(TEMPLATE, params))
+    if rules.lacking(matches.columns):
+        # Nothing can be measured then; the suite says what is missing.
+        extremes = _without_rows(matches.columns)
+    else:
+        extremes = three_rows(*matches.aggregated())
+
+    def run(day: date | None, details: bool) -> AuditResult:
+        frame = extremes if day is None else extremes[extremes[_DAY] == str(day)]
+        label = f"matches.{rules.pattern} of {day or span(owned)}"
+        shown: list[int] = []
+
+        def rows() -> pd.DataFrame:
+            if not len(frame):
+                return frame
+            found = matches.rows(None if day is None else str(day), broken, SHOWN)
+            shown.append(len(found))
+            return nullable(found)
+
+        result = audit.run(TEMPLATE, frame, params, label, key=KEY, details=rows if details else False)
+        if shown == [SHOWN]:
+            return replace(result, label=f"{label}, of which {SHOWN} matches were looked at, broken ones first")
+        return result
+
+    return Verdict(per_day(owned, run, _UNDATED))
 
 
 def suite_params(rules: MatchRules, days: Sequence[date]) -> dict[str, Any]:
     """What the template is filled with."""
     return {
         "pattern": rules.pattern,
-        "columns": [*FIXED_COLUMNS, *map(bound_column, rules.names), *MEASURES],
+        "columns": [*map(column_of, rules.columns), *MEASURES],
         "window_us": rules.window_us,
         "decision": "start_ts + W" if rules.waits else "end_ts",
         "days": [day.isoformat() for day in days],
     }
 
 
-def judge(
-    audit: Audit, rules: MatchRules, measured: DataFrame | pd.DataFrame, days: Iterable[date]
-) -> dict[date, str | None]:
-    """Run the suite on measured rows, of Spark or of pandas; arguments and result as in :func:`audit_matches`."""
-    owned = sorted(days)
-    return per_day(owned, lambda day, details: _run(audit, rules, measured, owned, day, details), _UNDATED)
+def three_rows(found: pa.Table, ordered: Mapping[str, bool]) -> pd.DataFrame:
+    """Per day the least values, the largest, and null wherever a row has one; texts are only shown to be there.
+
+    Args:
+        found, ordered: as :meth:`chainlake.quality.matches.files.Matches.aggregated` gives them.
+    """
+    rows = found["rows"].to_pylist()
+    columns: dict[str, pa.Array] = {_DAY: pa.concat_arrays(3 * [found[_DAY].combine_chunks()])}
+    for at, (name, both) in enumerate(ordered.items()):
+        counts = found[f"n{at}"].to_pylist()
+        if both:
+            low, high = (found[f"{end}{at}"].combine_chunks() for end in ("lo", "hi"))
+        else:
+            low = high = pa.array(["present" if n else None for n in counts], pa.string())
+        lacking = pa.array([n < of for n, of in zip(counts, rows, strict=True)], pa.bool_())
+        columns[name] = pa.concat_arrays([low, high, pc.if_else(lacking, pa.scalar(None, low.type), high)])
+    return nullable(pa.table(columns))
 
 
-def _run(
-    audit: Audit,
-    rules: MatchRules,
-    measured: DataFrame | pd.DataFrame,
-    owned: Sequence[date],
-    day: date | None,
-    details: bool,
-) -> AuditResult:
-    """The suite on the rows of one day, or of all days."""
-    rows = measured if day is None else measured[measured["decision_day"] == str(day)]
-    label = f"matches.{rules.pattern} of {day or span(owned)}"
-    return audit.run("matches", rows, suite_params(rules, owned), label, key=KEY, details=details)
+def _without_rows(columns: Sequence[str]) -> pd.DataFrame:
+    return nullable(pa.table({column_of(name): pa.array([], pa.string()) for name in columns}))
+
+
+def _broken(suite: Mapping[str, Any]) -> str:
+    """SQL on the measures that holds for the rows that break an expectation of the suite.
+
+    Raises:
+        DefinitionError: an expectation that the extremes of a column do not decide.
+    """
+    tests = []
+    for one in suite["expectations"]:
+        kind, wanted = one["type"], one["kwargs"]
+        column = quoted(wanted.get("column", ""))
+        if kind == "expect_column_values_to_not_be_null":
+            tests.append(f"{column} IS NULL")
+        elif kind == "expect_column_values_to_be_null":
+            tests.append(f"{column} IS NOT NULL")
+        elif kind == "expect_column_values_to_be_between":
+            bounds = (("<", wanted.get("min_value")), (">", wanted.get("max_value")))
+            tests += [f"{column} {beyond} {bound}" for beyond, bound in bounds if bound is not None]
+        elif kind == "expect_column_values_to_be_in_set" and wanted["column"] in _WHOLE:
+            tests.append(f"{column} NOT IN ({', '.join(map(_value, wanted['value_set']))})")
+        elif kind != "expect_table_columns_to_match_set":
+            raise DefinitionError(
+                f"three rows per day do not decide {kind} of {wanted.get('column', 'the table')}",
+                file=template_path(TEMPLATE),
+                key=kind,
+                hint="Matches are judged by the least and the largest value of a measure: "
+                "say what must hold as a measure that lies between two values.",
+            )
+    # Nulls break nothing but the expectations of nulls.
+    return " OR ".join(f"coalesce({test}, false)" for test in tests)
+
+
+def _value(value: object) -> str:
+    return literal(value) if isinstance(value, str) else str(value)

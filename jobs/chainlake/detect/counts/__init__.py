@@ -1,1 +1,0 @@
-"""Where the events of a pattern lie, by name, time and key: what work is divided by."""

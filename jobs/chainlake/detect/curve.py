@@ -1,0 +1,198 @@
+"""Work along the time axis, of one pattern or several: estimated from counts, and cut into parts of about equal work.
+
+What is estimated here only balances the work; it never shows in the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from math import factorial
+
+import numpy as np
+
+from chainlake.cep.estimate.cost import Model, linear_extensions
+from chainlake.cep.pattern import Pattern
+
+#: What an event costs to be read and looked at, and a match to be written, in evaluations (about 15 ns each).
+PER_EVENT, PER_MATCH = 60.0, 200.0
+#: Cells of time in which events are counted (10 minutes of a month), and parts into which a heavy one is counted anew.
+CELLS, FINER_CELLS = 4_096, 1_024
+#: A cell with more than this part of a piece's work is counted more finely, so that pieces differ by an eighth at most.
+_FINE = 8
+#: Rounds of counting more finely; after four of them a cell of a century is shorter than a microsecond.
+_ROUNDS = 5
+
+#: Events per name in each of so many equal parts of each cell ``[lo, hi)`` µs, of shape (names, cells x parts); the
+#: parts of a cell are :func:`part_length` long, the last ones may be empty.
+Count = Callable[[Sequence[tuple[int, int]], int], np.ndarray]
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Estimated work by time of decision.
+
+    Args:
+        at: times, ascending, µs.
+        work: evaluations for all decisions before each of them; between two times it grows evenly.
+    """
+
+    at: np.ndarray
+    work: np.ndarray
+
+    @property
+    def total(self) -> float:
+        """The whole work, in evaluations."""
+        return float(self.work[-1])
+
+    def cut(self, span: tuple[int, int], pieces: int) -> list[tuple[int, int]]:
+        """Bounds of about ``pieces`` parts of equal work, which together are ``span``."""
+        inner = self.at[_nearest(self.work, pieces if self.total else 1)]
+        lo, hi = span
+        cuts = np.unique([lo, *inner[(inner > lo) & (inner < hi)].tolist(), hi]).tolist()
+        return list(zip(cuts[:-1], cuts[1:], strict=True))
+
+    def between(self, bounds: Sequence[tuple[int, int]]) -> list[float]:
+        """The work of each part."""
+        return [float(hi - lo) for lo, hi in np.interp(np.array(bounds), self.at, self.work)]
+
+
+def sum_of(curves: Sequence[Curve]) -> Curve:
+    """The work of several patterns."""
+    at = np.unique(np.concatenate([one.at for one in curves]))
+    return Curve(at, np.sum([np.interp(at, one.at, one.work) for one in curves], axis=0))
+
+
+def _nearest(total: np.ndarray, pieces: int) -> np.ndarray:
+    """Indices of edges that cut a running total into ``pieces``, each as near to its share as cells allow."""
+    shares = total[-1] * np.arange(1, pieces) / pieces
+    above = np.clip(np.searchsorted(total, shares), 1, len(total) - 1)
+    return np.unique(np.where(total[above] - shares > shares - total[above - 1], above - 1, above))
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Evaluations by time.
+
+    Args:
+        pattern: the pattern.
+        models: cost model of each branch.
+        orders: binding order of each branch.
+    """
+
+    pattern: Pattern
+    models: Sequence[Model]
+    orders: Sequence[Sequence[str]]
+
+    def by_cell(self, edges: np.ndarray, counts: np.ndarray) -> np.ndarray:
+        """Work of the cells ``[edges[i], edges[i + 1])``, attributed to the last event of a partial match, or to the
+        first one of a pattern that waits (whose decision lies a window after it).
+
+        Args:
+            edges: of the cells, µs.
+            counts: events per name and cell, the names of all branches one after another.
+        """
+        work: np.ndarray = PER_EVENT * counts.sum(axis=0)
+        near = [] if not len(work) else [self._near(edges, row) for row in counts]
+        at = 0
+        for number, model in enumerate(self.models):
+            names = list(model.branch.types)
+            own = {name: counts[at + i] for i, name in enumerate(names)}
+            around = {name: near[at + i] for i, name in enumerate(names)}
+            at += len(names)
+            for weight, bound in self._steps(number):
+                tuples = np.zeros(len(work))
+                for last in bound:
+                    product = own[last].copy()
+                    for other in bound - {last}:
+                        product *= around[other]
+                    tuples += product
+                work += weight * tuples
+        return work
+
+    def _steps(self, number: int) -> list[tuple[float, frozenset[str]]]:
+        """Per step of a branch's order: what a combination of the names bound so far costs, and these names.
+
+        A name that stands for a set counts as one event: how many fit depends on conditions that are not known here.
+        """
+        model = self.models[number]
+        found = []
+        bound: frozenset[str] = frozenset()
+        for name in self.orders[number]:
+            share = model.passing(bound)
+            bound |= {name}
+            scope = linear_extensions(model.branch, bound) / factorial(len(bound))
+            matched = PER_MATCH * model.passing(bound) if len(bound) == len(self.orders[number]) else 0.0
+            found.append((scope * (share + matched), bound))
+        return found
+
+    def _near(self, edges: np.ndarray, counts: np.ndarray) -> np.ndarray:
+        """Events within a window before the middle of each cell (after it, for a pattern that waits)."""
+        total = np.concatenate([[0.0], np.cumsum(counts)])
+        middle = (edges[:-1] + edges[1:]) / 2
+        reach = self.pattern.window_us + 1
+        first, last = (middle, middle + reach) if self.pattern.open_right else (middle - reach, middle)
+        seen = np.interp(last, edges, total) - np.interp(first, edges, total)
+        # Of a cell longer than the window only a part is near; of a shorter one, all of it can be.
+        least = counts * np.minimum(1.0, reach / np.maximum(np.diff(edges), 1))
+        return np.asarray(np.maximum(seen, least))
+
+
+def work_curve(
+    estimate: Estimate, owned: Sequence[tuple[int, int]], span: tuple[int, int], count: Count, pieces: int
+) -> Curve:
+    """Where a pattern's work lies, so finely that it can be cut into ``pieces`` or fewer.
+
+    Args:
+        estimate: what the work is.
+        owned: decision times that are wanted, ``[lo, hi)`` µs each.
+        span: the events that are read lie in ``[lo, hi)`` µs.
+        count: counts events.
+        pieces: how many parts of equal work there can be; for one part nothing is counted more than once.
+    """
+    shift = estimate.pattern.window_us if estimate.pattern.open_right else 0
+    starts, found = _counted(count, [span], CELLS)
+    for finer in range(_ROUNDS + 1):
+        edges = np.append(starts, span[1])
+        work = estimate.by_cell(edges, found) * _inside(owned, edges + shift)
+        curve = Curve(edges + shift, np.concatenate([[0.0], np.cumsum(work)]))
+        heavy = np.flatnonzero((work > curve.total / pieces / _FINE) & (np.diff(edges) > 1))
+        if pieces == 1 or not curve.total or not len(heavy) or finer == _ROUNDS:
+            break
+        cells = [(int(edges[i]), int(edges[i + 1])) for i in heavy]
+        more_starts, more = _counted(count, cells, FINER_CELLS)
+        starts = np.concatenate([np.delete(starts, heavy), more_starts])
+        order = np.argsort(starts)
+        starts, found = starts[order], np.concatenate([np.delete(found, heavy, axis=1), more], axis=1)[:, order]
+    return curve
+
+
+def _inside(owned: Sequence[tuple[int, int]], decided: np.ndarray) -> np.ndarray:
+    """Which cells of decision time lie, with their middle, in what is owned."""
+    middle = (decided[:-1] + decided[1:]) // 2
+    return np.asarray(np.logical_or.reduce([(middle >= lo) & (middle < hi) for lo, hi in owned]))
+
+
+def _counted(count: Count, cells: Sequence[tuple[int, int]], parts: int) -> tuple[np.ndarray, np.ndarray]:
+    """Where the parts of the cells begin, and the events per name in each; parts beyond the end of a cell left out."""
+    found = count(cells, parts)
+    starts = np.concatenate([lo + part_length(lo, hi, parts) * np.arange(parts) for lo, hi in cells])
+    inside = starts < np.repeat([hi for _, hi in cells], parts)
+    return starts[inside], found[:, inside]
+
+
+def count_cells(times: Iterable[np.ndarray], cells: Sequence[tuple[int, int]], parts: int) -> np.ndarray:
+    """What a :data:`Count` gives for events whose times, per name, are in memory."""
+    found = []
+    for ts in times:
+        rows = []
+        for lo, hi in cells:
+            inside = ts[(ts >= lo) & (ts < hi)]
+            rows.append(np.bincount((inside - lo) // part_length(lo, hi, parts), minlength=parts))
+        found.append(np.concatenate(rows))
+    return np.array(found, np.float64)
+
+
+def part_length(lo: int, hi: int, parts: int) -> int:
+    """Ticks of each part of a cell."""
+    return max(1, -(-(hi - lo) // parts))

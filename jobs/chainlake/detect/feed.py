@@ -1,0 +1,194 @@
+"""The events of a source as a task needs them: by time, a bounded number in memory, with histories.
+
+Files say which day they are of, and their row groups which times they hold: no task reads all of them, and none asks
+another for an event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Protocol
+from zlib import crc32
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from chainlake.cep.events.dataset import ticks_of
+from chainlake.cep.events.history import LIST, add_histories
+from chainlake.cep.pattern import Pattern
+from chainlake.cep.search.find import candidates_of, dataset
+from chainlake.days import US_PER_DAY, day_start_us
+from chainlake.definitions.derived import History
+from chainlake.lake.store.event_files import TYPES
+
+#: Events that are read at a time, about 100 MB; a day with more is read in parts, if its events are spread evenly.
+CHUNK_ROWS = 1_000_000
+#: What a history is computed from, beside the key and the attribute.
+_ORDERED_BY = ("event_id", "type", "ts", "seq")
+
+
+class Events(Protocol):
+    """The events of a source as ``chainlake.lake.store.event_files.EventFiles`` has them."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns that there are."""
+
+    @property
+    def rows(self) -> Mapping[date, int]:
+        """Events of each day that has any."""
+
+    def within(self, lo: int, hi: int) -> list[date]:
+        """The days that hold events with ts in ``[lo, hi)`` µs, ascending."""
+
+    def read(self, day: date, columns: Sequence[str], types: Iterable[str] | None, lo: int, hi: int) -> pa.Table:
+        """Some events of a day, in any order; of all types if None."""
+
+
+@dataclass(frozen=True)
+class Feed:
+    """What some patterns need of a source's files, read once for all of them.
+
+    Args:
+        files: the events.
+        key: the source's key column.
+        columns: the columns wanted, histories among them.
+        types: the event types wanted.
+        histories: the histories wanted.
+        chunk_rows: events that are read at a time.
+    """
+
+    files: Events = field(repr=False)
+    key: str
+    columns: frozenset[str]
+    types: frozenset[str]
+    histories: tuple[History, ...] = ()
+    chunk_rows: int = CHUNK_ROWS
+
+    @classmethod
+    def of(cls, files: Events, key: str, patterns: Iterable[Pattern], columns: Iterable[str]) -> Feed:
+        """What these patterns need, if they look at these columns; those that there are not are null for them."""
+        types: frozenset[str] = frozenset()
+        histories: dict[str, History] = {}
+        for pattern in patterns:
+            types |= pattern.event_types
+            histories |= {one.name: one for one in pattern.histories}
+        return cls(files, key, frozenset(columns), types, tuple(histories.values()))
+
+    def chunks(self, spans: Iterable[tuple[int, int]]) -> Iterator[pa.Table]:
+        """The events with ts in the spans ``[lo, hi)`` µs, each once, in the order of time; ties in any order."""
+        for lo, hi in merged(spans):
+            yield from self._with_histories(lo, hi) if self.histories else self._events(lo, hi)
+
+    def empty(self) -> pa.Table:
+        """A chunk without events."""
+        fields = [self.files.schema.field(name) for name in self._read]
+        kind = pa.string() if self.histories else TYPES
+        fields = [pa.field("type", kind) if one.name == "type" else one for one in fields]
+        return pa.schema([*fields, *(pa.field(one.name, LIST) for one in self.histories)]).empty_table()
+
+    @property
+    def _read(self) -> list[str]:
+        """The columns that are read: those that there are of the wanted ones, and what histories are computed from."""
+        wanted = set(self.columns)
+        if self.histories:
+            wanted |= {self.key, *_ORDERED_BY, *(one.of for one in self.histories)}
+        return sorted(wanted & set(self.files.schema.names))
+
+    def _events(self, lo: int, hi: int) -> Iterator[pa.Table]:
+        # A value of any type is part of a history.
+        columns, types = self._read, None if self.histories else self.types
+        for day in self.files.within(lo, hi):
+            start = day_start_us(day)
+            first, end = max(lo, start), min(hi, start + US_PER_DAY)
+            parts = max(1, -(-self.files.rows[day] * (end - first) // (US_PER_DAY * self.chunk_rows)))
+            edges = [first + (end - first) * part // parts for part in range(parts + 1)]
+            for begin, until in zip(edges, edges[1:], strict=False):
+                events = by_time(self.files.read(day, columns, types, begin, until))
+                if len(events):
+                    yield events
+
+    def _with_histories(self, lo: int, hi: int) -> Iterator[pa.Table]:
+        reach = max(one.reach_us for one in self.histories)
+        before: pa.Table | None = None
+        for events in self._events(lo - reach, hi):
+            known = events if before is None else pa.concat_tables([before, events])
+            ts = ticks_of(known["ts"], "ts")
+            begin = max(0 if before is None else len(before), int(np.searchsorted(ts, lo)))
+            if begin < len(known):
+                yield add_histories(known, [self.key], self.histories).slice(begin)
+            # Later events lie behind these, so this is all that their histories can reach.
+            before = known.slice(int(np.searchsorted(ts, ts[-1] - reach)))
+
+
+def merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The same times in as few spans as there can be, ascending."""
+    found: list[tuple[int, int]] = []
+    for lo, hi in sorted(spans):
+        if found and lo <= found[-1][1]:
+            found[-1] = found[-1][0], max(hi, found[-1][1])
+        else:
+            found.append((lo, hi))
+    return found
+
+
+@dataclass(frozen=True)
+class KeyShare:
+    """Those of a pattern's partition keys whose hash is ``number`` when divided by ``of``."""
+
+    number: int
+    of: int
+
+    def rows(self, keys: pa.ChunkedArray) -> pa.Array:
+        """Which rows have one of these keys."""
+        encoded = keys.combine_chunks().dictionary_encode()
+        named = np.array([crc32(repr(key).encode()) % self.of for key in [*encoded.dictionary.to_pylist(), None]])
+        codes = encoded.indices.fill_null(len(encoded.dictionary)).to_numpy()
+        return pa.array(named[codes] == self.number)
+
+
+def accepted(pattern: Pattern, events: pa.Table) -> list[np.ndarray]:
+    """The rows that each name of each branch accepts by its own conditions.
+
+    Args:
+        pattern: the pattern.
+        events: in the order of time; the ids may be left out if no condition reads them.
+    """
+    if "event_id" not in events.column_names:
+        events = events.append_column("event_id", pa.nulls(len(events), pa.string()))
+    data = dataset(pattern, events, by_id=False)
+    every = (candidates_of(pattern, branch, data) for branch in pattern.branches)
+    return [data.rows_of(candidates.rows) for those in every for candidates in those.values()]
+
+
+def between(events: pa.Table, lo: int, hi: int) -> pa.Table:
+    """Those of the events, which are in the order of time, with ts in ``[lo, hi)``."""
+    begin, end = np.searchsorted(ticks_of(events["ts"], "ts"), (lo, hi)).tolist()
+    return events.slice(begin, end - begin)
+
+
+def by_time(events: pa.Table) -> pa.Table:
+    """The events in the order of time; ties in any order."""
+    ts = ticks_of(events["ts"], "ts")
+    return events if np.all(ts[1:] >= ts[:-1]) else events.take(pa.array(np.argsort(ts)))
+
+
+def with_keys(pattern: Pattern, events: pa.Table) -> pa.Table:
+    """The events that can be in a match, or reject one, as far as the partition key says; keys that are equal are alike
+    as texts, too. Of a pattern without a partition key, all events."""
+    key = pattern.partition_key
+    if key is None or key not in events.column_names:
+        return events
+    keys = events[key]
+    if pa.types.is_floating(keys.type):
+        # NaN is null, and the two zeros are equal, though told apart as entries of a dictionary.
+        keys = pc.add(pc.if_else(pc.is_nan(keys), pa.scalar(None, keys.type), keys), pa.scalar(0.0, keys.type))
+        events = events.set_column(events.column_names.index(key), key, keys)
+    if all(len(branch.positive) > 1 for branch in pattern.branches):
+        # An equality with an unknown value is never true, so such an event is in no match and rejects none. (A lone
+        # positive name has equalities with negated ones only, which such an event need not fulfil.)
+        events = events.filter(pc.is_valid(keys))
+    return events

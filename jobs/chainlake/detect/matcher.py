@@ -1,0 +1,243 @@
+"""Finds the matches of one pattern in events that arrive in the order of time.
+
+A large slice is matched piece by piece while its events arrive: a piece owns the decision times up to the last event
+seen and keeps only the events that later pieces can still need, so memory depends on what lies in a window and not on
+the size of a slice. The events of a piece are searched key by key where the pattern has a partition key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from chainlake.cep.events.clock import Clock
+from chainlake.cep.events.dataset import ticks_of
+from chainlake.cep.events.event_ids import PACKED, packed, texts
+from chainlake.cep.matches.day_limit import DayLimit
+from chainlake.cep.matches.rows import match_rows
+from chainlake.cep.pattern import Pattern
+from chainlake.cep.plan.steps import routing
+from chainlake.cep.search.find import SearchOptions, candidates_of, dataset, find
+from chainlake.cep.search.statistics import Statistics
+from chainlake.detect.feed import KeyShare, accepted, between, with_keys
+from chainlake.errors import InfrastructureError
+from chainlake.schemas.table import Table
+
+#: Events that a slice collects before they are matched; more make larger arrays, fewer cost a run each (some ms).
+PIECE_ROWS = 400_000
+
+
+@dataclass(frozen=True)
+class Matcher:
+    """Finds the matches of one pattern.
+
+    Args:
+        pattern: the pattern.
+        table: schema of the match table.
+        orders: binding order of each branch; if not given, every piece chooses its own.
+        piece_rows: events that a slice collects before they are matched.
+    """
+
+    pattern: Pattern
+    table: pa.Schema
+    orders: Sequence[Sequence[str]] | None
+    piece_rows: int = PIECE_ROWS
+
+    def hunt(self, own: tuple[int, int], statistics: Statistics, limit: DayLimit, keys: KeyShare | None = None) -> Hunt:
+        """The search of one slice.
+
+        Args:
+            own: its decision times, half-open, in ticks.
+            statistics: filled.
+            limit: counts the matches of a task.
+            keys: only events with these keys are looked at; all if None.
+        """
+        ids = "id" not in self.pattern.mentioned
+        return Hunt(self, own, statistics, limit, keys, _Events(ids), self.pattern.read_range(*own))
+
+    def wanted(self, events: pa.Table, keys: KeyShare | None = None) -> pa.Table:
+        """Those of the events that some name accepts by its own conditions, and what is needed of them."""
+        pattern = self.pattern
+        if any(clauses for branch in pattern.branches for clauses in routing(branch).values()):
+            keep = np.zeros(len(events), bool)
+            for rows in accepted(pattern, events):
+                keep[rows] = True
+        else:
+            keep = pc.is_in(events["type"], value_set=pa.array(sorted(pattern.event_types))).to_numpy()
+        events = events.select(columns_of(events.column_names, pattern, self.table))
+        events = with_keys(pattern, events if keep.all() else events.filter(pa.array(keep)))
+        return events if keys is None else events.filter(keys.rows(events[str(pattern.partition_key)]))
+
+
+def columns_of(there: Iterable[str], pattern: Pattern, table: pa.Schema) -> list[str]:
+    """Those of the columns that the kernel and the table's rows need; one that the events lack is null in both."""
+    wanted = {"event_id", "type", "ts"} | pattern.columns_needed
+    wanted |= set() if pattern.partition_key is None else {pattern.partition_key}
+    for column in table:
+        kind = column.type.value_type if pa.types.is_list(column.type) else column.type
+        if pa.types.is_struct(kind):
+            wanted |= {kind.field(i).name for i in range(kind.num_fields)}
+    return [name for name in there if name in wanted]
+
+
+def needed(pattern: Pattern, table: Table) -> set[str]:
+    """What a feed must give for the pattern and its match table."""
+    kinds = [c.type.value_type if pa.types.is_list(c.type) else c.type for c in table.columns]
+    fields = {kind.field(i).name for kind in kinds if pa.types.is_struct(kind) for i in range(kind.num_fields)}
+    return {"event_id", "type", "ts", *pattern.columns_needed, *fields, *filter(None, [pattern.partition_key])}
+
+
+@dataclass
+class _Events:
+    """Events that are kept for a while.
+
+    Args:
+        packs: whether their ids are kept packed (``chainlake.cep.events.event_ids``): if no condition reads them and
+            all are like the lake's.
+        parts: the events.
+        rows: how many.
+    """
+
+    packs: bool
+    parts: list[pa.RecordBatch] = field(default_factory=list)
+    rows: int = 0
+
+    def add(self, events: pa.RecordBatch) -> None:
+        self.rows += len(events)
+        if self.packs:
+            found = packed(events["event_id"])
+            if found.type == PACKED:
+                events = _with_ids(events, found)
+            else:
+                self.packs = False
+                self.parts = [_with_ids(part, texts(part["event_id"])) for part in self.parts]
+        self.parts.append(events)
+
+    def together(self) -> pa.Table:
+        """The events in one piece, since every block of matches takes rows from all over it."""
+        events = pa.Table.from_batches(self.parts).combine_chunks()
+        self.parts = events.to_batches()
+        return events
+
+    def keep(self, events: pa.Table) -> None:
+        """Keep only these of the events."""
+        self.parts, self.rows = events.to_batches(), len(events)
+
+
+@dataclass
+class Hunt:
+    """The search of one slice, whose events arrive.
+
+    Args:
+        matcher: what is looked for.
+        own: the slice's decision times.
+        statistics: filled.
+        limit: counts the matches.
+        keys: only events with these keys are looked at; all if None.
+        kept: events that are still needed.
+        read: times of the events that are looked at, half-open.
+        wait: match when there are so many.
+        last: time of the last event.
+        done: matches decided before this tick have been found.
+    """
+
+    matcher: Matcher
+    own: tuple[int, int]
+    statistics: Statistics
+    limit: DayLimit
+    keys: KeyShare | None
+    kept: _Events
+    read: tuple[int, int]
+    wait: int = 0
+    last: int | None = None
+    done: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.done = self.own[0]
+
+    def add(self, events: pa.Table) -> Iterator[pa.Table]:
+        """Take further events, in the order of time; give the matches that are found meanwhile, as rows of the table.
+
+        Raises:
+            LimitExceeded: the limit of a day is reached.
+        """
+        self._check_order(events)
+        found = self.matcher.wanted(between(events, *self.read), self.keys)
+        for batch in found.combine_chunks().to_batches(max_chunksize=self.matcher.piece_rows):
+            if not len(batch):
+                continue
+            self.kept.add(batch)
+            if self.kept.rows >= max(self.wait, self.matcher.piece_rows):
+                # Of the last time stamp more events may come.
+                yield from self._find(min(int(ticks_of(batch["ts"], "ts")[-1]), self.own[1]))
+                self._forget()
+                # With more events in a window than in a piece, pieces grow, so that few of them read an event.
+                self.wait = 2 * self.kept.rows
+
+    def finish(self) -> Iterator[pa.Table]:
+        """The matches that are left when all events have come."""
+        yield from self._find(self.own[1])
+
+    def _check_order(self, events: pa.Table) -> None:
+        if not len(events):
+            return
+        ts = ticks_of(events["ts"], "ts")
+        if np.any(ts[1:] < ts[:-1]) or (self.last is not None and self.last > int(ts[0])):
+            raise InfrastructureError(
+                f"the events of {self.matcher.pattern.name} did not arrive in the order of time",
+                hint="Nothing was published; run the step again.",
+            )
+        self.last = int(ts[-1])
+
+    def _forget(self) -> None:
+        """Keep only what can be part of a later match, or reject one: candidates of some name in later pieces."""
+        pattern, later = self.matcher.pattern, (self.done, self.own[1])
+        events = pa.Table.from_batches(self.kept.parts)
+        data = dataset(pattern, events, later)
+        keep = np.zeros(len(events), bool)
+        for branch in pattern.branches:
+            for candidates in candidates_of(pattern, branch, data, later).values():
+                keep[data.rows_of(candidates.rows)] = True
+        if not keep.all():
+            self.kept.keep(events.filter(pa.array(keep)))
+
+    def _find(self, end: int) -> Iterator[pa.Table]:
+        if end <= self.done:
+            return
+        if self.kept.rows:
+            events, own = self.kept.together(), (self.done, end)
+            for some, parts in _parts(self.matcher.pattern, events):
+                yield from self._search(some, own, parts)
+        self.done = end
+
+    def _search(self, events: pa.Table, own: tuple[int, int], parts: np.ndarray | None) -> Iterator[pa.Table]:
+        pattern, options = self.matcher.pattern, SearchOptions(orders=self.matcher.orders, parts=parts)
+        for matches in find(pattern, events, own=own, statistics=self.statistics, options=options):
+            self.limit.add(matches.decision_us)
+            yield match_rows(pattern, events, matches, self.matcher.table)
+
+
+def _parts(pattern: Pattern, events: pa.Table) -> Iterator[tuple[pa.Table, np.ndarray | None]]:
+    """The events of as many keys at a time as their times allow, key by key, and the number of each event's key."""
+    key = pattern.partition_key
+    if key is None or key not in events.column_names:
+        yield events, None
+        return
+    codes = events[key].combine_chunks().dictionary_encode().indices.fill_null(-1).to_numpy()
+    order = np.argsort(codes, kind="stable")
+    events, codes = events.take(pa.array(order)).combine_chunks(), codes[order]
+    ts = ticks_of(events["ts"], "ts")
+    starts = np.flatnonzero(np.concatenate([[True], codes[1:] != codes[:-1], [True]]))
+    most = max(1, Clock.over(int(ts.min()), int(ts.max()), pattern.window_us).most_parts)
+    for first in range(0, len(starts) - 1, most):
+        bounds = starts[first : first + most + 1]
+        parts = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds)) if len(bounds) > 2 else None
+        yield events.slice(int(bounds[0]), int(bounds[-1] - bounds[0])), parts
+
+
+def _with_ids(events: pa.RecordBatch, ids: pa.Array) -> pa.RecordBatch:
+    return events.set_column(events.schema.get_field_index("event_id"), "event_id", ids)

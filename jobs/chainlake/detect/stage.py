@@ -1,0 +1,212 @@
+"""What tasks do: each reads a stretch of the events from the files once, and stages the matches of all its patterns.
+
+A task gives back where the file of each pattern lies, and counts; no row comes back through Spark.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from chainlake.cep.matches.day_limit import DayLimit
+from chainlake.cep.pattern import Pattern
+from chainlake.cep.search.statistics import Statistics
+from chainlake.days import US_PER_DAY, day_of_us
+from chainlake.detect.cut import MOST_ROWS, Share
+from chainlake.detect.feed import Events, Feed
+from chainlake.detect.matcher import PIECE_ROWS, Hunt, Matcher, needed
+from chainlake.errors import ChainlakeError, InfrastructureError
+from chainlake.lake.delta.checksums import Sums, footer
+from chainlake.run.tasks import Tasks
+from chainlake.schemas.table import Table
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
+
+#: Matches that are collected before they are written: a row group of some MB.
+_ROWS_OF_A_GROUP = 100_000
+#: Events that each of many patterns collects at least before they are matched, since a run costs some ms.
+_LEAST_PIECE_ROWS = 50_000
+
+
+@dataclass(frozen=True)
+class Search:
+    """A pattern that tasks look for.
+
+    Args:
+        pattern: the compiled pattern.
+        table: the match table.
+        orders: binding order of each branch; if not given, every piece chooses its own.
+        folder: a folder that every task can reach.
+    """
+
+    pattern: Pattern
+    table: Table
+    orders: Sequence[Sequence[str]] | None
+    folder: str
+
+
+@dataclass(frozen=True)
+class Found:
+    """What tasks found of a pattern.
+
+    Args:
+        paths: Parquet files that hold the matches, as rows of the match table, and nothing else.
+        per_day: UTC day of the decision → matches.
+        evaluations: of conditions between names.
+        evaluations_neg: of negated names.
+        failure: what stopped the search; then the files do not hold all matches.
+    """
+
+    paths: tuple[str, ...] = ()
+    per_day: Counter[date] = field(default_factory=Counter)
+    evaluations: int = 0
+    evaluations_neg: int = 0
+    failure: ChainlakeError | None = None
+
+    def __add__(self, other: Found) -> Found:
+        return Found(
+            self.paths + other.paths,
+            self.per_day + other.per_day,
+            self.evaluations + other.evaluations,
+            self.evaluations_neg + other.evaluations_neg,
+            self.failure or other.failure,
+        )
+
+
+class SearchFailed(InfrastructureError):
+    """A pattern's search was stopped by an error that is none of ours."""
+
+    @classmethod
+    def of(cls, pattern: Pattern, error: Exception) -> SearchFailed:
+        """Args: the pattern, and what stopped it."""
+        text = " ".join(f"{type(error).__name__}: {error}".split())
+        return cls(f"the search for {pattern.name} failed: {text}", hint="Nothing of it was published; run it again.")
+
+
+def stage(tasks: Tasks, events: Events, key: str, searches: Sequence[Search], shares: Sequence[Share]) -> list[Found]:
+    """Write the matches that the shares own as Parquet files; what stops one search stops no other.
+
+    Args:
+        tasks: who does it.
+        events: of all read ranges.
+        key: the source's key column.
+        searches: the patterns, by their numbers in the shares.
+        shares: what each task does.
+
+    Returns:
+        what was found of each search.
+    """
+    for search in searches:
+        Path(search.folder).mkdir(parents=True, exist_ok=True)
+    found = [Found()] * len(searches)
+    for part in tasks.map(lambda share: _staged(events, key, searches, share), shares):
+        for number, one in part.items():
+            found[number] += one
+    return found
+
+
+def _staged(events: Events, key: str, searches: Sequence[Search], share: Share) -> dict[int, Found]:
+    """What one task finds of its patterns."""
+    mine = {number: searches[number] for number in share.slices}
+    columns: set[str] = set().union(*(needed(one.pattern, one.table) for one in mine.values()))
+    feed = Feed.of(events, key, [one.pattern for one in mine.values()], columns)
+    rows = min(PIECE_ROWS, max(_LEAST_PIECE_ROWS, MOST_ROWS // len(mine)))
+    hunters = {number: _Hunter(one, share, number, rows) for number, one in mine.items()}
+    for chunk in feed.chunks(one.read for slices in share.slices.values() for one in slices):
+        for hunter in hunters.values():
+            hunter.add(chunk)
+    return {number: hunter.finish() for number, hunter in hunters.items()}
+
+
+class _Hunter:
+    """Looks for one pattern in a task's share, and writes what it finds; an error ends it, and it alone."""
+
+    def __init__(self, search: Search, share: Share, number: int, piece_rows: int) -> None:
+        schema = search.table.arrow()
+        self._pattern, self._statistics = search.pattern, Statistics()
+        limit, matcher = DayLimit(search.pattern), Matcher(search.pattern, schema, search.orders, piece_rows)
+        self._hunts: list[Hunt] = [
+            matcher.hunt(one.own, self._statistics, limit, share.keys) for one in share.slices[number]
+        ]
+        self._file = _MatchFile(search)
+        self._failure: ChainlakeError | None = None
+
+    def add(self, events: pa.Table) -> None:
+        """Take further events."""
+        for hunt in self._hunts:
+            self._write(hunt.add(events))
+
+    def finish(self) -> Found:
+        """What was found when all events have come."""
+        for hunt in self._hunts:
+            self._write(hunt.finish())
+        paths = self._file.close()
+        if self._failure is not None:
+            return Found(failure=self._failure)
+        counts = self._statistics
+        return Found(paths, self._file.per_day, counts.evaluations, counts.evaluations_neg)
+
+    def _write(self, search: Iterator[pa.Table]) -> None:
+        if self._failure is not None:
+            return
+        try:
+            for rows in search:
+                self._file.add(rows)
+        except ChainlakeError as error:
+            self._failure, self._hunts = error, []
+        except Exception as error:  # the fence around a pattern: the others of the task go on
+            self._failure, self._hunts = SearchFailed.of(self._pattern, error), []
+
+
+class _MatchFile:
+    """A Parquet file of matches, many small tables together; there is none without matches."""
+
+    def __init__(self, search: Search) -> None:
+        self._schema = pa.schema([pa.field(f.name, f.type) for f in search.table.arrow()])
+        self.per_day: Counter[date] = Counter()
+        # A task can be tried twice, also at a time: what counts is the file of the attempt that comes back.
+        self._path = Path(search.folder, f"part-{uuid.uuid4().hex}.parquet")
+        self._sums = Sums("decision_ts")
+        self._waiting: list[pa.Table] = []
+        self._rows = 0
+        self._writer: pq.ParquetWriter | None = None
+
+    def add(self, rows: pa.Table) -> None:
+        """Write these rows, sooner or later."""
+        self._waiting.append(rows.cast(self._schema))
+        self._rows += len(rows)
+        days, counts = np.unique(rows["decision_ts"].cast(pa.int64()).to_numpy() // US_PER_DAY, return_counts=True)
+        for day, count in zip(days.tolist(), counts.tolist(), strict=True):
+            self.per_day[day_of_us(day * US_PER_DAY)] += count
+        if self._rows >= _ROWS_OF_A_GROUP:
+            self._flush()
+
+    def close(self) -> tuple[str, ...]:
+        """End the file; its path, if there is one."""
+        if self._rows:
+            self._flush()
+        if self._writer is None:
+            return ()
+        self._writer.add_key_value_metadata(footer(self._sums))
+        self._writer.close()
+        return (str(self._path),)
+
+    def _flush(self) -> None:
+        import pyarrow.parquet as pq
+
+        if self._writer is None:
+            # The file may become one of the table's as it is.
+            self._writer = pq.ParquetWriter(self._path, self._schema, write_page_checksum=True)
+        rows = pa.concat_tables(self._waiting)
+        self._sums.add(rows)
+        self._writer.write_table(rows)
+        self._waiting, self._rows = [], 0

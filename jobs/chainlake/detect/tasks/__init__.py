@@ -1,1 +1,0 @@
-"""What runs inside Spark's tasks: read the events of a slice, search them, write matches."""

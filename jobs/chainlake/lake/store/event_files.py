@@ -1,0 +1,129 @@
+"""The files of an events table, as the lake lists them, read by Arrow where the process that needs the rows runs.
+
+Whole columns come out as Spark would give them, without passing through the JVM row by row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from chainlake.days import Days, day_of_us, day_start_us
+from chainlake.lake.store.port import DayFiles
+from chainlake.schemas.table import TIMESTAMP
+
+#: The column ``type`` where only some types are wanted.
+TYPES = pa.dictionary(pa.int32(), pa.string())
+
+
+@dataclass(frozen=True)
+class EventFiles:
+    """The files of some days of an events table at one version.
+
+    Args:
+        schema: the table's columns and their types, but for the day; a file that lacks one holds nulls there.
+        paths: day to its files; days without events are not in it.
+        rows: day to the events in its files.
+    """
+
+    schema: pa.Schema
+    paths: Mapping[date, tuple[str, ...]]
+    rows: Mapping[date, int]
+
+    @classmethod
+    def of(cls, found: DayFiles) -> EventFiles:
+        """The same files, day by day."""
+        days = sorted({file.day for file in found.files})
+        mine = {day: sorted((file.path, file.rows) for file in found.files if file.day == day) for day in days}
+        return cls(
+            found.schema,
+            {day: tuple(path for path, _ in files) for day, files in mine.items()},
+            {day: sum(rows for _, rows in files) for day, files in mine.items()},
+        )
+
+    def within(self, lo: int, hi: int) -> list[date]:
+        """The days that hold events with ts in ``[lo, hi)`` µs, ascending."""
+        return sorted(day for day in self.paths if day_start_us(day) < hi and day >= day_of_us(lo))
+
+    def count(self, lo: int, hi: int) -> int:
+        """Events on these days."""
+        return sum(self.rows[day] for day in self.within(lo, hi))
+
+    def read(self, day: date, columns: Sequence[str], types: Iterable[str] | None, lo: int, hi: int) -> pa.Table:
+        """Some events of a day, in no order.
+
+        Args:
+            day: the day, one of ``paths``.
+            columns: names of columns of ``schema``, ``ts`` and ``type`` among them.
+            types: event types that are wanted; all if None.
+            lo: first ts, µs.
+            hi: first ts that is not wanted.
+
+        Returns:
+            the columns with the types of ``schema``, ``type`` as a dictionary of all ``types`` if there are any.
+        """
+        names = None if types is None else pa.array(sorted(types), pa.string())
+        kind = pa.string() if names is None else TYPES
+        fields = [self.schema.field(name) for name in columns]
+        schema = pa.schema([pa.field(f.name, kind if f.name == "type" else f.type) for f in fields])
+        span = None if _whole(day, lo, hi) else (lo, hi)
+        parts = [part for path in self.paths[day] for part in _row_groups(path, schema, names, span)]
+        return pa.concat_tables(parts) if parts else schema.empty_table()
+
+
+def _whole(day: date, lo: int, hi: int) -> bool:
+    """Whether a span holds all of a day."""
+    return lo <= day_start_us(day) and day_start_us(Days.one(day).end) <= hi
+
+
+def _row_groups(
+    path: str, schema: pa.Schema, types: pa.Array | None, span: tuple[int, int] | None
+) -> Iterator[pa.Table]:
+    """The wanted rows of each row group: what is not wanted of a large file is never in memory as a whole."""
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(
+        path, read_dictionary=["type"], coerce_int96_timestamp_unit="us", page_checksum_verification=True
+    ) as file:
+        there = [name for name in schema.names if name in file.schema_arrow.names]
+        for number in range(file.num_row_groups):
+            if span is not None and _outside(file.metadata.row_group(number), span):
+                continue
+            # Spark gives each of its tasks one core, and others run beside this one.
+            found = file.read_row_group(number, columns=there, use_threads=False)
+            codes = None if types is None else pc.index_in(found["type"], value_set=types)
+            wanted = pc.is_valid(found["type"] if codes is None else codes)
+            if span is not None:
+                ts = found["ts"].cast(TIMESTAMP)
+                lo, hi = (pa.scalar(tick, TIMESTAMP) for tick in span)
+                wanted = pc.and_(wanted, pc.and_(pc.greater_equal(ts, lo), pc.less(ts, hi)))
+            columns = []
+            for field in schema:
+                if field.name == "type" and codes is not None:
+                    columns.append(_named(codes, types))
+                elif field.name in there:
+                    columns.append(found[field.name].cast(field.type))
+                else:
+                    columns.append(pa.nulls(len(found), field.type))
+            table = pa.table(columns, schema=schema)
+            yield table if pc.all(wanted).as_py() else table.filter(wanted)
+
+
+def _named(codes: pa.ChunkedArray, types: pa.Array) -> pa.Array:
+    return pa.DictionaryArray.from_arrays(codes.combine_chunks(), types)
+
+
+def _outside(group: Any, span: tuple[int, int]) -> bool:
+    """Whether the statistics of a row group say that none of its times lies in ``span``."""
+    for number in range(group.num_columns):
+        column = group.column(number)
+        if column.path_in_schema == "ts" and column.is_stats_set and column.statistics.has_min_max:
+            bounds = pa.array([column.statistics.min, column.statistics.max]).cast(TIMESTAMP)
+            first, last = bounds.cast(pa.int64()).to_pylist()
+            return bool(last < span[0] or first >= span[1])
+    return False

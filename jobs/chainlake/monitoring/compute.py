@@ -1,0 +1,140 @@
+"""The computation of the monitor step: the groups of many models, packed into tasks that read the events' files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from chainlake.days import Days
+from chainlake.lake.records.event_days import Pinned
+from chainlake.lake.store.port import DayFiles
+from chainlake.model_change.days.definitions import result_table
+from chainlake.model_change.days.replay import GroupRun, pack
+from chainlake.monitoring.by_value import ByValue
+from chainlake.monitoring.replay import Replay
+from chainlake.monitoring.staging import Folder
+from chainlake.monitoring.task import GroupReport, Share, ShareReport, nullable, run_share
+from chainlake.run.ports import Ports
+from chainlake.schemas.models import METRICS, STATE
+from chainlake.schemas.table import Table
+
+#: Events for which one more task is worth its start, some seconds of reading and of groups' kernels.
+_ROWS_PER_TASK = 200_000
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a replay gave.
+
+    Args:
+        item: the replay.
+        found: rows of the definition's table.
+        metrics: rows of ``models.metrics``.
+        states: rows of ``models.state``.
+        eps: the threshold in force per group where known.
+        remarks: what the model should make its owner think about, one sentence each.
+    """
+
+    item: Replay
+    found: pa.Table
+    metrics: pa.Table
+    states: pa.Table
+    eps: dict[str, float]
+    remarks: list[str]
+
+
+@dataclass(frozen=True)
+class Computed:
+    """What the replays of models gave.
+
+    Args:
+        outcomes: for each model what it gave, or what stopped it.
+        events: that its source has on the days.
+    """
+
+    outcomes: tuple[Outcome | Exception, ...]
+    events: int
+
+
+def compute(ports: Ports, pinned: Pinned, items: Sequence[Replay], folder: Folder) -> Computed:
+    """Run every group of every model over its days.
+
+    Args:
+        ports: who computes, and the lake that has the events.
+        pinned: the source's events.
+        items: replays of models of one source, not none.
+        folder: where the rows that they give are staged.
+    """
+    runs = [run for item in items for run in _runs(item)]
+    first, end = min(run.first for run in runs), max(run.end for run in runs)
+    events = pinned.event_days.events(day for day in pinned.event_days.rows if first <= day < end)
+    files = DayFiles(pa.schema([]), ())
+    if pinned.version is not None and first < end:
+        files = ports.lake.day_files("events", items[0].model.config.source, Days(first, end), pinned.version)
+    bins = min(len(runs), ports.tasks.parallelism, 1 + events // _ROWS_PER_TASK)
+    place = pack([run.weight for run in runs], bins)
+    slots = [mine for number in range(bins) if (mine := [slot for slot, at in enumerate(place) if at == number])]
+    key = items[0].model.source.key
+    reports = ports.tasks.map(
+        run_share, [Share(tuple(runs[s] for s in mine), files, key, folder) for mine in slots if mine]
+    )
+    groups: dict[int, GroupReport | Exception] = {}
+    for mine, report in zip(slots, reports, strict=True):
+        groups.update(zip(mine, report.groups, strict=True))
+    staged = _Staged(folder, reports)
+    outcomes: list[Outcome | Exception] = []
+    at = 0
+    for item in items:
+        names = list(item.model.config.groups)
+        outcomes.append(_outcome(item, {name: groups[at + i] for i, name in enumerate(names)}, staged))
+        at += len(names)
+    return Computed(tuple(outcomes), events)
+
+
+def _runs(item: Replay) -> list[GroupRun]:
+    """The groups of a model, in their order; days before its start are published empty."""
+    config = item.model.config
+    first = max(item.days.start, config.start)
+    end = max(first, item.days.end)
+    return [GroupRun(config, group, first, end, item.snapshots.get(group)) for group in config.groups]
+
+
+class _Staged:
+    """The rows that tasks wrote, by the model they are of."""
+
+    def __init__(self, folder: Folder, reports: Sequence[ShareReport]):
+        self._folder, self._reports = folder, reports
+        self._of: dict[str, ByValue] = {}
+
+    def rows(self, table: Table, model: str) -> pa.Table:
+        """Those of a model; few enough for this process, as whoever chose the models has seen to."""
+        if table.path_name not in self._of:
+            names = [one.files[table.path_name] for one in self._reports if table.path_name in one.files]
+            self._of[table.path_name] = ByValue([self._folder.read(nullable(table), names)], table.key[0])
+        return self._of[table.path_name].of([model])
+
+
+def _outcome(item: Replay, groups: dict[str, GroupReport | Exception], staged: _Staged) -> Outcome | Exception:
+    stopped = [one for one in groups.values() if isinstance(one, Exception)]
+    if stopped:
+        return stopped[0]
+    config = item.model.config
+    reports = {group: one for group, one in groups.items() if isinstance(one, GroupReport)}
+    remarks = [*config.warnings, *(line for one in reports.values() for line in one.warnings)]
+    near_ties = sum(one.near_ties for one in reports.values())
+    if near_ties:
+        remarks.append(f"{near_ties} decisions within 1e-9 of eps could fall otherwise on another machine")
+    table = result_table(config)
+    states = staged.rows(STATE, config.name)
+    prints = pa.array([item.fingerprints[day] for day in states["day"].to_pylist()], pa.string())
+    states = states.set_column(states.column_names.index("fingerprint"), "fingerprint", prints)
+    return Outcome(
+        item,
+        staged.rows(table, config.name).cast(table.arrow()),
+        staged.rows(METRICS, config.name).cast(METRICS.arrow()),
+        states.cast(STATE.arrow()),
+        {group: one.eps for group, one in reports.items() if one.eps is not None},
+        remarks,
+    )

@@ -1,0 +1,111 @@
+"""A model, its rounds and its published rows, from the lake without a JVM: what ``tune`` and ``picture`` start from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
+
+import pyarrow as pa
+
+from chainlake.catalog.models import LoadedModel, load_models
+from chainlake.days import Days
+from chainlake.definitions.source import load_sources
+from chainlake.errors import InputError, UsageError
+from chainlake.lake.delta import tables
+from chainlake.lake.records.event_days import EventDays, pin
+from chainlake.lake.records.staleness import status_rows
+from chainlake.model_change.config.model import ModelConfig
+from chainlake.model_change.rounds.reduce import reduce_rows, reduced_schema
+from chainlake.monitoring.states import KeptStates
+from chainlake.paths import Home
+
+#: Days of events that are in memory at a time.
+_STRETCH = 31
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model of the installation; ``config`` is ``loaded.config``, known to be no threshold monitor."""
+
+    loaded: LoadedModel
+    config: ModelConfig
+
+
+@dataclass(frozen=True)
+class Published:
+    """Rows of ``models.changes`` and ``models.metrics`` of a model and some days, all of them up to date."""
+
+    changes: pa.Table
+    metrics: pa.Table
+
+
+def find_model(home: Home, name: str) -> Model:
+    """The model of this name.
+
+    Raises:
+        UsageError: there is none, or it is a threshold monitor. DefinitionError: its file is wrong.
+    """
+    loaded, broken = load_models(home, load_sources(home), only=[name])
+    if broken:
+        raise broken[0].error
+    if not loaded:
+        known = ", ".join(sorted(file.stem for file in (home.config / "models").glob("*.yaml"))) or "none yet"
+        raise UsageError(f"there is no model {name}", hint=f"Models are {known}.")
+    config = loaded[0].config
+    if not isinstance(config, ModelConfig):
+        raise UsageError(f"{name} is a threshold monitor", hint="This verb is for linear models.")
+    return Model(loaded[0], config)
+
+
+def read_rounds(home: Home, model: Model, days: Days) -> pa.Table:
+    """The rounds of some days, as `chainlake.model_change.rounds.reduce.reduce_rows` gives them; those before its start
+    too.
+
+    Raises:
+        InputError: the source has no events on these days.
+    """
+    source = model.loaded.source
+    config = replace(model.config, start=min(model.config.start, days.start))
+    pinned = pin(home, source.name, days)
+    parts = []
+    for start in range(0, len(days) if pinned.version is not None else 0, _STRETCH):
+        lo = days.start + timedelta(days=start)
+        hi = min(lo + timedelta(days=_STRETCH), days.end)
+        events = tables.arrow(
+            home,
+            "events",
+            source.name,
+            columns=["event_id", source.key, "ts", *config.columns],
+            filters=[("event_date", ">=", lo), ("event_date", "<", hi), (source.key, "in", list(config.all_keys))],
+            version=pinned.version,
+        )
+        parts.append(reduce_rows(config, events, source.key))
+    rounds = pa.concat_tables(parts) if parts else reduced_schema(config.columns).empty_table()
+    if not len(rounds):
+        raise InputError(
+            f"{source.name} has no events of {config.name}'s nodes on {days}",
+            hint=f"Run 'python -m jobs ingest {source.name} {days.start} {days.end}' first.",
+        )
+    return rounds
+
+
+def beginning(home: Home, model: Model, first: date) -> tuple[date, dict[str, str]]:
+    """Where to go on from, so that ``first`` comes out as published: a day, and the state per group before it."""
+    event_days = EventDays.load(home, model.loaded.source.name)
+    fresh = max(model.config.start, event_days.first or model.config.start)
+    kept = KeptStates(home, [model.loaded.config.name])
+    return kept.last(model.loaded, fresh, first, event_days)
+
+
+def published(home: Home, model: Model, days: Days) -> Published | None:
+    """What is published of the days; None if any of them is missing or stale."""
+    config, definition = model.config, model.loaded.definition
+    rows = [row for row in status_rows(home, [definition], days) if row.day in days]
+    if not rows or any(row.state != "done" for row in rows) or not tables.exists(home, "models", "metrics"):
+        return None
+
+    def of(name: str, day: str) -> pa.Table:
+        wanted = [("model", "=", config.name), (day, ">=", days.start), (day, "<", days.end)]
+        return tables.arrow(home, "models", name, filters=wanted)
+
+    return Published(of("changes", "event_date"), of("metrics", "day"))

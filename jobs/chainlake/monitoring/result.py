@@ -1,0 +1,60 @@
+"""What a monitor step has done."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from chainlake.lake.commits.publish import Published
+
+#: What stopped models, by the names of their definitions.
+Failures = dict[str, BaseException]
+
+
+@dataclass(frozen=True)
+class StepResult:
+    """What a step, or a part of it, has done.
+
+    Args:
+        models: models all of whose days were run.
+        days: days published, of all models together.
+        added, changed, withdrawn: rows of the tables that models publish their findings in.
+        failed: definition and what stopped it.
+    """
+
+    models: int = 0
+    days: int = 0
+    added: int = 0
+    changed: int = 0
+    withdrawn: int = 0
+    failed: tuple[tuple[str, BaseException], ...] = ()
+
+    @classmethod
+    def of(cls, published: Mapping[str, Published], failed: Failures) -> StepResult:
+        """What was published by definition, and what stopped others."""
+        found = published.values()
+        return cls(
+            days=sum(len(one.days_done) for one in found),
+            added=sum(one.added for one in found),
+            changed=sum(one.changed for one in found),
+            withdrawn=sum(one.withdrawn for one in found),
+            failed=tuple(failed.items()),
+        )
+
+    def __add__(self, other: StepResult) -> StepResult:
+        return StepResult(
+            self.models + other.models,
+            self.days + other.days,
+            self.added + other.added,
+            self.changed + other.changed,
+            self.withdrawn + other.withdrawn,
+            (*self.failed, *other.failed),
+        )
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """All but ``failed``, as the step's caller gets them."""
+        names = ("models", "days", "added", "changed", "withdrawn")
+        return {name: getattr(self, name) for name in names}

@@ -1,0 +1,104 @@
+"""The states that models keep at the end of their days: from which of them a replay can go on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import date, timedelta
+
+from chainlake.catalog.models import LoadedModel
+from chainlake.lake.delta import tables
+from chainlake.lake.records.event_days import EventDays
+from chainlake.lake.records.staleness import fingerprint
+from chainlake.model_change.statistics import state as states
+from chainlake.model_change.unheard import unheard_of_state
+from chainlake.paths import Home
+
+#: Days whose fingerprints are read at a time: the last good state is seldom far back.
+_BLOCK = 64
+_ONE = timedelta(days=1)
+
+
+class KeptStates:
+    """The states of some models, read for all of them together, a block of days at a time.
+
+    Args:
+        home: the installation.
+        models: names of the models that will be asked for.
+    """
+
+    def __init__(self, home: Home, models: Sequence[str]):
+        self._home = home
+        self._models = sorted(models)
+        self._exists = tables.exists(home, "models", "state")
+        self._prints: dict[int, dict[tuple[str, date], dict[str, str]]] = {}
+        self._of_day: tuple[date, dict[str, dict[str, str]]] | None = None
+
+    def last(self, model: LoadedModel, fresh: date, wrong: date, event_days: EventDays) -> tuple[date, dict[str, str]]:
+        """Where a model can go on before ``wrong``.
+
+        Args:
+            model: one of the models.
+            fresh: the day before which it has no state.
+            wrong: the first day that is not as it should be.
+            event_days: the source's days, pinned if a computation follows.
+
+        Returns:
+            the day after the last good state, and that state per group; ``fresh`` and none if there is none.
+        """
+        config = model.config
+        day = wrong - _ONE
+        while self._exists and day >= fresh:
+            found = self._fingerprints(day).get((config.name, day), {})
+            if set(found) == set(config.groups):
+                wanted = fingerprint(model.definition, day, event_days)
+                if all(one == wanted for one in found.values()):
+                    kept = self._states(day)[config.name]
+                    if all(states.loads(text) is not None for text in kept.values()):
+                        return day + _ONE, kept
+            day -= _ONE
+        return fresh, {}
+
+    def unheard(self, models: Sequence[LoadedModel], last: Mapping[str, date]) -> list[str]:
+        """A line for each group of which no event had a key that its file names, by the state of its last day.
+
+        Args:
+            models: some of the models.
+            last: by ``model/NAME`` the last day that is done; models without one are left out.
+        """
+        found = []
+        for model in models:
+            day = last.get(model.definition.name)
+            if day is None or not self._exists:
+                continue
+            for group, text in sorted(self._states(day).get(model.config.name, {}).items()):
+                found += [f"{model.definition.name}: {one}" for one in unheard_of_state(model.config, group, text, day)]
+        return found
+
+    def _fingerprints(self, day: date) -> dict[tuple[str, date], dict[str, str]]:
+        """(model, day) → group → fingerprint, of the block of days that ``day`` lies in."""
+        number = day.toordinal() // _BLOCK
+        if number not in self._prints:
+            lo = date.fromordinal(max(1, number * _BLOCK))
+            rows = tables.arrow(
+                self._home,
+                "models",
+                "state",
+                columns=["model", "group_id", "day", "fingerprint"],
+                filters=[("model", "in", self._models), ("day", ">=", lo), ("day", "<", lo + timedelta(days=_BLOCK))],
+            )
+            found: dict[tuple[str, date], dict[str, str]] = {}
+            for row in rows.to_pylist():
+                found.setdefault((row["model"], row["day"]), {})[row["group_id"]] = row["fingerprint"]
+            self._prints[number] = found
+        return self._prints[number]
+
+    def _states(self, day: date) -> dict[str, dict[str, str]]:
+        """Model → group → state at the end of a day; kept until another day is asked for."""
+        if self._of_day is None or self._of_day[0] != day:
+            wanted = [("model", "in", self._models), ("day", "=", day)]
+            rows = tables.arrow(self._home, "models", "state", columns=["model", "group_id", "state"], filters=wanted)
+            found: dict[str, dict[str, str]] = {}
+            for row in rows.to_pylist():
+                found.setdefault(row["model"], {})[row["group_id"]] = row["state"]
+            self._of_day = day, found
+        return self._of_day[1]

@@ -1,0 +1,13 @@
+"""The handed cases through files and tasks; ``python -m tests.run_cases --engine tasks FILE`` runs all of a file."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cep.test_cases import CASES
+from tests.run_cases import pattern_case
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
+def test_handed_case_through_tasks(case: dict) -> None:
+    assert pattern_case(case, engine="tasks").differences == []
