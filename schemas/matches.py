@@ -10,7 +10,7 @@ from chainlake.schemas.table import TIMESTAMP, Check, Column, Table
 
 #: Columns that every match table has; a positive name must not be one of them.
 FIXED_COLUMNS = ("match_id", "decision_ts", "start_ts", "end_ts")
-#: The column that differences of a table carry beside its own (chainlake.lake.commits.difference); no name may be
+#: The column that differences of a table carry beside its own (chainlake.lake.store); no name may be
 #: called so either.
 CHANGE_COLUMN = "_op"
 

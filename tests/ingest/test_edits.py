@@ -104,7 +104,7 @@ def check(spark, lake: Lake, fresh: Lake) -> None:
     wanted = Sql(fresh.home).query(query).fetchall()
     assert wanted[0][:2] == (80, 20)
     assert Sql(lake.home).query(query).fetchall() == wanted
-    tables.read_days(spark, lake.home, "events", "bars", DAYS).createOrReplaceTempView("edited")
+    tables.read(spark, lake.home, "events", "bars").createOrReplaceTempView("edited")
     assert [tuple(row) for row in spark.sql(query.replace("events.bars", "edited")).collect()] == wanted
     files = EventFiles.of(FilesLake(lake.home).day_files("events", "bars", DAYS))
     start = day_start_us(DAYS[1])
@@ -231,6 +231,6 @@ def test_tables_without_rows_do_not_keep_a_wrong_first_try(
     assert same_tables(home, fresh.home) == []
     assert tables.arrow_schema(home, "raw", "bars") == tables.arrow_schema(fresh.home, "raw", "bars")
     assert len(changes(home, "events.bars", 0).rows) == 40
-    tables.read_days(spark, home, "events", "bars", DAYS).createOrReplaceTempView("anew")
+    tables.read(spark, home, "events", "bars").createOrReplaceTempView("anew")
     seen = spark.sql("SELECT count(*), sum(volume) FROM anew").collect()[0]
     assert tuple(seen) == Sql(home).query("SELECT count(*), sum(volume) FROM events.bars").fetchall()[0]

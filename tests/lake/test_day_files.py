@@ -12,7 +12,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from chainlake.days import Days
 from chainlake.lake.delta.reader import UnreadableTable
-from chainlake.lake.delta.tables import day_files
+from chainlake.lake.store.files import FilesLake
 from chainlake.paths import Home
 
 
@@ -25,9 +25,8 @@ def test_the_files_hold_the_rows_of_the_days_at_the_version(home: Home) -> None:
         write_deltalake(path, rows, partition_by=["event_date"], mode="append")
 
     def found(first: int, end: int, version: int) -> list[int]:
-        files = day_files(home, "events", "s", Days(date(2025, 1, first), date(2025, 1, end)), version)
-        assert files is not None
-        return sorted(n for file in files for n in pq.ParquetFile(file).read()["n"].to_pylist())
+        files = FilesLake(home).day_files("events", "s", Days(date(2025, 1, first), date(2025, 1, end)), version)
+        return sorted(n for path in files.paths for n in pq.ParquetFile(path).read()["n"].to_pylist())
 
     assert found(1, 3, 0) == [1, 2]
     assert found(2, 4, 1) == [2, 3, 12, 13]
@@ -36,9 +35,8 @@ def test_the_files_hold_the_rows_of_the_days_at_the_version(home: Home) -> None:
 
 def test_files_that_are_not_plain_are_not_read(home: Home) -> None:
     days = Days(date(2025, 1, 1), date(2025, 1, 2))
-    assert day_files(replace(home, lake="s3://bucket/lake"), "events", "s", days, 0) is None
     fields = pa.schema([pa.field("n", pa.int64()), pa.field("event_date", pa.date32())])
     marked = {"delta.enableDeletionVectors": "true"}
     DeltaTable.create(home.table("events", "s"), fields, partition_by=["event_date"], configuration=marked)
     with pytest.raises(UnreadableTable, match=r"events\.s uses the Delta feature 'deletionVectors'"):
-        day_files(home, "events", "s", days, 0)
+        FilesLake(home).day_files("events", "s", days, 0)

@@ -51,8 +51,7 @@ READERS: dict[str, Callable[[Home], Any]] = {
     "show": lambda home: Lake(home).query("SHOW ALL TABLES").fetchall(),
     "changes": lambda home: changes(home, "events.brbars", 0),
     "rows": lambda home: tables.arrow(home, "events", "brbars"),
-    "files": lambda home: tables.day_files(home, "events", "brbars", DAYS, 3),
-    "tasks": lambda home: FilesLake(home).day_files("events", "brbars", DAYS, 3),
+    "files": lambda home: FilesLake(home).day_files("events", "brbars", DAYS, 3),
     "compaction": lambda home: maintain_table(home, "events", "brbars"),
     "comparison": lambda home: same_tables(home, home),
 }  # fmt: skip

@@ -39,7 +39,7 @@ COLUMNS = (
     Column("a", pa.struct([pa.field("event_id", pa.string()), pa.field("f", pa.float64())]), "Nested."),
     Column("b", pa.list_(pa.field("element", pa.struct([pa.field("event_id", pa.string())]))), "Many."),
     Column("event_date", pa.date32(), "Day of ts.", False),
-    Column("at", TIMESTAMP, "When it was written.", True, True),
+    Column("written_at", TIMESTAMP, "When it was written.", True, True),
 )
 RULES = (Check("x_not_minus_one", "x <> -1"), Check("event_date_is_day_of_ts", "event_date = to_date(ts)"))
 
@@ -58,7 +58,7 @@ def row(name: str, day: date = D1, us: int = 0, x: float | None = 1.0, owner: st
     nested = {"event_id": name, "f": x}
     return {
         "id": name, "owner": owner, "ts": ts, "x": x, "text": "é", "a": nested, "b": [{"event_id": name}],
-        "event_date": day, "at": None, **more,
+        "event_date": day, "written_at": None, **more,
     }  # fmt: skip
 
 
@@ -78,7 +78,7 @@ def part_of(*days: date, by: str = "ts", owners: list[str] | None = None) -> Par
     return Part([[*one, *mine] for one in where], by, None if owners is None else "owner")
 
 
-@pytest.fixture(params=["files", "spark"])
+@pytest.fixture(params=["files", pytest.param("spark", marks=pytest.mark.spark)])
 def lake(request: pytest.FixtureRequest, home: Home) -> Lake:
     if request.param == "files":
         return FilesLake(home)

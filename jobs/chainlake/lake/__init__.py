@@ -1,1 +1,1 @@
-"""All Delta code: session, tables, locks, differences, publishing, operations logs, staleness (design §4, §9)."""
+"""All Delta code: session, tables, locks, differences, publishing, operations logs, staleness."""

@@ -1,1 +1,1 @@
-"""Changes of tables: differences, commits, publishing, and the change feed that they leave."""
+"""Publishing, how a table takes another's place, and the feed of changes; the commits are those of lake/store."""

@@ -1,6 +1,6 @@
-"""The change feed of a table: what was added, withdrawn and changed since a version or a time; no JVM (design §9).
+"""The change feed of a table: what was added, withdrawn and changed since a version or a time; no JVM.
 
-Publishing writes differences only (``chainlake.lake.commits.difference``), so the feed holds exactly those: a
+Publishing writes differences only (``chainlake.lake.store``), so the feed holds exactly those: a
 recomputation that changes nothing, and a compaction, leave no trace in it.
 """
 

@@ -107,13 +107,13 @@ class Sums:
 
 def _day_numbers(column: pa.Array | pa.ChunkedArray) -> np.ndarray:
     if pa.types.is_timestamp(column.type):
-        micros = pc.cast(column, pa.timestamp("us", column.type.tz)).cast(pa.int64()).to_numpy(zero_copy_only=False)
-        result: np.ndarray = micros // _DAY_US
-        return result
-    result: np.ndarray = (
-        pc.cast(pc.cast(column, pa.date32()), pa.int32()).to_numpy(zero_copy_only=False).astype(np.int64)
-    )
-    return result
+        micros: np.ndarray = (
+            pc.cast(column, pa.timestamp("us", column.type.tz)).cast(pa.int64()).to_numpy(zero_copy_only=False)
+        )
+        numbers: np.ndarray = micros // _DAY_US
+        return numbers
+    days: np.ndarray = pc.cast(pc.cast(column, pa.date32()), pa.int32()).to_numpy(zero_copy_only=False)
+    return days.astype(np.int64)
 
 
 def checksums(

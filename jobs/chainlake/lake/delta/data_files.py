@@ -2,7 +2,7 @@
 
 Spark moves rows one by one into its own writers, which takes several times as long as parsing them. A task that holds
 Arrow rows writes the files itself; the driver makes all of them part of the table in one commit
-(``chainlake.lake.commits.append.append_files``). Until then nobody sees them, and files that are never committed go
+(``chainlake.lake.store``). Until then nobody sees them, and files that are never committed go
 with the next clean-up (``chainlake.lake.upkeep.maintain``).
 """
 

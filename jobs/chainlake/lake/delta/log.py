@@ -1,6 +1,6 @@
 """The Delta log of a table as files: which commits are ours, and what of the log is damaged.
 
-Every commit of ours to a data table carries a turn (``chainlake.lake.commits.difference``) or a mark; a commit with
+Every commit of ours to a data table carries a turn (``chainlake.lake.store``) or a mark; a commit with
 neither was made by somebody else. The log is read file by file here, because a table reader gives up at the first entry
 that it cannot read, and passes over an empty one as if that commit had never been made.
 """

@@ -65,9 +65,9 @@ def _values(column: pa.Array, path: str) -> np.ndarray:
     kind = column.type
     if pa.types.is_dictionary(kind):
         words = np.append(_values(column.dictionary, path), np.uint64(0))
-        codes = column.indices.fill_null(len(column.dictionary)).to_numpy(zero_copy_only=False)
-        result: np.ndarray = words[codes]
-        return result
+        codes: np.ndarray = column.indices.fill_null(len(column.dictionary)).to_numpy(zero_copy_only=False)
+        found: np.ndarray = words[codes]
+        return found
     if pa.types.is_struct(kind):
         total = np.zeros(len(column), np.uint64)
         for field, part in zip(kind, column.flatten(), strict=True):
@@ -81,7 +81,7 @@ def _values(column: pa.Array, path: str) -> np.ndarray:
         return _values(column.cast(pa.string()), path)
     if pa.types.is_floating(kind):
         # Both zeros are one number, and so are all that are none.
-        numbers = column.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False) + 0.0
+        numbers: np.ndarray = column.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False) + 0.0
         nan = np.isnan(numbers)
         if nan.any():
             numbers[nan] = np.nan
@@ -90,8 +90,8 @@ def _values(column: pa.Array, path: str) -> np.ndarray:
     if pa.types.is_boolean(kind) or pa.types.is_date32(kind):
         return _values(column.cast(pa.int32()), path)
     if pa.types.is_integer(kind) or pa.types.is_timestamp(kind):
-        result: np.ndarray = column.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False).view(np.uint64)
-        return result
+        whole: np.ndarray = column.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
+        return whole.view(np.uint64)
     raise TypeError(f"no hash for {kind}")
 
 
@@ -122,8 +122,8 @@ def _of_texts(column: pa.Array) -> np.ndarray:
     if len(encoded.dictionary) * 2 < len(column):
         # Few different texts, such as keys: each is hashed once.
         words = np.append(_of_texts(encoded.dictionary), np.uint64(0))
-        result: np.ndarray = words[encoded.indices.fill_null(len(encoded.dictionary)).to_numpy(zero_copy_only=False)]
-        return result
+        repeated: np.ndarray = words[encoded.indices.fill_null(len(encoded.dictionary)).to_numpy(zero_copy_only=False)]
+        return repeated
     found = np.empty(len(column), np.uint64)
     starts = ends[:-1]
     for length in np.unique(lengths).tolist():
@@ -163,5 +163,5 @@ def _mixed(words: np.ndarray) -> np.ndarray:
     """Every bit of the input moves every bit of the output."""
     words = (words ^ (words >> np.uint64(30))) * _MIX_1
     words = (words ^ (words >> np.uint64(27))) * _MIX_2
-    result: np.ndarray = words ^ (words >> np.uint64(31))
-    return result
+    mixed: np.ndarray = words ^ (words >> np.uint64(31))
+    return mixed

@@ -1,9 +1,7 @@
-"""Delta tables by path: made and looked at by delta-rs without a JVM, read by Spark (design §2, §9)."""
+"""Delta tables by path: made and looked at by delta-rs without a JVM, read by Spark."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from datetime import date
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -11,18 +9,14 @@ import pyarrow as pa
 from chainlake.lake.delta.damaged import require_entries
 from chainlake.lake.delta.log import marked
 from chainlake.lake.delta.pages import verified
-from chainlake.lake.delta.reader import data_path, open_table
+from chainlake.lake.delta.reader import open_table
 from chainlake.lake.delta.where import expression
-from chainlake.lake.spark.types import frame_of
 from chainlake.paths import Home
 from chainlake.schemas.table import Table
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
     from pyspark.sql import DataFrame, SparkSession
-
-#: Rows of some days that are few enough to be read by delta-rs and handed to Spark in memory.
-FEW_ROWS = 100_000
 
 
 def ensure_table(home: Home, table: Table, *, replace: bool = False) -> None:
@@ -61,66 +55,6 @@ def read(spark: SparkSession, home: Home, schema: str, name: str, version: int |
     return reader.load(home.table(schema, name))
 
 
-def read_days(
-    spark: SparkSession, home: Home, schema: str, name: str, days: Collection[date], version: int | None = None
-) -> DataFrame:
-    """The rows of whole days of a table that is partitioned by ``event_date``; every query of the frame may use them.
-
-    Few rows come from delta-rs: Spark computes a snapshot of the table and the files of a query by jobs of their own,
-    which for a small day cost more than the query itself.
-
-    Args:
-        spark: the session.
-        home: the installation.
-        schema: schema of the table, which must exist.
-        name: its name under the schema.
-        days: the UTC days.
-        version: at this version, or now.
-    """
-    import pyarrow.dataset as ds
-    from pyspark.sql import functions as F
-
-    wanted = ds.field("event_date").isin(pa.array(sorted(days), pa.date32()))
-    rows = open_table(home, schema, name, version=version).to_pyarrow_dataset()
-    if rows.count_rows(filter=wanted) > FEW_ROWS:
-        return read(spark, home, schema, name, version).where(F.col("event_date").isin(sorted(days)))
-    return frame_of(spark, rows.to_table(filter=wanted, fragment_scan_options=verified()))
-
-
-def day_files(home: Home, schema: str, name: str, days: Collection[date], version: int) -> list[str] | None:
-    """The Parquet files that hold the rows of whole days of a table that is partitioned by ``event_date``.
-
-    Args:
-        home: the installation.
-        schema: schema of the table, which must exist.
-        name: its name under the schema.
-        days: the UTC days.
-        version: at this version.
-
-    Returns:
-        their paths; ``None`` if they lie in an object store.
-    """
-    found = counted_files(home, schema, name, days, version)
-    return None if found is None else [path for _, path, _ in found]
-
-
-def counted_files(
-    home: Home, schema: str, name: str, days: Collection[date], version: int | None
-) -> list[tuple[date, str, int | None]] | None:
-    """The same files, each with its day before and its rows, if its writer counted them, behind; ``None``: of now."""
-    folder = home.table(schema, name)
-    if "://" in folder:
-        return None
-    table = open_table(home, schema, name, version=version)
-    files = table.get_add_actions(flatten=True)
-    if not len(files):
-        return []
-    columns = (files.column(of).to_pylist() for of in ("partition.event_date", "path", "num_records"))
-    found = zip(*columns, strict=True)
-    shown = f"{schema}.{name}"
-    return [(day, data_path(shown, folder, path), rows) for day, path, rows in found if day in days]
-
-
 def exists(home: Home, schema: str, name: str) -> bool:
     """Whether the table exists; no JVM.
 
@@ -135,8 +69,8 @@ def exists(home: Home, schema: str, name: str) -> bool:
 
 def is_empty(home: Home, schema: str, name: str) -> bool:
     """Whether the table, which must exist, holds no rows; no JVM."""
-    result: bool = open_table(home, schema, name).to_pyarrow_dataset().count_rows() == 0
-    return result
+    rows: int = open_table(home, schema, name).to_pyarrow_dataset().count_rows()
+    return rows == 0
 
 
 def version(home: Home, schema: str, name: str) -> int | None:

@@ -1,4 +1,4 @@
-"""What staleness and publishing know of a pattern or a model (design §4)."""
+"""What staleness and publishing know of a pattern or a model."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Definition:
     Args:
         name: ``pattern/NAME`` or ``model/NAME``.
         source: name of the source it reads.
-        definition_hash: changes whenever its results could (design §4).
+        definition_hash: changes whenever its results could.
         engine_version: number bumped by hand when the engine's results can change.
         table_name: ``schema.name`` of the table it publishes to.
         late_us: how long after its last event a match can decide, µs: W of a pattern with an open-right name, else 0.

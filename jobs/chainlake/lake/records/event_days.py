@@ -1,4 +1,4 @@
-"""``ops.event_days`` as readers see it, and the pinning of an events version to it (design §4 "Fingerprint")."""
+"""``ops.event_days`` as readers see it, and the pinning of an events version to it."""
 
 from __future__ import annotations
 
@@ -95,8 +95,7 @@ class EventDays:
         """
         row = self.rows.get(day)
         if row is not None:
-            result: str | None = row["status"]
-            return result
+            return str(row["status"])
         for start, end in self.quiet:
             if start <= day < end:
                 before, after = (self.rows[at]["status"] if at in self.rows else None for at in (start - _ONE, end))

@@ -1,4 +1,4 @@
-"""``ops.*``: append-only logs with a sequence number per key, written by delta-rs (design §4, §9).
+"""``ops.*``: append-only logs with a sequence number per key, written by delta-rs.
 
 The current row of a key is the one with the highest ``seq``; seq = last of the key + 1, given under the ops lock
 when the row is written. One call of :func:`append` is one commit (10 ms; a Spark append takes seconds).
@@ -159,8 +159,8 @@ def _ranks(column: pa.ChunkedArray) -> np.ndarray:
     ranks = np.empty(len(encoded.dictionary) + 1, dtype=np.int64)
     ranks[pc.sort_indices(encoded.dictionary).to_numpy()] = np.arange(len(encoded.dictionary))
     ranks[-1] = len(encoded.dictionary)
-    result: np.ndarray = ranks[encoded.indices.fill_null(len(encoded.dictionary)).to_numpy(zero_copy_only=False)]
-    return result
+    found: np.ndarray = ranks[encoded.indices.fill_null(len(encoded.dictionary)).to_numpy(zero_copy_only=False)]
+    return found
 
 
 def current(home: Home, table: str, **equals: Any) -> list[dict[str, Any]]:
@@ -173,8 +173,8 @@ def current(home: Home, table: str, **equals: Any) -> list[dict[str, Any]]:
         if name not in ALL[table].key:
             raise KeyError(f"{name} is not a key column of ops.{table}")
     filters = [(name, "=", value) for name, value in equals.items()] or None
-    result: list[dict[str, Any]] = current_table(home, table, filters=filters).to_pylist()
-    return result
+    rows: list[dict[str, Any]] = current_table(home, table, filters=filters).to_pylist()
+    return rows
 
 
 def _last_seq(delta: Any, definition: Table, rows: list[dict[str, Any]], run_id: str) -> dict[tuple[Any, ...], int]:

@@ -1,4 +1,4 @@
-"""What is done, missing, stale or failed: from ``ops`` alone, no JVM (design §4 "Fingerprint", "To do").
+"""What is done, missing, stale or failed: from ``ops`` alone, no JVM (docs/semantics.md).
 
 Ten years of a hundred patterns are 365,000 (definition, day) pairs, so the logs are read once and pairs are judged
 column by column; fingerprints are shared by all patterns that read the same number of days.
@@ -269,7 +269,7 @@ def _chained(definition: Definition, day: date, event_days: EventDays) -> str:
     assert start is not None
     if day < start:
         return _digest(["before the start", definition.definition_hash])
-    chain = event_days.memo.setdefault((start, definition.definition_hash), [])
+    chain: list[str] = event_days.memo.setdefault((start, definition.definition_hash), [])
     while len(chain) <= (day - start).days:
         before = chain[-1] if chain else ""
         today = start + timedelta(days=len(chain))

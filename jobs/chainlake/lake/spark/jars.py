@@ -1,4 +1,4 @@
-"""Delta's two JARs: fetched once, verified, kept in the cache, used offline ever after (design §9).
+"""Delta's two JARs: fetched once, verified, kept in the cache, used offline ever after.
 
 The pip package ``delta-spark`` holds no JAR, and its resolver brings 30 artifacts at every start. Two are enough.
 They are fetched by Spark's own resolver, so that a site's repository settings apply, and renamed into the cache as

@@ -1,4 +1,4 @@
-"""The one place that makes a Spark session (design §9): every setting with its reason.
+"""The one place that makes a Spark session: every setting with its reason.
 
 ``SPARK_MASTER`` (default ``local[2]``) is all that changes on a cluster; ``SPARK_DRIVER_MEMORY`` (default ``1g``)
 is Spark's own variable. Nothing is written outside ``CHAINLAKE_HOME`` and the cache.

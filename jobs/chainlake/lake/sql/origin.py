@@ -1,4 +1,4 @@
-"""Which definition the rows of a day came from: SQL for the views ``<table>_origin`` (design §4; docs/replay.md).
+"""Which definition the rows of a day came from: SQL for the views ``<table>_origin`` (docs/replay.md).
 
 After an edit a day keeps its old rows until its new ones are committed, so days of one table can come from different
 definitions, but never rows of one day. ``ops.intervals`` says for each day which it was: its last row that is ``done``.

@@ -1,4 +1,4 @@
-"""SQL on the published tables without a JVM: DuckDB over delta-rs (design §2, tables.md).
+"""SQL on the published tables without a JVM: DuckDB over delta-rs.
 
 Only the tables that a query mentions are opened. delta-rs names their files and DuckDB reads them, with filters and
 projections (also of single struct fields) pushed down, so that an answer takes about a second whatever the lake holds.

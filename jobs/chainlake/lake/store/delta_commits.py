@@ -28,9 +28,8 @@ from chainlake.schemas.table import Table
 if TYPE_CHECKING:
     from deltalake import CommitProperties, DeltaTable, WriterProperties
 
-#: Memory that the join of a merge may take before it goes to the disk, bytes.
-_MERGE_MEMORY = 1 << 30
-_ROWS_PER_BATCH = 65_536
+#: Rows of a row group, which is in memory until it is complete; and rows of the changes that are at a time.
+_ROWS_PER_GROUP, _ROWS_PER_BATCH = 100_000, 65_536
 
 
 def commit_files(at: DeltaTable, table: Table, files: Sequence[DataFile], properties: CommitProperties) -> None:
@@ -114,7 +113,9 @@ def merge_files(at: DeltaTable, change: Change, new: Sequence[RowFile], properti
     on = [f't."{name}" = s."{name}"' for name in table.key]
     for name, (low, high) in _looked_through(change, files).items():
         on.append(f't."{name}" >= {delta_literal(low)} AND t."{name}" <= {delta_literal(high)}')
-    batches = chain.from_iterable(rows.to_batches() for file in files for rows in _batches(table, file))
+    batches = chain.from_iterable(
+        _keys_of_deleted(table, rows).to_batches() for file in files for rows in _batches(table, file)
+    )
     values = delta_names(table.column_names, "s")
     merger = at.merge(
         pa.RecordBatchReader.from_batches(_schema(table), batches),
@@ -122,7 +123,6 @@ def merge_files(at: DeltaTable, change: Change, new: Sequence[RowFile], properti
         source_alias="s",
         target_alias="t",
         writer_properties=_properties(table),
-        max_spill_size=_MERGE_MEMORY,
         commit_properties=properties,
     )
     merger = merger.when_matched_delete(f"s.{OP} = 'D'").when_matched_update(values, f"s.{OP} = 'U'")
@@ -178,6 +178,17 @@ def _batches(table: Table, file: RowFile, bounds: Sequence[str] = ()) -> Iterato
             yield rows.select(schema.names).cast(schema)
 
 
+def _keys_of_deleted(table: Table, rows: pa.Table) -> pa.Table:
+    """The same rows, those to delete with their keys only: a merge holds them in memory until it has found them."""
+    gone = pc.equal(rows[OP], "D")
+    if not pc.any(gone).as_py():
+        return rows
+    for at, column in enumerate(rows.schema):
+        if column.name not in (*table.key, OP):
+            rows = rows.set_column(at, column, pc.if_else(gone, pa.scalar(None, column.type), rows[column.name]))
+    return rows
+
+
 def _properties(table: Table) -> WriterProperties:
     """As our own data files: no bounds of columns with NaN in them, by which Spark would pass over a file."""
     from deltalake import ColumnProperties, WriterProperties
@@ -185,6 +196,7 @@ def _properties(table: Table) -> WriterProperties:
     plain = [f.name for f in table.arrow() if not pa.types.is_nested(f.type) and not pa.types.is_floating(f.type)]
     return WriterProperties(
         compression="SNAPPY",
+        max_row_group_size=_ROWS_PER_GROUP,
         default_column_properties=ColumnProperties(statistics_enabled="NONE"),
         column_properties={name: ColumnProperties(statistics_enabled="CHUNK") for name in plain},
     )

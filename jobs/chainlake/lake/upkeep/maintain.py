@@ -1,4 +1,4 @@
-"""Compaction and clean-up of one Delta table, under its lock and without a JVM (design §4, §8).
+"""Compaction and clean-up of one Delta table, under its lock and without a JVM.
 
 Nothing that a reader may still use is removed: a file goes only when the version that last held it is older than the
 retention, so a reader pinned to a younger version goes on. Writers wait at the table's lock for the seconds that a

@@ -1,4 +1,4 @@
-"""Whether two lakes hold the same tables (design §4 "Same tables"); every replay test asks this one function.
+"""Whether two lakes hold the same tables; every replay test asks this one function.
 
 Equal are events, quarantine, matches, alerts, ``models.changes`` and ``models.metrics`` on all non-volatile columns,
 floats within 1e-9 relative, and the current intervals in definition, day, status and rows, ignoring done days without
