@@ -29,7 +29,7 @@ class Defined(Protocol):
 
 T = TypeVar("T", bound=Defined)
 
-#: Days that a scheduled run looks back for stale work; older days are repaired by hand.
+#: Days that a scheduled run looks back for stale work (docs/semantics.md#staleness); older days are repaired by hand.
 REPAIR_HORIZON = 7
 #: States of days that were computed once and are not up to date.
 STALE = ("stale", "failed")

@@ -1,4 +1,4 @@
-"""One binding found by several branches is one match (spec 1.6, OR): it is left to the first of them.
+"""One binding found by several branches is one match (docs/semantics.md#operators): it is left to the first of them.
 
 Whether an earlier branch finds a binding too is decided by testing the definition of a match on it, so that no set of
 matches has to be kept.

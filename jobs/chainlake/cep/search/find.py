@@ -66,7 +66,7 @@ def find(
     statistics: Statistics | None = None,
     options: SearchOptions | None = None,
 ) -> Iterator[MatchBatch]:
-    """The matches of ``pattern`` in ``events``, each exactly once over all branches (spec 1.5).
+    """The matches of ``pattern`` in ``events``, each exactly once over all branches (docs/semantics.md#what-a-match-is).
 
     Example:
         >>> import pyarrow as pa

@@ -1,4 +1,4 @@
-"""Kleene closure: every non-empty set of usable events (spec 1.6, 5.4), enumerated in bounded blocks."""
+"""Kleene closure: every non-empty set of usable events (docs/semantics.md#operators), enumerated in bounded blocks."""
 
 from __future__ import annotations
 

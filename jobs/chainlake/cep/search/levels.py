@@ -1,4 +1,4 @@
-"""The chain automaton, evaluated level by level over columns in bounded blocks (spec 3.4 batch variant, design §5)."""
+"""The chain automaton, evaluated level by level over columns in bounded blocks (docs/automata.md#the-run)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Negated names: which bindings does a forbidden event rule out (spec 1.5 rule 6, 5.3)."""
+"""Negated names: which bindings does a forbidden event rule out (docs/semantics.md#negation)."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Statistics:
-    """What a search did (spec 6.1).
+    """What a search did (docs/automata.md#costs).
 
     Args:
         evaluations: E, edge-condition evaluations of events and sets.

@@ -274,7 +274,8 @@ def _chained(definition: Definition, day: date, event_days: EventDays) -> str:
         before = chain[-1] if chain else ""
         today = start + timedelta(days=len(chain))
         chain.append(_digest([before, event_days.checksum(today), definition.definition_hash]))
-    return chain[(day - start).days]
+    result: str = chain[(day - start).days]
+    return result
 
 
 def judge(

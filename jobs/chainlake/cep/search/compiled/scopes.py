@@ -1,4 +1,4 @@
-"""Where the events of a name lie for given bound events (spec 3.3), as tables that are made before the search.
+"""Where the events of a name lie for given bound events (docs/automata.md#scopes), as tables that are made before the search.
 
 For a bound event each limit of the scope is a position among the other name's candidates. Both sides are sorted by
 time, so one pass over both gives a whole table, and the search only looks positions up: no binary search in any loop.
