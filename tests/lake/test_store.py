@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
+from chainlake.days import US_PER_DAY, day_start_us
 from chainlake.errors import AuditFailed, InfrastructureError
 from chainlake.lake.commits.changes import changes
 from chainlake.lake.delta import data_files, tables
@@ -20,6 +21,7 @@ from chainlake.lake.delta.checksums import checksums
 from chainlake.lake.delta.data_files import DataFiles
 from chainlake.lake.delta.where import Where
 from chainlake.lake.store.errors import Overtaken, RowsOutside
+from chainlake.lake.store.event_files import EventFiles
 from chainlake.lake.store.files import FilesLake
 from chainlake.lake.store.port import Applied, Change, Lake, Part, Staged, Turn
 from chainlake.paths import Home
@@ -365,6 +367,25 @@ def test_the_feed_is_read_alike_by_spark_and_without_it(lake: Lake, home: Home, 
         changes(home, "matches.rows", 0).rows
     )
     assert tables.read(spark, home, "matches", "rows").toArrow().num_rows == 5
+
+
+def test_tasks_read_events_of_files_that_a_merge_has_written_anew(home: Home) -> None:
+    """Arrow finds string views in them, which it does not compare with strings."""
+    columns = (*COLUMNS, Column("type", pa.string(), "Which kind.", False))
+    table = replace(DAILY, schema="events", columns=columns)
+    lake, schema = FilesLake(home), pa.schema([pa.field(f.name, f.type) for f in table.arrow()])
+
+    def put_events(rows: list[Row]) -> Applied:
+        staged = Staged(rows=pa.Table.from_pylist(rows, schema=schema))
+        return lake.commit(lake.change(table, staged, part_of(D1, by="event_date")), Turn("test"))
+
+    put_events([row("a", type="T"), row("b", us=1, type="U")])
+    assert put_events([row("a", x=2.0, type="T"), row("b", us=1, type="U")]) == Applied(0, 1, 0, 2)
+    files = EventFiles.of(lake.day_files("events", "rows", [D1]))
+    start = day_start_us(D1)
+    found = files.read(D1, ["id", "ts", "type", "x"], ["T"], start, start + US_PER_DAY)
+    assert found.select(["id", "type", "x"]).to_pylist() == [{"id": "a", "type": "T", "x": 2.0}]
+    assert lake.rows("events", "rows", columns=["id"], where=[[("type", "=", "U")]])["id"].to_pylist() == ["b"]
 
 
 def test_pages_that_we_write_have_checksums(home: Home, tmp_path: Path) -> None:

@@ -200,10 +200,11 @@ def publish_models(
             change, version = _commit_models(run, mine, same, table)
             for output in mine:
                 name = output.definition.name
-                added, changed, gone = (
+                added, changed, withdrawn = (
                     sum(change.ops.get((output.owner, day, op), 0) for day in same) for op in ("I", "U", "D")
                 )
-                published[name] = Published(list(same), published[name].left_out, added, changed, gone, version)
+                left_out = published[name].left_out
+                published[name] = Published(list(same), left_out, added, changed, withdrawn, version)
     return published
 
 

@@ -85,8 +85,7 @@ def _values(column: pa.Array, path: str) -> np.ndarray:
         nan = np.isnan(numbers)
         if nan.any():
             numbers[nan] = np.nan
-        result: np.ndarray = numbers.view(np.uint64)
-        return result
+        return numbers.view(np.uint64)
     if pa.types.is_boolean(kind) or pa.types.is_date32(kind):
         return _values(column.cast(pa.int32()), path)
     if pa.types.is_integer(kind) or pa.types.is_timestamp(kind):

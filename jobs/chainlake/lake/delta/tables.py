@@ -69,8 +69,8 @@ def exists(home: Home, schema: str, name: str) -> bool:
 
 def is_empty(home: Home, schema: str, name: str) -> bool:
     """Whether the table, which must exist, holds no rows; no JVM."""
-    rows: int = open_table(home, schema, name).to_pyarrow_dataset().count_rows()
-    return rows == 0
+    result: bool = open_table(home, schema, name).to_pyarrow_dataset().count_rows() == 0
+    return result
 
 
 def version(home: Home, schema: str, name: str) -> int | None:

@@ -95,7 +95,8 @@ class EventDays:
         """
         row = self.rows.get(day)
         if row is not None:
-            return str(row["status"])
+            result: str | None = row["status"]
+            return result
         for start, end in self.quiet:
             if start <= day < end:
                 before, after = (self.rows[at]["status"] if at in self.rows else None for at in (start - _ONE, end))

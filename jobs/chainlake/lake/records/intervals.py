@@ -55,5 +55,5 @@ def _objects(column: pa.Array) -> np.ndarray:
     encoded = column.dictionary_encode()
     values = np.array([*encoded.dictionary.to_pylist(), None], dtype=object)
     codes = np.append(encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False), -1)
-    found: np.ndarray = values[codes]
-    return found
+    result: np.ndarray = values[codes]
+    return result

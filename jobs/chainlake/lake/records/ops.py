@@ -159,8 +159,8 @@ def _ranks(column: pa.ChunkedArray) -> np.ndarray:
     ranks = np.empty(len(encoded.dictionary) + 1, dtype=np.int64)
     ranks[pc.sort_indices(encoded.dictionary).to_numpy()] = np.arange(len(encoded.dictionary))
     ranks[-1] = len(encoded.dictionary)
-    found: np.ndarray = ranks[encoded.indices.fill_null(len(encoded.dictionary)).to_numpy(zero_copy_only=False)]
-    return found
+    result: np.ndarray = ranks[encoded.indices.fill_null(len(encoded.dictionary)).to_numpy(zero_copy_only=False)]
+    return result
 
 
 def current(home: Home, table: str, **equals: Any) -> list[dict[str, Any]]:
@@ -173,8 +173,8 @@ def current(home: Home, table: str, **equals: Any) -> list[dict[str, Any]]:
         if name not in ALL[table].key:
             raise KeyError(f"{name} is not a key column of ops.{table}")
     filters = [(name, "=", value) for name, value in equals.items()] or None
-    rows: list[dict[str, Any]] = current_table(home, table, filters=filters).to_pylist()
-    return rows
+    result: list[dict[str, Any]] = current_table(home, table, filters=filters).to_pylist()
+    return result
 
 
 def _last_seq(delta: Any, definition: Table, rows: list[dict[str, Any]], run_id: str) -> dict[tuple[Any, ...], int]:

@@ -75,8 +75,8 @@ def noted(home: Home, pattern: str) -> list[dict[str, Any]]:
     columns = ["day", "table_name", "status", "seq", "written_at"]
     mine = [("definition", "=", f"pattern/{pattern}")]
     rows = delta_tables.arrow(home, "ops", "intervals", columns=columns, filters=mine)
-    found: list[dict[str, Any]] = rows.sort_by([("written_at", "ascending"), ("seq", "ascending")]).to_pylist()
-    return found
+    result: list[dict[str, Any]] = rows.sort_by([("written_at", "ascending"), ("seq", "ascending")]).to_pylist()
+    return result
 
 
 def registered_table(home: Home, pattern: str) -> str:

@@ -1,4 +1,4 @@
-"""``ops.runs``: one row per phase of a step, written when the phase ends (tables.md, Operations)."""
+"""``ops.runs``: one row per phase of a step, written when the phase ends (docs/tables.md)."""
 
 from __future__ import annotations
 

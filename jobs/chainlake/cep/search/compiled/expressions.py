@@ -302,7 +302,7 @@ class Expressions:
         return f"({slot}[{self.singles[name]}] != 0)"
 
     def clause(self, clause: Clause, out: Writer) -> str:
-        """An expression that is true where ``clause`` is TRUE, for every choice of a member of a set (spec 1.7).
+        """An expression that is true where ``clause`` is TRUE, for every choice of a member of a set (docs/semantics.md#conditions).
 
         Args:
             clause: all its names are bound.
