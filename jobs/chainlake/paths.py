@@ -115,8 +115,13 @@ class Home:
 
     @property
     def staging(self) -> str:
-        """Path or URI under which attempts stage their output, each in a folder of its own; inside the lake."""
-        return f"{self.lake.rstrip('/')}/chainlake-staging"
+        """The folder under which attempts stage their output, each in one of its own: inside the lake.
+
+        For a lake in a store it lies in the home: tasks write files and read them again, and every worker must have it
+        under the same path.
+        """
+        place = str(self.root) if "://" in self.lake else self.lake.rstrip("/")
+        return f"{place}/chainlake-staging"
 
     @property
     def docs(self) -> Path:

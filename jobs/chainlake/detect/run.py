@@ -21,7 +21,7 @@ from chainlake.detect.order import Plan, record_plan
 from chainlake.detect.prepared import prepare
 from chainlake.detect.stage import Found, Search, stage
 from chainlake.detect.work import STEP, StepResult, Work
-from chainlake.errors import AuditFailed, ChainlakeError, InfrastructureError, LimitExceeded
+from chainlake.errors import AuditFailed, ChainlakeError, LimitExceeded
 from chainlake.lake.commits.publish import Published, publish_matches
 from chainlake.lake.commits.publish import Run as Publishing
 from chainlake.lake.records import ops
@@ -35,18 +35,6 @@ from chainlake.quality import Audit, DaysBroken, MatchFiles, Verdict, audit_matc
 from chainlake.run.common import discard, record_failure, staging_folder
 from chainlake.run.ports import Ports
 from chainlake.schemas.events import events_table
-
-
-class EventsOutOfReach(InfrastructureError):
-    """Tasks cannot open the files of the events, nor write matches where other processes find them."""
-
-    @classmethod
-    def of(cls, source: str, home: Home) -> EventsOutOfReach:
-        """Args: the source's name, and the installation."""
-        return cls(
-            f"detection reads events.{source} from files and stages matches in files, and no task can in {home.lake}",
-            hint="Set CHAINLAKE_LAKE to a folder that every worker has under the same path.",
-        )
 
 
 @dataclass(frozen=True)
@@ -73,16 +61,10 @@ class Run:
 
     @cached_property
     def files(self) -> EventFiles:
-        """The files of the events.
-
-        Raises:
-            EventsOutOfReach: tasks cannot open them.
-        """
+        """The files of the events."""
         if self.pinned.version is None:
             # Days can be complete before the first event ever came; they are published empty.
             return EventFiles(events_table(self.source).arrow(), {}, {})
-        if "://" in self.home.staging:
-            raise EventsOutOfReach.of(self.source.name, self.home)
         days = list(self.span)
         return EventFiles.of(self.ports.lake.day_files("events", self.source.name, days, self.pinned.version))
 

@@ -51,8 +51,7 @@ def the_source(home: Home, name: str) -> tuple[Source, Sources]:
 
 def staging_folder(home: Home, run_id: str, what: str) -> str:
     """A folder that no other attempt uses: two attempts of one run can overlap."""
-    if "://" not in home.staging:
-        own_folder(Path(home.staging))
+    own_folder(Path(home.staging))
     run = re.sub(r"[^\w.-]", "-", run_id).lstrip(".") or "run"
     return f"{home.staging}/{run}/{what}-{uuid.uuid4().hex[:8]}"
 

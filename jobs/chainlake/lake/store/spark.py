@@ -165,7 +165,7 @@ class SparkLake:
             folder = self.task_folder(change.table)
             for path in (change.scratch, *(f"{folder}/{file.path}" for file in change.files)):
                 if path is not None:
-                    _remove(path)
+                    shutil.rmtree(path, ignore_errors=True)
 
     def _commit(self, change: Change, turn: Turn) -> Applied:
         table = change.table
@@ -303,16 +303,6 @@ def _plain_path(uri: str) -> str:
     from urllib.parse import unquote, urlparse
 
     return unquote(urlparse(uri).path) if uri.startswith("file:") else uri
-
-
-def _remove(path: str) -> None:
-    if "://" not in path:
-        shutil.rmtree(path, ignore_errors=True)
-        return
-    from pyarrow import fs
-
-    system, inside = fs.FileSystem.from_uri(path)
-    system.delete_dir(inside)
 
 
 def _translated(error: Exception, table: Table) -> Exception | None:
