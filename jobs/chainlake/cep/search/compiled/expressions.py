@@ -302,7 +302,9 @@ class Expressions:
         return f"({slot}[{self.singles[name]}] != 0)"
 
     def clause(self, clause: Clause, out: Writer) -> str:
-        """An expression that is true where ``clause`` is TRUE, for every choice of a member of a set (docs/semantics.md#conditions).
+        """An expression that is true where ``clause`` is TRUE, for every choice of a member of a set.
+
+        The truth values are those of docs/semantics.md#conditions.
 
         Args:
             clause: all its names are bound.
