@@ -82,7 +82,7 @@ def test_status_shows_what_others_have_done(named: Home, capsys: pytest.CaptureF
 
 def test_check_says_what_it_found_and_exits_with_it(named: Home, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check"]) == 0
-    assert "13 tables" in capsys.readouterr().out
+    assert "14 tables" in capsys.readouterr().out
     ACTS["events_updated"].act(named)
     result = named.root / "result.json"
     assert main(["check", "--table", "events.lab", "--result", str(result)]) == 1
