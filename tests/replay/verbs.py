@@ -52,12 +52,17 @@ def announced_by(plan: RangePlan) -> Pairs:
 
 
 def computed_by(home: Home, run_id: str) -> Pairs:
-    """What the applications of a run brought to an end, whichever."""
-    log = ops.current_table(home, "intervals", columns=["definition", "day", "status", "run_id"], as_log=True)
+    """What the applications of a run brought to an end, whichever.
+
+    Days that are noted anew because their table took another's place have no counts: nothing of them was computed.
+    """
+    columns = ["definition", "day", "status", "added", "run_id"]
+    log = ops.current_table(home, "intervals", columns=columns, as_log=True)
     return {
         (row["definition"], row["day"])
         for row in log.to_pylist()
         if row["run_id"].startswith(f"{run_id}.") and row["status"] != "publishing"
+        if not (row["status"] == "done" and row["added"] is None)
     }
 
 
