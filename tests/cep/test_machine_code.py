@@ -19,7 +19,7 @@ from tests.cep.interpreted import always_by_value, always_compiled
 from tests.cep.shapes import PATTERNS, Pair, pair
 from tests.cep.strategies import text_of
 from tests.cep.test_differential import canonical
-from tests.cep.test_worker import layout
+from tests.cep.test_matcher import slices
 
 #: Streams per pattern and way.
 STREAMS = 25
@@ -87,14 +87,14 @@ def test_any_cut_of_history_gives_the_same_union(name: str) -> None:
 def test_slices_and_pieces_of_workers_run_as_machine_code(name: str) -> None:
     for one in pairs(name, nulls=False, most=5):
         orders = [one.names] * len(one.pattern.branches)
-        plan = layout(one.pattern, [one.pick.one(range(-3, 60)) for _ in range(2)], {})
+        plan = slices(one.pattern, [one.pick.one(range(-3, 60)) for _ in range(2)])
         with always_compiled():
-            found, reports = distributed(
+            found, errors = distributed(
                 one.pattern, one.table, plan,
                 batch_rows=one.pick.one((2, 5)), piece_rows=one.pick.one((1, 6)), orders=orders,
             )  # fmt: skip
         assert found == one.wanted, (text_of(one.query), plan)
-        assert not any("error" in report for report in reports)
+        assert not errors
 
 
 def test_large_slices_of_a_search_by_value_give_the_whole() -> None:
