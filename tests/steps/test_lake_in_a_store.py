@@ -19,18 +19,18 @@ from tests.steps.history import MODEL, SOURCE, day, pattern
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-DAYS = Days(day(0), day(3))
+DAYS = Days(day(0), day(2))
 
 
 def text(edition: int = 0) -> dict[str, str]:
-    """Files of three days: a value an hour of two sensors."""
+    """Files of two days: a value an hour of two sensors."""
     files = {}
-    for number in range(3):
+    for number in range(2):
         rows = ["ts,sensor,x,y"]
         for hour in range(24):
             for at, sensor in enumerate("ab"):
                 x = (hour * 7 + number * 3 + at * 5 + edition) % 11
-                rows.append(f"{day(number)}T{hour:02}:{at * 30:02}:00,{sensor},{x},{2 * x + (number > 1)}")
+                rows.append(f"{day(number)}T{hour:02}:{at * 30:02}:00,{sensor},{x},{2 * x + (number > 0)}")
         files[f"lab_{day(number):%Y%m%d}.csv"] = "\n".join(rows) + "\n"
     return files
 

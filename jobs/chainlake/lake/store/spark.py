@@ -20,6 +20,7 @@ from operator import and_
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from chainlake.errors import AuditFailed
 from chainlake.lake.delta import tables
@@ -29,6 +30,7 @@ from chainlake.lake.delta.data_files import DataFile
 from chainlake.lake.delta.reader import open_table
 from chainlake.lake.delta.where import Where, spark_literal, sql
 from chainlake.lake.locks import WAIT_SECONDS, jvm_lock
+from chainlake.lake.spark.session import expect_rows
 from chainlake.lake.spark.types import frame_of, spark_schema
 from chainlake.lake.store.delta_commits import landed
 from chainlake.lake.store.difference import OP, WAS, bounding, loose
@@ -83,6 +85,7 @@ class SparkLake:
         """See ``Lake.day_files``; the files are copies in staging, which a later run sweeps."""
         from pyspark.sql import functions as F
 
+        self._expect(schema, name)
         folder = f"{self.home.staging}/export-{uuid.uuid4().hex[:8]}"
         frame = self._read(schema, name, version)
         frame.where(F.col(_DAY).isin(sorted(days))).write.partitionBy(_DAY).parquet(folder)
@@ -103,6 +106,7 @@ class SparkLake:
         tables.ensure_table(self.home, table)
         at = open_table(self.home, table.schema, table.name, without_files=True)
         require_columns(at, table)
+        self._expect(table.schema, table.name, staged)
         wanted = self._staged(table, staged)
         mine = F.coalesce(F.expr(sql(part.where)), F.lit(False))
         outside = wanted.where(~mine).count()
@@ -229,6 +233,15 @@ class SparkLake:
     def lock(self, purpose: str, *, wait_s: float = WAIT_SECONDS) -> AbstractContextManager[None]:
         """See ``Lake.lock``."""
         return jvm_lock(self.session(), self.home, purpose, wait_s=wait_s)
+
+    def _expect(self, schema: str, name: str, staged: Staged | None = None) -> None:
+        """Tell the session how many rows a table has, and how many may come to it."""
+        files = open_table(self.home, schema, name).get_add_actions(flatten=True)
+        rows = sum(count or 0 for count in files.column("num_records").to_pylist()) if len(files) else 0
+        if staged is not None:
+            rows += sum(pq.read_metadata(path).num_rows for path in staged.paths)
+            rows += 0 if staged.rows is None else len(staged.rows)
+        expect_rows(self.session(), rows)
 
     def _read(self, schema: str, name: str, version: int | None) -> DataFrame:
         return tables.read(self.session(), self.home, schema, name, version)
