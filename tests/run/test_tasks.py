@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from py4j.protocol import Py4JNetworkError
 
 from chainlake.errors import InputError
+from chainlake.lake.spark.lost import ProcessLost
 from chainlake.paths import Home
+from chainlake.run import tasks as running
 from chainlake.run.tasks import LocalTasks, SparkTasks, Tasks
 
 if TYPE_CHECKING:
@@ -61,6 +66,28 @@ def test_an_unforeseen_error_stops_the_step(tasks: Tasks) -> None:
 
     with pytest.raises(Exception, match="division"):
         tasks.map(work, [1])
+
+
+def test_a_killed_worker_is_told_as_such(spark: SparkSession, home: Home) -> None:
+    def work(number: int) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    with pytest.raises(ProcessLost, match="a Python worker of Spark was killed"):
+        SparkTasks(home, "tests").map(work, [1])
+    assert SparkTasks(home, "tests").map(lambda item: item + 1, [1]) == [2]
+
+
+@pytest.mark.parametrize(
+    "error", [Py4JNetworkError("Answer from Java side is empty"), EOFError(), ConnectionRefusedError(111, "refused")]
+)
+def test_a_killed_jvm_is_told_as_such(monkeypatch: pytest.MonkeyPatch, home: Home, error: Exception) -> None:
+    class Dead:
+        def range(self, *_: object, **__: object) -> None:
+            raise error
+
+    monkeypatch.setattr(running, "spark_session", lambda *_, **__: Dead())
+    with pytest.raises(ProcessLost, match="Spark's JVM was killed"):
+        SparkTasks(home, "tests").map(lambda item: item, [1])
 
 
 def test_names_say_who_works(spark: SparkSession, home: Home) -> None:

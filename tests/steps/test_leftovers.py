@@ -11,6 +11,7 @@ import pytest
 
 from chainlake.cli.main import main
 from chainlake.env.own_folders import MARKER, own_folder
+from chainlake.lake.spark.session import code_archive
 from chainlake.paths import Home
 from chainlake.run.common import staging_folder, sweep_leftovers
 
@@ -25,19 +26,31 @@ def aged(folder: Path, age: float) -> Path:
     return folder
 
 
-def test_only_folders_that_nobody_has_touched_for_a_week_go(home: Home) -> None:
+def test_only_what_nobody_has_touched_for_a_week_go(home: Home) -> None:
     old, young = [], []
     own = Path(staging_folder(home, "run", "p")).parent.parent
     assert own == Path(home.staging)
     for parent, name in ((own, "run.1"), (own_folder(home.temporary), "blockmgr-1"), (home.temporary, "result-1")):
         for kept, age in ((old, WEEK_S + 60), (young, WEEK_S - 60)):
             kept.append(aged(parent / f"{name}-{age}", age))
-    archive = home.temporary / "chainlake-1.zip"
-    archive.touch()
-    os.utime(archive, (0, 0))
+    for name, kept, age in (("old.so", old, WEEK_S + 60), ("young.so", young, WEEK_S - 60)):
+        library = home.temporary / name
+        library.write_text("unpacked by a JVM that was killed")
+        os.utime(library, (time.time() - age,) * 2)
+        kept.append(library)
+    for folder in (own, home.temporary):
+        os.utime(folder / MARKER, (0, 0))
     sweep_leftovers(home)
     assert not [path for path in old if path.exists()]
-    assert all(path.exists() for path in (*young, archive, own / MARKER, home.temporary / MARKER))
+    assert all(path.exists() for path in (*young, own / MARKER, home.temporary / MARKER))
+
+
+def test_the_code_archive_stays_while_it_is_used(home: Home) -> None:
+    archive = code_archive(own_folder(home.temporary))
+    os.utime(archive, (0, 0))
+    assert code_archive(home.temporary) == archive
+    sweep_leftovers(home)
+    assert archive.exists()
 
 
 @pytest.mark.parametrize("apart", [False, True])
@@ -85,9 +98,9 @@ def test_staged_output_lies_in_the_staging_folder_whatever_the_run_is_called(hom
     assert folder.parent.parent == Path(home.staging) and ":" not in folder.name
 
 
-def test_an_object_store_gets_no_folders_here(home: Home) -> None:
+def test_what_is_staged_for_an_object_store_lies_in_the_home(home: Home) -> None:
     remote = replace(home, lake="s3a://bucket/lake")
-    assert staging_folder(remote, "r", "p").startswith("s3a://bucket/lake/chainlake-staging/r/p-")
+    assert staging_folder(remote, "r", "p").startswith(f"{home.root}/chainlake-staging/r/p-")
     sweep_leftovers(remote)
     assert remote.unused == []
 

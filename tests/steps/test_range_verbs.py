@@ -82,6 +82,18 @@ def test_a_child_that_fails_is_an_error_of_its_exit_code(
     assert "no source 'road'" in said.err
 
 
+def test_what_a_killed_backfill_leaves_lies_in_the_home(lab: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    places = []
+
+    def run(command: list[str], **rest: object) -> int:
+        places.append(Path(command[command.index("--result") + 1]).parent)
+        return 5
+
+    monkeypatch.setattr(launch, "run_child", run)
+    assert main(["backfill", "2025-03-01", "2025-03-04", "--patterns", "near"]) == 5
+    assert {place.parent for place in places} == {lab.temporary}
+
+
 def test_a_backfill_can_be_stopped(lab: Home) -> None:
     program = (
         "import sys, time\n"

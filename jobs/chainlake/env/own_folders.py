@@ -40,20 +40,20 @@ def is_own(path: Path) -> bool:
 
 
 def sweep(path: Path, age_s: float) -> bool:
-    """Remove the folders in ``path`` that have not been touched for that long.
+    """Remove what lies in ``path`` and has not been touched for that long, links aside.
 
     Args:
         path: the folder; it need not exist.
         age_s: seconds.
 
     Returns:
-        False if ``path`` is not marked as ours and holds such folders: they stay.
+        False if ``path`` is not marked as ours and holds such things: they stay.
     """
     long_ago = time.time() - age_s
     old = []
-    for entry in path.glob("*/"):
+    for entry in path.glob("*"):
         try:
-            if entry.lstat().st_mtime < long_ago and not entry.is_symlink():
+            if entry.name != MARKER and entry.lstat().st_mtime < long_ago and not entry.is_symlink():
                 old.append(entry)
         except FileNotFoundError:
             # Another step sweeps too.
@@ -61,5 +61,9 @@ def sweep(path: Path, age_s: float) -> bool:
     if old and not is_own(path):
         return False
     for entry in old:
-        shutil.rmtree(entry, ignore_errors=True)
+        if entry.is_dir():
+            shutil.rmtree(entry, ignore_errors=True)
+        else:
+            # Another step may have been faster.
+            entry.unlink(missing_ok=True)
     return True

@@ -12,6 +12,7 @@ from typing import Any
 
 from chainlake.env.child import run_child
 from chainlake.env.java import java_home
+from chainlake.env.own_folders import own_folder
 from chainlake.errors import AuditFailed, ChainlakeError, DefinitionError, InfrastructureError, InputError, UsageError
 from chainlake.operations.plan import Application
 from chainlake.paths import CODE, PROJECT, Home
@@ -39,7 +40,7 @@ def in_a_process(say: Callable[[str], None]) -> Callable[[Home, Application, str
     indented."""
 
     def launch(home: Home, application: Application, run_id: str) -> dict[str, Any]:
-        with tempfile.TemporaryDirectory(prefix="chainlake-result-") as folder:
+        with tempfile.TemporaryDirectory(prefix="result-", dir=own_folder(home.temporary)) as folder:
             file = Path(folder) / "result.json"
             command = [sys.executable, "-m", "chainlake", *command_of(application, run_id), "--result", str(file)]
             code = run_child(

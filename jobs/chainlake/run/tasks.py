@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 import pyarrow as pa
 
 from chainlake.errors import ChainlakeError
+from chainlake.lake.spark.lost import ProcessLost
 from chainlake.lake.spark.python_workers import forget_archives
 from chainlake.lake.spark.session import spark_session
 from chainlake.paths import Home
@@ -47,6 +48,7 @@ class Tasks(Protocol):
 
         Raises:
             ChainlakeError: the first that ``work`` raised, in the order of the items; the others were worked on.
+            ProcessLost: who works was killed, and nobody took its place.
         """
 
 
@@ -103,8 +105,15 @@ class SparkTasks:
 
         from pyspark import cloudpickle
 
-        numbers = self.session.range(0, len(items), 1, numPartitions=len(items))
-        told = numbers.mapInArrow(worked, "number bigint, gave binary").toArrow()
+        session = self.session
+        try:
+            numbers = session.range(0, len(items), 1, numPartitions=len(items))
+            told = numbers.mapInArrow(worked, "number bigint, gave binary").toArrow()
+        except Exception as error:
+            lost = ProcessLost.of(error)
+            if lost is None:
+                raise
+            raise lost from error
         found = dict(zip(told["number"].to_pylist(), told["gave"].to_pylist(), strict=True))
         return _results([cloudpickle.loads(found[number]) for number in range(len(items))])
 

@@ -176,7 +176,10 @@ def code_archive(folder: Path) -> Path:
     for path in files:
         digest.update(str(path.relative_to(PACKAGE.parent)).encode() + b"\0" + path.read_bytes() + b"\0")
     target = folder / f"chainlake-{digest.hexdigest()[:16]}.zip"
-    if not target.exists():
+    if target.exists():
+        # What was not used for a week is swept there.
+        target.touch()
+    else:
         handle, name = tempfile.mkstemp(prefix=".code-", suffix=".zip", dir=folder)
         with os.fdopen(handle, "wb") as stream, zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
             for path in files:
