@@ -170,3 +170,15 @@ def test_keys_with_few_events_are_searched_together_as_far_as_their_times_fit(
     assert len(found) == 60 * 3 + (39 + 38 + 37) + 60
     assert not errors
     assert len(seen) == searches and sum(seen) == len(ts)
+
+
+@pytest.mark.parametrize(
+    ("query", "wanted"), [("SEQ(A a, B b) WHERE a.k = b.k", []), ("SEQ(A a, NOT(B n)) WHERE a.k = n.k", ["e0", "e2"])]
+)
+def test_shares_of_a_key_that_the_events_do_not_have_yet(query: str, wanted: list[str]) -> None:
+    """An attribute that was added to a source is missing in its events until the next ingest."""
+    pattern = compile_pattern(f"PATTERN {query} WITHIN 9", strict_units=False)
+    assert pattern.partition_key == "k"
+    table, _ = from_dicts([{"id": f"e{i}", "type": "AB"[i % 2], "ts": i, "attrs": {}} for i in range(4)])
+    found, errors = distributed(pattern, table, slices(pattern, [-9, 99]), batch_rows=9, piece_rows=9, keys=3)
+    assert errors == [] and [json.loads(one)["a"] for one in found] == wanted

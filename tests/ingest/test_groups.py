@@ -17,7 +17,7 @@ from chainlake.definitions.source import Source, load_sources
 from chainlake.errors import AuditFailed
 from chainlake.ingest.landing import container
 from chainlake.ingest.landing.discovery import discover
-from chainlake.ingest.rows import groups, parse
+from chainlake.ingest.rows import groups, lines, parse
 from chainlake.ingest.rows.groups import GroupReport, GroupWork, groups_of
 from chainlake.ingest.rows.parsed import WAITING, Task
 from chainlake.lake.delta import tables
@@ -143,6 +143,30 @@ def test_a_file_that_the_parser_or_the_writer_fails_at_stops_no_other(
     ]
     good, bad = written(lake, report)
     assert good == Counter({"load of a": 3, "load of d": 6}) and bad == Counter({"load of b": 1, "load of c": 1})
+
+
+@pytest.mark.parametrize("chunk", [60, 4 << 20])
+def test_a_file_that_is_a_group_may_be_refused_by_the_writer_too(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, chunk: int
+) -> None:
+    """Its last piece is written when the parser has come to its end."""
+    source, tasks = landed(lake, a=text(6))
+    write, taken = DataFiles.write, []
+
+    def refusing(self, rows: pa.Table) -> None:
+        taken.append(len(rows))
+        if sum(taken) == 6:
+            raise AuditFailed("a row breaks a rule")
+        write(self, rows)
+
+    monkeypatch.setattr(DataFiles, "write", refusing)
+    monkeypatch.setattr(lines, "CHUNK", chunk)
+    report = work(lake, source)(tasks)
+    assert (len(taken) > 1) == (chunk == 60) and sum(taken) == 6
+    assert [(c.outcome, c.reason, c.rows_raw, c.whole_file) for c in report.counts] == [
+        ("parser_error", "AuditFailed: a row breaks a rule", 0, 1)
+    ]
+    assert written(lake, report)[1] == Counter({"load of a": 1})
 
 
 def test_a_full_disk_is_no_fault_of_a_file(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -70,7 +70,7 @@ class Matcher:
             keep = pc.is_in(events["type"], value_set=pa.array(sorted(pattern.event_types))).to_numpy()
         events = events.select(columns_of(events.column_names, pattern, self.table))
         events = with_keys(pattern, events if keep.all() else events.filter(pa.array(keep)))
-        return events if keys is None else events.filter(keys.rows(events[str(pattern.partition_key)]))
+        return events if keys is None else events.filter(keys.rows(_keys_of(events, str(pattern.partition_key))))
 
 
 def columns_of(there: Iterable[str], pattern: Pattern, table: pa.Schema) -> list[str]:
@@ -237,6 +237,12 @@ def _parts(pattern: Pattern, events: pa.Table) -> Iterator[tuple[pa.Table, np.nd
         bounds = starts[first : first + most + 1]
         parts = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds)) if len(bounds) > 2 else None
         yield events.slice(int(bounds[0]), int(bounds[-1] - bounds[0])), parts
+
+
+def _keys_of(events: pa.Table, key: str) -> pa.ChunkedArray:
+    """The keys of the events; a column that the events lack is null."""
+    there = key in events.column_names
+    return events[key] if there else pa.chunked_array([pa.nulls(len(events), pa.string())])
 
 
 def _with_ids(events: pa.RecordBatch, ids: pa.Array) -> pa.RecordBatch:

@@ -71,7 +71,7 @@ class GroupWork:
     def _alone(self, task: Task, files: DataFiles, bad: StagedFile) -> GroupReport:
         """A file that is a group: a large one is written while it is parsed."""
         with _Behind(files.write) as behind:
-            counts = _parse(self.source, task, behind.write, bad, 0)
+            counts = _parse(self.source, task, behind.write, bad, 0, behind.finish)
         if counts.outcome == WAITING:
             # Nothing of this load counts, so its rows must not lie in the table for ever.
             files.abandon()
@@ -127,8 +127,18 @@ class _Group:
         self.weight += weight
 
 
-def _parse(source: Source, task: Task, write: Callable[[pa.Table], None], bad: StagedFile, held: int) -> Counts:
-    """One file: its rows to ``write`` and its quarantine rows to ``bad``, ``held`` of them at its end."""
+def _parse(
+    source: Source,
+    task: Task,
+    write: Callable[[pa.Table], None],
+    bad: StagedFile,
+    held: int,
+    finish: Callable[[], None] = lambda: None,
+) -> Counts:
+    """One file: its rows to ``write`` and its quarantine rows to ``bad``, ``held`` of them at its end.
+
+    ``finish`` is called once all are written; it raises what ``write`` has not raised yet.
+    """
     rows: list[pa.RecordBatch] = []
     wrong: list[pa.RecordBatch] = []
 
@@ -145,6 +155,7 @@ def _parse(source: Source, task: Task, write: Callable[[pa.Table], None], bad: S
             if isinstance(piece, Counts):
                 if piece.outcome != WAITING:
                     put()
+                    finish()
                 return piece
             (rows if isinstance(piece, RawRows) else wrong).append(piece.batch)
             if sum(map(len, rows)) + sum(map(len, wrong)) > held:
@@ -159,7 +170,7 @@ def _parse(source: Source, task: Task, write: Callable[[pa.Table], None], bad: S
 
 
 class _Behind:
-    """Writes one piece behind whoever parses them."""
+    """Writes one piece behind whoever parses them; at its end nothing is written any more."""
 
     def __init__(self, write: Callable[[pa.Table], None]) -> None:
         self._write = write
@@ -172,16 +183,15 @@ class _Behind:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with self._thread:
-            if kind is None:
-                self._wait()
+        self._thread.shutdown()
 
     def write(self, rows: pa.Table) -> None:
         """Begin to write ``rows`` when those before are written; their errors are raised here."""
-        self._wait()
+        self.finish()
         self._running = self._thread.submit(self._write, rows)
 
-    def _wait(self) -> None:
+    def finish(self) -> None:
+        """Wait until all rows are written; errors are raised here."""
         if self._running is not None:
             running, self._running = self._running, None
             running.result()
