@@ -72,7 +72,7 @@ def test_home_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setenv("CHAINLAKE_LAKE", "s3a://bucket/lake")
     home = Home.from_env()
     assert home.table("events", "stock") == "s3a://bucket/lake/events/stock"
-    assert home.staging == "s3a://bucket/lake/chainlake-staging"
+    assert home.staging == "/tmp/with space/chainlake-staging"
     assert str(home.landing("stock")) == "/tmp/with space/landing/stock"
 
 
