@@ -143,7 +143,8 @@ def test_nothing_of_the_events_is_kept() -> None:
                 list(
                     find(pattern, table(kind, True), backend="compiled", options=SearchOptions(parts=np.arange(6) % 2))
                 )
-    assert alive() == before
+    # What earlier tests left may go meanwhile.
+    assert alive() <= before
 
 
 def test_a_pattern_that_was_searched_for_travels_to_another_process_without_its_memory() -> None:
