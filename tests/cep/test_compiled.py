@@ -26,6 +26,8 @@ from tests.cep.interpreted import no_compiler
 from tests.cep.test_cases import CASES
 from tests.run_cases import pattern_case
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("by_value", [False, True])
 def test_random_pairs_have_equal_matches_and_counts(by_value: bool) -> None:

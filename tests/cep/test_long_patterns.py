@@ -18,6 +18,8 @@ from tests.cep.brute_force import brute_force
 from tests.cep.strategies import Random, query, stream, text_of
 from tests.cep.test_differential import canonical, compiled
 
+pytestmark = pytest.mark.slow
+
 STRUCTURES = {
     "sequence": lambda events: f"SEQ({', '.join(events)})",
     "two sequences": lambda events: f"AND(SEQ({', '.join(events[::2])}), SEQ({', '.join(events[1::2])}))",

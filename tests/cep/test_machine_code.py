@@ -21,6 +21,8 @@ from tests.cep.strategies import text_of
 from tests.cep.test_differential import canonical
 from tests.cep.test_matcher import slices
 
+pytestmark = pytest.mark.slow
+
 #: Streams per pattern and way.
 STREAMS = 25
 

@@ -24,6 +24,8 @@ from tests.cep.distributed import distributed
 from tests.cep.strategies import queries, streams, text_of
 from tests.cep.test_differential import SLOW, compiled
 
+pytestmark = pytest.mark.slow
+
 FAR = (-100, 5_000)
 
 

@@ -24,6 +24,8 @@ from tests.cep.interpreted import always_by_value, no_compiler
 from tests.cep.strategies import Random, query, stream
 from tests.cep.test_differential import canonical, compiled
 
+pytestmark = pytest.mark.slow
+
 #: Random patterns, and streams that each of them is searched in one after another.
 PATTERNS, STREAMS = 220, 10
 

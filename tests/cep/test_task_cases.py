@@ -7,6 +7,8 @@ import pytest
 from tests.cep.test_cases import CASES
 from tests.run_cases import pattern_case
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
 def test_handed_case_through_tasks(case: dict) -> None:

@@ -30,6 +30,8 @@ from chainlake.schemas.table import Table
 from tests.ingest.conftest import Lake
 from tests.lake.appending import append_files
 
+pytestmark = pytest.mark.slow
+
 DAYS = [date(2025, 1, 1), date(2025, 1, 2)]
 SCHEMAS = ("raw", "events", "quarantine")
 EXTRA = ("  volume:", "  extra: {type: double, unit: m, description: New}\n  volume:")

@@ -25,6 +25,8 @@ from chainlake.lake.delta.data_files import DataFiles
 from chainlake.schemas.raw import raw_table
 from tests.ingest.conftest import NOW, Lake
 
+pytestmark = pytest.mark.slow
+
 DAY = date(2025, 1, 1)
 
 

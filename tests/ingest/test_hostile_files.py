@@ -11,6 +11,8 @@ import pytest
 from chainlake.ingest.rows import lines, parse, typed
 from tests.ingest.test_parse import BARS, Parsed, parsed
 
+pytestmark = pytest.mark.slow
+
 HEAD = "ts,ticker,price,volume,note\n"
 
 

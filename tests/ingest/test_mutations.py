@@ -8,6 +8,8 @@ from chainlake.ingest.rows import parse
 from chainlake.ingest.rows import text_columns as tables
 from tests.ingest import mutations
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("first", [0, 1_000_000])
 def test_damage_to_a_line_is_noticed_by_no_other(tmp_path, first):

@@ -10,6 +10,8 @@ from chainlake.lake import faults
 from chainlake.lake.upkeep.same import same_tables
 from tests.ingest.test_step import A1, A2, B1, bars
 
+pytestmark = pytest.mark.slow
+
 POINTS = [
     f"ingest.{write}.{side}"
     for write in ("raw", "changing", "events", "quarantine", "files", "final")

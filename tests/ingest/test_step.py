@@ -13,6 +13,8 @@ from chainlake.ingest.landing.outcomes import FilesUnread
 from chainlake.lake.records import ops
 from chainlake.lake.upkeep.same import same_tables
 
+pytestmark = pytest.mark.slow
+
 HEADER = "ts,ticker,price,volume\n"
 
 

@@ -29,6 +29,8 @@ from tests.lake.test_publish import D1, D2, TABLE, match, publish
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.slow
+
 OLD = time.time() - 90 * 86_400
 
 

@@ -13,6 +13,8 @@ from chainlake.errors import InputError
 from chainlake.lake.records import ops, runs
 from chainlake.paths import Home
 
+pytestmark = pytest.mark.slow
+
 DAY = date(2025, 10, 1)
 NOW = datetime(2025, 10, 2, tzinfo=UTC)
 

@@ -25,6 +25,8 @@ from chainlake.paths import PROJECT, Home
 from chainlake.schemas.matches import MatchName, MatchShape, matches_table
 from chainlake.schemas.models import CHANGES, METRICS, STATE
 
+pytestmark = pytest.mark.slow
+
 D1, D2, D3 = (date(2025, 10, n) for n in (1, 2, 3))
 FIELDS = (("event_id", pa.string()), ("ts", pa.timestamp("us", tz="UTC")), ("type", pa.string()), ("key", pa.string()))
 TABLE = matches_table(MatchShape("p", 1, "s", (MatchName("a", False, FIELDS), MatchName("b", True, FIELDS))))

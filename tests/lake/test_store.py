@@ -31,6 +31,8 @@ from tests.lake.appending import append_files
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.slow
+
 D1, D2, D3 = date(2025, 10, 1), date(2025, 10, 2), date(2025, 10, 3)
 COLUMNS = (
     Column("id", pa.string(), "Which.", False),

@@ -12,6 +12,8 @@ from chainlake.model_change.statistics.basis import Basis
 from chainlake.model_change.statistics.statistics import norm, solve
 from tests.model_change import plain_loop
 
+pytestmark = pytest.mark.slow
+
 EPS = 0.7
 
 

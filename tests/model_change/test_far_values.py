@@ -13,6 +13,8 @@ from chainlake.model_change import monitor
 from chainlake.model_change.statistics.records import Settings
 from tests.model_change.test_kernel import feed
 
+pytestmark = pytest.mark.slow
+
 W = 10
 
 

@@ -15,6 +15,8 @@ from chainlake.model_change.statistics.records import Settings
 from chainlake.model_change.statistics.statistics import Moments, identifiable
 from tests.model_change import plain_loop
 
+pytestmark = pytest.mark.slow
+
 BOUNDS = ("paper", "residual", "onesided")
 ALL = (*BOUNDS, "energy", "matfrac")
 

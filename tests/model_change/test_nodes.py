@@ -15,6 +15,8 @@ from chainlake.model_change import monitor
 from chainlake.model_change.config.model import parse_model
 from tests.model_change.plain_loop import identifiable, value_of
 
+pytestmark = pytest.mark.slow
+
 FIRST = date(2025, 3, 1)
 START = datetime(2025, 3, 1, tzinfo=UTC)
 PER_DAY = 24

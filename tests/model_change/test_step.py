@@ -38,6 +38,8 @@ from chainlake.run.tasks import LocalTasks
 from chainlake.schemas.models import CHANGES, METRICS, STATE
 from tests.steps.history import MODEL, SOURCE, day, deliver
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def lab(home, monkeypatch):

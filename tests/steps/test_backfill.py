@@ -28,6 +28,8 @@ from tests.steps.history import configured, day, deliver, pattern, readings
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.slow
+
 SPAN = 8
 ALL = Days(day(0), day(SPAN))
 QUIET: Any = {"say": lambda line: None}

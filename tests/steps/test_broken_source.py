@@ -17,6 +17,8 @@ from chainlake.operations.plan import plan_range
 from chainlake.paths import Home
 from tests.steps.history import SOURCE, configured, day, deliver, pattern, readings
 
+pytestmark = pytest.mark.slow
+
 DAYS = Days(day(0), day(2))
 
 

@@ -42,6 +42,8 @@ from tests.shipped.brute_force import PATTERNS, decision_day
 from tests.shipped.shipped_data import by_key, shipped
 from tests.steps.conftest import DAY
 
+pytestmark = pytest.mark.slow
+
 Add = Callable[[str, str], Path]
 
 PAIR = """---

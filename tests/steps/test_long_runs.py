@@ -32,6 +32,8 @@ from tests.steps.test_backfill import played
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.slow
+
 NOT_AFTER = pattern().replace("SEQ(Reading p, Reading q)", "SEQ(Reading p, Reading q, NOT(Reading n))")
 Looked = Callable[..., set[date]]
 

@@ -22,6 +22,8 @@ from chainlake.schemas.table import Table
 from tests.lake.appending import append_arrow
 from tests.lake.test_publish import D1, D2, TABLE, change_row, definition, match
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def published(home: Home, monkeypatch: pytest.MonkeyPatch) -> Home:

@@ -42,6 +42,8 @@ from tests.task_cases import rows_of, written
 if TYPE_CHECKING:
     from chainlake.cep import Pattern
 
+pytestmark = pytest.mark.slow
+
 DAYS = Days.parse("2024-01-01", "2024-01-04")
 #: ``z`` is a key with nulls, NaN and zeros of both signs, which the first file of each day does not have.
 PATTERNS = {

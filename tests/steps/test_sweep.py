@@ -19,6 +19,8 @@ from chainlake.operations import sweep as sweeping
 from chainlake.operations.sweep import sweep
 from chainlake.paths import Home
 
+pytestmark = pytest.mark.slow
+
 DAY = 86_400
 KERNEL = "chainlake_kernel_" + "0a" * 16
 
