@@ -108,7 +108,8 @@ def stream(n: int, **columns: list) -> pa.Table:
     return pa.table({"event_id": ids, "type": ["A"] * n, "ts": list(range(n)), **columns})
 
 
-def test_a_group_keeps_what_a_window_needs_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+def searched(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many events each search of a piece gets, as they come."""
     seen: list[int] = []
     honest = matcher.find
 
@@ -117,6 +118,11 @@ def test_a_group_keeps_what_a_window_needs_and_no_more(monkeypatch: pytest.Monke
         return honest(pattern, events, **how)
 
     monkeypatch.setattr(matcher, "find", watched)
+    return seen
+
+
+def test_a_group_keeps_what_a_window_needs_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = searched(monkeypatch)
     pattern = compile_pattern("PATTERN SEQ(A a, A b) WITHIN 3", strict_units=False)
     found, errors = distributed(pattern, stream(200), slices(pattern, []), batch_rows=5, piece_rows=10)
     assert len(found) == 199 + 198 + 197
@@ -124,14 +130,7 @@ def test_a_group_keeps_what_a_window_needs_and_no_more(monkeypatch: pytest.Monke
 
 
 def test_pieces_grow_where_a_window_holds_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[int] = []
-    honest = matcher.find
-
-    def watched(pattern, events, **how):  # type: ignore[no-untyped-def]
-        seen.append(len(events))
-        return honest(pattern, events, **how)
-
-    monkeypatch.setattr(matcher, "find", watched)
+    seen = searched(monkeypatch)
     pattern = compile_pattern("PATTERN SEQ(A a, A b) WHERE b.ts - a.ts > 990 WITHIN 1000", strict_units=False)
     distributed(pattern, stream(1_000), slices(pattern, []), batch_rows=10, piece_rows=10)
     assert sum(seen) < 4_000
@@ -159,14 +158,7 @@ def test_a_limit_counts_over_pieces_and_ends_the_run() -> None:
 
 def test_a_keyed_slice_keeps_what_a_window_needs_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of one key as of many: a slice is never in memory as a whole."""
-    seen: list[int] = []
-    honest = matcher.find
-
-    def watched(pattern, events, **how):  # type: ignore[no-untyped-def]
-        seen.append(len(events))
-        return honest(pattern, events, **how)
-
-    monkeypatch.setattr(matcher, "find", watched)
+    seen = searched(monkeypatch)
     pattern = compile_pattern("PATTERN SEQ(A a, A b) WHERE a.k = b.k WITHIN 3", strict_units=False)
     assert pattern.partition_key == "k"
     for keys in (["k"] * 200, [f"k{n % 2}" for n in range(200)]):

@@ -82,7 +82,7 @@ def write(home: Home, table: Table, *parts: pa.Table) -> list[DataFile]:
     with DataFiles(home.table(table.schema, table.name), table) as files:
         for part in parts:
             files.write(part)
-        return [DataFile.of(file.text()) for file in files.close()]
+        return files.close()
 
 
 def test_every_reader_sees_the_rows_as_they_were(

@@ -13,8 +13,8 @@ import os
 import shutil
 import time
 import uuid
-from collections.abc import Collection, Iterable
-from dataclasses import asdict, dataclass
+from collections.abc import Collection
+from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from types import TracebackType
@@ -38,7 +38,7 @@ _MOST_OPEN = 64
 
 @dataclass(frozen=True)
 class DataFile:
-    """A file that can be committed; plain values, so that it travels as JSON.
+    """A file that can be committed; plain values, so that it travels between processes.
 
     Args:
         path: relative to the table's folder.
@@ -55,28 +55,6 @@ class DataFile:
     partition: dict[str, str]
     modified_ms: int
     stats: str
-
-    def text(self) -> str:
-        """As JSON."""
-        return json.dumps(asdict(self))
-
-    @classmethod
-    def of(cls, text: str) -> DataFile:
-        """From ``text()``."""
-        return cls(**json.loads(text))
-
-
-def data_files_of(folder: str, table: Table, paths: Iterable[str]) -> list[DataFile]:
-    """Parquet files that hold rows of a table as data files of it, see :meth:`DataFiles.take`."""
-    with DataFiles(folder, table) as out:
-        for path in paths:
-            out.take(path)
-        return out.close()
-
-
-def tasks_write(lake: str) -> bool:
-    """Whether tasks can write data files: all see a local or shared file system; object stores go through Spark."""
-    return "://" not in lake
 
 
 class DataFiles:
