@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from functools import reduce
 from operator import and_
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -167,9 +168,10 @@ class SparkLake:
             return self._commit(change, turn)
         finally:
             folder = self.task_folder(change.table)
-            for path in (change.scratch, *(f"{folder}/{file.path}" for file in change.files)):
-                if path is not None:
-                    shutil.rmtree(path, ignore_errors=True)
+            if change.scratch is not None:
+                shutil.rmtree(change.scratch, ignore_errors=True)
+            for file in change.files:
+                Path(folder, file.path).unlink(missing_ok=True)
 
     def _commit(self, change: Change, turn: Turn) -> Applied:
         table = change.table
