@@ -30,7 +30,7 @@ from chainlake.schemas.table import Table
 
 #: Rows that are gathered before they are written; also the rows of a row group.
 _ROWS_PER_GROUP = 250_000
-#: A file that lies somewhere already is worth being one of the table's if it has so many; fewer are put together.
+#: Rows from which a Parquet file that exists becomes a data file as it is; smaller ones are put together.
 _ROWS_OF_A_FILE = 50_000
 #: Files that are open at a time; with more partitions, each gets a file per gathering.
 _MOST_OPEN = 64

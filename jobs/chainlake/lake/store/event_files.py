@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from itertools import groupby
 from typing import Any
 
 import pyarrow as pa
@@ -38,13 +39,13 @@ class EventFiles:
     @classmethod
     def of(cls, found: DayFiles) -> EventFiles:
         """The same files, day by day."""
-        days = sorted({file.day for file in found.files})
-        mine = {day: sorted((file.path, file.rows) for file in found.files if file.day == day) for day in days}
-        return cls(
-            found.schema,
-            {day: tuple(path for path, _ in files) for day, files in mine.items()},
-            {day: sum(rows for _, rows in files) for day, files in mine.items()},
-        )
+        paths: dict[date, tuple[str, ...]] = {}
+        rows: dict[date, int] = {}
+        for day, files in groupby(sorted(found.files, key=lambda file: (file.day, file.path)), lambda file: file.day):
+            mine = list(files)
+            paths[day] = tuple(file.path for file in mine)
+            rows[day] = sum(file.rows for file in mine)
+        return cls(found.schema, paths, rows)
 
     def within(self, lo: int, hi: int) -> list[date]:
         """The days that hold events with ts in ``[lo, hi)`` µs, ascending."""
