@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from chainlake.cep import Pattern, compile_pattern
 from chainlake.cep.pattern_shape import match_shape
-from chainlake.definitions.derived import History
+from chainlake.definitions.derived import History, Series
 from tests.cep import test_cut
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def events() -> pa.Table:
 def compiled() -> Pattern:
     """The pattern, over a history."""
     columns = {f.name: f.type for f in events().schema if f.name != "event_id"} | {"last3": pa.list_(pa.float64())}
-    return compile_pattern(QUERY, columns=columns, histories=HISTORIES)
+    return compile_pattern(QUERY, columns=columns, series=Series(None, HISTORIES))
 
 
 def found(tasks: Tasks, folder: Path) -> list[str]:

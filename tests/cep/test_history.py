@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from chainlake.cep import compile_pattern, match
 from chainlake.cep.events.history import add_histories
-from chainlake.definitions.derived import History, parse_history
+from chainlake.definitions.derived import History, Series, parse_history
 from chainlake.errors import DefinitionError, InputError, UsageError
 
 DAY = 86_400_000_000
@@ -118,18 +118,18 @@ def test_a_pattern_reads_as_far_back_as_its_histories_and_their_definition_count
     columns = {"k": pa.string(), "x": pa.float64(), "last3": pa.list_(pa.float64()), "other": pa.list_(pa.float64())}
     three = (History("last3", "x", 3, 60_000_000), History("other", "x", 50, DAY))
     text = QUERY.replace("10 s", "10 min")
-    pattern = compile_pattern(text, columns=columns, histories=three)
+    pattern = compile_pattern(text, columns=columns, series=Series("k", three))
     assert [one.name for one in pattern.histories] == ["last3"]
     assert pattern.read_range(DAY, 2 * DAY) == (DAY - 600_000_000, 2 * DAY)
     assert pattern.source_range(DAY, 2 * DAY) == (DAY - 600_000_000 - 180_000_000, 2 * DAY)
-    other = compile_pattern(text, columns=columns, histories=(History("last3", "x", 3, 61_000_000),))
+    other = compile_pattern(text, columns=columns, series=Series("k", (History("last3", "x", 3, 61_000_000),)))
     assert other.definition_hash != pattern.definition_hash
-    unused = compile_pattern(text, columns=columns, histories=three[:1])
+    unused = compile_pattern(text, columns=columns, series=Series("k", three[:1]))
     assert unused.definition_hash == pattern.definition_hash
     # Derived values are never stored: not because the query mentions them, nor on request.
     assert [name.attributes for name in pattern.names] == [("k",), ("k",)]
     with pytest.raises(DefinitionError, match="derived and never stored"):
-        compile_pattern(f"---\noutput: [last3]\n---\n{text}", columns=columns, histories=three)
+        compile_pattern(f"---\noutput: [last3]\n---\n{text}", columns=columns, series=Series("k", three))
 
 
 def test_match_on_landed_files_adds_the_histories_of_the_source(

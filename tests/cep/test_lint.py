@@ -80,7 +80,7 @@ def test_all_errors_of_a_file_with_their_places() -> None:
         (14, 20, "there is no function foo"),
         (15, 19, "a time difference is compared with a duration"),
         (16, 7, "AVG needs a repeated event"),
-        (17, 16, "the character '\"' has no meaning here"),
+        (17, 16, '"b" is a name'),
         (18, 10, "'parsec' is not a unit"),
     ]
     lines = MANY.splitlines()

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from chainlake.cep import SearchOptions, Statistics, compile_pattern, find, match
 from chainlake.cep.language.formatter import format_query
 from chainlake.cep.language.normal_form import normal_form
-from chainlake.cep.language.parser import parse
+from chainlake.cep.language.parsing.query import parse
 from chainlake.cep.language.resolve import Resolver
 from chainlake.cep.language.source_text import SourceText
 from chainlake.cep.library import from_dicts

@@ -102,8 +102,10 @@ def test_days_share_the_matches_out(name: str) -> None:
     """Each UTC day, given only the events of its read range, finds the matches that decide on it and no others."""
     source = PATTERNS[name][0]
     rows = shipped(source)
-    events, (key, histories) = table(source), (SOURCE[source].key, SOURCE[source].derived)
-    pattern = compile_pattern(text(name), name=name, columns=SOURCE[source].pattern_columns(), histories=histories)
+    events, key = table(source), SOURCE[source].key
+    pattern = compile_pattern(
+        text(name), name=name, columns=SOURCE[source].pattern_columns(), series=SOURCE[source].series
+    )
     assert bool(pattern.histories) == (name == "echo")
     first, last = day_of_us(int(rows["ts"].min())), day_of_us(int(rows["ts"].max()))
     per_day: Counter[str] = Counter()
@@ -174,8 +176,8 @@ def test_patterns_read_only_what_the_sources_give() -> None:
     """Compiled against the columns of the source files, as the jobs do it."""
     for name in NAMES:
         source = SOURCE[PATTERNS[name][0]]
-        columns, histories = source.pattern_columns(), source.derived
-        pattern = compile_pattern(text(name), name=name, columns=columns, histories=histories)
+        columns = source.pattern_columns()
+        pattern = compile_pattern(text(name), name=name, columns=columns, series=source.series)
         assert pattern.source == source.name
         assert source.key == SOURCES[source.name][0]
         assert {one.type for one in pattern.names} == {SOURCES[source.name][1]}

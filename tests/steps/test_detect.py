@@ -109,7 +109,7 @@ def test_histories_reach_patterns_and_no_others(stock_home: Home, add_pattern: A
     detect(stock_home, "stock", DAY, run_id="r1")
     source = find_source(stock_home, "stock")
     events = add_histories(tables.arrow(stock_home, "events", "stock"), [source.key], source.derived)
-    pattern = compile_pattern(text, columns=source.pattern_columns(), histories=source.derived)
+    pattern = compile_pattern(text, columns=source.pattern_columns(), series=source.series)
     ids = events["event_id"].to_pylist()
     wanted = [m for b in find(pattern, events, own=DAY.micros()) for m in as_dicts(pattern, b, ids)]
     found = [{"market": r["market"]["event_id"], "share": r["share"]["event_id"]} for r in rows(stock_home, "echo")]

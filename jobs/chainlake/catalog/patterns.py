@@ -82,7 +82,7 @@ def _compile(home: Home, file: Path, text: str, sources: Sources) -> CompiledPat
         name=file.stem,
         file=str(file),
         columns=source.pattern_columns() if source else None,
-        histories=source.derived if source else (),
+        series=source.series if source else None,
     )
     if source is None:
         raise DefinitionError(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from chainlake.cep.library import match
 from chainlake.cep.matches.rows import match_rows
-from chainlake.cep.pattern import Pattern, PositiveName, compile_pattern
+from chainlake.cep.pattern import Pattern, compile_pattern
+from chainlake.cep.pattern_names import PositiveName
 from chainlake.cep.search.batch import MatchBatch
 from chainlake.cep.search.find import SearchOptions, find
 from chainlake.cep.search.statistics import Statistics

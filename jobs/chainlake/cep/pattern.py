@@ -4,46 +4,36 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass, field
+from collections.abc import Mapping
+from dataclasses import astuple, dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from chainlake.cep.language import ast
-from chainlake.cep.language.check import FIXED_COLUMNS, PSEUDO, Checker
+from chainlake.cep.language.check import Checker
+from chainlake.cep.language.computed import Columns
 from chainlake.cep.language.formatter import format_query
 from chainlake.cep.language.front_matter import FrontMatter, param_problem, read_front_matter
 from chainlake.cep.language.normal_form import Branch, normal_form
-from chainlake.cep.language.parser import parse
+from chainlake.cep.language.parsing.query import parse
 from chainlake.cep.language.resolve import Resolver
-from chainlake.cep.language.source_text import SourceText, nearest
+from chainlake.cep.language.source_text import SourceText
+from chainlake.cep.pattern_names import (
+    PositiveName,
+    attributes_of,
+    check_event_names,
+    check_rates,
+    kinds_of,
+    positive_names,
+)
+from chainlake.cep.pattern_tail import UNBOUNDED, Extras, check_tail, measures_of
 from chainlake.cep.plan import partition
 from chainlake.cep.plan.order import choose_order
 from chainlake.cep.remembered import Remembered
-from chainlake.definitions.derived import History
-from chainlake.schemas.matches import CHANGE_COLUMN
-from chainlake.schemas.matches import FIXED_COLUMNS as MATCH_COLUMNS
+from chainlake.definitions.derived import History, Series
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-
-@dataclass(frozen=True)
-class PositiveName:
-    """A positive name of the pattern.
-
-    Args:
-        name: as written.
-        type: its event type (in the first branch that has it).
-        kleene: whether it is repeated in any branch.
-        attributes: its attributes that the query mentions or ``output`` lists, in alphabetical order, without the
-            fixed ones (id, ts, type).
-    """
-
-    name: str
-    type: str
-    kleene: bool
-    attributes: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -62,6 +52,8 @@ class Pattern:
         kinds: column name to kind, or None if compiled without columns.
         types: column name to Arrow type, or None.
         histories: the derived columns that conditions mention.
+        key: the column that says which events are of one series, if the pattern asks for it.
+        extras: what else the query says.
     """
 
     name: str
@@ -75,6 +67,8 @@ class Pattern:
     kinds: Mapping[str, str] | None = field(repr=False, default=None)
     types: Mapping[str, pa.DataType] | None = field(repr=False, default=None)
     histories: tuple[History, ...] = ()
+    key: str | None = None
+    extras: Extras = Extras()
 
     @property
     def source(self) -> str | None:
@@ -103,13 +97,13 @@ class Pattern:
 
     @cached_property
     def open_right(self) -> bool:
-        """Whether some negated name has no positive name after it."""
-        return any(b.open_right(f) for b in self.branches for f in b.negated)
+        """Whether some negated or collected name has no positive name after it."""
+        return any(b.open_right(f) for b in self.branches for f in b.gaps)
 
     @cached_property
     def open_left(self) -> bool:
-        """Whether some negated name has no positive name before it."""
-        return any(b.open_left(f) for b in self.branches for f in b.negated)
+        """Whether some negated or collected name has no positive name before it."""
+        return any(b.open_left(f) for b in self.branches for f in b.gaps)
 
     @property
     def decision(self) -> str:
@@ -124,7 +118,9 @@ class Pattern:
     def source_range(self, lo_us: int, hi_us: int) -> tuple[int, int]:
         """The events of the source that these events and their histories need (docs/semantics.md#read-range)."""
         lo, hi = self.read_range(lo_us, hi_us)
-        return lo - max((one.reach_us for one in self.histories), default=0), hi
+        steps = (one.node for one in self.extras.computed if isinstance(one.node, ast.Prev))
+        back = [one.steps * int(one.gap) for one in steps if isinstance(one.gap, int)]
+        return lo - max([*back, *(one.reach_us for one in self.histories)], default=0), hi
 
     def declared_order(self) -> tuple[str, ...] | None:
         """The binding order of all positive names that the front matter's rates give, or None if they do not."""
@@ -137,19 +133,21 @@ class Pattern:
 
     @cached_property
     def event_types(self) -> frozenset[str]:
-        """All event types of the pattern, negated ones included."""
+        """All event types of the pattern, negated ones included; ``ast.ANY_TYPE`` among them stands for all."""
         return frozenset(t for b in self.branches for t in b.types.values())
 
     @cached_property
     def mentioned(self) -> frozenset[str]:
-        """All attributes in conditions, pseudo-attributes included."""
-        return _mentioned(self.branches)
+        """All attributes in conditions and measures, pseudo-attributes included, computed columns not."""
+        return _mentioned(self.extras)
 
     @cached_property
     def words(self) -> frozenset[str]:
         """All strings in conditions."""
         found: set[str] = set()
-        for literal in (x for b in self.branches for c in b.clauses for x in c.literals):
+        literals = [x for b in self.branches for c in b.every_clause for x in c.literals]
+        literals += [value for one in self.extras.measures for value in one.values if value is not None]
+        for literal in literals:
             for node in literal.walk():
                 values = (node, *(node.items if isinstance(node, ast.Member) else ()))
                 found |= {v.value for v in values if isinstance(v, ast.Literal) and isinstance(v.value, str)}
@@ -175,7 +173,7 @@ def compile_pattern(
     columns: Mapping[str, pa.DataType] | None = None,
     params: Mapping[str, Any] | None = None,
     strict_units: bool = True,
-    histories: Sequence[History] = (),
+    series: Series | None = None,
 ) -> Pattern:
     """Compile a pattern file (front matter optional).
 
@@ -193,12 +191,14 @@ def compile_pattern(
         params: values for parameters and sets; they win over the front matter's.
         strict_units: durations carry units and ``ts`` is a time in µs; else ``ts`` is a plain number and a bare
             duration counts its unit, a second.
-        histories: those of the ``columns`` that are derived; they are computed when events are read and never stored.
+        series: the key of the events, and those of the ``columns`` that are derived; they are computed when events are
+            read and never stored.
 
     Raises:
         DefinitionError: with file, line, column, excerpt and hint.
     """
     source = SourceText(text, None if file is None else str(file))
+    series = Series() if series is None else series
     front, start = read_front_matter(source)
     given = {key: tuple(v) if isinstance(v, list | set | tuple) else v for key, v in (params or {}).items()}
     for key, value in given.items():
@@ -209,18 +209,42 @@ def compile_pattern(
     query = parse(source, start)
     resolver = Resolver(source, every, strict_units)
     resolved = resolver.query(query)
-    window = resolver.window(resolved.within)
-    branches = normal_form(source, resolved)
+    window = UNBOUNDED if resolved.within is None else resolver.window(resolved.within)
+    pause = None if resolved.pause is None else resolver.window(resolved.pause, "pause")
+    written = normal_form(source, resolved)
+    check_tail(source, resolved, written)
     kinds = None if columns is None else kinds_of(columns)
     checker = Checker(source, kinds, strict_units)
-    for literal in (x for b in branches for c in b.clauses for x in c.literals):
+    for literal in (x for b in written for c in b.every_clause for x in c.literals):
         checker.condition(literal)
+    measures = measures_of(source, resolved.measures, written, checker)
     if strict_units:
         check_event_names(source, name, query)
-    derived = {one.name: one for one in histories}
-    names = positive_names(source, branches, front, kinds, frozenset(derived))
-    mentioned = sorted(_mentioned(branches) & derived.keys())
+    derived = {one.name: one for one in series.histories}
+    names = positive_names(source, written, front, kinds, frozenset(derived))
     check_rates(source, front, names)
+    into = Columns(window if pause is None else pause)
+    branches = tuple(into.branch(branch) for branch in written)
+    extras = Extras(
+        pause,
+        resolved.keep,
+        tuple(
+            replace(
+                one,
+                values=tuple(
+                    None if value is None else into.node(value, branch.types)
+                    for value, branch in zip(one.values, written, strict=True)
+                ),
+            )
+            for one in measures
+        ),
+        tuple(into.found.values()),
+        written,
+        tuple(one.value for one in resolved.measures),
+    )
+    mentioned = sorted(_mentioned(extras) & derived.keys())
+    by_key = any(b.stream is not None and b.stream.by_key for b in branches)
+    by_key |= any(isinstance(one.node, ast.Prev) for one in extras.computed)
     identity: dict[str, Any] = {
         "query": format_query(query),
         "params": {key: list(v) if isinstance(v, tuple) else v for key, v in every.items()},
@@ -230,103 +254,26 @@ def compile_pattern(
     }
     if mentioned:
         identity["derived"] = [astuple(derived[column]) for column in mentioned]
+    if by_key:
+        identity["key"] = series.key
     digest = hashlib.blake2b(json.dumps(identity, sort_keys=True).encode(), digest_size=16).hexdigest()
-    used = tuple(derived[column] for column in mentioned)
-    return Pattern(name, branches, window, strict_units, front, names, digest, source, kinds, columns, used)
-
-
-def _mentioned(branches: tuple[Branch, ...]) -> frozenset[str]:
-    """All attributes in conditions, pseudo-attributes included."""
-    return frozenset(
-        node.attr
-        for b in branches
-        for c in b.clauses
-        for literal in c.literals
-        for node in literal.walk()
-        if isinstance(node, ast.Ref | ast.Aggregate) and node.attr is not None
+    return Pattern(
+        name=name,
+        branches=branches,
+        window_us=window,
+        strict=strict_units,
+        front=front,
+        names=names,
+        definition_hash=digest,
+        text=source,
+        kinds=kinds,
+        types=columns,
+        histories=tuple(derived[column] for column in mentioned),
+        key=series.key if by_key else None,
+        extras=extras,
     )
 
 
-def kinds_of(columns: Mapping[str, pa.DataType]) -> dict[str, str]:
-    """Column name to the kind of its values (``unusable`` if the language has none for its type)."""
-    from chainlake.cep.events.dataset import kind_of
-
-    return {name: kind_of(kind) or "unusable" for name, kind in columns.items()}
-
-
-def check_event_names(source: SourceText, pattern: str, query: ast.Query) -> None:
-    """Raise DefinitionError for names that the match table cannot have."""
-    if pattern.lower() == "all":
-        raise source.error("a pattern cannot be named all", hint="matches.all is the view over all patterns.")
-    spelled: dict[str, str] = {}
-    for event in (e for b in query.branches for e in ast.events_of(b.structure)):
-        other = spelled.setdefault(event.name.lower(), event.name)
-        if other != event.name:
-            raise source.error(
-                f"the names {other} and {event.name} differ only in case",
-                event.at,
-                hint="Columns are case-insensitive; choose another name.",
-            )
-        if not event.negated and event.name.lower() == CHANGE_COLUMN:
-            raise source.error(
-                f"the column {event.name} marks the changes of a match table",
-                event.at,
-                hint="Choose another name for the event.",
-            )
-        if not event.negated and event.name.lower() in MATCH_COLUMNS:
-            raise source.error(
-                f"{event.name} is a column of every match table", event.at, hint="Choose another name for the event."
-            )
-
-
-def positive_names(
-    source: SourceText,
-    branches: tuple[Branch, ...],
-    front: FrontMatter,
-    kinds: Mapping[str, str] | None,
-    derived: frozenset[str] = frozenset(),
-) -> tuple[PositiveName, ...]:
-    """The positive names of all branches with their attributes; DefinitionError for an ``output`` that does not fit."""
-    used: dict[str, set[str]] = {}
-    for literal in (x for b in branches for c in b.clauses for x in c.literals):
-        for node in literal.walk():
-            if isinstance(node, ast.Ref | ast.Aggregate) and node.attr is not None:
-                used.setdefault(node.name, set()).add(node.attr)
-    positive = {name: b.types[name] for b in reversed(branches) for name in reversed(b.positive)}
-    every = list(dict.fromkeys(name for b in branches for name in b.positive))
-    at = front.places.get("output", (1, 1))
-    for item in front.output:
-        name, _, attr = item.rpartition(".")
-        if name and name not in positive:
-            raise source.error(f"output: there is no event named {name}", at, key="output", hint=nearest(name, every))
-        if kinds is not None and attr not in kinds or attr in FIXED_COLUMNS:
-            raise source.error(
-                f"output: the events have no attribute {attr}", at, key="output", hint=nearest(attr, kinds or ())
-            )
-        if attr in derived:
-            hint = "List the attribute it is a history of."
-            raise source.error(f"output: {attr} is derived and never stored", at, key="output", hint=hint)
-        for one in [name] if name else every:
-            used.setdefault(one, set()).add(attr)
-    return tuple(
-        PositiveName(
-            name,
-            positive[name],
-            any(name in b.kleene for b in branches),
-            tuple(sorted(used.get(name, set()) - PSEUDO - derived)),
-        )
-        for name in every
-    )
-
-
-def check_rates(source: SourceText, front: FrontMatter, names: tuple[PositiveName, ...]) -> None:
-    """Raise DefinitionError for a rate of a name that is not there."""
-    known = {name.name for name in names}
-    for name in front.rates:
-        if name not in known:
-            raise source.error(
-                f"rates: there is no positive event named {name}",
-                front.places.get("rates", (1, 1)),
-                key="rates",
-                hint=nearest(name, known),
-            )
+def _mentioned(extras: Extras) -> frozenset[str]:
+    """All attributes in conditions and measures, pseudo-attributes included."""
+    return frozenset(attr for node in (*extras.conditions, *extras.measured) for _, attr in attributes_of(node))

@@ -42,8 +42,8 @@ def of_source(text: str, name: str, file: str | None) -> tuple[Pattern, Source |
         if not error.what.startswith("there is no source"):
             raise
         raise given.error(error.what, front.places["source"], key="source", hint=error.hint) from None
-    columns, histories = source.pattern_columns(), source.derived
-    return compile_pattern(text, name=name, file=file, columns=columns, histories=histories), source
+    columns = source.pattern_columns()
+    return compile_pattern(text, name=name, file=file, columns=columns, series=source.series), source
 
 
 def ingested(source: Source, pattern: Pattern, days: Days) -> pa.Table:

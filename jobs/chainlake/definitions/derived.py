@@ -39,6 +39,19 @@ class History:
         return self.count * self.max_gap_us
 
 
+@dataclass(frozen=True)
+class Series:
+    """Which events of a source belong together.
+
+    Args:
+        key: the column that says it, or None.
+        histories: the derived columns of each key.
+    """
+
+    key: str | None = None
+    histories: tuple[History, ...] = ()
+
+
 def parse_history(name: str, text: str) -> History | None:
     """``history(ATTRIBUTE, COUNT, LONGEST GAP)`` as the column ``name``; ``None`` if it is nothing of the kind."""
     parts = _HISTORY.match(text)

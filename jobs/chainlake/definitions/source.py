@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from chainlake.definitions.derived import History
+from chainlake.definitions.derived import History, Series
 from chainlake.definitions.duration import parse_span
 from chainlake.definitions.files import WORD, check_name
 from chainlake.definitions.format import Format, check_zone, read_format
@@ -75,6 +75,11 @@ class Source:
         if self.type.constant is not None:
             return (self.type.constant,)
         return tuple(sorted(set(self.type.map.values()))) if self.type.map is not None else None
+
+    @property
+    def series(self) -> Series:
+        """The key of the events, and what is derived of the series of each key."""
+        return Series(self.key, self.derived)
 
     def event_columns(self) -> dict[str, pa.DataType]:
         """The columns of events that patterns and models may reference, with their types."""

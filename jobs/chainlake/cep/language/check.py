@@ -41,6 +41,10 @@ class Checker:
             self.member(node)
         elif isinstance(node, ast.IsNull):
             self.kind(node.value)
+        elif isinstance(node, ast.Like):
+            kind = self.kind(node.value)
+            if kind not in OPEN | {"string"}:
+                raise self.source.error(f"{'MATCHES' if node.regex else 'LIKE'} takes a text, not a {kind}", node.at)
         else:
             for part in node.parts():
                 self.condition(part)
@@ -95,6 +99,10 @@ class Checker:
                 return self.attribute(node, name, attr)
             case ast.Aggregate():
                 return self.aggregate(node)
+            case ast.Prev(name, attr):
+                return self.attribute(node, name, attr)
+            case ast.Case():
+                return self.case(node)
             case ast.Negative(of):
                 kind = self.kind(of)
                 if kind not in OPEN | {"number", "duration"}:
@@ -106,7 +114,19 @@ class Checker:
                 return self.call(node)
         raise TypeError(f"not a value: {node!r}")
 
-    def attribute(self, node: ast.Ref | ast.Aggregate, name: str, attr: str) -> str:
+    def case(self, node: ast.Case) -> str:
+        kinds = set()
+        for condition, value in node.whens:
+            self.condition(condition)
+            kinds.add(self.kind(value))
+        if node.otherwise is not None:
+            kinds.add(self.kind(node.otherwise))
+        known = kinds - OPEN
+        if len(known) > 1 or "list" in known:
+            raise self.source.error(f"CASE gives a {' or a '.join(sorted(known))}", node.at, hint="Give one kind.")
+        return next(iter(known)) if known and "any" not in kinds else "any" if kinds - {"null"} else "null"
+
+    def attribute(self, node: ast.Ref | ast.Aggregate | ast.Prev, name: str, attr: str) -> str:
         if attr == "ts":
             return "time" if self.strict else "number"
         if attr in PSEUDO:
@@ -125,13 +145,15 @@ class Checker:
         return self.columns[attr]
 
     def aggregate(self, node: ast.Aggregate) -> str:
-        if node.attr is None:
+        if node.of is not None:
+            kind = self.kind(node.of)
+        elif node.attr is not None:
+            kind = self.attribute(node, node.name, node.attr)
+        else:
             return "number"
-        kind = self.attribute(node, node.name, node.attr)
         if node.function == "COUNT":
             return "number"
-        allowed = {"number", "duration"} | ({"time"} if node.function in ("MIN", "MAX") else set())
-        if kind not in allowed | OPEN:
+        if kind not in _AGGREGATED[node.function] | OPEN:
             raise self.source.error(f"{node.function} of a {kind} is not defined", node.at)
         return kind
 
@@ -166,6 +188,14 @@ class Checker:
         return result
 
 
+_SIZES = frozenset({"number", "duration"})
+_POINTS = _SIZES | {"time"}
+#: What each aggregate may range over.
+_AGGREGATED: dict[str, frozenset[str]] = {
+    **dict.fromkeys(("AVG", "SUM", "STDDEV"), _SIZES),
+    **dict.fromkeys(("MIN", "MAX", "MEDIAN", "PERCENTILE"), _POINTS),
+    **dict.fromkeys(("FIRST", "LAST"), _POINTS | {"string", "bool"}),
+}
 _RESULT: dict[tuple[str, str, str], str] = {
     ("+", "time", "duration"): "time",
     ("+", "duration", "time"): "time",

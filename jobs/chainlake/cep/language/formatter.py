@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 
 from chainlake.cep.language import ast
+from chainlake.cep.language.lexer import KEYWORDS
 from chainlake.definitions.duration import UNITS
+
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 
 def format_query(query: ast.Query) -> str:
     """``query`` as text; equal queries give equal texts, and parsing the text gives the query back."""
     branches = [_structure(b.structure) + _where(b.where) for b in query.branches]
     head = branches[0] if len(branches) == 1 else f"OR({', '.join(branches)})"
-    unit = f" {query.within.unit}" if query.within.unit else ""
-    return f"PATTERN {head}{_where(query.where)} WITHIN {query.within.value}{unit}"
+    tail = _window("WITHIN", query.within) + _window("PAUSE", query.pause)
+    tail += f" {query.keep}" if query.keep else ""
+    if query.measures:
+        tail += " MEASURES " + ", ".join(f"{format_node(one.value)} AS {one.name}" for one in query.measures)
+    return f"PATTERN {head}{_where(query.where)}{tail}"
+
+
+def _window(word: str, window: ast.Within | None) -> str:
+    if window is None:
+        return ""
+    return f" {word} {window.value}{f' {window.unit}' if window.unit else ''}"
 
 
 def _where(where: ast.Node | None) -> str:
@@ -22,9 +35,31 @@ def _where(where: ast.Node | None) -> str:
 
 def _structure(item: ast.Structure) -> str:
     if isinstance(item, ast.Group):
-        return f"{item.kind}({', '.join(_structure(i) for i in item.items)})"
-    text = f"{item.type}{'*' if item.kleene else ''} {item.name}"
-    return f"NOT({text})" if item.negated else text
+        strict = {"": "", "stream": " STRICT ", "key": " STRICT OF KEY "}[item.strict]
+        return f"{item.kind}{strict}({', '.join(_structure(i) for i in item.items)})"
+    kind = item.type if item.type == ast.ANY_TYPE else identifier(item.type)
+    collected = item.role is ast.Role.COLLECTED
+    text = f"{kind}{_quantifier(item)} {item.name}"
+    return text if item.role is ast.Role.BOUND else f"{_WORDS[item.role]}{'?' * (collected and item.optional)}({text})"
+
+
+_WORDS = {ast.Role.FORBIDDEN: "NOT", ast.Role.COLLECTED: "COLLECT", ast.Role.UNTIL: "UNTIL"}
+
+
+def _quantifier(event: ast.Event) -> str:
+    if event.size != ast.ANY_SIZE:
+        least, most = event.size.least, event.size.most
+        return f"{{{least}}}" if least == most else f"{{{least},{'' if most is None else most}}}"
+    if event.kleene:
+        # In this place a second * would be taken for the type.
+        return "+" if event.type == ast.ANY_TYPE else "*"
+    return "?" if event.optional and event.role is ast.Role.BOUND else ""
+
+
+def identifier(name: str) -> str:
+    """A type or an attribute as it is written in a query: in double quotes where it is no plain word."""
+    plain = _PLAIN.fullmatch(name) and name.upper() not in KEYWORDS
+    return name if plain else '"' + name.replace('"', '""') + '"'
 
 
 def quoted(text: str) -> str:
@@ -47,10 +82,17 @@ def _value(node: ast.Node) -> str | None:
             return _duration(size, name)
         case ast.Word(name):
             return name
-        case ast.Ref(name, attr):
-            return f"{name}.{attr}"
-        case ast.Aggregate(function, name, attr):
-            return f"{function}({name}{'' if attr is None else '.' + attr})"
+        case ast.Ref(name, attr, _, of):
+            if of is not None:
+                return format_node(of)
+            return f"{name}.{identifier(attr)}"
+        case ast.Aggregate():
+            return _aggregate(node)
+        case ast.Prev(name, attr, steps, gap):
+            return f"PREV({name}.{identifier(attr)}, {steps}{'' if gap is None else ', ' + _gap(gap)})"
+        case ast.Case(whens, otherwise):
+            found = "".join(f" WHEN {format_node(when)} THEN {format_node(then)}" for when, then in whens)
+            return f"CASE{found}{'' if otherwise is None else f' ELSE {format_node(otherwise)}'} END"
         case ast.Call(function, args):
             return f"{function}({', '.join(map(format_node, args))})"
         case ast.Negative(of):
@@ -58,6 +100,18 @@ def _value(node: ast.Node) -> str | None:
         case ast.Arithmetic(op, left, right):
             return f"({format_node(left)} {op} {format_node(right)})"
     return None
+
+
+def _aggregate(node: ast.Aggregate) -> str:
+    of = f"{node.name}{'' if node.attr is None else '.' + identifier(node.attr)}"
+    if node.of is not None:
+        of = format_node(node.of)
+    share = "" if node.share is None else f", {node.share!r}"
+    return f"{node.function}({'DISTINCT ' if node.distinct else ''}{of}{share})"
+
+
+def _gap(gap: ast.Node | int) -> str:
+    return format_node(gap) if isinstance(gap, ast.Node) else f"{gap} ticks"
 
 
 def _condition(node: ast.Node) -> str:
@@ -70,6 +124,9 @@ def _condition(node: ast.Node) -> str:
             return f"{format_node(value)} {'NOT ' if negated else ''}IN {members}"
         case ast.IsNull(value, negated):
             return f"{format_node(value)} IS {'NOT ' if negated else ''}NULL"
+        case ast.Like(value, pattern, negated, regex):
+            word = "MATCHES" if regex else "LIKE"
+            return f"{format_node(value)} {'NOT ' if negated else ''}{word} {format_node(pattern)}"
         case ast.Const(value):
             return str(value).upper()
         case ast.Not(of):

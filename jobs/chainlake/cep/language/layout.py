@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from chainlake.cep.language.lexer import pieces
-from chainlake.cep.language.parser import AGGREGATES
+from chainlake.cep.language.parsing.conditions import AGGREGATES
 
 WIDTH = 100
 _SAME = {"==": "=", "<>": "!=", "∈": "IN"}

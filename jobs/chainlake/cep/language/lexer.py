@@ -20,13 +20,14 @@ _TOKEN = re.compile(
   | (?P<number>(?:\d+(?:\.\d+)?|\.\d+)(?:[eE][+-]?\d+)?)
   | (?P<word>[A-Za-z_][A-Za-z0-9_]*)
   | (?P<string>'(?:[^'\n]|'')*')
-  | (?P<symbol><=|>=|==|!=|<>|[-+*/<>=(){},.∈])
+  | (?P<quoted>"(?:[^"\n]|"")*")
+  | (?P<symbol><=|>=|==|!=|<>|[-+*/<>=(){},.∈?])
     """,
     re.VERBOSE | re.ASCII,
 )
 _SAME = {"==": "=", "<>": "!=", "∈": "IN"}
 _HINTS = {
-    **dict.fromkeys('"`\u2018\u2019\u201c\u201d\u00b4', "Strings take single quotes: 'text'."),
+    **dict.fromkeys("`\u2018\u2019\u201c\u201d\u00b4", "Strings take single quotes: 'text'."),
     **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2212", "Minus is written -."),
     **dict.fromkeys("\u00a0\u2007\u202f\u3000\u2003\u200b", "Use an ordinary blank here, or nothing."),
     "\u2264": "Write <=.",
@@ -44,8 +45,9 @@ class Token:
     """One token.
 
     Args:
-        kind: ``keyword``, ``word``, ``number``, ``string``, ``symbol`` or ``end``.
-        text: keywords in upper case, symbols in their first spelling, strings without quotes.
+        kind: ``keyword``, ``word``, ``quoted`` (a name in double quotes), ``number``, ``string``, ``symbol`` or
+            ``end``.
+        text: keywords in upper case, symbols in their first spelling, strings and quoted names without quotes.
         at: 1-based (line, column).
     """
 
@@ -112,12 +114,18 @@ def tokens(source: SourceText, start: int = 0) -> list[Token]:
         if match is None:
             if text[position] == "'":
                 raise source.error("this string has no closing quote", at, hint="Strings are written 'like this'.")
+            if text[position] == '"':
+                raise source.error("this name has no closing quote", at, hint='Names may be written "like this".')
             raise _stray(source, position, at)
         kind, word = str(match.lastgroup), match.group()
         if kind == "word" and word.upper() in KEYWORDS:
             found.append(Token("keyword", word.upper(), at))
         elif kind == "string":
             found.append(Token(kind, word[1:-1].replace("''", "'"), at))
+        elif kind == "quoted":
+            if word == '""':
+                raise source.error("a quoted name is empty", at)
+            found.append(Token(kind, word[1:-1].replace('""', '"'), at))
         elif kind == "symbol":
             word = _SAME.get(word, word)
             found.append(Token("keyword" if word == "IN" else kind, word, at))

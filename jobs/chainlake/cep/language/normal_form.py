@@ -7,6 +7,7 @@ from functools import cached_property
 from itertools import islice, product
 
 from chainlake.cep.language import ast
+from chainlake.cep.language.branches import expand
 from chainlake.cep.language.source_text import SourceText
 
 #: Distributing OR over AND can square the number of clauses again and again; more than this is a mistake.
@@ -40,16 +41,46 @@ class Clause:
 
 
 @dataclass(frozen=True)
+class Collected:
+    """A name that stands for all events that fit (docs/semantics.md#sets).
+
+    Args:
+        name: the name.
+        may_be_empty: whether a match may have none of them.
+    """
+
+    name: str
+    may_be_empty: bool
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Of ``SEQ STRICT``: which events of the source are neighbours (docs/semantics.md#neighbours).
+
+    Args:
+        types: their types; None for all.
+        by_key: whether only events of one key are neighbours, and others do not exist.
+    """
+
+    types: frozenset[str] | None
+    by_key: bool
+
+
+@dataclass(frozen=True)
 class Branch:
     """One branch ``(P, K, N, type, ≺, C)``; the window is the pattern's.
 
     Args:
-        positive: positive names in the order written.
+        positive: positive names in the order written, collected ones left out.
         kleene: those of them under Kleene closure.
         negated: negated names in the order written.
-        types: name to event type.
-        before: name to all names (positive and negated) that precede it in ≺.
-        clauses: the conjunctive normal form of its conditions.
+        types: name to event type (``ast.ANY_TYPE`` for any), for all names.
+        before: name to all names that precede it in ≺, for all names but those of ``until``.
+        clauses: the conjunctive normal form of its conditions on positive and negated names.
+        collected: names that stand for all events that fit.
+        until: names of events that end a match.
+        late: its other clauses: those that mention a name of ``collected`` or ``until``.
+        stream: of ``SEQ STRICT``, else None.
     """
 
     positive: tuple[str, ...]
@@ -58,10 +89,24 @@ class Branch:
     types: dict[str, str]
     before: dict[str, frozenset[str]]
     clauses: tuple[Clause, ...]
+    collected: tuple[Collected, ...] = ()
+    until: tuple[str, ...] = ()
+    late: tuple[Clause, ...] = ()
+    stream: Stream | None = None
+
+    @cached_property
+    def every_clause(self) -> tuple[Clause, ...]:
+        """All of its clauses."""
+        return (*self.clauses, *self.late)
+
+    @cached_property
+    def sets(self) -> frozenset[str]:
+        """The names that are bound to sets, collected ones among them."""
+        return self.kleene.union(one.name for one in self.collected)
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """Positive and negated names."""
+        """All names."""
         return frozenset(self.types)
 
     @cached_property
@@ -72,7 +117,9 @@ class Branch:
     @cached_property
     def alone(self) -> dict[str, tuple[Clause, ...]]:
         """Per name the clauses that mention it alone and no aggregate."""
-        return {name: tuple(c for c in self.clauses if c.names == {name} and not c.aggregated) for name in self.types}
+        return {
+            name: tuple(c for c in self.every_clause if c.names == {name} and not c.aggregated) for name in self.types
+        }
 
     def ordered(self, one: str, other: str) -> bool:
         """Whether ≺ says anything about the two names."""
@@ -83,43 +130,77 @@ class Branch:
         """The clauses without negated names."""
         return tuple(c for c in self.clauses if not c.names & set(self.negated))
 
-    def clauses_of(self, negated: str) -> tuple[Clause, ...]:
-        """The clauses that mention the negated name."""
-        return tuple(c for c in self.clauses if negated in c.names)
+    def clauses_of(self, name: str) -> tuple[Clause, ...]:
+        """The clauses that say which events of a name that is negated, collected or of ``until`` count."""
+        return tuple(c for c in self.every_clause if name in c.plain and c not in self.finished)
 
-    def open_right(self, negated: str) -> bool:
-        """Whether no positive name follows the negated name in ≺."""
-        return not self.after[negated] & set(self.positive)
+    @cached_property
+    def finished(self) -> tuple[Clause, ...]:
+        """The clauses that are tested on finished sets: those with an aggregate of a collected name."""
+        collected = {one.name for one in self.collected}
+        return tuple(c for c in self.late if c.aggregated & collected)
 
-    def open_left(self, negated: str) -> bool:
-        """Whether no positive name precedes the negated name in ≺."""
-        return not self.before[negated] & set(self.positive)
+    def open_right(self, name: str) -> bool:
+        """Whether no positive name follows the name, which is negated or collected, in ≺."""
+        return not self.after[name] & set(self.positive)
+
+    def open_left(self, name: str) -> bool:
+        """Whether no positive name precedes the name, which is negated or collected, in ≺."""
+        return not self.before[name] & set(self.positive)
+
+    @cached_property
+    def gaps(self) -> tuple[str, ...]:
+        """The names whose events are looked for around the positive ones: negated and collected."""
+        return (*self.negated, *(one.name for one in self.collected))
 
 
 def normal_form(source: SourceText, query: ast.Query) -> tuple[Branch, ...]:
     """The branches of a resolved query.
 
     Raises:
-        DefinitionError: too many names, a duplicate name, a branch without a positive event, a clause over two
-            negated names, an aggregate over a name that is not repeated, a shared clause that fits no branch.
+        DefinitionError: too many names or branches, a duplicate name, a branch without a positive event, a clause over
+            two names that are negated, collected or of UNTIL, an aggregate over a name that is no set, a shared clause
+            that fits no branch, a structure that STRICT does not allow.
     """
     for one in query.branches:
         _check_number(source, one)
+    written = [(branch, expand(source, branch)) for branch in query.branches]
+    every = [(one, own) for _, found in written for one in found for own in [_names_of(one)]]
     shared = () if query.where is None else _clauses(source, query.where)
-    names = [frozenset(e.name for e in ast.events_of(b.structure)) for b in query.branches]
     for clause in shared:
-        if not any(clause.names <= own for own in names):
+        if not any(clause.names <= own for _, own in every):
             raise source.error(
                 "this condition needs names of different branches, so no branch can test it",
                 _place(clause),
                 hint="Give each branch of OR its own WHERE.",
             )
+    types = _stream_types(query)
     found = []
-    for branch, own in zip(query.branches, names, strict=True):
-        clauses = () if branch.where is None else _clauses(source, branch.where)
-        clauses += tuple(c for c in shared if c.names <= own)
-        found.append(_branch(source, branch, clauses))
+    for branch, alternatives in written:
+        own_clauses = () if branch.where is None else _clauses(source, branch.where)
+        for clause in own_clauses:
+            if not any(clause.names <= _names_of(one) for one in alternatives):
+                raise source.error(
+                    "this condition needs names of different alternatives, so none can test it",
+                    _place(clause),
+                    hint="A condition goes to every alternative that has all its names.",
+                )
+        for one in alternatives:
+            own = _names_of(one)
+            clauses = tuple(c for c in (*own_clauses, *shared) if c.names <= own)
+            found.append(_branch(source, one, clauses, types))
     return tuple(found)
+
+
+def _names_of(branch: ast.Branch) -> frozenset[str]:
+    return frozenset(event.name for event in ast.events_of(branch.structure))
+
+
+def _stream_types(query: ast.Query) -> frozenset[str] | None:
+    """The types of the ordinary names as written, before alternatives are taken apart; None for all."""
+    events = (event for branch in query.branches for event in ast.events_of(branch.structure))
+    types = frozenset(event.type for event in events if event.role is ast.Role.BOUND)
+    return None if ast.ANY_TYPE in types else types
 
 
 def _place(clause: Clause) -> tuple[int, int]:
@@ -137,7 +218,9 @@ def _check_number(source: SourceText, branch: ast.Branch) -> None:
         )
 
 
-def _branch(source: SourceText, branch: ast.Branch, clauses: tuple[Clause, ...]) -> Branch:
+def _branch(
+    source: SourceText, branch: ast.Branch, clauses: tuple[Clause, ...], types: frozenset[str] | None
+) -> Branch:
     events: dict[str, ast.Event] = {}
     for event in ast.events_of(branch.structure):
         if event.name in events:
@@ -145,28 +228,62 @@ def _branch(source: SourceText, branch: ast.Branch, clauses: tuple[Clause, ...])
                 f"duplicate name {event.name} in a branch", event.at, hint="Give each event its own name."
             )
         events[event.name] = event
-    positive = tuple(name for name, event in events.items() if not event.negated)
-    if not positive:
+    by_role = {role: tuple(name for name, event in events.items() if event.role is role) for role in ast.Role}
+    if not by_role[ast.Role.BOUND]:
         raise source.error("a branch needs a positive event", branch.at)
-    before: dict[str, set[str]] = {name: set() for name in events}
+    before: dict[str, set[str]] = {name: set() for name, event in events.items()}
     _order(branch.structure, before)
+    special = set(by_role[ast.Role.COLLECTED] + by_role[ast.Role.UNTIL])
+    sizes = tuple(clause for event in events.values() for clause in _size_clauses(event))
+    every = (*clauses, *sizes)
     found = Branch(
-        positive=positive,
+        positive=by_role[ast.Role.BOUND],
         kleene=frozenset(name for name, event in events.items() if event.kleene),
-        negated=tuple(name for name, event in events.items() if event.negated),
+        negated=by_role[ast.Role.FORBIDDEN],
         types={name: event.type for name, event in events.items()},
         before={name: frozenset(those) for name, those in before.items()},
-        clauses=clauses,
+        clauses=tuple(c for c in every if not c.names & special),
+        collected=tuple(Collected(name, events[name].optional) for name in by_role[ast.Role.COLLECTED]),
+        until=by_role[ast.Role.UNTIL],
+        late=tuple(c for c in every if c.names & special),
+        stream=_stream(source, branch.structure, types),
     )
     for clause in clauses:
         _check_clause(source, found, clause)
     return found
 
 
+def _stream(source: SourceText, structure: ast.Structure, types: frozenset[str] | None) -> Stream | None:
+    if not isinstance(structure, ast.Group) or not structure.strict:
+        return None
+    for item in structure.items:
+        if isinstance(item, ast.Group):
+            raise source.error(
+                f"{item.kind} cannot stand inside SEQ STRICT",
+                item.at,
+                hint="Neighbours follow one another in one order. Write each order as an alternative of OR.",
+            )
+    return Stream(types, structure.strict == "key")
+
+
+def _size_clauses(event: ast.Event) -> tuple[Clause, ...]:
+    """The limits of a set's size as conditions."""
+    count = ast.Aggregate("COUNT", event.name, None, event.at)
+    empty: tuple[ast.Node, ...] = ()
+    if event.role is ast.Role.COLLECTED and event.optional:
+        empty = (ast.Compare("=", count, ast.Literal(0, event.at), event.at),)
+    found = []
+    if event.size.least > 1:
+        found.append(Clause((*empty, ast.Compare(">=", count, ast.Literal(event.size.least, event.at), event.at))))
+    if event.size.most is not None:
+        found.append(Clause((*empty, ast.Compare("<=", count, ast.Literal(event.size.most, event.at), event.at))))
+    return tuple(found)
+
+
 def _order(structure: ast.Structure, before: dict[str, set[str]]) -> set[str]:
-    """Fill ``before`` for all names below ``structure``; return these names."""
+    """Fill ``before`` for all names below ``structure``; return these names. UNTIL has no place in the order."""
     if isinstance(structure, ast.Event):
-        return {structure.name}
+        return set() if structure.role is ast.Role.UNTIL else {structure.name}
     earlier: set[str] = set()
     for item in structure.items:
         names = _order(item, before)
@@ -178,16 +295,24 @@ def _order(structure: ast.Structure, before: dict[str, set[str]]) -> set[str]:
 
 
 def _check_clause(source: SourceText, branch: Branch, clause: Clause) -> None:
-    negated = sorted(clause.names & set(branch.negated))
-    if len(negated) > 1:
+    collected = {one.name for one in branch.collected}
+    alone = sorted(clause.names & {*branch.negated, *branch.until})
+    # Members of a collected set are looked at one by one, unless the finished set is tested.
+    alone += sorted(clause.plain & collected - clause.aggregated)
+    others = sorted(clause.names & {*branch.gaps, *branch.until})
+    if alone and len(others) > 1:
+        kind = "negated" if set(others) <= set(branch.negated) else "such"
+        of = "" if kind == "negated" else " of NOT, COLLECT or UNTIL"
         raise source.error(
-            f"a condition may mention one negated event only, not {' and '.join(negated)}",
+            f"a condition may mention one {kind} event{of} only, not {' and '.join(others)}",
             _place(clause),
-            hint="The two events are forbidden independently of each other.",
+            hint="The two events are forbidden independently of each other."
+            if kind == "negated"
+            else "They are looked for independently of each other.",
         )
     for literal in clause.literals:
         for node in literal.walk():
-            if isinstance(node, ast.Aggregate) and node.name not in branch.kleene:
+            if isinstance(node, ast.Aggregate) and node.name not in branch.sets:
                 raise source.error(
                     f"{node.function} needs a repeated event, and {node.name} is a single one",
                     node.at,
@@ -209,7 +334,7 @@ def _push_not(node: ast.Node, negate: bool) -> ast.Node:
             return kind(tuple(_push_not(part, negate) for part in parts), node.at)
         case ast.Compare(op) if negate:
             return replace(node, op=_OPPOSITE[op])
-        case ast.Member(_, negated) | ast.IsNull(_, negated) if negate:
+        case ast.Member(_, negated) | ast.IsNull(_, negated) | ast.Like(_, _, negated) if negate:
             return replace(node, negated=not negated)
         case ast.Const(value) if negate:
             return replace(node, value=not value)

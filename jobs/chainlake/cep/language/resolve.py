@@ -8,10 +8,12 @@ from fractions import Fraction
 from typing import Any
 
 from chainlake.cep.language import ast, functions
-from chainlake.cep.language.source_text import At, SourceText, nearest
+from chainlake.cep.language.source_text import NOWHERE, At, SourceText, nearest
 from chainlake.definitions.duration import parse_duration, seconds
 
 TICKS_PER_SECOND = 1_000_000
+#: Names of these roles stand in a match.
+_IN_A_MATCH = (ast.Role.BOUND, ast.Role.COLLECTED)
 #: What is compared as a computed value: a parameter on the other side that is a duration is one.
 _COMPUTED = (ast.Arithmetic, ast.Negative, ast.Call, ast.Aggregate, ast.Duration)
 
@@ -36,16 +38,24 @@ class Resolver:
         Raises:
             DefinitionError: unknown names, functions, sets, parameters; a word where none may stand.
         """
-        own = [frozenset(e.name for e in ast.events_of(b.structure)) for b in query.branches]
+        roles = [{e.name: e for e in ast.events_of(b.structure)} for b in query.branches]
+        own = [frozenset(names) for names in roles]
         branches = tuple(
             replace(b, where=None if b.where is None else self.node(b.where, names))
             for b, names in zip(query.branches, own, strict=True)
         )
         every = frozenset().union(*own)
-        return ast.Query(branches, None if query.where is None else self.node(query.where, every), query.within)
+        # A measure is computed on matches, which no forbidden event is part of.
+        kept = frozenset(e.name for names in roles for e in names.values() if e.role in _IN_A_MATCH)
+        return replace(
+            query,
+            branches=branches,
+            where=None if query.where is None else self.node(query.where, every),
+            measures=tuple(replace(one, value=self.computed(one.value, kept)) for one in query.measures),
+        )
 
-    def window(self, within: ast.Within) -> int:
-        """The window in ticks (microseconds if strict, else native units), rounded down."""
+    def window(self, within: ast.Within, word: str = "window") -> int:
+        """The window, or the pause, in ticks (microseconds if strict, else native units), rounded down."""
         value: Any = within.value
         if isinstance(value, str):
             if value not in self.params:
@@ -54,24 +64,28 @@ class Resolver:
             length = parse_duration(value) if isinstance(value, str) and within.unit is None else None
             if length is not None and length < 0:
                 raise self.source.error(
-                    f"{within.value} is {value}, and a window cannot be negative",
+                    f"{within.value} is {value}, and a {word} cannot be negative",
                     within.at,
-                    hint="It is the longest time between the first and the last event.",
+                    hint="It is the longest time between the first and the last event."
+                    if word == "window"
+                    else "It is the longest time between two neighbouring events.",
                 )
             if length is not None:
-                return self.ticks(length, within.at)
+                return self.ticks(length, within.at, word)
             if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
                 raise self.source.error(f"{within.value} is not a duration", within.at)
         if within.unit is not None:
-            return self.ticks(seconds(value, within.unit), within.at)
+            return self.ticks(seconds(value, within.unit), within.at, word)
         if self.strict:
-            raise self.source.error("the window needs a unit", within.at, hint=f"Write WITHIN {within.value} s.")
-        return self.ticks(Fraction(repr(value)), within.at)
+            keyword = "WITHIN" if word == "window" else "PAUSE"
+            raise self.source.error(f"the {word} needs a unit", within.at, hint=f"Write {keyword} {within.value} s.")
+        return self.ticks(Fraction(repr(value)), within.at, word)
 
-    def ticks(self, size: Fraction, at: At) -> int:
+    def ticks(self, size: Fraction, at: At, word: str = "window") -> int:
+        """A duration in ticks, rounded down."""
         ticks = int(size * (TICKS_PER_SECOND if self.strict else 1))
         if ticks > 2**61:
-            raise self.source.error("the window is too long", at)
+            raise self.source.error(f"the {word} is too long", at)
         return ticks
 
     def node(self, node: ast.Node, names: frozenset[str]) -> ast.Node:
@@ -80,9 +94,8 @@ class Resolver:
             case ast.Ref(name, _, at):
                 self.known(name, names, at)
                 return node
-            case ast.Aggregate(_, name, _, at):
-                self.known(name, names, at)
-                return node
+            case ast.Aggregate() | ast.Prev() | ast.Case() | ast.Like():
+                return self.longer(node, names)
             case ast.Word(name, at):
                 if name not in self.params:
                     self.stray_word(name, names, at)
@@ -111,9 +124,50 @@ class Resolver:
                 return replace(node, value=self.operand(value, names, True), items=self.items(items, names, at))
         return node
 
+    def longer(self, node: ast.Aggregate | ast.Prev | ast.Case | ast.Like, names: frozenset[str]) -> ast.Node:
+        """What takes more than values."""
+        match node:
+            case ast.Aggregate(_, name, _, at):
+                self.known(name, names, at)
+                return node if node.of is None else replace(node, of=self.computed(node.of, names))
+            case ast.Prev(name, _, _, gap, _, at):
+                self.known(name, names, at)
+                return replace(node, gap=self.gap(gap)) if isinstance(gap, ast.Node) else node
+            case ast.Case(whens, otherwise):
+                return replace(
+                    node,
+                    whens=tuple((self.node(when, names), self.computed(then, names)) for when, then in whens),
+                    otherwise=None if otherwise is None else self.computed(otherwise, names),
+                )
+            case ast.Like(value, text):
+                return replace(node, value=self.computed(value, names), pattern=self.text(text))
+
     def computed(self, node: ast.Node, names: frozenset[str]) -> ast.Node:
         """A value that is computed with, resolved."""
         return self.node(self.length(node), names)
+
+    def gap(self, node: ast.Node) -> int:
+        """The longest gap of PREV in ticks."""
+        found = self.node(self.length(node), frozenset())
+        if isinstance(found, ast.Duration):
+            return self.ticks(found.seconds, found.at, "gap")
+        value = found.value if isinstance(found, ast.Literal) else None
+        if self.strict or isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
+            at = getattr(node, "at", NOWHERE)
+            raise self.source.error("the longest gap of PREV is a duration", at, hint="PREV(b.x, 1, 10 min).")
+        return self.ticks(Fraction(repr(value)), NOWHERE, "gap")
+
+    def text(self, node: ast.Node) -> ast.Literal:
+        """The text that LIKE or MATCHES is given."""
+        found = self.scalar(node.name, node.at) if isinstance(node, ast.Word) and node.name in self.params else node
+        if not isinstance(found, ast.Literal) or not isinstance(found.value, str):
+            name = node.name if isinstance(node, ast.Word) else "it"
+            raise self.source.error(
+                f"{name} is no text",
+                getattr(node, "at", NOWHERE),
+                hint=nearest(name, self.params) or "Write it in single quotes.",
+            )
+        return found
 
     def length(self, node: ast.Node) -> ast.Node:
         """The duration that a parameter such as ``30 min`` is where it is computed with, else the node."""

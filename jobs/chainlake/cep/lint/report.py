@@ -17,19 +17,13 @@ from chainlake.cep.language.front_matter import FrontMatter, read_front_matter
 from chainlake.cep.language.layout import format_text
 from chainlake.cep.language.lexer import pieces
 from chainlake.cep.language.normal_form import Branch, normal_form
-from chainlake.cep.language.parser import parse
+from chainlake.cep.language.parsing.query import parse
 from chainlake.cep.language.resolve import Resolver
 from chainlake.cep.language.source_text import SourceText
 from chainlake.cep.lint.warnings import warnings_of
-from chainlake.cep.pattern import (
-    Pattern,
-    check_event_names,
-    check_rates,
-    compile_pattern,
-    kinds_of,
-    positive_names,
-)
-from chainlake.definitions.derived import History
+from chainlake.cep.pattern import Pattern, compile_pattern
+from chainlake.cep.pattern_names import check_event_names, check_rates, kinds_of, positive_names
+from chainlake.definitions.derived import History, Series
 from chainlake.errors import DefinitionError
 
 if TYPE_CHECKING:
@@ -47,11 +41,13 @@ class Schema:
         columns: what patterns may refer to, with Arrow types.
         types: the types that its events can have, or None if any.
         histories: those of the columns that are derived.
+        key: the column that says which events are of one series, or None.
     """
 
     columns: Mapping[str, pa.DataType]
     types: tuple[str, ...] | None
     histories: tuple[History, ...] = ()
+    key: str | None = None
 
 
 @dataclass(frozen=True)
@@ -181,22 +177,27 @@ class _Lint:
 
     def meaning(self, query: ast.Query, front: FrontMatter, schema: Schema | None, checker: Checker) -> None:
         resolver = Resolver(self.source, front.params, True)
-        self.tried(resolver.window, query.within)
+        if query.within is not None:
+            self.tried(resolver.window, query.within)
+        if query.pause is not None:
+            self.tried(resolver.window, query.pause, "pause")
         own = [frozenset(e.name for e in ast.events_of(b.structure)) for b in query.branches]
         bare = [replace(branch, where=None) for branch in query.branches]
-        structures = [self.tried(normal_form, self.source, ast.Query((b,), None, query.within)) for b in bare]
+        structures = [
+            self.tried(normal_form, self.source, replace(query, branches=(b,), where=None, measures=())) for b in bare
+        ]
         self.names(query)
         every = frozenset().union(*own)
         for number, names in enumerate(own):
             for part in _parts(query.branches[number].where):
                 resolved = self.condition(part, names, resolver, checker)
                 if resolved is not None and structures[number] is not None:
-                    lone = ast.Query((replace(bare[number], where=resolved),), None, query.within)
+                    lone = replace(query, branches=(replace(bare[number], where=resolved),), where=None)
                     self.tried(normal_form, self.source, lone)
         for part in _parts(query.where):
             resolved = self.condition(part, every, resolver, checker)
             if resolved is not None and None not in structures:
-                lone = ast.Query(tuple(bare), resolved, query.within)
+                lone = replace(query, branches=tuple(bare), where=resolved)
                 self.tried(normal_form, self.source, lone)
         if None not in structures:
             derived = frozenset() if schema is None else frozenset(one.name for one in schema.histories)
@@ -215,12 +216,12 @@ class _Lint:
         return resolver.node(node, names) if good else None
 
     def names(self, query: ast.Query) -> None:
-        self.tried(check_event_names, self.source, self.name, ast.Query((), None, query.within))
+        self.tried(check_event_names, self.source, self.name, replace(query, branches=(), where=None))
         seen: list[ast.Event] = []
         for event in (e for b in query.branches for e in ast.events_of(b.structure)):
             group = ast.Branch(ast.Group("AND", (*seen, event)), None)
             before = len(self.errors)
-            check = ast.Query((group,), None, query.within)
+            check = replace(query, branches=(group,), where=None)
             self.tried(check_event_names, self.source, "pattern", check)
             if len(self.errors) == before:
                 seen.append(event)
@@ -251,7 +252,7 @@ class _Lint:
                 name=self.name,
                 file=self.source.file,
                 columns=columns,
-                histories=() if schema is None else schema.histories,
+                series=None if schema is None else Series(schema.key, schema.histories),
             )
         except DefinitionError as error:
             # It is one of those found, unless it needs more than one condition or name to show.

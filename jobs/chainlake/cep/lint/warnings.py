@@ -10,7 +10,7 @@ from chainlake.cep.language import ast
 from chainlake.cep.language.check import OPEN, Checker
 from chainlake.cep.language.layout import format_text
 from chainlake.cep.language.normal_form import Branch, Clause
-from chainlake.cep.language.parser import parse
+from chainlake.cep.language.parsing.query import parse
 from chainlake.cep.language.source_text import NOWHERE, At, SourceText, nearest
 from chainlake.cep.pattern import Pattern
 from chainlake.errors import DefinitionError
@@ -36,7 +36,7 @@ def warnings_of(
     found: list[DefinitionError] = []
     found += _front(pattern, source, query)
     found += _types(query, source, types)
-    for written, branch in zip(query.branches, pattern.branches, strict=True):
+    for written, branch in zip(query.branches, pattern.extras.written, strict=True):
         found += _unconnected(written, branch, source)
         found += _conditions(branch, pattern.window_us, source)
         found += unlike_kinds(branch, checker, source)
@@ -77,9 +77,11 @@ def _front(pattern: Pattern, source: SourceText, query: ast.Query) -> Iterator[D
 
 def _words(query: ast.Query) -> Iterator[str]:
     """All identifiers that could be parameters."""
-    if isinstance(query.within.value, str):
-        yield query.within.value
-    for where in (query.where, *(branch.where for branch in query.branches)):
+    for window in (query.within, query.pause):
+        if window is not None and isinstance(window.value, str):
+            yield window.value
+    values = [one.value for one in query.measures]
+    for where in (query.where, *(branch.where for branch in query.branches), *values):
         for node in () if where is None else where.walk():
             if isinstance(node, ast.Member):
                 items = (ast.Word(node.items),) if isinstance(node.items, str) else node.items
@@ -185,7 +187,9 @@ def _texts_in_order(branch: Branch, source: SourceText) -> Iterator[DefinitionEr
 def _two_kinds(pattern: Pattern, checker: Checker, source: SourceText) -> Iterator[DefinitionError]:
     """Attributes of unknown kind that are compared with a number in one place and with a text in another."""
     first: dict[str, str] = {}
-    literals = [literal for branch in pattern.branches for clause in branch.clauses for literal in clause.literals]
+    literals = [
+        literal for branch in pattern.extras.written for clause in branch.clauses for literal in clause.literals
+    ]
     for ref, value in (pair for literal in literals for pair in _constants(literal)):
         if checker.kind(ref) in OPEN and first.setdefault(ref.attr, checker.kind(value)) != checker.kind(value):
             what = f"{ref.attr} is compared with a {checker.kind(value)} here and with a {first[ref.attr]} elsewhere"
@@ -277,12 +281,14 @@ def _branches(query: ast.Query, source: SourceText) -> Iterable[DefinitionError]
 
 
 def _window(pattern: Pattern, query: ast.Query, source: SourceText) -> Iterator[DefinitionError]:
+    if query.within is None:
+        return
     at: At = query.within.at
     if pattern.window_us > DAY_US:
         yield source.error(
             "the window is larger than a day, so each day reads more than one other day", at,
             hint="Partial matches grow with the window to the power of the names.",
         )  # fmt: skip
-    ordered = (b.ordered(x, y) for b in pattern.branches for x, y in combinations(b.positive, 2))
+    ordered = (b.ordered(x, y) for b in pattern.extras.written for x, y in combinations(b.positive, 2))
     if pattern.window_us == 0 and any(ordered):
         yield source.error("a sequence never fits into a window of 0, so nothing matches", at)

@@ -9,7 +9,8 @@ import pyarrow as pa
 from chainlake.cep.language import ast
 from chainlake.cep.language.check import Checker
 from chainlake.cep.lint.warnings import unlike_kinds
-from chainlake.cep.pattern import Pattern, kinds_of
+from chainlake.cep.pattern import Pattern
+from chainlake.cep.pattern_names import kinds_of
 from chainlake.cep.plain_files.cells import spelled_alike
 from chainlake.cep.plain_files.places import shown
 from chainlake.cep.plain_files.read import Events
@@ -25,7 +26,7 @@ def notes_of(pattern: Pattern, columns: Mapping[str, pa.DataType], events: Event
         events: what was read, and which cells decided the types.
     """
     kinds = kinds_of(columns)
-    literals = [literal for b in pattern.branches for c in b.clauses for literal in c.literals]
+    literals = pattern.extras.conditions
     for name in sorted(events.texts):
         if any(name in _as_numbers(literal, kinds) for literal in literals):
             error = events.texts[name].error(
@@ -44,7 +45,7 @@ def notes_of(pattern: Pattern, columns: Mapping[str, pa.DataType], events: Event
                 hint = f"--type-of {name}=text keeps them apart."
                 yield f"{name} holds numbers, so {one} and {other} are equal\nhint: {hint}"
     checker = Checker(pattern.text, kinds, pattern.strict)
-    for branch in pattern.branches:
+    for branch in pattern.extras.written:
         try:
             found = list(unlike_kinds(branch, checker, pattern.text))
         except DefinitionError:

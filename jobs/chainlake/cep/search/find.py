@@ -13,6 +13,7 @@ from chainlake.cep.conditions.evaluate import Candidates, View
 from chainlake.cep.conditions.scan import BLOCK_ROWS, Scan
 from chainlake.cep.events.clock import Clock
 from chainlake.cep.events.dataset import Dataset, Wanted, kind_of, ticks_of
+from chainlake.cep.language import ast
 from chainlake.cep.language.check import Checker
 from chainlake.cep.language.normal_form import Branch
 from chainlake.cep.pattern import Pattern
@@ -108,6 +109,7 @@ def find(
     if strange:
         raise UsageError(f"the order names {', '.join(strange)}, which is no positive name of {pattern.name}")
     check_kinds(pattern, events)
+    _check_supported(pattern)
     data = dataset(pattern, events, own, parts=options.parts)
     run = _Run(pattern, data, own, Statistics() if statistics is None else statistics)
     rates = None if options.rates is None else tuple(sorted(options.rates.items()))
@@ -117,6 +119,24 @@ def find(
         given = order if options.orders is None else options.orders[number]
         wish = Wish(None if given is None else tuple(given), rates, options.by, backend)
         yield from run.branch(number, wish)
+
+
+def _check_supported(pattern: Pattern) -> None:
+    """Refuse what the search does not know (DefinitionError)."""
+    extras, branches = pattern.extras, pattern.branches
+    unknown = {
+        "SEQ STRICT": any(branch.stream is not None for branch in branches),
+        "COLLECT": any(branch.collected for branch in branches),
+        "UNTIL": any(branch.until for branch in branches),
+        "PAUSE": extras.pause is not None,
+        extras.keep: bool(extras.keep),
+        "functions, CASE, LIKE and PREV": bool(extras.computed),
+        "MEASURES": bool(extras.measures),
+        "* as a type": ast.ANY_TYPE in pattern.event_types,
+    }
+    for word, used in unknown.items():
+        if used:
+            raise pattern.text.error(f"{word} cannot be searched for")
 
 
 @dataclass
@@ -244,8 +264,10 @@ def check_kinds(pattern: Pattern, events: pa.Table) -> None:
         for attr, kind in zip(pattern.mentioned, types, strict=True)
     }
     checker = Checker(pattern.text, known, pattern.strict)
-    for literal in (x for b in pattern.branches for c in b.clauses for x in c.literals):
+    for literal in pattern.extras.conditions:
         checker.condition(literal)
+    for value in pattern.extras.measured:
+        checker.kind(value)
     pattern.memory.keep(key, True)
 
 

@@ -145,7 +145,7 @@ def _schema(home: Home, name: str, known: dict[str, Schema | DefinitionError]) -
     if name not in known:
         try:
             source = find_source(home, name)
-            known[name] = Schema(source.pattern_columns(), source.types, source.derived)
+            known[name] = Schema(source.pattern_columns(), source.types, source.derived, source.key)
         except DefinitionError as error:
             known[name] = error
     found = known[name]

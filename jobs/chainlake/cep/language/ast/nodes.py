@@ -1,4 +1,4 @@
-"""The abstract syntax of a pattern. Nodes are immutable; places do not count when nodes are compared."""
+"""Conditions and values. Nodes are immutable; places do not count when nodes are compared."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from functools import cached_property
 
 from chainlake.cep.language.source_text import NOWHERE, At
 
-_AT = field(default=NOWHERE, compare=False, repr=False)
+#: Where a node stands; it does not count when nodes are compared.
+AT = field(default=NOWHERE, compare=False, repr=False)
 _NONE: frozenset[str] = frozenset()
 
 
@@ -62,7 +63,7 @@ class Literal(Node):
     """A number, string or boolean."""
 
     value: int | float | str | bool
-    at: At = _AT
+    at: At = AT
 
     @property
     def key(self) -> tuple[str, int | float | str | bool]:
@@ -76,7 +77,7 @@ class Duration(Node):
 
     seconds: Fraction
     name: str | None = None
-    at: At = _AT
+    at: At = AT
 
 
 @dataclass(frozen=True)
@@ -84,16 +85,23 @@ class Word(Node):
     """A bare identifier: a parameter, or the string of the same spelling."""
 
     name: str
-    at: At = _AT
+    at: At = AT
 
 
 @dataclass(frozen=True)
 class Ref(Node):
-    """``name.attr``."""
+    """``name.attr``.
+
+    Args:
+        name: the name.
+        attr: the attribute, or a computed column.
+        of: what a computed column is computed of, for messages.
+    """
 
     name: str
     attr: str
-    at: At = _AT
+    at: At = AT
+    of: Node | None = field(default=None, compare=False, repr=False)
 
     @cached_property
     def plain(self) -> frozenset[str]:
@@ -102,12 +110,26 @@ class Ref(Node):
 
 @dataclass(frozen=True)
 class Aggregate(Node):
-    """``AVG(name.attr)`` and the like; ``attr`` is None in ``COUNT(name)``."""
+    """``AVG(name.attr)`` and the like, over the set that is bound to a name.
+
+    Args:
+        function: ``AVG``, ``SUM``, ``MIN``, ``MAX``, ``COUNT``, ``FIRST``, ``LAST``, ``STDDEV``, ``MEDIAN``,
+            ``PERCENTILE``.
+        name: the name.
+        attr: the attribute; None in ``COUNT(name)``, and where ``of`` says what is aggregated.
+        distinct: whether equal values count once (``COUNT`` only).
+        share: of ``PERCENTILE``, from 0 to 1.
+        of: a value of each member that is no plain attribute, as in ``AVG(b.price * b.volume)``; ``attr`` is its
+            column once it is computed.
+    """
 
     function: str
     name: str
     attr: str | None
-    at: At = _AT
+    at: At = AT
+    distinct: bool = False
+    share: float | None = None
+    of: Node | None = None
 
     @cached_property
     def aggregated(self) -> frozenset[str]:
@@ -120,10 +142,53 @@ class Call(Node):
 
     function: str
     args: tuple[Node, ...]
-    at: At = _AT
+    at: At = AT
 
     def parts(self) -> tuple[Node, ...]:
         return self.args
+
+
+@dataclass(frozen=True)
+class Prev(Node):
+    """``PREV(name.attr, steps, gap)``: an attribute of an earlier event of the same type and key.
+
+    Args:
+        name: the name whose event it is earlier than.
+        attr: the attribute.
+        steps: how many events earlier.
+        gap: the longest time between two neighbours on the way: as written (a duration or a word), or ticks once
+            resolved; None while the window or the pause stands for it.
+        of_any_type: whether neighbours may have any type.
+    """
+
+    name: str
+    attr: str
+    steps: int = 1
+    gap: Node | int | None = None
+    of_any_type: bool = False
+    at: At = AT
+
+    @cached_property
+    def plain(self) -> frozenset[str]:
+        return frozenset({self.name})
+
+
+@dataclass(frozen=True)
+class Case(Node):
+    """``CASE WHEN condition THEN value … ELSE value END``.
+
+    Args:
+        whens: conditions with their values; the first condition that is true gives the value.
+        otherwise: the value if none is true; None gives null.
+    """
+
+    whens: tuple[tuple[Node, Node], ...]
+    otherwise: Node | None
+    at: At = AT
+
+    def parts(self) -> tuple[Node, ...]:
+        of = tuple(part for when in self.whens for part in when)
+        return of if self.otherwise is None else (*of, self.otherwise)
 
 
 @dataclass(frozen=True)
@@ -131,7 +196,7 @@ class Negative(Node):
     """``- value``."""
 
     of: Node
-    at: At = _AT
+    at: At = AT
 
     def parts(self) -> tuple[Node, ...]:
         return (self.of,)
@@ -144,7 +209,7 @@ class Arithmetic(Node):
     op: str
     left: Node
     right: Node
-    at: At = _AT
+    at: At = AT
 
     def parts(self) -> tuple[Node, ...]:
         return self.left, self.right
@@ -160,7 +225,7 @@ class Compare(Node):
     op: str
     left: Node
     right: Node
-    at: At = _AT
+    at: At = AT
 
     def parts(self) -> tuple[Node, ...]:
         return self.left, self.right
@@ -173,7 +238,7 @@ class Member(Node):
     value: Node
     negated: bool
     items: tuple[Node, ...] | str
-    at: At = _AT
+    at: At = AT
 
     @property
     def literals(self) -> tuple[Literal, ...]:
@@ -190,7 +255,33 @@ class IsNull(Node):
 
     value: Node
     negated: bool
-    at: At = _AT
+    at: At = AT
+
+    def parts(self) -> tuple[Node, ...]:
+        return (self.value,)
+
+
+@dataclass(frozen=True)
+class Like(Node):
+    """``value [NOT] LIKE 'pattern'`` or ``value [NOT] MATCHES 'expression'``; unknown of null.
+
+    Args:
+        value: a text.
+        pattern: with ``%`` for any characters and ``_`` for one; or a regular expression of RE2.
+        negated: whether it must not fit.
+        regex: whether the pattern is a regular expression, which is searched for anywhere in the text.
+    """
+
+    value: Node
+    pattern: Node
+    negated: bool
+    regex: bool
+    at: At = AT
+
+    @property
+    def text(self) -> str:
+        """The pattern, once parameters are resolved."""
+        return str(self.pattern.value) if isinstance(self.pattern, Literal) else ""
 
     def parts(self) -> tuple[Node, ...]:
         return (self.value,)
@@ -201,7 +292,7 @@ class Const(Node):
     """``TRUE`` or ``FALSE`` as a condition."""
 
     value: bool
-    at: At = _AT
+    at: At = AT
 
 
 @dataclass(frozen=True)
@@ -209,7 +300,7 @@ class Not(Node):
     """``NOT cond``."""
 
     of: Node
-    at: At = _AT
+    at: At = AT
 
     def parts(self) -> tuple[Node, ...]:
         return (self.of,)
@@ -220,7 +311,7 @@ class All(Node):
     """``cond AND cond …``."""
 
     of: tuple[Node, ...]
-    at: At = _AT
+    at: At = AT
 
     def parts(self) -> tuple[Node, ...]:
         return self.of
@@ -231,71 +322,10 @@ class Any(Node):
     """``cond OR cond …``."""
 
     of: tuple[Node, ...]
-    at: At = _AT
+    at: At = AT
 
     def parts(self) -> tuple[Node, ...]:
         return self.of
 
 
-CONDITIONS = (Compare, Member, IsNull, Const, Not, All, Any)
-
-# ---- structure
-
-
-@dataclass(frozen=True)
-class Event:
-    """One event of the structure."""
-
-    type: str
-    name: str
-    kleene: bool = False
-    negated: bool = False
-    at: At = _AT
-
-
-@dataclass(frozen=True)
-class Group:
-    """``SEQ(…)`` or ``AND(…)``."""
-
-    kind: str
-    items: tuple[Event | Group, ...]
-    at: At = _AT
-
-
-Structure = Event | Group
-
-
-def events_of(structure: Structure) -> Iterator[Event]:
-    """The events of ``structure`` in the order written."""
-    if isinstance(structure, Event):
-        yield structure
-    else:
-        for item in structure.items:
-            yield from events_of(item)
-
-
-@dataclass(frozen=True)
-class Branch:
-    """One alternative: a structure with its own condition."""
-
-    structure: Structure
-    where: Node | None
-    at: At = _AT
-
-
-@dataclass(frozen=True)
-class Within:
-    """The window: ``value`` is a number or a parameter's name, ``unit`` None for the native unit."""
-
-    value: int | float | str
-    unit: str | None
-    at: At = _AT
-
-
-@dataclass(frozen=True)
-class Query:
-    """A whole query."""
-
-    branches: tuple[Branch, ...]
-    where: Node | None
-    within: Within
+CONDITIONS = (Compare, Member, IsNull, Like, Const, Not, All, Any)

@@ -1,0 +1,147 @@
+"""The structure of a query: events, groups, branches, and the clauses around them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from chainlake.cep.language.ast.nodes import AT, Node, Placed
+from chainlake.cep.language.source_text import At
+
+#: The type of a name that takes events of every type.
+ANY_TYPE = "*"
+
+
+class Role(StrEnum):
+    """What becomes of the events of a name."""
+
+    BOUND = "bound"
+    FORBIDDEN = "forbidden"
+    COLLECTED = "collected"
+    UNTIL = "until"
+
+
+@dataclass(frozen=True)
+class Size:
+    """How many members a set may have.
+
+    Args:
+        least: at least so many.
+        most: at most so many, or None.
+    """
+
+    least: int = 1
+    most: int | None = None
+
+
+#: Of ``B* b``, ``B+ b`` and ``COLLECT(B b)``.
+ANY_SIZE = Size()
+
+
+@dataclass(frozen=True)
+class Event:
+    """One event of the structure.
+
+    Args:
+        type: its event type, or ``ANY_TYPE``.
+        name: its name.
+        kleene: whether the name is bound to a set of events (not by ``COLLECT``).
+        role: what becomes of its events.
+        size: of the set.
+        optional: ``B? b``: with or without; ``COLLECT?(B b)``: the set may be empty.
+    """
+
+    type: str
+    name: str
+    kleene: bool = False
+    role: Role = Role.BOUND
+    size: Size = ANY_SIZE
+    optional: bool = False
+    at: At = AT
+
+    @property
+    def negated(self) -> bool:
+        """Whether it must not happen."""
+        return self.role is Role.FORBIDDEN
+
+
+@dataclass(frozen=True)
+class Group:
+    """``SEQ(…)``, ``AND(…)``, or ``OR(…)`` inside one of them.
+
+    Args:
+        kind: ``SEQ``, ``AND`` or ``OR``.
+        items: in the order written.
+        strict: of ``SEQ STRICT``: ``stream``, with ``OF KEY``: ``key``; else empty.
+    """
+
+    kind: str
+    items: tuple[Event | Group, ...]
+    at: At = AT
+    strict: str = ""
+
+
+Structure = Event | Group
+
+
+def events_of(structure: Structure) -> Iterator[Event]:
+    """The events of ``structure`` in the order written."""
+    if isinstance(structure, Event):
+        yield structure
+    else:
+        for item in structure.items:
+            yield from events_of(item)
+
+
+@dataclass(frozen=True)
+class Branch:
+    """One alternative: a structure with its own condition."""
+
+    structure: Structure
+    where: Node | None
+    at: At = AT
+
+
+@dataclass(frozen=True)
+class Within:
+    """The window: ``value`` is a number or a parameter's name, ``unit`` None for the native unit."""
+
+    value: int | float | str
+    unit: str | None
+    at: At = AT
+
+
+@dataclass(frozen=True)
+class Measure(Placed):
+    """``expression AS name``.
+
+    Args:
+        value: the expression.
+        name: the column's name.
+    """
+
+    value: Node
+    name: str
+    at: At = AT
+
+
+@dataclass(frozen=True)
+class Query:
+    """A whole query.
+
+    Args:
+        branches: as written, one per argument of an ``OR`` at the top.
+        where: the condition of all branches.
+        within: the window; None if only the pause bounds a match.
+        pause: the longest time between neighbouring events of a match, or None.
+        keep: ``MAXIMAL``, ``OUTERMOST``, or empty.
+        measures: computed columns.
+    """
+
+    branches: tuple[Branch, ...]
+    where: Node | None
+    within: Within | None
+    pause: Within | None = None
+    keep: str = ""
+    measures: tuple[Measure, ...] = ()

@@ -1,0 +1,68 @@
+"""OR inside SEQ and AND, and events that may be missing, distributed into branches (docs/semantics.md#normal-form)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+from math import prod
+
+from chainlake.cep.language import ast
+from chainlake.cep.language.source_text import SourceText
+
+#: Alternatives multiply; more branches than this are a mistake.
+MAX_BRANCHES = 64
+
+#: One alternative of an item: what stands in its place, which may be nothing.
+_Alternative = tuple[ast.Structure, ...]
+
+
+def expand(source: SourceText, branch: ast.Branch) -> tuple[ast.Branch, ...]:
+    """The branches that one branch as written stands for, those with all of its optional events first.
+
+    Raises:
+        DefinitionError: there are too many, or one has no event left.
+    """
+    count = _count(branch.structure)
+    if count > MAX_BRANCHES:
+        raise source.error(
+            f"OR and ? make {count} branches of this one, and at most {MAX_BRANCHES} are allowed",
+            branch.at,
+            hint="Every ? doubles their number. Write the alternatives that matter.",
+        )
+    found = []
+    for items in _alternatives(branch.structure):
+        if not items:
+            raise source.error("a branch needs a positive event", branch.at, hint="One event may not be missing.")
+        found.append(replace(branch, structure=items[0]))
+    return tuple(found)
+
+
+def is_optional(item: ast.Structure) -> bool:
+    """Whether an event may be missing (not whether a set may be empty)."""
+    return isinstance(item, ast.Event) and item.optional and item.role is ast.Role.BOUND
+
+
+def _count(item: ast.Structure) -> int:
+    if isinstance(item, ast.Event):
+        return 2 if is_optional(item) else 1
+    counts = [_count(one) for one in item.items]
+    return sum(counts) if item.kind == "OR" else prod(counts)
+
+
+def _alternatives(item: ast.Structure) -> list[_Alternative]:
+    if isinstance(item, ast.Event):
+        return [(replace(item, optional=False),), ()] if is_optional(item) else [(item,)]
+    each = [_alternatives(one) for one in item.items]
+    if item.kind == "OR":
+        return [alternative for alternatives in each for alternative in alternatives]
+    found: list[_Alternative] = []
+    for parts in product(*each):
+        items = tuple(_flat(item.kind, part) for alternative in parts for part in alternative)
+        inner = tuple(one for group in items for one in group)
+        found.append((replace(item, items=inner),) if inner else ())
+    return found
+
+
+def _flat(kind: str, item: ast.Structure) -> tuple[ast.Structure, ...]:
+    """A group of the same kind says nothing that the outer group does not say."""
+    return item.items if isinstance(item, ast.Group) and item.kind == kind else (item,)

@@ -1,0 +1,224 @@
+"""A query: structure, conditions, window, and the clauses that follow it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from chainlake.cep.language import ast
+from chainlake.cep.language.lexer import Token
+from chainlake.cep.language.parsing.conditions import Conditions
+from chainlake.cep.language.parsing.cursor import is_word, number
+from chainlake.cep.language.source_text import SourceText
+
+_GROUPS = ("SEQ", "AND", "OR")
+#: What may follow the window, in this order.
+_TAIL = ("PAUSE", "MAXIMAL", "OUTERMOST", "MEASURES")
+
+
+def parse(source: SourceText, start: int = 0) -> ast.Query:
+    """The query that begins at character ``start`` of ``source``.
+
+    Raises:
+        DefinitionError: with line and column, for anything that the grammar does not allow.
+    """
+    return _Parser(source, start).query()
+
+
+class _Parser(Conditions):
+    def query(self) -> ast.Query:
+        if not self.at_keyword("PATTERN"):
+            raise self.source.error(f"a query begins with PATTERN, not {self.token.shown}", self.token.at)
+        self.take()
+        branches = self.alternatives() if self.at_keyword("OR") else (self.branch(where=False),)
+        where = self.condition_after_where()
+        within = self.window("WITHIN") if self.at_keyword("WITHIN") else None
+        if within is None and not self.at_word("PAUSE"):
+            raise self.source.error(
+                f"WITHIN is expected, not {self.token.shown}", self.token.at, hint="End the query with WITHIN 10 min."
+            )
+        pause = self.window("PAUSE") if self.at_word("PAUSE") else None
+        keep = self.accept_word("MAXIMAL", "OUTERMOST")
+        measures = self.measures() if self.at_word("MEASURES") else ()
+        if self.token.kind != "end":
+            raise self.after_the_end()
+        return ast.Query(branches, where, within, pause, keep.text.upper() if keep else "", measures)
+
+    def after_the_end(self) -> Exception:
+        token = self.token
+        if is_word(token, *_TAIL) or token.kind == "keyword" and token.text in ("WITHIN", "WHERE"):
+            hint = f"The order is WHERE, WITHIN, {', '.join(_TAIL[:2])} or OUTERMOST, MEASURES."
+            return self.source.error(f"{token.text.upper()} does not belong here", token.at, hint=hint)
+        return self.source.error(f"nothing may follow the window, but {token.shown} does", token.at)
+
+    def alternatives(self) -> tuple[ast.Branch, ...]:
+        opening = self.take()
+        self.expect_symbol("(", "after OR")
+        branches = [self.branch(where=True)]
+        while self.accept_symbol(","):
+            branches.append(self.branch(where=True))
+        self.expect_symbol(")", "after the branches of OR")
+        if len(branches) < 2:
+            raise self.source.error("OR needs at least two branches", opening.at)
+        return tuple(branches)
+
+    def branch(self, *, where: bool) -> ast.Branch:
+        at = self.token.at
+        if self.at_keyword("NOT"):
+            raise self.source.error("a branch needs a positive event", at, hint="NOT belongs inside SEQ or AND.")
+        structure = self.item(top=True)
+        if isinstance(structure, ast.Event) and structure.role is not ast.Role.BOUND:
+            raise self.source.error("a branch needs a positive event", at, hint="COLLECT and UNTIL belong inside SEQ.")
+        return ast.Branch(structure, self.condition_after_where() if where else None, at)
+
+    # ---- structure
+
+    def item(self, *, top: bool = False) -> ast.Structure:
+        """A group or an event, with what stands around it."""
+        if self.at_keyword(*_GROUPS):
+            return self.nested(lambda: self.group(top=top))
+        if self.at_keyword("NOT"):
+            return self.around("NOT", ast.Role.FORBIDDEN)
+        if self.at_word("COLLECT") and (self.symbol_ahead("(") or self.symbol_ahead("?") and self.symbol_ahead("(", 2)):
+            return self.around("COLLECT", ast.Role.COLLECTED)
+        if self.at_word("UNTIL") and self.symbol_ahead("("):
+            return self.around("UNTIL", ast.Role.UNTIL)
+        return self.event()
+
+    def symbol_ahead(self, symbol: str, steps: int = 1) -> bool:
+        token = self.ahead(steps)
+        return token.kind == "symbol" and token.text == symbol
+
+    def group(self, *, top: bool = False) -> ast.Group:
+        opening = self.take()
+        strict = self.strict(opening, top=top) if opening.text == "SEQ" else ""
+        self.expect_symbol("(", f"after {opening.text}")
+        items: list[ast.Structure] = []
+        while True:
+            item = self.item()
+            if self.at_keyword("WHERE") and opening.text == "OR":
+                raise self.source.error(
+                    "an alternative inside SEQ or AND has no WHERE of its own",
+                    self.token.at,
+                    hint="Put the condition into the WHERE after the structure.",
+                )
+            # SEQ in SEQ and AND in AND say nothing that the outer group does not say.
+            items.extend(item.items if isinstance(item, ast.Group) and item.kind == opening.text else (item,))
+            if not self.accept_symbol(","):
+                break
+        self.expect_symbol(")", f"inside {opening.text}", other=",")
+        if opening.text == "OR" and len(items) < 2:
+            raise self.source.error("OR needs at least two alternatives", opening.at)
+        return ast.Group(opening.text, tuple(items), opening.at, strict)
+
+    def strict(self, opening: Token, *, top: bool) -> str:
+        if not self.accept_word("STRICT"):
+            return ""
+        if not top:
+            raise self.source.error(
+                "STRICT belongs to the outermost SEQ of a branch", opening.at, hint="Write SEQ(…) here."
+            )
+        if not self.accept_word("OF"):
+            return "stream"
+        if not self.accept_word("KEY"):
+            raise self.source.error(f"KEY is expected after OF, not {self.token.shown}", self.token.at)
+        return "key"
+
+    def around(self, word: str, role: ast.Role) -> ast.Event:
+        """``NOT(…)``, ``COLLECT(…)`` or ``UNTIL(…)``."""
+        opening = self.take()
+        optional = role is ast.Role.COLLECTED and self.accept_symbol("?")
+        self.expect_symbol("(", f"after {word}")
+        if self.at_keyword(*_GROUPS, "NOT"):
+            raise self.source.error(
+                f"{word} takes one event, not a structure",
+                self.token.at,
+                hint=f"Write one {word} for each {'forbidden event' if role is ast.Role.FORBIDDEN else 'of them'}.",
+            )
+        event = self.event(role=role)
+        self.expect_symbol(")", f"after the event of {word}")
+        return replace(event, optional=optional, at=opening.at)
+
+    def event(self, *, role: ast.Role = ast.Role.BOUND) -> ast.Event:
+        any_type = self.at_symbol("*")
+        kind = self.take() if any_type else self.expect_name("an event type")
+        at = self.token.at
+        optional, kleene, size = self.quantifier()
+        if role is not ast.Role.BOUND:
+            self.check_quantifier(role, kind, at, (optional, kleene, size))
+            kleene = False
+        named = self.token.kind == "word"
+        if not named and (any_type or kind.kind == "quoted"):
+            raise self.source.error(
+                f"a name is expected after {'*' if any_type else kind.shown}, not {self.token.shown}",
+                self.token.at,
+                hint="Conditions call the event by its name.",
+            )
+        name = self.take().text if named else kind.text
+        return ast.Event(kind.text, name, kleene, role, size, optional, kind.at)
+
+    def quantifier(self) -> tuple[bool, bool, ast.Size]:
+        """Whether an event may be missing, whether it is repeated, and how often."""
+        if self.accept_symbol("?"):
+            return True, False, ast.ANY_SIZE
+        if self.accept_symbol("*") or self.accept_symbol("+"):
+            return False, True, ast.ANY_SIZE
+        if not self.at_symbol("{"):
+            return False, False, ast.ANY_SIZE
+        at = self.take().at
+        least = self.whole_number("a number of events")
+        most: int | None = least
+        if self.accept_symbol(","):
+            most = None if self.at_symbol("}") else self.whole_number("a number of events")
+        self.expect_symbol("}", "after the number of events")
+        if least < 1 or most is not None and most < least:
+            raise self.source.error(
+                f"{{{least},{'' if most is None else most}}} fits no set",
+                at,
+                hint="Write {2,5}: from 1 on, the smaller number first. Use ? for an event that may be missing.",
+            )
+        return False, True, ast.Size(least, most)
+
+    def check_quantifier(
+        self, role: ast.Role, kind: Token, at: tuple[int, int], found: tuple[bool, bool, ast.Size]
+    ) -> None:
+        """Only ``COLLECT`` takes a size, and nothing else."""
+        optional, kleene, size = found
+        sized = size != ast.ANY_SIZE
+        if role is ast.Role.COLLECTED:
+            if optional:
+                raise self.source.error("an empty set is allowed by COLLECT?", at, hint=f"COLLECT?({kind.text} …).")
+            if kleene and not sized:
+                raise self.source.error(
+                    "COLLECT takes all events as it is", at, hint=f"COLLECT({kind.text} …) is enough."
+                )
+        elif optional or kleene:
+            word = "NOT" if role is ast.Role.FORBIDDEN else "UNTIL"
+            raise self.source.error(f"{word} takes no repeated event", at, hint=f"{word}({kind.text}) is enough.")
+
+    # ---- what follows
+
+    def window(self, word: str) -> ast.Within:
+        opening = self.take()
+        token = self.take()
+        if token.kind not in ("number", "word"):
+            raise self.source.error(f"a duration is expected after {word}, not {token.shown}", token.at)
+        value = number(token.text) if token.kind == "number" else token.text
+        return ast.Within(value, None if self.at_word(*_TAIL) else self.unit(), opening.at)
+
+    def measures(self) -> tuple[ast.Measure, ...]:
+        self.take()
+        found = [self.measure()]
+        while self.accept_symbol(","):
+            found.append(self.measure())
+        return tuple(found)
+
+    def measure(self) -> ast.Measure:
+        place = self.token.at
+        value = self.as_value(self.sum(), place)
+        if not self.accept_word("AS"):
+            raise self.source.error(
+                f"AS and a name are expected after a measure, not {self.token.shown}",
+                self.token.at,
+                hint="MEASURES LAST(b.price) - a.price AS rise.",
+            )
+        return ast.Measure(value, self.expect_word("the name of a measure").text, place)

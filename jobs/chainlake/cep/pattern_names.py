@@ -1,0 +1,134 @@
+"""The names of a pattern as columns of its match table, and what else is checked of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from chainlake.cep.language import ast
+from chainlake.cep.language.check import FIXED_COLUMNS, PSEUDO
+from chainlake.cep.language.front_matter import FrontMatter
+from chainlake.cep.language.normal_form import Branch
+from chainlake.cep.language.source_text import SourceText, nearest
+from chainlake.schemas.matches import CHANGE_COLUMN
+from chainlake.schemas.matches import FIXED_COLUMNS as MATCH_COLUMNS
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True)
+class PositiveName:
+    """A positive name of the pattern.
+
+    Args:
+        name: as written.
+        type: its event type (in the first branch that has it).
+        kleene: whether it is bound to a set in any branch, repeated or collected.
+        attributes: its attributes that the query mentions or ``output`` lists, in alphabetical order, without the
+            fixed ones (id, ts, type).
+    """
+
+    name: str
+    type: str
+    kleene: bool
+    attributes: tuple[str, ...]
+
+
+def kinds_of(columns: Mapping[str, pa.DataType]) -> dict[str, str]:
+    """Column name to the kind of its values (``unusable`` if the language has none for its type)."""
+    from chainlake.cep.events.dataset import kind_of
+
+    return {name: kind_of(kind) or "unusable" for name, kind in columns.items()}
+
+
+def check_event_names(source: SourceText, pattern: str, query: ast.Query) -> None:
+    """Raise DefinitionError for names that the match table cannot have."""
+    if pattern.lower() == "all":
+        raise source.error("a pattern cannot be named all", hint="matches.all is the view over all patterns.")
+    spelled: dict[str, str] = {}
+    for event in (e for b in query.branches for e in ast.events_of(b.structure)):
+        other = spelled.setdefault(event.name.lower(), event.name)
+        if other != event.name:
+            raise source.error(
+                f"the names {other} and {event.name} differ only in case",
+                event.at,
+                hint="Columns are case-insensitive; choose another name.",
+            )
+        kept = event.role in (ast.Role.BOUND, ast.Role.COLLECTED)
+        if kept and event.name.lower() == CHANGE_COLUMN:
+            raise source.error(
+                f"the column {event.name} marks the changes of a match table",
+                event.at,
+                hint="Choose another name for the event.",
+            )
+        if kept and event.name.lower() in MATCH_COLUMNS:
+            raise source.error(
+                f"{event.name} is a column of every match table", event.at, hint="Choose another name for the event."
+            )
+
+
+def positive_names(
+    source: SourceText,
+    branches: tuple[Branch, ...],
+    front: FrontMatter,
+    kinds: Mapping[str, str] | None,
+    derived: frozenset[str] = frozenset(),
+) -> tuple[PositiveName, ...]:
+    """The positive names of all branches with their attributes; DefinitionError for an ``output`` that does not fit."""
+    used: dict[str, set[str]] = {}
+    for literal in (x for b in branches for c in b.every_clause for x in c.literals):
+        for name, attr in attributes_of(literal):
+            used.setdefault(name, set()).add(attr)
+    kept = [(b, name) for b in branches for name in b.types if name in b.positive or name in b.sets]
+    positive = {name: b.types[name] for b, name in reversed(kept)}
+    every = list(dict.fromkeys(name for _, name in kept))
+    at = front.places.get("output", (1, 1))
+    for item in front.output:
+        name, _, attr = item.rpartition(".")
+        if name and name not in positive:
+            raise source.error(f"output: there is no event named {name}", at, key="output", hint=nearest(name, every))
+        if kinds is not None and attr not in kinds or attr in FIXED_COLUMNS:
+            raise source.error(
+                f"output: the events have no attribute {attr}", at, key="output", hint=nearest(attr, kinds or ())
+            )
+        if attr in derived:
+            hint = "List the attribute it is a history of."
+            raise source.error(f"output: {attr} is derived and never stored", at, key="output", hint=hint)
+        for one in [name] if name else every:
+            used.setdefault(one, set()).add(attr)
+    return tuple(
+        PositiveName(
+            name,
+            positive[name],
+            any(name in b.sets for b in branches),
+            tuple(sorted(used.get(name, set()) - PSEUDO - derived)),
+        )
+        for name in every
+    )
+
+
+def check_rates(source: SourceText, front: FrontMatter, names: tuple[PositiveName, ...]) -> None:
+    """Raise DefinitionError for a rate of a name that is not there."""
+    known = {name.name for name in names}
+    for name in front.rates:
+        if name not in known:
+            raise source.error(
+                f"rates: there is no positive event named {name}",
+                front.places.get("rates", (1, 1)),
+                key="rates",
+                hint=nearest(name, known),
+            )
+
+
+def attributes_of(node: ast.Node) -> set[tuple[str, str]]:
+    """The names and attributes that a condition or value mentions."""
+    found: set[tuple[str, str]] = set()
+    for one in node.walk():
+        if isinstance(one, ast.Ref | ast.Prev):
+            found.add((one.name, one.attr))
+        elif isinstance(one, ast.Aggregate):
+            found |= {(one.name, one.attr)} if one.attr is not None else set()
+            found |= set() if one.of is None else attributes_of(one.of)
+    return found
