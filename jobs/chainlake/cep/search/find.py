@@ -16,6 +16,7 @@ from chainlake.cep.events.dataset import Dataset, Wanted, kind_of, ticks_of
 from chainlake.cep.language import ast
 from chainlake.cep.language.check import Checker
 from chainlake.cep.language.normal_form import Branch
+from chainlake.cep.matches.measures import measured
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.plan.steps import routing
 from chainlake.cep.search.backend import BACKENDS, decide
@@ -131,7 +132,6 @@ def _check_supported(pattern: Pattern) -> None:
         "PAUSE": extras.pause is not None,
         extras.keep: bool(extras.keep),
         "functions, CASE, LIKE and PREV": bool(extras.computed),
-        "MEASURES": bool(extras.measures),
         "* as a type": ast.ANY_TYPE in pattern.event_types,
     }
     for word, used in unknown.items():
@@ -175,13 +175,16 @@ class _Run:
         compiled = Compiled(scan, choice.plan, limits, pattern.memory, key)
         decision = decide(wish.backend, compiled, choice.estimate)
         statistics.backends.append((decision.backend, decision.why))
-        for found in self._blocks(scan, choice, decision.compiled, positions=bool(doubles)):
+        positions = bool(doubles or pattern.extras.measures)
+        for found in self._blocks(scan, choice, decision.compiled, positions=positions):
             for earlier in doubles:
                 double = also_matches(pattern.branches[earlier], branch, found, scan, self.scans[earlier])
                 found = found.only(~double)
             if found.n:
-                rows = None if decision.compiled is not None and not doubles else scan.candidates
+                rows = None if decision.compiled is not None and not positions else scan.candidates
                 batch = _batch(number, found, rows, self.data, pattern)
+                if pattern.extras.measures:
+                    batch = replace(batch, measures=measured(pattern, number, found, scan))
                 _count(pattern, batch, self.per_day)
                 statistics.matches += batch.n
                 yield batch
