@@ -61,6 +61,33 @@ class Conditions:
             self.spoken.add("not")
         return made
 
+    def measure(self) -> tuple:
+        """A value of a match."""
+        pick = self.pick
+        single = [name for name, item in self.items.items() if item.role == "EVENT" and not item.many]
+        if self.sets and (not single or pick.one((False, True))):
+            return self.aggregate(pick.one(sorted(self.sets)))
+        if not single:
+            return "lit", 1
+        name, other = pick.one(single), pick.one(single)
+        x = "ref", name, pick.one(("x", "y"))
+        took = "op", "-", ("ref", name, "ts"), ("ref", other, "ts")
+        return pick.one((
+            x, ("ref", name, pick.one(("k", "s", "id", "type", "ts"))), took, ("call", "Coalesce", (x, ("lit", 7))),
+            ("op", pick.one("+-*/"), x, ("ref", other, "y")), self._case(name, x), ("prev", name, "x", None, None),
+            ("lit", "high")))  # fmt: skip
+
+    def aggregate(self, name: str) -> tuple:
+        """Some aggregate of a set."""
+        pick = self.pick
+        function = pick.one(("COUNT", "COUNT", "COUNT DISTINCT", "FIRST", "LAST", "SUM", "AVG", "MIN", "MAX", "STDDEV",
+                             "MEDIAN", "PERCENTILE"))  # fmt: skip
+        x = "ref", name, "x"
+        of = pick.one(("x", "y", ("op", "+", x, ("ref", name, "y")), ("call", "Coalesce", (x, ("lit", 1)))))
+        if function in ("COUNT", "COUNT DISTINCT", "FIRST", "LAST"):
+            of = pick.one(("x", "k", "s", of))
+        return "agg", function, name, of, pick.one((0.25, 0.5, 0.9)) if function == "PERCENTILE" else None
+
     def two_sets(self) -> tuple | None:
         """A condition on aggregates of two sets."""
         names = sorted(self.sets)
@@ -101,6 +128,9 @@ class Conditions:
             "median": ("MEDIAN",),
         }[kind]  # fmt: skip
         left = of(pick.one(function), attr)
+        if pick.one(range(4)) == 0:
+            inner = ("op", pick.one("+-*"), ("ref", name, attr), pick.one((("lit", 1), ("ref", name, "y"))))
+            left = "agg", pick.one(function), name, inner, None
         if kind == "first, last" and pick.one((False, False, True)):
             return "cmp", pick.one(("=", "!=")), of(pick.one(function), "k"), ("ref", pick.one(pool), "k")
         right = pick.one(((of(pick.one(function), attr)), ("ref", pick.one(pool), "x"), ("ref", name, attr),

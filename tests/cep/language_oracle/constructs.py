@@ -13,7 +13,14 @@ _AGGREGATES = {
     "SUM": "sum, avg", "AVG": "sum, avg", "MIN": "min, max", "MAX": "min, max", "STDDEV": "stddev",
     "MEDIAN": "median", "PERCENTILE": "percentile",
 }  # fmt: skip
-_CONDITIONS = {"between": "between", "null": "is null", "like": "like", "matches": "matches", "in": "in", "case": "case"}
+_CONDITIONS = {
+    "between": "between",
+    "null": "is null",
+    "like": "like",
+    "matches": "matches",
+    "in": "in",
+    "case": "case",
+}
 
 
 def constructs(pair: Pair) -> set[str]:

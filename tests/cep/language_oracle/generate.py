@@ -26,7 +26,7 @@ _STRUCTURE = (
     "and", "nested", "many", "sizes", "optional", "or inside", "or at the top", "not", "collect", "collect?",
     "collect sizes", "until", "any type", "strict", "of key",
 )  # fmt: skip
-_TAIL = ("pause", "no within", "maximal", "outermost")
+_TAIL = ("pause", "no within", "maximal", "outermost", "measures")
 _DATA = ("key", "seq", "ties")
 #: What a query and its history may have; a seed forces two of them.
 CONSTRUCTS = (*_STRUCTURE, *_TAIL, *_DATA, *KINDS[1:])
@@ -131,22 +131,35 @@ class _Query:
         shared = self.where(structures, kinds, structures) if split else None
         pause = pick.one((1, 2, 2, 3, 4)) if self.timeless or self.has("pause", 6) else None
         within = None if self.timeless else pick.one((2, 4, 5, 6, 7, 9))
-        return Query(tuple(branches), shared, within, pause, self.keep)
+        measures = self.measures(structures) if self.has("measures", 6) else []
+        return Query(tuple(branches), shared, within, pause, self.keep, tuple(measures))
+
+    def measures(self, structures: list[Structure]) -> list[tuple[str, tuple]]:
+        """Some measures, each of the names of one branch without OR and ``?``."""
+        choices = [one for structure in structures for one in expanded(structure)]
+        return [
+            (f"m{number}", self.conditions(self.pick.one(choices), structures).measure())
+            for number in range(self.pick.one((1, 2, 3)))
+        ]
+
+    def conditions(self, structure: Structure, every: list[Structure]) -> Conditions:
+        """What draws conditions on the names of a branch; aggregates are of names that are sets in every branch."""
+        single = {i.name for one in every for i in leaves(one) if i.role == "EVENT" and not i.many}
+        items = {item.name: item for item in leaves(structure)}
+        sets = {name for name, item in items.items() if item.many or item.role.startswith("COLLECT")} - single
+        if self.keep and not self.strict:
+            sets -= {item.name for item in ordinary(structure)}
+        return Conditions(self.pick, items, sets)
 
     def where(self, structures: list[Structure], kinds: list[str], every: list[Structure]) -> tuple | None:
         """A condition, each part of it on the names of one branch without OR and ``?``."""
         pick = self.pick
         choices = [one for structure in structures for one in expanded(structure)]
         rest = [pick.one(KINDS) for _ in range(pick.one((0, 0, 0, 1, 1)))]
-        single = {i.name for structure in every for i in leaves(structure) if i.role == "EVENT" and not i.many}
         parts = []
         for kind in [*kinds, *rest]:
             for structure in pick.shuffled(choices)[:4]:
-                items = {item.name: item for item in leaves(structure)}
-                sets = {name for name, item in items.items() if item.many or item.role.startswith("COLLECT")} - single
-                if self.keep and not self.strict:
-                    sets -= {item.name for item in ordinary(structure)}
-                drawn = Conditions(pick, items, sets)
+                drawn = self.conditions(structure, every)
                 part = drawn.conjunct(kind)
                 if part is not None:
                     parts.append(part)

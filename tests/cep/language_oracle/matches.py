@@ -7,25 +7,33 @@ from collections.abc import Iterator
 from typing import Any
 
 from tests.cep.language_oracle.model import (
-    ANY, Clause, Event, Group, Item, Query, Structure, aggregated, clauses, expanded, leaves, names_of, ordinary, plain,
+    ANY,
+    Clause,
+    Event,
+    Group,
+    Item,
+    Query,
+    Structure,
+    aggregated,
+    clauses,
+    expanded,
+    leaves,
+    names_of,
+    ordinary,
+    plain,
     precedences,
 )  # fmt: skip
 from tests.cep.language_oracle.values import Binding, World, attribute, compute, holds, listed, place
 
 
 def matches(query: Query, events: list[Event], key: str | None = None) -> list[dict[str, Any]]:
-    """The matches as mappings from names to ids, each once.
+    """The matches as mappings from names to ids, and from measures to values (numbers as rounded doubles), each once.
 
     Args:
         query: the query.
         events: the history.
         key: the attribute of the source's key, or None.
     """
-    return [shown for shown, _ in measured(query, events, key)]
-
-
-def measured(query: Query, events: list[Event], key: str | None = None) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-    """The matches, each with the values of its measures."""
     lists = {
         item.name
         for branch in query.branches
@@ -42,8 +50,16 @@ def measured(query: Query, events: list[Event], key: str | None = None) -> list[
             }
             ids = {name: frozenset(e["id"] for e in binding[name]) for name in bound_names}
             found.setdefault(repr(sorted(shown.items())), (shown, ids, _measures(query, binding, lists, world)))
-    kept = [one for one in found.values() if not any(drops(query.keep, one[1], other[1]) for other in found.values())]
-    return [(shown, values) for shown, _, values in kept]
+    return [
+        shown | values
+        for shown, ids, values in found.values()
+        if not any(drops(query.keep, ids, other) for _, other, _ in found.values())
+    ]
+
+
+def rounded(value: Any) -> Any:
+    """A value of a measure as it is compared."""
+    return round(float(value), 9) if isinstance(value, (int, float)) and not isinstance(value, bool) else value
 
 
 def branches(query: Query) -> list[tuple[Structure, list[Clause]]]:
@@ -73,7 +89,7 @@ def _measures(query: Query, binding: Binding, lists: set[str], world: World) -> 
     """Values of a match; null where the branch lacks a name."""
     one = {name: members[0] for name, members in binding.items() if name not in lists}
     return {
-        name: compute(value, one, binding, world) if names_of(value) <= binding.keys() else None
+        name: rounded(compute(value, one, binding, world)) if names_of(value) <= binding.keys() else None
         for name, value in query.measures
     }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from tests.cep.language_oracle.model import Branch, Group, Item, Query, Structure, leaves
+from tests.cep.language_oracle.model import Branch, Group, Item, Query, Structure, leaves, names_of
 
 _TOKEN = re.compile(r"\s*('[^']*'|[A-Za-z_]\w*|\d+\.\d+|\d+|<=|>=|!=|<>|==|[-+*/<>=(){},.?])")
 _AGGREGATES = ("AVG", "SUM", "MIN", "MAX", "COUNT", "FIRST", "LAST", "STDDEV", "MEDIAN", "PERCENTILE")
@@ -271,6 +271,9 @@ class _Reader:
         if word not in _AGGREGATES:
             return "call", _CALLS[word], tuple(self.separated(self.sum))
         function = "COUNT DISTINCT" if word == "COUNT" and self.skip("DISTINCT") else word
-        name = self.take()
-        attr = self.take() if self.skip(".") else None
-        return "agg", function, name, attr, float(self.take()) if self.skip(",") else None
+        of = self.sum()
+        more = float(self.take()) if self.skip(",") else None
+        if of[0] == "lit":
+            return "agg", function, of[1], None, more
+        (name,) = names_of(of)
+        return "agg", function, name, of[2] if of[0] == "ref" else of, more

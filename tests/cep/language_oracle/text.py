@@ -78,9 +78,11 @@ def value_text(v: tuple) -> str:
         more = "" if v[3] is None else f", {v[3]}" + ("" if v[4] is None else f", {v[4]}")
         return f"PREV({v[1]}.{v[2]}{more})"
     if kind == "agg":
-        _, function, name, attr, more = v
+        _, function, name, of, more = v
         function, distinct = ("COUNT", "DISTINCT ") if function == "COUNT DISTINCT" else (function, "")
-        return f"{function}({distinct}{name}{f'.{attr}' if attr else ''}{f', {more}' if more is not None else ''})"
+        of = name if of is None else value_text(of if isinstance(of, tuple) else ("ref", name, of))
+        inner = of[1:-1] if of[0] == "(" else of
+        return f"{function}({distinct}{inner}{f', {more}' if more is not None else ''})"
     if kind == "op":
         return f"({value_text(v[2])} {v[1]} {value_text(v[3])})"
     if kind == "neg":

@@ -128,8 +128,11 @@ def compute(value: tuple, one: dict[str, Event], binding: Binding, world: World)
         event = world.before(one[name], name, n or 1, world.longest if gap is None else gap)
         return None if event is None else attribute(event, attr)
     if kind == "agg":
-        _, function, name, attr, more = value
-        return aggregate(function, binding[name], attr, more)
+        _, function, name, of, more = value
+        if of is None:
+            return len(binding[name])
+        of = of if isinstance(of, tuple) else ("ref", name, of)
+        return aggregate(function, [(e, compute(of, {name: e}, binding, world)) for e in binding[name]], more)
     if kind == "case":
         for condition, then in value[1]:
             if truth(condition, one, binding, world) is True:
@@ -164,14 +167,12 @@ def call(function: str, args: list[Any]) -> Any:
     return simple[function](*args)
 
 
-def aggregate(function: str, members: tuple[Event, ...], attr: str | None, more: float | None) -> Any:
-    """An aggregate of a set; ``attr`` None counts members."""
-    if attr is None:
-        return len(members)
+def aggregate(function: str, members: list[tuple[Event, Any]], more: float | None) -> Any:
+    """An aggregate of values of a set's events."""
     if function in ("FIRST", "LAST"):
-        ordered = sorted(members, key=place)
-        return attribute(ordered[0 if function == "FIRST" else -1], attr) if ordered else None
-    values = [v for v in (attribute(e, attr) for e in sorted(members, key=listed)) if v is not None]
+        ordered = sorted(members, key=lambda member: place(member[0]))
+        return ordered[0 if function == "FIRST" else -1][1] if ordered else None
+    values = [v for _, v in sorted(members, key=lambda member: listed(member[0])) if v is not None]
     if function in ("COUNT", "COUNT DISTINCT"):
         return len(values if function == "COUNT" else set(values))
     if not values or (function == "STDDEV" and len(values) == 1):
