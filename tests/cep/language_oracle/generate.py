@@ -285,8 +285,12 @@ def history(made: _Query, query: Query, key: str | None) -> list[Event]:
     ids = pick.shuffled([f"e{i}" for i in range(len(types[:most]))])
     for kind, name in zip(types[:most], ids, strict=True):
         ts += pick.one((0, 0, 1)) if ties else pick.one((0, 1, 1, 1, 1, 2))
-        attrs = {"x": pick.one((None, 0, 1, 1, 2, 2, 3, 0.5)), "y": pick.one((0, 1, 2)),
-                 "k": pick.one("ppppq") if key else pick.one("pq"), "s": pick.one(("u", "u", "uv", "v", "", None))}  # fmt: skip
+        attrs = {
+            "x": pick.one((None, 0, 1, 1, 2, 2, 3, 0.5)),
+            "y": pick.one((0, 1, 2)),
+            "k": pick.one("ppppq") if key else pick.one("pq"),
+            "s": pick.one(("u", "u", "uv", "v", "", None)),
+        }
         if pick.one(range(lonely)) == 0:
             del attrs["k"]
         events.append({"id": name, "type": kind, "ts": ts, "attrs": attrs})
