@@ -147,9 +147,10 @@ class _Parser(Conditions):
         any_type = self.at_symbol("*")
         kind = self.take() if any_type else self.expect_name("an event type")
         at = self.token.at
+        sized = self.at_symbol("{")
         optional, kleene, size = self.quantifier()
         if role is not ast.Role.BOUND:
-            self.check_quantifier(role, kind, at, (optional, kleene, size))
+            self.check_quantifier(role, kind, at, (optional, kleene, sized))
             kleene = False
         named = self.token.kind == "word"
         if not named and (any_type or kind.kind == "quoted"):
@@ -190,11 +191,10 @@ class _Parser(Conditions):
         return False, True, ast.Size(least, most)
 
     def check_quantifier(
-        self, role: ast.Role, kind: Token, at: tuple[int, int], found: tuple[bool, bool, ast.Size]
+        self, role: ast.Role, kind: Token, at: tuple[int, int], found: tuple[bool, bool, bool]
     ) -> None:
         """Only ``COLLECT`` takes a size, and nothing else."""
-        optional, kleene, size = found
-        sized = size != ast.ANY_SIZE
+        optional, kleene, sized = found
         if role is ast.Role.COLLECTED:
             if optional:
                 raise self.source.error("an empty set is allowed by COLLECT?", at, hint=f"COLLECT?({kind.text} …).")
