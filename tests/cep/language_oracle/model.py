@@ -5,9 +5,10 @@ Conditions and values are tuples:
 * condition: ``("cmp", op, value, value)``, ``("between", value, negated, low, high)``, ``("in", value, negated,
   literals)``, ``("null", value, negated)``, ``("like" or "matches", value, negated, text)``, ``("const", bool)``,
   ``("not", c)``, ``("and", parts)``, ``("or", parts)``
-* value: ``("lit", v)``, ``("ref", name, attr)``, ``("agg", function, name, of, more)`` where ``of`` is an
-  attribute, a value on one event of the set, or None for its events, and ``more`` the share of PERCENTILE, ``("prev",
-  name, attr, n or None, gap or None)``, ``("op", op, value, value)``, ``("neg", value)``, ``("call", function, values)``, ``("case", ((condition, value), …), value or None)``
+* value: ``("lit", v)``, ``("ref", name, attr)``, ``("agg", function, name, of, more)`` where ``of`` is an attribute, a
+  value on one event of the set, or None for its events, and ``more`` the share of PERCENTILE, ``("prev", name, attr, n
+  or None, gap or None)``, ``("op", op, value, value)``, ``("neg", value)``, ``("call", function, values)``, ``("case",
+  ((condition, value), …), value or None)``
 
 Events are dicts ``{id, type, ts, seq (may be left out), attrs}`` with whole-number ts.
 """
