@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import reduce
+from operator import and_, or_
+from typing import Any, Protocol
 
 import numpy as np
 
+from chainlake.cep.events import like, operations
 from chainlake.cep.events.dataset import Dataset
-from chainlake.cep.events.values import Value, aggregate, arithmetic, compare, member, negative, not_null, take
+from chainlake.cep.events.texts import Texts, Words
+from chainlake.cep.events.values import NULL, Value, aggregate, arithmetic, compare, member, negative, not_null, take
 from chainlake.cep.language import ast, functions
-from chainlake.cep.language.normal_form import Clause
+from chainlake.cep.language.normal_form import Clause, push_not
 
 
 class Candidates:
@@ -39,6 +43,17 @@ class Candidates:
         if attr not in self._columns:
             self._columns[attr] = take(self.data.columns[attr], self.rows)
         return self._columns[attr]
+
+
+class Coded(Protocol):
+    """Events whose texts have codes."""
+
+    @property
+    def texts(self) -> Texts:
+        """What the codes stand for."""
+
+    def code(self, word: str) -> int:
+        """The code of a string of the conditions."""
 
 
 #: Bound single events: their candidates and the position of each block row's event among them (or all, as a slice).
@@ -71,7 +86,7 @@ class View:
 
     def __init__(
         self,
-        data: Dataset,
+        data: Coded,
         n: int,
         singles: dict[str, Single],
         groups: dict[str, Members],
@@ -111,11 +126,32 @@ class View:
                 return negative(self.value(of))
             case ast.Arithmetic(op, left, right):
                 return arithmetic(op, self.value(left), self.value(right))
-            case ast.Call(function, args):
-                found = functions.lookup(function)
-                assert found is not None, "resolve.py lets only known functions through"
-                return found.apply(tuple(self.value(arg) for arg in args))
+            case ast.Call():
+                return self.call(node)
+            case ast.Case(whens, otherwise):
+                value = NULL if otherwise is None else self.value(otherwise)
+                for when, then in reversed(whens):
+                    value = operations.choose(self.truth(when), self.value(then), value)
+                return value
         raise TypeError(f"not a value: {node!r}")
+
+    def call(self, node: ast.Call) -> Value:
+        """A function applied to values."""
+        found = functions.lookup(node.function)
+        assert found is not None, "resolve.py lets only known functions through"
+        texts = self.data.texts
+        if found.of_text is not None:
+            result = texts.mapped(self.value(node.args[0]), found.of_text, node.function)
+        else:
+            plain = min(found.constants, default=len(node.args))
+            constants = (arg.value for arg in node.args[plain:] if isinstance(arg, ast.Literal))
+            result = self.applied(found, (*map(self.value, node.args[:plain]), *constants))
+        return texts.coded(result) if isinstance(result, Words) else result
+
+    def applied(self, function: functions.Function, args: tuple[Any, ...]) -> Value | Words:
+        """A function that is of no text applied to columns and constants."""
+        assert function.apply is not None, "a function that is of no text has one"
+        return function.apply(args)
 
     def literal(self, value: Any) -> Value:
         if isinstance(value, bool):
@@ -127,10 +163,10 @@ class View:
         return Value(value, None, "number")
 
     def truth(self, literal: ast.Node) -> Any:
-        """Where a comparison, membership or constant is TRUE: a bool array, or one bool."""
+        """Where a condition is TRUE: a bool array, or one bool."""
         match literal:
             case ast.Compare(op, left, right):
-                return compare(op, self.value(left), self.value(right))
+                return self.compared(op, self.value(left), self.value(right))
             case ast.Member(of, negated, items):
                 value = self.value(of)
                 same = [item for item in map(self._item, items) if item.kind == value.kind]
@@ -139,7 +175,26 @@ class View:
                 return np.equal(not_null(self.value(of)), negated)
             case ast.Const(truth):
                 return truth
-        raise TypeError(f"not a literal of a clause: {literal!r}")
+            case ast.Like(_, _, negated):
+                fits = self.fits(literal)
+                return np.not_equal(fits.values, negated) & not_null(fits)
+            case ast.Not(of):
+                return self.truth(push_not(of, True))
+            case ast.All(parts):
+                return reduce(and_, map(self.truth, parts))
+            case ast.Any(parts):
+                return reduce(or_, map(self.truth, parts))
+        raise TypeError(f"not a condition: {literal!r}")
+
+    def compared(self, op: str, left: Value, right: Value) -> Any:
+        """Where ``left op right`` is TRUE."""
+        return compare(op, left, right)
+
+    def fits(self, node: ast.Like) -> Value:
+        """Whether a text fits the pattern, ``NOT`` left aside; null for null."""
+        fits = self.data.texts.mapped(self.value(node.value), like.test_of(node), (node.regex, node.text))
+        assert isinstance(fits, Value), "a test of texts gives truths"
+        return fits
 
     def _item(self, item: Any) -> Value:
         return self.literal(item.value)

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from chainlake.cep.events.arrow import FALSE, MINUS_ONE, NAN, ZERO, int64_array, numpy_of, text_array
 from chainlake.cep.events.clock import Clock
+from chainlake.cep.events.texts import Texts
 from chainlake.cep.events.values import NULL, Lists, Value
 from chainlake.errors import InputError
 
@@ -119,7 +120,7 @@ class Dataset:
         self.clock = None if apart is None else apart[0]
         searched = ts if apart is None else apart[0].moved(ts, apart[1])
         kept = self.pick(searched)
-        ids = _plain(events["event_id"]) if wanted.by_id else None
+        ids = plain(events["event_id"]) if wanted.by_id else None
         if not _is_sorted(kept) or ids is not None and not _ties_sorted(kept, ids, self._picked):
             rows = np.arange(len(ts)) if self._picked is None else self._picked
             if ids is not None:
@@ -163,6 +164,11 @@ class Dataset:
         """The code of a string of the conditions; codes are ordered as the strings are."""
         return self.vocabulary[word]
 
+    @cached_property
+    def texts(self) -> Texts:
+        """What the codes of strings stand for."""
+        return Texts(self.vocabulary)
+
     def _load(self, events: pa.Table, attributes: list[str], words: set[str]) -> None:
         index = None if self._picked is None else int64_array(self._picked)
         texts: dict[str, tuple[np.ndarray, list[str]]] = {}
@@ -174,11 +180,11 @@ class Dataset:
             column = events[stored] if index is None else events[stored].take(index)
             kind = kind_of(column.type)
             if kind == "string":
-                texts[attr] = _encode(column)
+                texts[attr] = encoded(column)
             elif kind is None:
                 raise InputError(f"{attr} holds {column.type}, which conditions cannot use", key=attr)
             else:
-                self.columns[attr] = _column(column, kind, attr)
+                self.columns[attr] = values_of(column, kind, attr)
         vocabulary = sorted(words.union(*(found for _, found in texts.values())))
         self.vocabulary = {word: code for code, word in enumerate(vocabulary)}
         for attr, (codes, found) in texts.items():
@@ -203,7 +209,7 @@ def _kept(ts: np.ndarray, codes: np.ndarray, codes_of: dict[str, int], wanted: W
     return None if keep.all() else np.flatnonzero(keep)
 
 
-def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """The column itself, not as a dictionary."""
     return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
@@ -251,24 +257,29 @@ def _codes(column: pa.ChunkedArray | pa.Array, names: list[str]) -> np.ndarray:
     return numpy_of(pc.fill_null(found, MINUS_ONE.cast(pa.int32())))
 
 
-def _encode(column: pa.ChunkedArray) -> tuple[np.ndarray, list[str]]:
-    """Codes (-1 for null) and the texts they stand for."""
-    column = _plain(column)
+def encoded(column: pa.ChunkedArray) -> tuple[np.ndarray, list[str]]:
+    """The codes (-1 for null) of a column of texts, and the texts they stand for."""
+    column = plain(column)
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
     if pa.types.is_null(column.type):
         return np.full(len(column), -1, np.int64), []
-    encoded = column.cast(pa.string()).dictionary_encode()
-    if isinstance(encoded, pa.ChunkedArray):
-        encoded = encoded.combine_chunks()
-    codes = numpy_of(pc.fill_null(encoded.indices.cast(pa.int64()), MINUS_ONE))
-    return codes, encoded.dictionary.to_pylist()
+    found = column.cast(pa.string()).dictionary_encode()
+    if isinstance(found, pa.ChunkedArray):
+        found = found.combine_chunks()
+    codes = numpy_of(pc.fill_null(found.indices.cast(pa.int64()), MINUS_ONE))
+    return codes, found.dictionary.to_pylist()
 
 
-def _column(column: pa.ChunkedArray, kind: str, name: str) -> Value:
+def values_of(column: pa.ChunkedArray, kind: str, name: str) -> Value:
+    """A column of an events table that holds no texts, for values of this kind.
+
+    Raises:
+        InputError: a number beyond 64 bits.
+    """
     if kind == "null":
         return NULL
-    column = _plain(column)
+    column = plain(column)
     if kind == "list":
         return _lists(column)
     valid = None if column.null_count == 0 else numpy_of(pc.is_valid(column))

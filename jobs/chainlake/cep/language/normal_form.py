@@ -321,17 +321,17 @@ def _check_clause(source: SourceText, branch: Branch, clause: Clause) -> None:
 
 
 def _clauses(source: SourceText, where: ast.Node) -> tuple[Clause, ...]:
-    return tuple(Clause(literals) for literals in _cnf(source, _push_not(where, False)))
+    return tuple(Clause(literals) for literals in _cnf(source, push_not(where, False)))
 
 
-def _push_not(node: ast.Node, negate: bool) -> ast.Node:
-    """Negation normal form: NOT only inside comparisons and memberships, where three-valued logic allows it."""
+def push_not(node: ast.Node, negate: bool) -> ast.Node:
+    """A condition, or its negation, in negation normal form: three-valued logic allows NOT to go into comparisons."""
     match node:
         case ast.Not(of):
-            return _push_not(of, not negate)
+            return push_not(of, not negate)
         case ast.All(parts) | ast.Any(parts):
             kind = ast.All if isinstance(node, ast.All) != negate else ast.Any
-            return kind(tuple(_push_not(part, negate) for part in parts), node.at)
+            return kind(tuple(push_not(part, negate) for part in parts), node.at)
         case ast.Compare(op) if negate:
             return replace(node, op=_OPPOSITE[op])
         case ast.Member(_, negated) | ast.IsNull(_, negated) | ast.Like(_, _, negated) if negate:

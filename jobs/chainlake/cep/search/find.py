@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from chainlake.cep.conditions.blocks import Bindings
+from chainlake.cep.conditions.computed import add_computed
 from chainlake.cep.conditions.evaluate import Candidates, View
 from chainlake.cep.conditions.scan import BLOCK_ROWS, Scan
 from chainlake.cep.events.clock import Clock
@@ -131,7 +132,6 @@ def _check_supported(pattern: Pattern) -> None:
         "UNTIL": any(branch.until for branch in branches),
         "PAUSE": extras.pause is not None,
         extras.keep: bool(extras.keep),
-        "functions, CASE, LIKE and PREV": bool(extras.computed),
         "* as a type": ast.ANY_TYPE in pattern.event_types,
     }
     for word, used in unknown.items():
@@ -227,9 +227,10 @@ def dataset(
         InputError: missing columns, null ts, a ts that is not within ±2^62 ticks.
         UsageError: too many parts for their span of time.
     """
+    events = add_computed(events, pattern.extras.computed, pattern.key, pattern.strict)
     lo, hi = (None, None) if own is None else pattern.read_range(*own)
     in_order = any(b.kleene or b.negated for b in pattern.branches) if by_id is None else by_id
-    wanted = Wanted(pattern.event_types, pattern.mentioned, pattern.words, lo, hi, in_order, pattern.strict)
+    wanted = Wanted(pattern.event_types, pattern.searched, pattern.words, lo, hi, in_order, pattern.strict)
     apart = None if parts is None or not len(parts) else (_clock(pattern, events, parts), parts)
     data = Dataset(events, wanted, apart)
     if len(data.ts):
