@@ -94,7 +94,7 @@ def _words(query: ast.Query) -> Iterator[str]:
 
 def _types(query: ast.Query, source: SourceText, types: tuple[str, ...] | None) -> Iterator[DefinitionError]:
     for event in (e for b in query.branches for e in ast.events_of(b.structure)):
-        if types is not None and event.type not in types:
+        if types is not None and event.type not in (*types, ast.ANY_TYPE):
             what = f"the source has no events of type {event.type}"
             yield source.error(what, event.at, hint=nearest(event.type, types))
 
