@@ -39,12 +39,16 @@ class MatchShape:
         version: 1, or higher when an edit made the output columns incompatible.
         source: name of the source.
         names: positive names in pattern order; fields begin with event_id, ts, type and the key.
+        counted: names of which only the number of events is kept.
+        measures: computed columns, with their types.
     """
 
     pattern: str
     version: int
     source: str
     names: tuple[MatchName, ...]
+    counted: tuple[str, ...] = ()
+    measures: tuple[tuple[str, pa.DataType], ...] = ()
 
     @property
     def table_name(self) -> str:
@@ -71,6 +75,8 @@ def matches_table(shape: MatchShape) -> Table:
                 )
                 for n in shape.names
             ),
+            *(Column(name, pa.int64(), f"Number of events bound to {name}.") for name in shape.counted),
+            *(Column(name, kind, f"Measure {name} of the pattern.") for name, kind in shape.measures),
         ),
         key=("match_id", "decision_ts"),
         checks=(

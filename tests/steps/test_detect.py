@@ -100,6 +100,22 @@ def test_published_matches_are_those_of_plain_loops(
     assert found == wanted and len(wanted) == result["added"] > 0
 
 
+def test_measures_are_columns_of_the_published_table_and_an_edit_recomputes_them(
+    stock_home: Home, add_pattern: Add
+) -> None:
+    add_pattern("pair", pair() + "MEASURES b.close - a.close AS rise, b.ts - a.ts AS took, b.ticker AS who\n")
+    first = detect(stock_home, "stock", DAY, run_id="r1")
+    found = rows(stock_home, "pair")
+    assert first["added"] == len(found) > 0 and set(statuses(stock_home, "pair").values()) == {"done"}
+    for row in found:
+        assert row["rise"] == row["b"]["close"] - row["a"]["close"] > 0 and row["who"] == row["b"]["ticker"]
+        assert row["took"] == (row["b"]["ts"] - row["a"]["ts"]) / timedelta(seconds=1)
+    add_pattern("pair", pair() + "MEASURES a.close - b.close AS rise, b.ts - a.ts AS took, b.ticker AS who\n")
+    detect(stock_home, "stock", DAY, run_id="r2")
+    again = {row["match_id"]: row["rise"] for row in rows(stock_home, "pair")}
+    assert again == {row["match_id"]: -row["rise"] for row in found}
+
+
 def test_histories_reach_patterns_and_no_others(stock_home: Home, add_pattern: Add) -> None:
     shipped_text = (PROJECT / "dags" / "config" / "patterns" / "echo.sase").read_text()
     text = shipped_text.replace("alike: 0.95", "alike: 0.8")

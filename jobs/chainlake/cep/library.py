@@ -23,7 +23,7 @@ _FORM = "An event is {'id': 1, 'type': 'A', 'ts': 0, 'attrs': {'price': 2.5}}; a
 _EXACT = 2**53
 _CONFLICT = "An id may stand for one event only, in all files together."
 
-#: One match: name -> event id, or name -> list of ids (by ts, then id) for a repeated name.
+#: One match: name -> event id, or name -> list of ids (by ts, then id) for a set; measure -> value.
 Match = dict[str, Any]
 
 
@@ -130,7 +130,7 @@ def _matches(
 
 
 def as_dicts(pattern: Pattern, batch: MatchBatch, ids: Sequence[Any]) -> Iterator[Match]:
-    """The matches of a batch as mappings from names to ids.
+    """The matches of a batch as mappings from names to ids, and from measures to their values.
 
     Args:
         pattern: the pattern.
@@ -141,6 +141,7 @@ def as_dicts(pattern: Pattern, batch: MatchBatch, ids: Sequence[Any]) -> Iterato
     names = [name.name for name in pattern.names if name.name in batch.single or name.name in batch.kleene]
     single = {name: rows.tolist() for name, rows in batch.single.items()}
     sets = {name: (offsets.tolist(), rows.tolist()) for name, (offsets, rows) in batch.kleene.items()}
+    measures = {name: values.to_pylist() for name, values in batch.measures.items()}
     for i in range(batch.n):
         found: Match = {}
         for name in names:
@@ -150,6 +151,8 @@ def as_dicts(pattern: Pattern, batch: MatchBatch, ids: Sequence[Any]) -> Iterato
             else:
                 one = ids[single[name][i]]
                 found[name] = [one] if name in repeated else one
+        for name, values in measures.items():
+            found[name] = values[i]
         yield found
 
 

@@ -147,7 +147,7 @@ class Pattern:
         """All strings in conditions."""
         found: set[str] = set()
         literals = [x for b in self.branches for c in b.every_clause for x in c.literals]
-        literals += [value for one in self.extras.measures for value in one.values if value is not None]
+        literals += [value for one in self.extras.measures for value in one.values]
         for literal in literals:
             for node in literal.walk():
                 values = (node, *(node.items if isinstance(node, ast.Member) else ()))
@@ -239,10 +239,7 @@ def compile_pattern(
         tuple(
             replace(
                 one,
-                values=tuple(
-                    None if value is None else into.node(value, branch.types)
-                    for value, branch in zip(one.values, written, strict=True)
-                ),
+                values=tuple(into.node(value, branch.types) for value, branch in zip(one.values, written, strict=True)),
             )
             for one in measures
         ),

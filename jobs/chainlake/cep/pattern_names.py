@@ -85,7 +85,11 @@ def positive_names(
     positive = {name: b.types[name] for b, name in reversed(kept)}
     every = list(dict.fromkeys(name for _, name in kept))
     at = front.places.get("output", (1, 1))
-    for item in front.output:
+    for name in front.counted:
+        if not any(name in b.sets for b in branches):
+            what = f"output: COUNT({name}) needs a set, and there is none called {name}"
+            raise source.error(what, at, key="output", hint=nearest(name, {one for b in branches for one in b.sets}))
+    for item in front.carried:
         name, _, attr = item.rpartition(".")
         if name and name not in positive:
             raise source.error(f"output: there is no event named {name}", at, key="output", hint=nearest(name, every))

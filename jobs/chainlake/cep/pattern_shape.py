@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from chainlake.cep.matches.measures import measure_type
 from chainlake.cep.pattern import Pattern
 from chainlake.schemas.matches import MatchName, MatchShape
 from chainlake.schemas.table import TIMESTAMP
@@ -27,9 +28,18 @@ def match_shape(
     types = types if types is not None else pattern.types or {}
     names = []
     for name in pattern.names:
+        if name.name in pattern.front.counted:
+            continue
         fields = [("event_id", pa.string()), ("ts", TIMESTAMP), ("type", pa.string())]
         if key is not None:
             fields.append((key, types.get(key, pa.string())))
         fields += [(a, types.get(a, pa.string())) for a in name.attributes if a != key]
         names.append(MatchName(name.name, name.kleene, tuple(fields)))
-    return MatchShape(pattern.name, version, pattern.source or "", tuple(names))
+    return MatchShape(
+        pattern.name,
+        version,
+        pattern.source or "",
+        tuple(names),
+        pattern.front.counted,
+        tuple((one.name, measure_type(one, types)) for one in pattern.extras.measures),
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,6 +17,9 @@ Scalar = int | float | str | bool
 LIMITS = {"kleene_members": 20, "set_members": 10_000, "matches_per_day": 10_000_000}
 
 
+_COUNTED = re.compile(r"\s*COUNT\s*\(\s*(\w+)\s*\)\s*", re.IGNORECASE | re.ASCII)
+
+
 @dataclass(frozen=True)
 class FrontMatter:
     """The front matter of one pattern.
@@ -25,7 +29,8 @@ class FrontMatter:
         description: what it means to a person.
         params: parameter name to number, string, boolean or list of these.
         rates: declared events per unit of time and name, in any common unit; only their order counts.
-        output: attributes to carry into the match: ``attr`` (for every name) or ``name.attr``.
+        output: attributes to carry into the match: ``attr`` (for every name) or ``name.attr``; ``COUNT(name)`` keeps
+            of a set only how many events it has.
         limits: as ``LIMITS``.
     """
 
@@ -36,6 +41,16 @@ class FrontMatter:
     output: tuple[str, ...] = ()
     limits: dict[str, int] = field(default_factory=lambda: dict(LIMITS))
     places: dict[str, At] = field(default_factory=dict)
+
+    @property
+    def counted(self) -> tuple[str, ...]:
+        """The sets of which only the number of events is kept."""
+        return tuple(found[1] for found in map(_COUNTED.fullmatch, self.output) if found is not None)
+
+    @property
+    def carried(self) -> tuple[str, ...]:
+        """The attributes that ``output`` lists."""
+        return tuple(item for item in self.output if _COUNTED.fullmatch(item) is None)
 
 
 def read_front_matter(source: SourceText) -> tuple[FrontMatter, int]:

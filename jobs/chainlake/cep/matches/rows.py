@@ -34,8 +34,23 @@ def match_rows(pattern: Pattern, events: pa.Table, batch: MatchBatch, schema: pa
     names += [(name, offsets, rows) for name, (offsets, rows) in batch.kleene.items()]
     columns: list[pa.Array] = [match_ids(pattern.name, events["event_id"], names)]
     columns += [pa.array(ticks, TIMESTAMP) for ticks in (batch.decision_us, batch.start_us, batch.end_us)]
-    columns += [_bound(events, batch, field) for field in list(schema)[len(columns) :]]
+    columns += [_column(events, batch, field) for field in list(schema)[len(columns) :]]
     return pa.table(columns, schema)
+
+
+def _column(events: pa.Table, batch: MatchBatch, field: pa.Field) -> pa.Array:
+    if field.name in batch.measures:
+        # A whole number beyond 2^53 becomes the double next to it, as in arithmetic.
+        return batch.measures[field.name].cast(field.type, safe=False)
+    kind = field.type.value_type if pa.types.is_list(field.type) else field.type
+    return _bound(events, batch, field) if pa.types.is_struct(kind) else _count(batch, field)
+
+
+def _count(batch: MatchBatch, field: pa.Field) -> pa.Array:
+    """How many events are bound to a name."""
+    if field.name in batch.kleene:
+        return pa.array(np.diff(batch.kleene[field.name][0]), field.type)
+    return pa.array(np.full(batch.n, int(field.name in batch.single)), field.type)
 
 
 def _bound(events: pa.Table, batch: MatchBatch, field: pa.Field) -> pa.Array:

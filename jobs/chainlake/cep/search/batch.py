@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
+import pyarrow as pa
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,7 @@ class MatchBatch:
         decision_us: decision time of each match.
         single: name to row of its event in the events table.
         kleene: name to (offsets, rows) of its events, each match's in (ts, id) order.
+        measures: name to the values of a computed column.
     """
 
     branch: int
@@ -28,3 +30,4 @@ class MatchBatch:
     decision_us: np.ndarray
     single: dict[str, np.ndarray]
     kleene: dict[str, tuple[np.ndarray, np.ndarray]]
+    measures: dict[str, pa.Array] = field(default_factory=dict)

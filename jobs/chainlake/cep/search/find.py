@@ -15,6 +15,7 @@ from chainlake.cep.events.clock import Clock
 from chainlake.cep.events.dataset import Dataset, Wanted, kind_of, ticks_of
 from chainlake.cep.language.check import Checker
 from chainlake.cep.language.normal_form import Branch
+from chainlake.cep.matches.measures import measured
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.plan.completion import completion_of
 from chainlake.cep.plan.steps import routing
@@ -129,7 +130,6 @@ def _check_supported(pattern: Pattern) -> None:
         "SEQ STRICT": any(branch.stream is not None for branch in branches),
         extras.keep: bool(extras.keep),
         "functions, CASE, LIKE and PREV": bool(extras.computed),
-        "MEASURES": bool(extras.measures),
     }
     for word, used in unknown.items():
         if used:
@@ -174,7 +174,7 @@ class _Run:
         statistics.backends.append((decision.backend, decision.why))
         pause, most = pattern.extras.pause, pattern.limits["set_members"]
         complete = Completer(completion_of(branch, pause), scan, most, statistics)
-        positions = bool(doubles) or not complete.completion.is_nothing
+        positions = bool(doubles or pattern.extras.measures) or not complete.completion.is_nothing
         blocks = self._blocks(scan, choice, decision.compiled, positions=positions)
         for found in (whole for block in blocks for _, whole in complete.run(block)):
             for earlier in doubles:
@@ -183,6 +183,8 @@ class _Run:
             if found.n:
                 rows = None if decision.compiled is not None and not positions else scan.candidates
                 batch = _batch(number, found, rows, self.data, pattern)
+                if pattern.extras.measures:
+                    batch = replace(batch, measures=measured(pattern, number, found, scan))
                 _count(pattern, batch, self.per_day)
                 statistics.matches += batch.n
                 yield batch
