@@ -178,7 +178,8 @@ def from_dicts(events: Iterable[Mapping[str, Any]]) -> tuple[pa.Table, list[Any]
     for name in names:
         if not isinstance(name, str) or not _is_unicode(name):
             raise InputError(f"an attribute is called {ascii(name)}, which is not a name", key="attrs")
-    clash = {"id", "type", "ts", "event_id"} & names.keys()
+    ordered = any(event.get("seq") is not None for event in rows)
+    clash = {"id", "type", "ts", "event_id", *(["seq"] if ordered else [])} & names.keys()
     if clash:
         raise InputError(f"an attribute cannot be called {sorted(clash)[0]}", key=sorted(clash)[0])
     if any(event.get("seq") is not None for event in rows):
@@ -191,6 +192,8 @@ def from_dicts(events: Iterable[Mapping[str, Any]]) -> tuple[pa.Table, list[Any]
         "type": _texts("type", [str(event["type"]) for event in rows]),
         "ts": _times([event["ts"] for event in rows]),
     }
+    if ordered:
+        columns["seq"] = _attribute("seq", [event.get("seq") for event in rows])
     for name in names:
         columns[name] = _attribute(name, [(event.get("attrs") or {}).get(name) for event in rows])
     return pa.table(columns), [event["id"] for event in rows]

@@ -29,6 +29,7 @@ from chainlake.cep.pattern_names import (
 from chainlake.cep.pattern_tail import UNBOUNDED, Extras, check_tail, measures_of
 from chainlake.cep.plan import partition
 from chainlake.cep.plan.order import choose_order
+from chainlake.cep.plan.pause import with_pause
 from chainlake.cep.remembered import Remembered
 from chainlake.definitions.derived import History, Series
 
@@ -87,7 +88,7 @@ class Pattern:
 
     @property
     def limits(self) -> dict[str, int]:
-        """``kleene_members`` and ``matches_per_day``."""
+        """``kleene_members``, ``set_members`` and ``matches_per_day``."""
         return self.front.limits
 
     @cached_property
@@ -171,9 +172,15 @@ class Pattern:
         """Columns, histories included, that detection and output need (the source's key only if the pattern asks)."""
         attributes = {a for name in self.names for a in name.attributes}
         stream = set() if self.key is None else {self.key}
-        if any(isinstance(one.node, ast.Prev) for one in self.extras.computed):
+        if self.in_stream or any(isinstance(one.node, ast.Prev) for one in self.extras.computed):
             stream.add("seq")
         return {"event_id", "type", "ts"} | attributes | (self.mentioned - {"id"}) | stream
+
+    @cached_property
+    def in_stream(self) -> bool:
+        """Whether the order of the stream, (ts, seq, id), counts: FIRST and LAST go by it."""
+        nodes = (node for value in (*self.extras.conditions, *self.extras.measured) for node in value.walk())
+        return any(isinstance(node, ast.Aggregate) and node.function in ("FIRST", "LAST") for node in nodes)
 
     @cached_property
     def partition_key(self) -> str | None:
@@ -240,7 +247,7 @@ def compile_pattern(
     names = positive_names(source, written, front, kinds, frozenset(derived))
     check_rates(source, front, names)
     into = Columns(window if pause is None else pause)
-    branches = tuple(into.branch(branch) for branch in written)
+    branches = tuple(with_pause(into.branch(branch), pause, strict_units) for branch in written)
     extras = Extras(
         pause,
         resolved.keep,

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from chainlake.cep.conditions.computed import add_computed
+from chainlake.cep.events.any_type import ANY_TYPE
 from chainlake.cep.events.dataset import ticks_of
 from chainlake.cep.events.history import LIST, add_histories
 from chainlake.cep.events.previous import ORDERED_BY, last_of_each
@@ -58,7 +59,7 @@ class Feed:
         files: the events.
         key: the source's key column.
         columns: the columns wanted, histories among them.
-        types: the event types wanted.
+        types: the event types wanted; ``ANY_TYPE`` among them stands for all.
         histories: the histories wanted.
         chunk_rows: events that are read at a time.
         computed: what else is computed of the events; it is in the chunks, since it may depend on events that a task
@@ -115,7 +116,7 @@ class Feed:
 
     def _events(self, lo: int, hi: int) -> Iterator[pa.Table]:
         # A value of any type is part of a history.
-        columns, types = self._read, None if self.histories or ast.ANY_TYPE in self.types else self.types
+        columns, types = self._read, None if self.histories or ANY_TYPE in self.types else self.types
         for day in self.files.within(lo, hi):
             start = day_start_us(day)
             first, end = max(lo, start), min(hi, start + US_PER_DAY)

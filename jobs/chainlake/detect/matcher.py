@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from chainlake.cep.events.any_type import ANY_TYPE
 from chainlake.cep.events.clock import Clock
 from chainlake.cep.events.dataset import ticks_of
 from chainlake.cep.events.event_ids import PACKED, packed, texts
@@ -72,6 +73,8 @@ class Matcher:
             keep = np.zeros(len(events), bool)
             for rows in accepted(pattern, events):
                 keep[rows] = True
+        elif ANY_TYPE in pattern.event_types:
+            keep = np.ones(len(events), bool)
         else:
             keep = pc.is_in(events["type"], value_set=pa.array(sorted(pattern.event_types))).to_numpy()
         events = events.select(columns_of(events.column_names, pattern, self.table))

@@ -9,9 +9,11 @@ from typing import Any, Protocol
 import numpy as np
 
 from chainlake.cep.events import like, operations
+from chainlake.cep.events.aggregates import Function, aggregate
+from chainlake.cep.events.aggregates import Members as Sets
 from chainlake.cep.events.dataset import Dataset
 from chainlake.cep.events.texts import Texts, Words
-from chainlake.cep.events.values import NULL, Value, aggregate, arithmetic, compare, member, negative, not_null, take
+from chainlake.cep.events.values import NULL, Value, arithmetic, compare, member, negative, not_null, take
 from chainlake.cep.language import ast, functions
 from chainlake.cep.language.normal_form import Clause, push_not
 
@@ -37,6 +39,11 @@ class Candidates:
         """The times of some of these events."""
         found: np.ndarray = self.ts[positions]
         return found
+
+    def places(self, positions: np.ndarray) -> np.ndarray | None:
+        """The places of some of these events in the stream; None if that is the order of the positions."""
+        found = self.data.places
+        return None if found is None else found[self.rows[positions]]
 
     def column(self, attr: str) -> Value:
         """An attribute of these events, gathered once."""
@@ -121,7 +128,8 @@ class View:
             case ast.Aggregate(function, name, attr):
                 candidates, offsets, positions = self.groups[name]
                 column = None if attr is None else take(candidates.column(attr), positions)
-                return aggregate(function, column, offsets)
+                sets = Sets(offsets, candidates.places(positions))
+                return aggregate(Function(function, node.distinct, node.share), column, sets)
             case ast.Negative(of):
                 return negative(self.value(of))
             case ast.Arithmetic(op, left, right):
@@ -210,7 +218,7 @@ class View:
     def holds(self, clause: Clause, kleene: frozenset[str]) -> np.ndarray:
         """Where ``clause`` is TRUE.
 
-        A plain reference to a name bound to a set asks for every choice of a member.
+        A plain reference to a name bound to a set asks for every choice of a member; of an empty set there is none.
 
         Args:
             clause: all its names are bound.
@@ -223,9 +231,17 @@ class View:
             candidates, offsets, positions = self.members(name)
             at = np.repeat(np.arange(self.n), np.diff(offsets))
             each = View(self.data, len(at), {name: (candidates, positions)}, {}, self, at)
-            inner = each.holds(clause, kleene - {name})
-            return np.logical_and.reduceat(inner, offsets[:-1]) if self.n else np.zeros(0, bool)
+            return _every(each.holds(clause, kleene - {name}), offsets)
         truth: Any = False
         for literal in clause.literals:
             truth = truth | self.truth(literal)
         return np.broadcast_to(np.asarray(truth, bool), (self.n,))
+
+
+def _every(truth: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """Which groups are true throughout."""
+    full = offsets[1:] > offsets[:-1]
+    found = np.ones(len(full), bool)
+    if full.any():
+        found[full] = np.logical_and.reduceat(truth, offsets[:-1][full])
+    return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice, product
 
@@ -81,6 +81,7 @@ class Branch:
         until: names of events that end a match.
         late: its other clauses: those that mention a name of ``collected`` or ``until``.
         stream: of ``SEQ STRICT``, else None.
+        sizes: of those names of ``kleene`` whose sets have a size of their own.
     """
 
     positive: tuple[str, ...]
@@ -93,6 +94,7 @@ class Branch:
     until: tuple[str, ...] = ()
     late: tuple[Clause, ...] = ()
     stream: Stream | None = None
+    sizes: dict[str, ast.Size] = field(default_factory=dict)
 
     @cached_property
     def every_clause(self) -> tuple[Clause, ...]:
@@ -247,6 +249,7 @@ def _branch(
         until=by_role[ast.Role.UNTIL],
         late=tuple(c for c in every if c.names & special),
         stream=_stream(source, branch.structure, types),
+        sizes={name: event.size for name, event in events.items() if event.kleene and event.size != ast.ANY_SIZE},
     )
     for clause in clauses:
         _check_clause(source, found, clause)
