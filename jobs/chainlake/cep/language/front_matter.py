@@ -14,7 +14,7 @@ from chainlake.definitions.yaml_lines import Document, YamlProblem, read_yaml
 Scalar = int | float | str | bool
 
 #: Limits and their defaults. They count facts that depend neither on slicing nor on the join order.
-LIMITS = {"kleene_members": 20, "matches_per_day": 10_000_000}
+LIMITS = {"kleene_members": 20, "set_members": 10_000, "matches_per_day": 10_000_000}
 
 
 _COUNTED = re.compile(r"\s*COUNT\s*\(\s*(\w+)\s*\)\s*", re.IGNORECASE | re.ASCII)
