@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from tests.cep.language_oracle.model import Item
 from tests.cep.strategies import Random
@@ -26,13 +26,13 @@ class Conditions:
         pick: choices.
         items: the branch's, by name.
         sets: the names that aggregates may be of.
-        spoken: what kinds were drawn.
+        lists: the names that are sets in some branch.
     """
 
     pick: Random
     items: dict[str, Item]
     sets: set[str]
-    spoken: set[str] = field(default_factory=set)
+    lists: set[str]
 
     def conjunct(self, kind: str) -> tuple | None:
         """A condition of a kind, which no more than one name of NOT, COLLECT and UNTIL occurs in; None: impossible."""
@@ -51,20 +51,17 @@ class Conditions:
         if what <= 2:
             other = self.atom(pick.one(KINDS), pool, pick.one(pool)) or ("const", False)
             made = "or", tuple(pick.shuffled((made, other)))
-            self.spoken.add("or")
         elif what == 3:
             other = self.atom("plain", pool, pick.one(pool))
             made = "or", (("and", (made, other)), self.atom("is null", pool, pick.one(pool)))
-            self.spoken.add("or")
         elif what == 4:
             made = "not", made
-            self.spoken.add("not")
         return made
 
     def measure(self) -> tuple:
         """A value of a match."""
         pick = self.pick
-        single = [name for name, item in self.items.items() if item.role == "EVENT" and not item.many]
+        single = [name for name, item in self.items.items() if item.role == "EVENT" and name not in self.lists]
         if self.sets and (not single or pick.one((False, True))):
             return self.aggregate(pick.one(sorted(self.sets)))
         if not single:
@@ -102,9 +99,7 @@ class Conditions:
             names = [one for one in pool if one in self.sets]
             if not names:
                 return None
-            self.spoken.add(kind)
             return self._on_set(kind, pool, name if name in self.sets else self.pick.one(names))
-        self.spoken.add(kind)
         return self._on_events(kind, pool, name)
 
     def _on_set(self, kind: str, pool: list[str], name: str) -> tuple:

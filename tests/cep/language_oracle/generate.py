@@ -149,7 +149,8 @@ class _Query:
         sets = {name for name, item in items.items() if item.many or item.role.startswith("COLLECT")} - single
         if self.keep and not self.strict:
             sets -= {item.name for item in ordinary(structure)}
-        return Conditions(self.pick, items, sets)
+        lists = {i.name for one in every for i in leaves(one) if i.many}
+        return Conditions(self.pick, items, sets, lists)
 
     def where(self, structures: list[Structure], kinds: list[str], every: list[Structure]) -> tuple | None:
         """A condition, each part of it on the names of one branch without OR and ``?``."""
