@@ -15,7 +15,7 @@ from chainlake.cep.pattern import Pattern, compile_pattern
 from chainlake.cep.search.batch import MatchBatch
 from chainlake.cep.search.find import find
 from chainlake.cep.search.statistics import Statistics
-from chainlake.definitions.derived import parse_history
+from chainlake.definitions.derived import Series, parse_history
 from chainlake.errors import InputError, UsageError
 
 _FORM = "An event is {'id': 1, 'type': 'A', 'ts': 0, 'attrs': {'price': 2.5}}; attrs may be left out."
@@ -102,7 +102,8 @@ def match(
         if columns is not None:
             columns |= {name: table.schema.field(name).type for name in derived}
     strict = not pa.types.is_integer(table.schema.field("ts").type)
-    pattern = compile_pattern(pattern_text, columns=columns, params=params, strict_units=strict)
+    series = Series(histories.get("key"))
+    pattern = compile_pattern(pattern_text, columns=columns, params=params, strict_units=strict, series=series)
     return _matches(pattern, table, ids, order, backend, statistics)
 
 
@@ -185,6 +186,8 @@ def from_dicts(events: Iterable[Mapping[str, Any]]) -> tuple[pa.Table, list[Any]
         "type": _texts("type", [str(event["type"]) for event in rows]),
         "ts": _times([event["ts"] for event in rows]),
     }
+    if any(event.get("seq") is not None for event in rows):
+        columns["seq"] = _attribute("seq", [event.get("seq") for event in rows])
     for name in names:
         columns[name] = _attribute(name, [(event.get("attrs") or {}).get(name) for event in rows])
     return pa.table(columns), [event["id"] for event in rows]
