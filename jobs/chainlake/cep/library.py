@@ -192,7 +192,7 @@ def from_dicts(events: Iterable[Mapping[str, Any]]) -> tuple[pa.Table, list[Any]
         "type": _texts("type", [str(event["type"]) for event in rows]),
         "ts": _times([event["ts"] for event in rows]),
     }
-    if ordered:
+    if any(event.get("seq") is not None for event in rows):
         columns["seq"] = _attribute("seq", [event.get("seq") for event in rows])
     for name in names:
         columns[name] = _attribute(name, [(event.get("attrs") or {}).get(name) for event in rows])

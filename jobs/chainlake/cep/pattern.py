@@ -88,7 +88,7 @@ class Pattern:
 
     @property
     def limits(self) -> dict[str, int]:
-        """``kleene_members``, ``set_members`` and ``matches_per_day``."""
+        """The limits of the front matter, and ``longest`` in µs if it is stated."""
         return self.front.limits
 
     @cached_property
@@ -106,14 +106,50 @@ class Pattern:
         """Whether some negated or collected name has no positive name before it."""
         return any(b.open_left(f) for b in self.branches for f in b.gaps)
 
+    @cached_property
+    def neighbours(self) -> bool:
+        """Whether the events of some branch are neighbours (``SEQ STRICT``)."""
+        return any(b.stream is not None for b in self.branches)
+
+    @cached_property
+    def by_pause(self) -> bool:
+        """Whether a pause of the stream decides a match, since no larger one can come after it."""
+        kept = bool(self.extras.keep) and self.extras.pause is not None and not self.open_right
+        return kept and all(b.stream is not None for b in self.branches)
+
     @property
     def decision(self) -> str:
-        """When a match is decided: ``start+W`` or ``end`` (docs/semantics.md#owner-of-a-match)."""
-        return "start+W" if self.open_right else "end"
+        """When a match is decided: ``start+W``, ``end``, or ``pause``: the earlier of ``start+W`` and the end of the
+        unbroken stretch of the stream that holds its last event, and a pause (docs/semantics.md#owner-of-a-match).
+        """
+        if self.by_pause:
+            return "pause"
+        return "start+W" if self.open_right or self.extras.keep else "end"
+
+    @property
+    def late_us(self) -> int:
+        """How long after its last event a match may be decided, at most."""
+        if self.by_pause:
+            return min(self.window_us, self.extras.pause or 0)
+        return 0 if self.decision == "end" else self.window_us
+
+    @property
+    def longest(self) -> int | None:
+        """The longest unbroken stretch of the stream that is looked at, in ticks, of a pattern without a window."""
+        longest = self.limits.get("longest")
+        return longest if longest is None or self.strict else longest // 1_000_000
+
+    @property
+    def reach_us(self) -> int:
+        """How far apart the events of a match are at most: the window, or the limit that stands for it."""
+        return self.window_us if self.longest is None else self.longest
 
     def read_range(self, lo_us: int, hi_us: int) -> tuple[int, int]:
         """The events that the matches deciding in ``[lo_us, hi_us)`` need: those with ts in the range returned."""
-        windows = 2 if self.open_right and self.open_left else 1
+        if self.longest is not None:
+            # From one pause before the stretch that ended as early as possible, so that its begin is seen.
+            return lo_us - self.longest - 2 * (self.extras.pause or 0), hi_us
+        windows = 2 if self.open_right and self.open_left or self.extras.keep else 1
         return lo_us - windows * self.window_us, hi_us
 
     def source_range(self, lo_us: int, hi_us: int) -> tuple[int, int]:
@@ -172,7 +208,7 @@ class Pattern:
         """Columns, histories included, that detection and output need (the source's key only if the pattern asks)."""
         attributes = {a for name in self.names for a in name.attributes}
         stream = set() if self.key is None else {self.key}
-        if self.in_stream or any(isinstance(one.node, ast.Prev) for one in self.extras.computed):
+        if self.in_stream or self.neighbours or any(isinstance(one.node, ast.Prev) for one in self.extras.computed):
             stream.add("seq")
         return {"event_id", "type", "ts"} | attributes | (self.mentioned - {"id"}) | stream
 
@@ -185,7 +221,7 @@ class Pattern:
     @cached_property
     def partition_key(self) -> str | None:
         """A column whose equalities link all names of every branch, or None (docs/semantics.md#partition-keys)."""
-        return partition.partition_key(self.branches)
+        return partition.partition_key(self.branches, self.key)
 
 
 def compile_pattern(
@@ -276,6 +312,8 @@ def compile_pattern(
         identity["derived"] = [astuple(derived[column]) for column in mentioned]
     if by_key:
         identity["key"] = series.key
+    if "longest" in front.limits:
+        identity["longest"] = front.limits["longest"]
     digest = hashlib.blake2b(json.dumps(identity, sort_keys=True).encode(), digest_size=16).hexdigest()
     return Pattern(
         name=name,

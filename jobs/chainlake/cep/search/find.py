@@ -27,6 +27,7 @@ from chainlake.cep.search.compiled.generate import Limits
 from chainlake.cep.search.compiled.run import Compiled
 from chainlake.cep.search.complete import Completer
 from chainlake.cep.search.dedupe import also_matches, same_names
+from chainlake.cep.search.kept import Finder
 from chainlake.cep.search.kleene import SetLimit
 from chainlake.cep.search.levels import Search
 from chainlake.cep.search.reach import within_reach
@@ -112,28 +113,61 @@ def find(
     if strange:
         raise UsageError(f"the order names {', '.join(strange)}, which is no positive name of {pattern.name}")
     check_kinds(pattern, events)
-    _check_supported(pattern)
-    data = dataset(pattern, events, own, parts=options.parts)
-    run = _Run(pattern, data, own, Statistics() if statistics is None else statistics)
+    statistics = Statistics() if statistics is None else statistics
     rates = None if options.rates is None else tuple(sorted(options.rates.items()))
-    for number, branch in enumerate(pattern.branches):
-        candidates = within_reach(branch, candidates_of(pattern, branch, data, own), pattern.window_us)
-        run.scans.append(Scan(data, candidates, pattern.window_us, options.block_rows))
-        given = order if options.orders is None else options.orders[number]
-        wish = Wish(None if given is None else tuple(given), rates, options.by, backend)
-        yield from run.branch(number, wish)
+    given = [order] * len(pattern.branches) if options.orders is None else options.orders
+    wishes = [Wish(None if one is None else tuple(one), rates, options.by, backend) for one in given]
+    ask = _Asked(pattern, events, statistics, wishes, options)
+    per_day: dict[int, int] = {}
+    found = ask.all(own)
+    if pattern.neighbours or pattern.extras.keep:
+        found = Finder(pattern, events, statistics, ask.data, ask.branch, options.block_rows).run(own)
+    for batch in found:
+        _count(pattern, batch, per_day)
+        statistics.matches += batch.n
+        yield batch
 
 
-def _check_supported(pattern: Pattern) -> None:
-    """Refuse what the search does not know (DefinitionError)."""
-    extras, branches = pattern.extras, pattern.branches
-    unknown = {
-        "SEQ STRICT": any(branch.stream is not None for branch in branches),
-        extras.keep: bool(extras.keep),
-    }
-    for word, used in unknown.items():
-        if used:
-            raise pattern.text.error(f"{word} cannot be searched for")
+@dataclass(frozen=True)
+class _Asked:
+    """What is asked of a search by time.
+
+    Args:
+        pattern: the pattern.
+        events: the events table.
+        statistics: what is counted.
+        wishes: how the order of each branch is to be chosen.
+        options: the options.
+    """
+
+    pattern: Pattern
+    events: pa.Table
+    statistics: Statistics
+    wishes: Sequence[Wish]
+    options: SearchOptions
+
+    def data(self, own: tuple[int, int] | None) -> Dataset:
+        """The events that matches decided in ``own`` need."""
+        return dataset(self.pattern, self.events, own, parts=self.options.parts)
+
+    def all(self, own: tuple[int, int] | None) -> Iterator[MatchBatch]:
+        """The matches of all branches, each once."""
+        run, branches = _Run(self.pattern, self.data(own), own, self.statistics), self.pattern.branches
+        for number, branch in enumerate(branches):
+            run.scans.append(self.scan(branch, run.data, own))
+            doubles = [k for k, earlier in enumerate(branches[:number]) if same_names(earlier, branch)]
+            yield from run.branch(number, self.wishes[number], doubles)
+
+    def branch(self, number: int, data: Dataset, own: tuple[int, int] | None) -> Iterator[MatchBatch]:
+        """The matches of one branch, also those that others have, too."""
+        scans = [self.scan(branch, data, own) for branch in self.pattern.branches[: number + 1]]
+        yield from _Run(self.pattern, data, own, self.statistics, scans).branch(number, self.wishes[number], [])
+
+    def scan(self, branch: Branch, data: Dataset, own: tuple[int, int] | None) -> Scan:
+        """What a branch looks through."""
+        window = self.pattern.window_us
+        candidates = within_reach(branch, candidates_of(self.pattern, branch, data, own), window)
+        return Scan(data, candidates, window, self.options.block_rows)
 
 
 @dataclass
@@ -146,7 +180,6 @@ class _Run:
         own: ``[lo, hi)`` of owned decision times, or None for all.
         statistics: what is counted.
         scans: of the branches up to the one that is searched.
-        per_day: day to its matches so far.
     """
 
     pattern: Pattern
@@ -154,10 +187,9 @@ class _Run:
     own: tuple[int, int] | None
     statistics: Statistics
     scans: list[Scan] = field(default_factory=list)
-    per_day: dict[int, int] = field(default_factory=dict)
 
-    def branch(self, number: int, wish: Wish) -> Iterator[MatchBatch]:
-        """The matches of a branch that no branch before it has."""
+    def branch(self, number: int, wish: Wish, doubles: Sequence[int]) -> Iterator[MatchBatch]:
+        """The matches of a branch that none of the branches ``doubles`` has."""
         pattern, scan, statistics = self.pattern, self.scans[number], self.statistics
         branch, before = pattern.branches[number], self.statistics.evaluations
         key = (number, wish, likeness(scan))
@@ -167,7 +199,6 @@ class _Run:
             pattern.memory.keep(key, choice)
         statistics.order.append(choice.plan.order)
         statistics.how = choice.how
-        doubles = [k for k, earlier in enumerate(pattern.branches[:number]) if same_names(earlier, branch)]
         limits = Limits(pattern.window_us, pattern.open_right, pattern.limits["kleene_members"])
         compiled = Compiled(scan, choice.plan, limits, pattern.memory, key)
         decision = decide(wish.backend, compiled, choice.estimate)
@@ -185,8 +216,6 @@ class _Run:
                 batch = _batch(number, found, rows, self.data, pattern)
                 if pattern.extras.measures:
                     batch = replace(batch, measures=measured(pattern, number, found, scan))
-                _count(pattern, batch, self.per_day)
-                statistics.matches += batch.n
                 yield batch
         evaluations = statistics.evaluations - before
         if not choice.held(evaluations):
@@ -284,7 +313,7 @@ def candidates_of(
     for name, clauses in routing(branch).items():
         candidates = Candidates(data, data.of_type(branch.types[name]))
         tests = [View.of_all(data, name, candidates).holds(clause, frozenset()) for clause in clauses]
-        if own is not None:
+        if own is not None and not pattern.extras.keep:
             tests.append(_may_be_owned(pattern, branch, name, data.real(candidates.ts), own))
         keep = np.logical_and.reduce(tests) if tests else np.ones(1, bool)
         found[name] = candidates if keep.all() else Candidates(data, candidates.rows[keep])
@@ -321,7 +350,7 @@ def _batch(
         found.n,
         start,
         end,
-        start + pattern.window_us if pattern.open_right else end,
+        end if pattern.decision == "end" else start + pattern.window_us,
         {name: rows(name, positions) for name, positions in found.singles.items()},
         {name: (offsets, rows(name, flat)) for name, (offsets, flat) in found.groups.items()},
     )
