@@ -30,6 +30,7 @@ from chainlake.cep.pattern_tail import UNBOUNDED, Extras, check_tail, measures_o
 from chainlake.cep.plan import partition
 from chainlake.cep.plan.order import choose_order
 from chainlake.cep.remembered import Remembered
+from chainlake.cep.selection.policy import policy_of
 from chainlake.definitions.derived import History, Series
 
 if TYPE_CHECKING:
@@ -238,6 +239,7 @@ def compile_pattern(
         tuple(into.found.values()),
         written,
         tuple(one.value for one in resolved.measures),
+        policy_of(source, resolved, written, resolver),
     )
     mentioned = sorted(_mentioned(extras) & derived.keys())
     by_key = any(b.stream is not None and b.stream.by_key for b in branches)

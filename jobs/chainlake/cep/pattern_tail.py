@@ -9,6 +9,7 @@ from chainlake.cep.language.check import Checker
 from chainlake.cep.language.computed import Computed, rebuilt
 from chainlake.cep.language.normal_form import Branch
 from chainlake.cep.language.source_text import SourceText
+from chainlake.cep.selection.policy import Policy
 from chainlake.schemas.matches import CHANGE_COLUMN
 from chainlake.schemas.matches import FIXED_COLUMNS as MATCH_COLUMNS
 
@@ -42,6 +43,7 @@ class Extras:
         computed: columns that are computed of one event each, before the search.
         written: the branches before values of one event became columns: for checks and for people.
         measured: the values of the measures, likewise.
+        policy: which matches are published, or None for all.
     """
 
     pause: int | None = None
@@ -50,6 +52,7 @@ class Extras:
     computed: tuple[Computed, ...] = ()
     written: tuple[Branch, ...] = field(default=(), repr=False)
     measured: tuple[ast.Node, ...] = field(default=(), repr=False)
+    policy: Policy | None = None
 
     @property
     def conditions(self) -> tuple[ast.Node, ...]:
