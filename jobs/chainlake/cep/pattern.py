@@ -29,6 +29,7 @@ from chainlake.cep.pattern_names import (
 from chainlake.cep.pattern_tail import UNBOUNDED, Extras, check_tail, measures_of
 from chainlake.cep.plan import partition
 from chainlake.cep.plan.order import choose_order
+from chainlake.cep.plan.pause import with_pause
 from chainlake.cep.remembered import Remembered
 from chainlake.cep.selection.policy import policy_of
 from chainlake.definitions.derived import History, Series
@@ -88,7 +89,7 @@ class Pattern:
 
     @property
     def limits(self) -> dict[str, int]:
-        """``kleene_members`` and ``matches_per_day``."""
+        """The limits of the front matter, and ``longest`` in µs if it is stated."""
         return self.front.limits
 
     @cached_property
@@ -106,21 +107,56 @@ class Pattern:
         """Whether some negated or collected name has no positive name before it."""
         return any(b.open_left(f) for b in self.branches for f in b.gaps)
 
+    @cached_property
+    def neighbours(self) -> bool:
+        """Whether the events of some branch are neighbours (``SEQ STRICT``)."""
+        return any(b.stream is not None for b in self.branches)
+
+    @cached_property
+    def by_pause(self) -> bool:
+        """Whether a pause of the stream decides a match, since no larger one can come after it."""
+        kept = bool(self.extras.keep) and self.extras.pause is not None and not self.open_right
+        return kept and all(b.stream is not None for b in self.branches)
+
     @property
     def decision(self) -> str:
-        """When a match is decided: ``start+W`` or ``end`` (docs/semantics.md#owner-of-a-match)."""
-        return "start+W" if self.open_right else "end"
+        """When a match is decided: ``start+W``, ``end``, or ``pause``: the earlier of ``start+W`` and the end of the
+        unbroken stretch of the stream that holds its last event, and a pause (docs/semantics.md#owner-of-a-match).
+        """
+        if self.by_pause:
+            return "pause"
+        return "start+W" if self.open_right or self.extras.keep else "end"
+
+    @property
+    def late_us(self) -> int:
+        """How long after its last event a match may be decided, at most."""
+        if self.by_pause:
+            return min(self.window_us, self.extras.pause or 0)
+        return 0 if self.decision == "end" else self.window_us
+
+    @property
+    def longest(self) -> int | None:
+        """The longest unbroken stretch of the stream that is looked at, in ticks, of a pattern without a window."""
+        longest = self.limits.get("longest")
+        return longest if longest is None or self.strict else longest // 1_000_000
+
+    @property
+    def reach_us(self) -> int:
+        """How far apart the events of a match are at most: the window, or the limit that stands for it."""
+        return self.window_us if self.longest is None else self.longest
 
     def read_range(self, lo_us: int, hi_us: int) -> tuple[int, int]:
         """The events that the matches deciding in ``[lo_us, hi_us)`` need: those with ts in the range returned."""
-        windows = 2 if self.open_right and self.open_left else 1
+        if self.longest is not None:
+            # From one pause before the stretch that ended as early as possible, so that its begin is seen.
+            return lo_us - self.longest - 2 * (self.extras.pause or 0), hi_us
+        windows = 2 if self.open_right and self.open_left or self.extras.keep else 1
         return lo_us - windows * self.window_us, hi_us
 
     def source_range(self, lo_us: int, hi_us: int) -> tuple[int, int]:
         """The events of the source that these events and their histories need (docs/semantics.md#read-range)."""
         lo, hi = self.read_range(lo_us, hi_us)
-        steps = (one.node for one in self.extras.computed if isinstance(one.node, ast.Prev))
-        back = [one.steps * int(one.gap) for one in steps if isinstance(one.gap, int)]
+        back = [one.node.reach for one in self.extras.computed if isinstance(one.node, ast.Prev)]
         return lo - max([*back, *(one.reach_us for one in self.histories)], default=0), hi
 
     def declared_order(self) -> tuple[str, ...] | None:
@@ -143,6 +179,20 @@ class Pattern:
         return _mentioned(self.extras)
 
     @cached_property
+    def searched(self) -> frozenset[str]:
+        """All attributes that the search itself looks at: what columns are computed of is not among them."""
+        if not self.extras.computed:
+            return self.mentioned
+        nodes = [x for b in self.branches for c in b.every_clause for x in c.literals]
+        nodes += [value for one in self.extras.measures for value in one.values if value is not None]
+        return frozenset(attr for node in nodes for _, attr in attributes_of(node))
+
+    @property
+    def carried(self) -> frozenset[str]:
+        """The computed columns: where events are left out, they must be there already."""
+        return frozenset(one.column for one in self.extras.computed)
+
+    @cached_property
     def words(self) -> frozenset[str]:
         """All strings in conditions."""
         found: set[str] = set()
@@ -156,14 +206,23 @@ class Pattern:
 
     @cached_property
     def columns_needed(self) -> set[str]:
-        """Columns, histories included, that detection and output need (the source's key not included)."""
+        """Columns, histories included, that detection and output need (the source's key only if the pattern asks)."""
         attributes = {a for name in self.names for a in name.attributes}
-        return {"event_id", "type", "ts"} | attributes | (self.mentioned - {"id"})
+        stream = set() if self.key is None else {self.key}
+        if self.in_stream or self.neighbours or any(isinstance(one.node, ast.Prev) for one in self.extras.computed):
+            stream.add("seq")
+        return {"event_id", "type", "ts"} | attributes | (self.mentioned - {"id"}) | stream
+
+    @cached_property
+    def in_stream(self) -> bool:
+        """Whether the order of the stream, (ts, seq, id), counts: FIRST and LAST go by it."""
+        nodes = (node for value in (*self.extras.conditions, *self.extras.measured) for node in value.walk())
+        return any(isinstance(node, ast.Aggregate) and node.function in ("FIRST", "LAST") for node in nodes)
 
     @cached_property
     def partition_key(self) -> str | None:
         """A column whose equalities link all names of every branch, or None (docs/semantics.md#partition-keys)."""
-        return partition.partition_key(self.branches)
+        return partition.partition_key(self.branches, self.key)
 
 
 def compile_pattern(
@@ -225,7 +284,7 @@ def compile_pattern(
     names = positive_names(source, written, front, kinds, frozenset(derived))
     check_rates(source, front, names)
     into = Columns(window if pause is None else pause)
-    branches = tuple(into.branch(branch) for branch in written)
+    branches = tuple(with_pause(into.branch(branch), pause, strict_units) for branch in written)
     extras = Extras(
         pause,
         resolved.keep,
@@ -255,6 +314,8 @@ def compile_pattern(
         identity["derived"] = [astuple(derived[column]) for column in mentioned]
     if by_key:
         identity["key"] = series.key
+    if "longest" in front.limits:
+        identity["longest"] = front.limits["longest"]
     digest = hashlib.blake2b(json.dumps(identity, sort_keys=True).encode(), digest_size=16).hexdigest()
     return Pattern(
         name=name,

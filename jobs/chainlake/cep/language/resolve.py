@@ -236,8 +236,10 @@ class Resolver:
                 at,
                 hint=nearest(function, [*functions.known(), "avg", "sum", "min", "max", "count"]),
             )
-        if found.arity != arity:
-            raise self.source.error(f"{function} takes {found.arity} values, not {arity}", at)
+        least, most = found.takes
+        if not least <= arity <= most:
+            takes = f"{least}" if least == most else f"{least} to {most}"
+            raise self.source.error(f"{function} takes {takes} values, not {arity}", at)
 
     def items(self, items: tuple[ast.Node, ...] | str, names: frozenset[str], at: At) -> tuple[ast.Node, ...]:
         if isinstance(items, str):

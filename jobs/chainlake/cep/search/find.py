@@ -9,22 +9,25 @@ import numpy as np
 import pyarrow as pa
 
 from chainlake.cep.conditions.blocks import Bindings
+from chainlake.cep.conditions.computed import add_computed
 from chainlake.cep.conditions.evaluate import Candidates, View
 from chainlake.cep.conditions.scan import BLOCK_ROWS, Scan
 from chainlake.cep.events.clock import Clock
 from chainlake.cep.events.dataset import Dataset, Wanted, kind_of, ticks_of
-from chainlake.cep.language import ast
 from chainlake.cep.language.check import Checker
 from chainlake.cep.language.normal_form import Branch
 from chainlake.cep.matches.measures import measured
 from chainlake.cep.pattern import Pattern
+from chainlake.cep.plan.completion import completion_of
 from chainlake.cep.plan.steps import routing
 from chainlake.cep.search.backend import BACKENDS, decide
 from chainlake.cep.search.batch import MatchBatch
 from chainlake.cep.search.choice import Choice, Wish, choose, likeness
 from chainlake.cep.search.compiled.generate import Limits
 from chainlake.cep.search.compiled.run import Compiled
+from chainlake.cep.search.complete import Completer
 from chainlake.cep.search.dedupe import also_matches, same_names
+from chainlake.cep.search.kept import Finder
 from chainlake.cep.search.kleene import SetLimit
 from chainlake.cep.search.levels import Search
 from chainlake.cep.search.reach import within_reach
@@ -110,33 +113,61 @@ def find(
     if strange:
         raise UsageError(f"the order names {', '.join(strange)}, which is no positive name of {pattern.name}")
     check_kinds(pattern, events)
-    _check_supported(pattern)
-    data = dataset(pattern, events, own, parts=options.parts)
-    run = _Run(pattern, data, own, Statistics() if statistics is None else statistics)
+    statistics = Statistics() if statistics is None else statistics
     rates = None if options.rates is None else tuple(sorted(options.rates.items()))
-    for number, branch in enumerate(pattern.branches):
-        candidates = within_reach(branch, candidates_of(pattern, branch, data, own), pattern.window_us)
-        run.scans.append(Scan(data, candidates, pattern.window_us, options.block_rows))
-        given = order if options.orders is None else options.orders[number]
-        wish = Wish(None if given is None else tuple(given), rates, options.by, backend)
-        yield from run.branch(number, wish)
+    given = [order] * len(pattern.branches) if options.orders is None else options.orders
+    wishes = [Wish(None if one is None else tuple(one), rates, options.by, backend) for one in given]
+    ask = _Asked(pattern, events, statistics, wishes, options)
+    per_day: dict[int, int] = {}
+    found = ask.all(own)
+    if pattern.neighbours or pattern.extras.keep:
+        found = Finder(pattern, events, statistics, ask.data, ask.branch, options.block_rows).run(own)
+    for batch in found:
+        _count(pattern, batch, per_day)
+        statistics.matches += batch.n
+        yield batch
 
 
-def _check_supported(pattern: Pattern) -> None:
-    """Refuse what the search does not know (DefinitionError)."""
-    extras, branches = pattern.extras, pattern.branches
-    unknown = {
-        "SEQ STRICT": any(branch.stream is not None for branch in branches),
-        "COLLECT": any(branch.collected for branch in branches),
-        "UNTIL": any(branch.until for branch in branches),
-        "PAUSE": extras.pause is not None,
-        extras.keep: bool(extras.keep),
-        "functions, CASE, LIKE and PREV": bool(extras.computed),
-        "* as a type": ast.ANY_TYPE in pattern.event_types,
-    }
-    for word, used in unknown.items():
-        if used:
-            raise pattern.text.error(f"{word} cannot be searched for")
+@dataclass(frozen=True)
+class _Asked:
+    """What is asked of a search by time.
+
+    Args:
+        pattern: the pattern.
+        events: the events table.
+        statistics: what is counted.
+        wishes: how the order of each branch is to be chosen.
+        options: the options.
+    """
+
+    pattern: Pattern
+    events: pa.Table
+    statistics: Statistics
+    wishes: Sequence[Wish]
+    options: SearchOptions
+
+    def data(self, own: tuple[int, int] | None) -> Dataset:
+        """The events that matches decided in ``own`` need."""
+        return dataset(self.pattern, self.events, own, parts=self.options.parts)
+
+    def all(self, own: tuple[int, int] | None) -> Iterator[MatchBatch]:
+        """The matches of all branches, each once."""
+        run, branches = _Run(self.pattern, self.data(own), own, self.statistics), self.pattern.branches
+        for number, branch in enumerate(branches):
+            run.scans.append(self.scan(branch, run.data, own))
+            doubles = [k for k, earlier in enumerate(branches[:number]) if same_names(earlier, branch)]
+            yield from run.branch(number, self.wishes[number], doubles)
+
+    def branch(self, number: int, data: Dataset, own: tuple[int, int] | None) -> Iterator[MatchBatch]:
+        """The matches of one branch, also those that others have, too."""
+        scans = [self.scan(branch, data, own) for branch in self.pattern.branches[: number + 1]]
+        yield from _Run(self.pattern, data, own, self.statistics, scans).branch(number, self.wishes[number], [])
+
+    def scan(self, branch: Branch, data: Dataset, own: tuple[int, int] | None) -> Scan:
+        """What a branch looks through."""
+        window = self.pattern.window_us
+        candidates = within_reach(branch, candidates_of(self.pattern, branch, data, own), window)
+        return Scan(data, candidates, window, self.options.block_rows)
 
 
 @dataclass
@@ -149,7 +180,6 @@ class _Run:
         own: ``[lo, hi)`` of owned decision times, or None for all.
         statistics: what is counted.
         scans: of the branches up to the one that is searched.
-        per_day: day to its matches so far.
     """
 
     pattern: Pattern
@@ -157,10 +187,9 @@ class _Run:
     own: tuple[int, int] | None
     statistics: Statistics
     scans: list[Scan] = field(default_factory=list)
-    per_day: dict[int, int] = field(default_factory=dict)
 
-    def branch(self, number: int, wish: Wish) -> Iterator[MatchBatch]:
-        """The matches of a branch that no branch before it has."""
+    def branch(self, number: int, wish: Wish, doubles: Sequence[int]) -> Iterator[MatchBatch]:
+        """The matches of a branch that none of the branches ``doubles`` has."""
         pattern, scan, statistics = self.pattern, self.scans[number], self.statistics
         branch, before = pattern.branches[number], self.statistics.evaluations
         key = (number, wish, likeness(scan))
@@ -170,23 +199,23 @@ class _Run:
             pattern.memory.keep(key, choice)
         statistics.order.append(choice.plan.order)
         statistics.how = choice.how
-        doubles = [k for k, earlier in enumerate(pattern.branches[:number]) if same_names(earlier, branch)]
         limits = Limits(pattern.window_us, pattern.open_right, pattern.limits["kleene_members"])
         compiled = Compiled(scan, choice.plan, limits, pattern.memory, key)
         decision = decide(wish.backend, compiled, choice.estimate)
         statistics.backends.append((decision.backend, decision.why))
-        positions = bool(doubles or pattern.extras.measures)
-        for found in self._blocks(scan, choice, decision.compiled, positions=positions):
+        pause, most = pattern.extras.pause, pattern.limits["set_members"]
+        complete = Completer(completion_of(branch, pause), scan, most, statistics)
+        positions = bool(doubles or pattern.extras.measures) or not complete.completion.is_nothing
+        blocks = self._blocks(scan, choice, decision.compiled, positions=positions)
+        for found in (whole for block in blocks for _, whole in complete.run(block)):
             for earlier in doubles:
-                double = also_matches(pattern.branches[earlier], branch, found, scan, self.scans[earlier])
+                double = also_matches(pattern.branches[earlier], branch, found, scan, self.scans[earlier], pause)
                 found = found.only(~double)
             if found.n:
                 rows = None if decision.compiled is not None and not positions else scan.candidates
                 batch = _batch(number, found, rows, self.data, pattern)
                 if pattern.extras.measures:
                     batch = replace(batch, measures=measured(pattern, number, found, scan))
-                _count(pattern, batch, self.per_day)
-                statistics.matches += batch.n
                 yield batch
         evaluations = statistics.evaluations - before
         if not choice.held(evaluations):
@@ -227,9 +256,11 @@ def dataset(
         InputError: missing columns, null ts, a ts that is not within ±2^62 ticks.
         UsageError: too many parts for their span of time.
     """
+    events = add_computed(events, pattern.extras.computed, pattern.key, pattern.strict)
     lo, hi = (None, None) if own is None else pattern.read_range(*own)
-    in_order = any(b.kleene or b.negated for b in pattern.branches) if by_id is None else by_id
-    wanted = Wanted(pattern.event_types, pattern.mentioned, pattern.words, lo, hi, in_order, pattern.strict)
+    in_order = any(b.sets or b.negated or b.until for b in pattern.branches) if by_id is None else by_id
+    types, attributes, words = pattern.event_types, pattern.searched, pattern.words
+    wanted = Wanted(types, attributes, words, lo, hi, in_order, pattern.strict, pattern.in_stream)
     apart = None if parts is None or not len(parts) else (_clock(pattern, events, parts), parts)
     data = Dataset(events, wanted, apart)
     if len(data.ts):
@@ -282,7 +313,7 @@ def candidates_of(
     for name, clauses in routing(branch).items():
         candidates = Candidates(data, data.of_type(branch.types[name]))
         tests = [View.of_all(data, name, candidates).holds(clause, frozenset()) for clause in clauses]
-        if own is not None:
+        if own is not None and not pattern.extras.keep:
             tests.append(_may_be_owned(pattern, branch, name, data.real(candidates.ts), own))
         keep = np.logical_and.reduce(tests) if tests else np.ones(1, bool)
         found[name] = candidates if keep.all() else Candidates(data, candidates.rows[keep])
@@ -319,7 +350,7 @@ def _batch(
         found.n,
         start,
         end,
-        start + pattern.window_us if pattern.open_right else end,
+        end if pattern.decision == "end" else start + pattern.window_us,
         {name: rows(name, positions) for name, positions in found.singles.items()},
         {name: (offsets, rows(name, flat)) for name, (offsets, flat) in found.groups.items()},
     )
