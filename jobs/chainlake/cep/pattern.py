@@ -26,7 +26,7 @@ from chainlake.cep.pattern_names import (
     kinds_of,
     positive_names,
 )
-from chainlake.cep.pattern_tail import UNBOUNDED, Extras, check_tail, measures_of
+from chainlake.cep.pattern_tail import UNBOUNDED, Extras, check_tail, measures_of, with_event_windows
 from chainlake.cep.plan import partition
 from chainlake.cep.plan.order import choose_order
 from chainlake.cep.plan.pause import with_pause
@@ -271,7 +271,7 @@ def compile_pattern(
     resolved = resolver.query(query)
     window = UNBOUNDED if resolved.within is None else resolver.window(resolved.within)
     pause = None if resolved.pause is None else resolver.window(resolved.pause, "pause")
-    written = normal_form(source, resolved)
+    written = with_event_windows(source, normal_form(source, resolved), resolved.counted)
     check_tail(source, resolved, written)
     kinds = None if columns is None else kinds_of(columns)
     checker = Checker(source, kinds, strict_units)
@@ -282,6 +282,9 @@ def compile_pattern(
         check_event_names(source, name, query)
     derived = {one.name: one for one in series.histories}
     names = positive_names(source, written, front, kinds, frozenset(derived))
+    policy = policy_of(source, resolved, written, resolver)
+    if policy is not None and policy.accumulates:
+        names = tuple(replace(one, kleene=True) for one in names)
     check_rates(source, front, names)
     into = Columns(window if pause is None else pause)
     branches = tuple(with_pause(into.branch(branch), pause, strict_units) for branch in written)
@@ -298,11 +301,11 @@ def compile_pattern(
         tuple(into.found.values()),
         written,
         tuple(one.value for one in resolved.measures),
-        policy_of(source, resolved, written, resolver),
+        policy,
     )
     mentioned = sorted(_mentioned(extras) & derived.keys())
     by_key = any(b.stream is not None and b.stream.by_key for b in branches)
-    by_key |= any(isinstance(one.node, ast.Prev) for one in extras.computed)
+    by_key |= any(isinstance(one.node, ast.Prev | ast.Place) for one in extras.computed)
     identity: dict[str, Any] = {
         "query": format_query(query),
         "params": {key: list(v) if isinstance(v, tuple) else v for key, v in every.items()},

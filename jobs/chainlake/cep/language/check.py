@@ -101,6 +101,8 @@ class Checker:
                 return self.aggregate(node)
             case ast.Prev(name, attr):
                 return self.attribute(node, name, attr)
+            case ast.Place():
+                return "number"
             case ast.Case():
                 return self.case(node)
             case ast.Negative(of):

@@ -114,6 +114,8 @@ def _value(node: ast.Node) -> str | None:
             return _aggregate(node)
         case ast.Prev(name, attr, steps, gap):
             return f"PREV({name}.{identifier(attr)}, {steps}{'' if gap is None else ', ' + _gap(gap)})"
+        case ast.Place(name, by_key):
+            return f"number of {name} among the events{' of its key' * by_key}"
         case ast.Case(whens, otherwise):
             found = "".join(f" WHEN {format_node(when)} THEN {format_node(then)}" for when, then in whens)
             return f"CASE{found}{'' if otherwise is None else f' ELSE {format_node(otherwise)}'} END"

@@ -32,6 +32,7 @@ from chainlake.cep.search.kleene import SetLimit
 from chainlake.cep.search.levels import Search
 from chainlake.cep.search.reach import within_reach
 from chainlake.cep.search.statistics import Statistics
+from chainlake.cep.selection.apply import selected
 from chainlake.errors import InputError, LimitExceeded, UsageError
 
 #: Ticks lie nearer to 0 than this, or sums of one and a window (at most 2^61) and differences may not fit in 64 bits.
@@ -122,6 +123,9 @@ def find(
     found = ask.all(own)
     if pattern.neighbours or pattern.extras.keep:
         found = Finder(pattern, events, statistics, ask.data, ask.branch, options.block_rows).run(own)
+    if pattern.extras.policy is not None:
+        names = tuple(name.name for name in pattern.names)
+        found = selected(pattern.extras.policy, names, events, found)
     for batch in found:
         _count(pattern, batch, per_day)
         statistics.matches += batch.n
