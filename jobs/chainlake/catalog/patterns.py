@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from chainlake.cep import ENGINE_VERSION, Pattern, compile_pattern
+from chainlake.cep.language import ast
 from chainlake.cep.pattern_shape import match_shape
 from chainlake.days import Days
 from chainlake.definitions.files import (
@@ -91,6 +92,7 @@ def _compile(home: Home, file: Path, text: str, sources: Sources) -> CompiledPat
             key="source",
             hint="Add a line 'source: NAME' between the two --- lines.",
         )
+    check_independent(pattern)
     table = current_table(home, pattern, source)
     definition = Definition(
         name=f"pattern/{pattern.name}",
@@ -102,6 +104,28 @@ def _compile(home: Home, file: Path, text: str, sources: Sources) -> CompiledPat
         read_range=lambda day: pattern.source_range(*Days.one(day).micros()),
     )
     return CompiledPattern(pattern, table, definition)
+
+
+def check_independent(pattern: Pattern) -> None:
+    """Check that the matches of a day follow from the events that the day reads.
+
+    Raises:
+        DefinitionError: they depend on more.
+    """
+    policy = pattern.extras.policy
+    if policy is not None and policy.consumes:
+        raise DefinitionError(
+            "which events are used up depends on all days before, and the days of a lake are computed one by one",
+            file=pattern.file,
+            hint="SELECT first, last or per_initiator, CONTEXT recent and PICK use nothing up; `chainlake match` and "
+            "the library run all contexts over files.",
+        )
+    if any(isinstance(one.node, ast.Place) for one in pattern.extras.computed):
+        raise DefinitionError(
+            "a window in EVENTS counts events of all types, and a lake reads those that a pattern names",
+            file=pattern.file,
+            hint="Use a duration; `chainlake match` and the library count events.",
+        )
 
 
 def current_table(home: Home, pattern: Pattern, source: Source) -> Table:
