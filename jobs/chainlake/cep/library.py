@@ -10,6 +10,7 @@ from typing import Any, TypedDict, Unpack
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from chainlake.cep.events.dataset import is_list
 from chainlake.cep.events.history import add_histories
 from chainlake.cep.pattern import Pattern, compile_pattern
 from chainlake.cep.search.batch import MatchBatch
@@ -106,7 +107,7 @@ def match(
         if columns is not None:
             columns |= {name: table.schema.field(name).type for name in derived}
     strict = not pa.types.is_integer(table.schema.field("ts").type)
-    series = Series(options.get("key"))
+    series = Series(options.get("key"), lists=frozenset(field.name for field in table.schema if is_list(field.type)))
     pattern = compile_pattern(pattern_text, columns=columns, params=params, strict_units=strict, series=series)
     search = SearchOptions(ties_in_order=options.get("ties_in_order", False))
     batches = find(pattern, table, order=order, backend=backend, statistics=statistics, options=search)
@@ -176,11 +177,6 @@ def from_dicts(events: Iterable[Mapping[str, Any]]) -> tuple[pa.Table, list[Any]
     clash = {"id", "type", "ts", "event_id", *(["seq"] if ordered else [])} & names.keys()
     if clash:
         raise InputError(f"an attribute cannot be called {sorted(clash)[0]}", key=sorted(clash)[0])
-    if any(event.get("seq") is not None for event in rows):
-        if "seq" in names:
-            raise InputError("seq is given beside the attributes and among them", key="seq")
-        rows = [{**event, "attrs": {**(event.get("attrs") or {}), "seq": event.get("seq")}} for event in rows]
-        names["seq"] = None
     columns: dict[str, pa.Array] = {
         "event_id": _texts("id", list(kept)),
         "type": _texts("type", [str(event["type"]) for event in rows]),

@@ -14,6 +14,7 @@ from chainlake.cep.language.check import Checker
 from chainlake.cep.language.computed import Columns
 from chainlake.cep.language.formatter import format_query
 from chainlake.cep.language.front_matter import FrontMatter, param_problem, read_front_matter
+from chainlake.cep.language.lists import Lists
 from chainlake.cep.language.normal_form import Branch, normal_form
 from chainlake.cep.language.parsing.query import parse
 from chainlake.cep.language.resolve import Resolver
@@ -268,12 +269,12 @@ def compile_pattern(
     every = {**front.params, **given}
     query = parse(source, start)
     resolver = Resolver(source, every, strict_units)
-    resolved = resolver.query(query)
+    kinds = None if columns is None else kinds_of(columns)
+    resolved = Lists(kinds, series).query(resolver.query(query))
     window = UNBOUNDED if resolved.within is None else resolver.window(resolved.within)
     pause = None if resolved.pause is None else resolver.window(resolved.pause, "pause")
     written = with_event_windows(source, normal_form(source, resolved), resolved.counted)
     check_tail(source, resolved, written)
-    kinds = None if columns is None else kinds_of(columns)
     checker = Checker(source, kinds, strict_units)
     for literal in (x for b in written for c in b.every_clause for x in c.literals):
         checker.condition(literal)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +13,7 @@ from chainlake.cep.events.dataset import encoded, kind_of, ticks_of, values_of
 from chainlake.cep.events.previous import STORED, add_previous, places
 from chainlake.cep.events.texts import Texts, Words, masked
 from chainlake.cep.events.values import NULL, Value, as_float
-from chainlake.cep.language import ast, functions
+from chainlake.cep.language import ast
 from chainlake.cep.language.computed import EVENT, Computed
 from chainlake.cep.language.formatter import format_node
 from chainlake.errors import InputError
@@ -81,17 +80,6 @@ class _Rows(View):
                 self._columns[node.attr] = self._column(node.attr)
             return self._columns[node.attr]
         return super().value(node)
-
-    def compared(self, op: str, left: Value, right: Value) -> Any:
-        if op not in ("=", "!="):
-            left, right = self._texts.ranked(left), self._texts.ranked(right)
-        return super().compared(op, left, right)
-
-    def applied(self, function: functions.Function, args: tuple[Any, ...]) -> Value | Words:
-        if not any(isinstance(arg, Value) and arg.kind == "string" for arg in args):
-            return super().applied(function, args)
-        found = super().applied(function, tuple(self._texts.ranked(arg) for arg in args))
-        return self._texts.unranked(found) if isinstance(found, Value) else found
 
     def _column(self, attr: str) -> Value:
         if attr == "ts":

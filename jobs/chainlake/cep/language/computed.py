@@ -84,7 +84,11 @@ class Columns:
         if isinstance(node, ast.Aggregate) and node.of is not None:
             of = self._functions(node.of)
             return replace(node, attr=of.attr if isinstance(of, ast.Ref) else self._column(_of_event(of)))
-        called = isinstance(node, ast.Case | ast.Like) or isinstance(node, ast.Call) and node.function not in NATIVE
+        called = (
+            isinstance(node, ast.Case | ast.Like | ast.ListAggregate)
+            or isinstance(node, ast.Call)
+            and node.function not in NATIVE
+        )
         if called and not node.aggregated and len(node.plain) == 1:
             name = next(iter(node.plain))
             if not isinstance(node, ast.Like):

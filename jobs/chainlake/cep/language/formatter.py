@@ -112,6 +112,8 @@ def _value(node: ast.Node) -> str | None:
             return f"{name}.{identifier(attr)}"
         case ast.Aggregate():
             return _aggregate(node)
+        case ast.ListAggregate(function, of):
+            return _called(function, format_node(of), node.distinct, node.share)
         case ast.Prev(name, attr, steps, gap):
             return f"PREV({name}.{identifier(attr)}, {steps}{'' if gap is None else ', ' + _gap(gap)})"
         case ast.Place(name, by_key):
@@ -132,8 +134,11 @@ def _aggregate(node: ast.Aggregate) -> str:
     of = f"{node.name}{'' if node.attr is None else '.' + identifier(node.attr)}"
     if node.of is not None:
         of = format_node(node.of)
-    share = "" if node.share is None else f", {node.share!r}"
-    return f"{node.function}({'DISTINCT ' if node.distinct else ''}{of}{share})"
+    return _called(node.function, of, node.distinct, node.share)
+
+
+def _called(function: str, of: str, distinct: bool, share: float | None) -> str:
+    return f"{function}({'DISTINCT ' if distinct else ''}{of}{'' if share is None else f', {share!r}'})"
 
 
 def _gap(gap: ast.Node | int) -> str:

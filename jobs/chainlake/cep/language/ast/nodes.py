@@ -137,6 +137,29 @@ class Aggregate(Node):
 
 
 @dataclass(frozen=True)
+class ListAggregate(Node):
+    """``AVG(name.attr)`` and the like, over the list that an attribute of one event holds.
+
+    Args:
+        function: as of ``Aggregate``.
+        of: the list.
+        type: the type of the name's events, for messages.
+        distinct: whether equal values count once (``COUNT`` only).
+        share: of ``PERCENTILE``, from 0 to 1.
+    """
+
+    function: str
+    of: Ref | Prev
+    type: str = field(default="", compare=False, repr=False)
+    at: At = AT
+    distinct: bool = False
+    share: float | None = None
+
+    def parts(self) -> tuple[Node, ...]:
+        return (self.of,)
+
+
+@dataclass(frozen=True)
 class Call(Node):
     """A function of the registry applied to values."""
 
