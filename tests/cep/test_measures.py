@@ -122,9 +122,12 @@ def test_a_branch_without_the_events_of_a_measure_gives_null() -> None:
         {"id": "b", "type": "B", "ts": 1, "attrs": {"x": 5}},
         {"id": "c", "type": "C", "ts": 2, "attrs": {"x": 9}},
     ]
-    text = "PATTERN OR(SEQ(A a, B b), SEQ(A a, C c)) WITHIN 5 MEASURES b.x - a.x AS rise, a.x AS x"
-    found = sorted((one["rise"] is None, one["rise"], one["x"]) for one in match(text, events))
-    assert found == [(False, 3, 2), (True, None, 2)]
+    text = (
+        "PATTERN OR(SEQ(A a, B b), SEQ(A a, C+ c)) WITHIN 5 MEASURES b.x - a.x AS rise, a.x AS x, COUNT(c) AS cs, "
+        "CASE WHEN b.x IS NULL THEN MAX(c.x) ELSE b.x END AS either"
+    )
+    found = [(one["rise"], one["x"], one["cs"], one["either"]) for one in match(text, events)]
+    assert sorted(found, key=str) == [(3, 2, 0, 5), (None, 2, 1, 9)]
 
 
 def test_a_set_can_be_kept_as_its_size() -> None:

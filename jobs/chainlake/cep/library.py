@@ -31,7 +31,7 @@ class Histories(TypedDict, total=False):
     """History columns that are added to the events.
 
     Args:
-        key: the attribute that says whose histories are meant.
+        key: the attribute that says which events are of one series, for histories and ``PREV``.
         derived: name to ``history(ATTRIBUTE, COUNT, LONGEST GAP)``, as in a source file (docs/semantics.md#histories).
     """
 
@@ -66,7 +66,7 @@ def match(
     Args:
         pattern_text: a query, with or without front matter.
         events: dicts ``{id, type, ts, attrs}``, or a table with ``event_id`` (or ``id``), ``type``, ``ts`` and
-            attributes.
+            attributes; with ``seq``, a whole number, which says what is earlier among events of one ``ts``.
         params: values for parameters and named sets.
         order: binding order of the positive names; it never changes the result.
         backend: ``auto``, ``numpy`` or ``compiled`` (see ``find``); it never changes the result.
@@ -178,15 +178,21 @@ def from_dicts(events: Iterable[Mapping[str, Any]]) -> tuple[pa.Table, list[Any]
     for name in names:
         if not isinstance(name, str) or not _is_unicode(name):
             raise InputError(f"an attribute is called {ascii(name)}, which is not a name", key="attrs")
-    clash = {"id", "type", "ts", "event_id"} & names.keys()
+    ordered = any(event.get("seq") is not None for event in rows)
+    clash = {"id", "type", "ts", "event_id", *(["seq"] if ordered else [])} & names.keys()
     if clash:
         raise InputError(f"an attribute cannot be called {sorted(clash)[0]}", key=sorted(clash)[0])
+    if any(event.get("seq") is not None for event in rows):
+        if "seq" in names:
+            raise InputError("seq is given beside the attributes and among them", key="seq")
+        rows = [{**event, "attrs": {**(event.get("attrs") or {}), "seq": event.get("seq")}} for event in rows]
+        names["seq"] = None
     columns: dict[str, pa.Array] = {
         "event_id": _texts("id", list(kept)),
         "type": _texts("type", [str(event["type"]) for event in rows]),
         "ts": _times([event["ts"] for event in rows]),
     }
-    if any(event.get("seq") is not None for event in rows):
+    if ordered:
         columns["seq"] = _attribute("seq", [event.get("seq") for event in rows])
     for name in names:
         columns[name] = _attribute(name, [(event.get("attrs") or {}).get(name) for event in rows])

@@ -29,6 +29,7 @@ from chainlake.cep.pattern_names import (
 from chainlake.cep.pattern_tail import UNBOUNDED, Extras, check_tail, measures_of
 from chainlake.cep.plan import partition
 from chainlake.cep.plan.order import choose_order
+from chainlake.cep.plan.pause import with_pause
 from chainlake.cep.remembered import Remembered
 from chainlake.definitions.derived import History, Series
 
@@ -87,7 +88,7 @@ class Pattern:
 
     @property
     def limits(self) -> dict[str, int]:
-        """``kleene_members``, ``matches_per_day``, ``compared_events`` and, if stated, ``longest`` (µs)."""
+        """``kleene_members``, ``set_members``, ``matches_per_day``, ``compared_events``; ``longest`` (µs) if stated."""
         return self.front.limits
 
     @cached_property
@@ -154,8 +155,7 @@ class Pattern:
     def source_range(self, lo_us: int, hi_us: int) -> tuple[int, int]:
         """The events of the source that these events and their histories need (docs/semantics.md#read-range)."""
         lo, hi = self.read_range(lo_us, hi_us)
-        steps = (one.node for one in self.extras.computed if isinstance(one.node, ast.Prev))
-        back = [one.steps * int(one.gap) for one in steps if isinstance(one.gap, int)]
+        back = [one.node.reach for one in self.extras.computed if isinstance(one.node, ast.Prev)]
         return lo - max([*back, *(one.reach_us for one in self.histories)], default=0), hi
 
     def declared_order(self) -> tuple[str, ...] | None:
@@ -178,11 +178,25 @@ class Pattern:
         return _mentioned(self.extras)
 
     @cached_property
+    def searched(self) -> frozenset[str]:
+        """All attributes that the search itself looks at: what columns are computed of is not among them."""
+        if not self.extras.computed:
+            return self.mentioned
+        nodes = [x for b in self.branches for c in b.every_clause for x in c.literals]
+        nodes += [value for one in self.extras.measures for value in one.values if value is not None]
+        return frozenset(attr for node in nodes for _, attr in attributes_of(node))
+
+    @property
+    def carried(self) -> frozenset[str]:
+        """The computed columns: where events are left out, they must be there already."""
+        return frozenset(one.column for one in self.extras.computed)
+
+    @cached_property
     def words(self) -> frozenset[str]:
         """All strings in conditions."""
         found: set[str] = set()
         literals = [x for b in self.branches for c in b.every_clause for x in c.literals]
-        literals += [value for one in self.extras.measures for value in one.values if value is not None]
+        literals += [value for one in self.extras.measures for value in one.values]
         for literal in literals:
             for node in literal.walk():
                 values = (node, *(node.items if isinstance(node, ast.Member) else ()))
@@ -191,12 +205,18 @@ class Pattern:
 
     @cached_property
     def columns_needed(self) -> set[str]:
-        """Columns, histories included, that detection and output need (the source's key not included)."""
+        """Columns, histories included, that detection and output need (the source's key only if the pattern asks)."""
         attributes = {a for name in self.names for a in name.attributes}
-        found = {"event_id", "type", "ts"} | attributes | (self.mentioned - {"id"})
-        if self.neighbours:
-            found |= {"seq"} | (set() if self.key is None else {self.key})
-        return found
+        stream = set() if self.key is None else {self.key}
+        if self.in_stream or self.neighbours or any(isinstance(one.node, ast.Prev) for one in self.extras.computed):
+            stream.add("seq")
+        return {"event_id", "type", "ts"} | attributes | (self.mentioned - {"id"}) | stream
+
+    @cached_property
+    def in_stream(self) -> bool:
+        """Whether the order of the stream, (ts, seq, id), counts: FIRST and LAST go by it."""
+        nodes = (node for value in (*self.extras.conditions, *self.extras.measured) for node in value.walk())
+        return any(isinstance(node, ast.Aggregate) and node.function in ("FIRST", "LAST") for node in nodes)
 
     @cached_property
     def partition_key(self) -> str | None:
@@ -263,17 +283,14 @@ def compile_pattern(
     names = positive_names(source, written, front, kinds, frozenset(derived))
     check_rates(source, front, names)
     into = Columns(window if pause is None else pause)
-    branches = tuple(into.branch(branch) for branch in written)
+    branches = tuple(with_pause(into.branch(branch), pause, strict_units) for branch in written)
     extras = Extras(
         pause,
         resolved.keep,
         tuple(
             replace(
                 one,
-                values=tuple(
-                    None if value is None else into.node(value, branch.types)
-                    for value, branch in zip(one.values, written, strict=True)
-                ),
+                values=tuple(into.node(value, branch.types) for value, branch in zip(one.values, written, strict=True)),
             )
             for one in measures
         ),

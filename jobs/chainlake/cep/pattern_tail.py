@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from chainlake.cep.language import ast
 from chainlake.cep.language.check import Checker
-from chainlake.cep.language.computed import Computed
+from chainlake.cep.language.computed import Computed, rebuilt
 from chainlake.cep.language.normal_form import Branch
 from chainlake.cep.language.source_text import SourceText
 from chainlake.schemas.matches import CHANGE_COLUMN
@@ -23,12 +23,12 @@ class Measure:
     Args:
         name: the column.
         kind: of its values: number, string, bool, time, duration; any if the columns are not known.
-        values: for each branch the value, or None where the branch lacks one of its names, which gives null.
+        values: for each branch the value; what the branch lacks is null in it.
     """
 
     name: str
     kind: str
-    values: tuple[ast.Node | None, ...]
+    values: tuple[ast.Node, ...]
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def measures_of(
     """The measures of a resolved query.
 
     Raises:
-        DefinitionError: a name that is taken, a value that is none in every match, names of no branch in common.
+        DefinitionError: a name that is taken, a value that is none in every match.
     """
     taken = {name.lower(): f"the event {name}" for branch in branches for name in branch.types}
     taken |= {name: "a column of every match table" for name in (*MATCH_COLUMNS, CHANGE_COLUMN)}
@@ -115,18 +115,19 @@ def measures_of(
         kind = checker.kind(one.value)
         if kind == "list":
             raise source.error("a measure is one value, and this is a list", one.value.at)
-        values = tuple(one.value if _fits(one.value, branch) else None for branch in branches)
-        if not any(value is not None for value in values):
-            raise source.error("no branch has all events of this measure", one.at)
-        for branch, value in zip(branches, values, strict=True):
-            if value is not None:
-                _check_members(source, value, branch)
+        values = tuple(_in_branch(one.value, branch) for branch in branches)
+        for branch in branches:
+            _check_members(source, one.value, branch)
         found.append(Measure(one.name, kind, values))
     return tuple(found)
 
 
-def _fits(value: ast.Node, branch: Branch) -> bool:
-    return value.names <= {*branch.positive, *branch.sets}
+def _in_branch(value: ast.Node, branch: Branch) -> ast.Node:
+    """The value where only the events of a branch are bound: others have no attributes, and their sets are empty."""
+    if isinstance(value, ast.Ref | ast.Prev | ast.Aggregate) and value.name not in {*branch.positive, *branch.sets}:
+        counts = isinstance(value, ast.Aggregate) and value.function == "COUNT"
+        return ast.Literal(0, value.at) if counts else ast.Case((), None, value.at)
+    return rebuilt(value, lambda part: _in_branch(part, branch))
 
 
 def _check_members(source: SourceText, value: ast.Node, branch: Branch) -> None:
@@ -137,7 +138,7 @@ def _check_members(source: SourceText, value: ast.Node, branch: Branch) -> None:
                 node.at,
                 hint=f"Say which: FIRST({node.name}.{node.attr}), LAST, MIN, MAX, AVG, …",
             )
-        if isinstance(node, ast.Aggregate) and node.name not in branch.sets:
+        if isinstance(node, ast.Aggregate) and node.name in branch.positive and node.name not in branch.kleene:
             raise source.error(
                 f"{node.function} needs a repeated event, and {node.name} is a single one",
                 node.at,

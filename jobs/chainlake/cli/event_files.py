@@ -147,26 +147,28 @@ def compiled(text: str, name: str, file: str | None, events: Events) -> Pattern:
 
 
 def with_type(events: pa.Table, pattern: Pattern) -> pa.Table:
-    """Events without a type are of the pattern's type, if it has only one.
+    """Events without a type are of the pattern's type, if it has only one; if it has none but ``*``, of type event.
 
     A type of the pattern that no event has is named on stderr.
     """
     import pyarrow.compute as pc
 
+    from chainlake.cep.events.any_type import ANY_TYPE
     from chainlake.cep.events.arrow import text_array
     from chainlake.cep.plain_files.places import shown
 
     if "type" in events.column_names:
         found = pc.unique(events["type"]).to_pylist()
-        for kind in sorted(pattern.event_types.difference(found)):
+        for kind in sorted(pattern.event_types.difference([*found, ANY_TYPE])):
             known = ", ".join(shown(one) for one in sorted(found)[:_MOST_TYPES])
             others = f" and {len(found) - _MOST_TYPES} more" if len(found) > _MOST_TYPES else ""
             print(f"note: no event is of type {kind}; the types are {known}{others}", file=sys.stderr)
         return events
-    if len(pattern.event_types) > 1:
+    types = sorted(pattern.event_types - {ANY_TYPE})
+    if len(types) > 1:
         raise InputError(
-            f"the events have no type, and the pattern asks for {', '.join(sorted(pattern.event_types))}",
+            f"the events have no type, and the pattern asks for {', '.join(types)}",
             key="type",
             hint="Name the column with --type.",
         )
-    return events.append_column("type", text_array(list(pattern.event_types) * len(events)))
+    return events.append_column("type", text_array((types or ["event"]) * len(events)))

@@ -1,4 +1,4 @@
-"""The events of a source as a task needs them: by time, a bounded number in memory, with histories.
+"""The events of a source as a task needs them: by time, a bounded number in memory, with all that is computed of them.
 
 Files say which day they are of, and their row groups which times they hold: no task reads all of them, and none asks
 another for an event.
@@ -16,8 +16,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from chainlake.cep.conditions.computed import add_computed
+from chainlake.cep.events.any_type import ANY_TYPE
 from chainlake.cep.events.dataset import ticks_of
 from chainlake.cep.events.history import LIST, add_histories
+from chainlake.cep.events.previous import ORDERED_BY, last_of_each
+from chainlake.cep.language import ast
+from chainlake.cep.language.computed import Computed
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.search.find import candidates_of, dataset
 from chainlake.days import US_PER_DAY, day_start_us
@@ -26,8 +31,6 @@ from chainlake.lake.store.event_files import TYPES
 
 #: Events that are read at a time, about 100 MB; a day with more is read in parts, if its events are spread evenly.
 CHUNK_ROWS = 1_000_000
-#: What a history is computed from, beside the key and the attribute.
-_ORDERED_BY = ("event_id", "type", "ts", "seq")
 
 
 class Events(Protocol):
@@ -56,9 +59,11 @@ class Feed:
         files: the events.
         key: the source's key column.
         columns: the columns wanted, histories among them.
-        types: the event types wanted.
+        types: the event types wanted; ``ANY_TYPE`` among them stands for all.
         histories: the histories wanted.
         chunk_rows: events that are read at a time.
+        computed: what else is computed of the events; it is in the chunks, since it may depend on events that a task
+            leaves out later.
     """
 
     files: Events = field(repr=False)
@@ -67,40 +72,51 @@ class Feed:
     types: frozenset[str]
     histories: tuple[History, ...] = ()
     chunk_rows: int = CHUNK_ROWS
+    computed: tuple[Computed, ...] = ()
 
     @classmethod
     def of(cls, files: Events, key: str, patterns: Iterable[Pattern], columns: Iterable[str]) -> Feed:
         """What these patterns need, if they look at these columns; those that there are not are null for them."""
         types: frozenset[str] = frozenset()
         histories: dict[str, History] = {}
+        computed: dict[str, Computed] = {}
+        read = set(columns)
         for pattern in patterns:
             types |= pattern.event_types
             histories |= {one.name: one for one in pattern.histories}
-        return cls(files, key, frozenset(columns), types, tuple(histories.values()))
+            computed |= {one.column: one for one in pattern.extras.computed}
+            read |= pattern.mentioned if pattern.extras.computed else set()
+        return cls(files, key, frozenset(read), types, tuple(histories.values()), computed=tuple(computed.values()))
 
     def chunks(self, spans: Iterable[tuple[int, int]]) -> Iterator[pa.Table]:
         """The events with ts in the spans ``[lo, hi)`` µs, each once, in the order of time; ties in any order."""
         for lo, hi in merged(spans):
-            yield from self._with_histories(lo, hi) if self.histories else self._events(lo, hi)
+            yield from self._with_earlier(lo, hi) if self.histories or self._earlier else self._alone(lo, hi)
 
     def empty(self) -> pa.Table:
         """A chunk without events."""
         fields = [self.files.schema.field(name) for name in self._read]
         kind = pa.string() if self.histories else TYPES
         fields = [pa.field("type", kind) if one.name == "type" else one for one in fields]
-        return pa.schema([*fields, *(pa.field(one.name, LIST) for one in self.histories)]).empty_table()
+        fields += [pa.field(one.name, LIST) for one in self.histories]
+        return add_computed(pa.schema(fields).empty_table(), self.computed, self.key)
+
+    @property
+    def _earlier(self) -> list[ast.Prev]:
+        """The values of earlier events that are computed."""
+        return [one.node for one in self.computed if isinstance(one.node, ast.Prev)]
 
     @property
     def _read(self) -> list[str]:
         """The columns that are read: those that there are of the wanted ones, and what histories are computed from."""
-        wanted = set(self.columns)
-        if self.histories:
-            wanted |= {self.key, *_ORDERED_BY, *(one.of for one in self.histories)}
+        wanted = set(self.columns) | ({"event_id"} if "id" in self.columns else set())
+        if self.histories or self._earlier:
+            wanted |= {self.key, *ORDERED_BY, *(one.of for one in self.histories)}
         return sorted(wanted & set(self.files.schema.names))
 
     def _events(self, lo: int, hi: int) -> Iterator[pa.Table]:
         # A value of any type is part of a history.
-        columns, types = self._read, None if self.histories else self.types
+        columns, types = self._read, None if self.histories or ANY_TYPE in self.types else self.types
         for day in self.files.within(lo, hi):
             start = day_start_us(day)
             first, end = max(lo, start), min(hi, start + US_PER_DAY)
@@ -111,17 +127,25 @@ class Feed:
                 if len(events):
                     yield events
 
-    def _with_histories(self, lo: int, hi: int) -> Iterator[pa.Table]:
-        reach = max(one.reach_us for one in self.histories)
+    def _alone(self, lo: int, hi: int) -> Iterator[pa.Table]:
+        for events in self._events(lo, hi):
+            yield add_computed(events, self.computed, self.key)
+
+    def _with_earlier(self, lo: int, hi: int) -> Iterator[pa.Table]:
+        earlier = self._earlier
+        reach = max([one.reach_us for one in self.histories] + [one.reach for one in earlier])
         before: pa.Table | None = None
         for events in self._events(lo - reach, hi):
             known = events if before is None else pa.concat_tables([before, events])
             ts = ticks_of(known["ts"], "ts")
             begin = max(0 if before is None else len(before), int(np.searchsorted(ts, lo)))
             if begin < len(known):
-                yield add_histories(known, [self.key], self.histories).slice(begin)
-            # Later events lie behind these, so this is all that their histories can reach.
+                found = add_histories(known, [self.key], self.histories) if self.histories else known
+                yield add_computed(found, self.computed, self.key).slice(begin)
+            # Later events lie behind these, so this is all that they can look back to.
             before = known.slice(int(np.searchsorted(ts, ts[-1] - reach)))
+            if not self.histories:
+                before = last_of_each(before, self.key, max(one.steps for one in earlier))
 
 
 def merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from chainlake.cep.events.any_type import ANY_TYPE
 from chainlake.cep.events.clock import Clock
 from chainlake.cep.events.dataset import ticks_of
 from chainlake.cep.events.event_ids import PACKED, packed, texts
@@ -62,10 +63,18 @@ class Matcher:
     def wanted(self, events: pa.Table, keys: KeyShare | None = None) -> pa.Table:
         """Those of the events that some name accepts by its own conditions, and what is needed of them."""
         pattern = self.pattern
+        if not pattern.carried <= set(events.column_names):
+            # What depends on earlier events would be computed of those that are left.
+            raise InfrastructureError(
+                f"the events of {pattern.name} arrived without what is computed of them",
+                hint="Nothing was published; run the step again.",
+            )
         if any(clauses for branch in pattern.branches for clauses in routing(branch).values()):
             keep = np.zeros(len(events), bool)
             for rows in accepted(pattern, events):
                 keep[rows] = True
+        elif ANY_TYPE in pattern.event_types:
+            keep = np.ones(len(events), bool)
         else:
             keep = pc.is_in(events["type"], value_set=pa.array(sorted(pattern.event_types))).to_numpy()
         events = events.select(columns_of(events.column_names, pattern, self.table))
@@ -75,7 +84,7 @@ class Matcher:
 
 def columns_of(there: Iterable[str], pattern: Pattern, table: pa.Schema) -> list[str]:
     """Those of the columns that the kernel and the table's rows need; one that the events lack is null in both."""
-    wanted = {"event_id", "type", "ts"} | pattern.columns_needed
+    wanted = {"event_id", "type", "ts"} | pattern.columns_needed | pattern.carried
     wanted |= set() if pattern.partition_key is None else {pattern.partition_key}
     for column in table:
         kind = column.type.value_type if pa.types.is_list(column.type) else column.type

@@ -81,7 +81,7 @@ def draw_of(ask: Ask, survey: Survey, key: str, rows: int) -> Draw:
         stretches, thinning = survey.numbers.tolist(), [1] * len(survey.counts)
     else:
         stretches, thinning = draw_stretches(survey.numbers, survey.counts)
-    columns = frozenset(ask.pattern.columns_needed | {key})
+    columns = frozenset(ask.pattern.columns_needed | ask.pattern.carried | {key})
     return Draw(ask, tuple(stretches), tuple(thinning), columns)
 
 

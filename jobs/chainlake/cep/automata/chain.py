@@ -15,6 +15,7 @@ from itertools import combinations
 
 from chainlake.cep.automata.automaton import ALWAYS, NEVER, Instance, Setting
 from chainlake.cep.automata.scalar import Bound
+from chainlake.cep.plan.sizes import most_usable
 from chainlake.cep.plan.steps import Forbidden, Plan
 from chainlake.errors import LimitExceeded
 
@@ -137,13 +138,15 @@ class Chain:
                 return
         oldest = self._ts[row] - self._in.window
         others = [member for member in instance.members if self._ts[member] >= oldest]
-        if len(others) >= self._most:
+        most = most_usable(step.size, self._most)
+        if len(others) >= most:
             raise LimitExceeded(
-                f"{len(others) + 1} events of one window are usable for {step.name}*, and the limit is {self._most}",
+                f"{len(others) + 1} events of one window are usable for {step.name}*, and the limit is {most}",
                 key="kleene_members",
                 hint="In event order a set is made before it is known whether the other names will be found.",
             )
-        for size in range(len(others) + 1):
+        largest = len(others) if step.size.most is None else min(len(others), step.size.most - 1)
+        for size in range(step.size.least - 1, largest + 1):
             for chosen in combinations(others, size):
                 rows = (*chosen, row)
                 self._evaluate(instance, self._in.extended(instance, step.name, rows, rows))

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from chainlake.cep.conditions.evaluate import View
+from chainlake.cep.events.aggregates import Function, Members, aggregate
 from chainlake.cep.events.dataset import Dataset
 from chainlake.cep.events.values import Value, arithmetic, not_null, take
 from chainlake.cep.language import ast, functions
@@ -32,6 +33,8 @@ _COMPARE = {
     "=": operator.eq,
     "!=": operator.ne,
 }
+#: Aggregates that are computed member by member.
+_BY_MEMBER = frozenset({"COUNT", "SUM", "AVG", "MIN", "MAX"})
 _ARITHMETIC = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
 
 
@@ -152,8 +155,8 @@ class Conditions:
                     return lambda one, bound: take(whole, np.array([one[name]])), kind
                 column = self._column(attr)
                 return lambda one, bound: column[one[name]], kind
-            case ast.Aggregate(function, name, attr):
-                return self._aggregate(function, name, attr)
+            case ast.Aggregate():
+                return self._aggregate(node)
             case ast.Negative(of):
                 inner, kind = self._value(of)
                 return (_null if kind == "null" else _unless_null(operator.neg, inner)), kind
@@ -188,12 +191,15 @@ class Conditions:
 
         return compute, kind
 
-    def _aggregate(self, function: str, name: str, attr: str | None) -> tuple[_Value, str]:
+    def _aggregate(self, node: ast.Aggregate) -> tuple[_Value, str]:
+        function, name, attr = node.function, node.name, node.attr
         if attr is None:
             return lambda one, bound: len(bound[name]), "number"
         kind = self._data.columns[attr].kind
         if kind == "null":
             return (_constant(0), "number") if function == "COUNT" else (_null, kind)
+        if node.distinct or function not in _BY_MEMBER:
+            return self._of_sets(node, attr), "number" if function == "COUNT" else kind
         column = self._column(attr)
 
         def compute(one: Bound, bound: Bound) -> Any:
@@ -210,6 +216,18 @@ class Conditions:
             return total / len(values) if function == "AVG" else total
 
         return compute, "number" if function == "COUNT" else kind
+
+    def _of_sets(self, node: ast.Aggregate, attr: str) -> _Value:
+        """An aggregate that is computed as the search computes it."""
+        whole, places = self._data.columns[attr], self._data.places
+        function = Function(node.function, node.distinct, node.share)
+
+        def compute(one: Bound, bound: Bound) -> Any:
+            rows = np.array(bound[node.name], np.int64)
+            members = Members(np.array([0, len(rows)]), None if places is None else places[rows])
+            return _unboxed(aggregate(function, take(whole, rows), members))
+
+        return compute
 
     def _call(self, function: str, args: list[tuple[_Value, str]]) -> tuple[_Value, str]:
         found = functions.lookup(function)

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import reduce
+from operator import and_, or_
+from typing import Any, Protocol
 
 import numpy as np
 
+from chainlake.cep.events import like, operations
+from chainlake.cep.events.aggregates import Function, aggregate
+from chainlake.cep.events.aggregates import Members as Sets
 from chainlake.cep.events.dataset import Dataset
-from chainlake.cep.events.values import Value, aggregate, arithmetic, compare, member, negative, not_null, take
+from chainlake.cep.events.texts import Texts, Words
+from chainlake.cep.events.values import NULL, Value, arithmetic, compare, member, negative, not_null, take
 from chainlake.cep.language import ast, functions
-from chainlake.cep.language.normal_form import Clause
+from chainlake.cep.language.normal_form import Clause, push_not
 
 
 class Candidates:
@@ -34,11 +40,27 @@ class Candidates:
         found: np.ndarray = self.ts[positions]
         return found
 
+    def places(self, positions: np.ndarray) -> np.ndarray | None:
+        """The places of some of these events in the stream; None if that is the order of the positions."""
+        found = self.data.places
+        return None if found is None else found[self.rows[positions]]
+
     def column(self, attr: str) -> Value:
         """An attribute of these events, gathered once."""
         if attr not in self._columns:
             self._columns[attr] = take(self.data.columns[attr], self.rows)
         return self._columns[attr]
+
+
+class Coded(Protocol):
+    """Events whose texts have codes."""
+
+    @property
+    def texts(self) -> Texts:
+        """What the codes stand for."""
+
+    def code(self, word: str) -> int:
+        """The code of a string of the conditions."""
 
 
 #: Bound single events: their candidates and the position of each block row's event among them (or all, as a slice).
@@ -71,7 +93,7 @@ class View:
 
     def __init__(
         self,
-        data: Dataset,
+        data: Coded,
         n: int,
         singles: dict[str, Single],
         groups: dict[str, Members],
@@ -106,16 +128,38 @@ class View:
             case ast.Aggregate(function, name, attr):
                 candidates, offsets, positions = self.groups[name]
                 column = None if attr is None else take(candidates.column(attr), positions)
-                return aggregate(function, column, offsets)
+                sets = Sets(offsets, candidates.places(positions))
+                return aggregate(Function(function, node.distinct, node.share), column, sets)
             case ast.Negative(of):
                 return negative(self.value(of))
             case ast.Arithmetic(op, left, right):
                 return arithmetic(op, self.value(left), self.value(right))
-            case ast.Call(function, args):
-                found = functions.lookup(function)
-                assert found is not None, "resolve.py lets only known functions through"
-                return found.apply(tuple(self.value(arg) for arg in args))
+            case ast.Call():
+                return self.call(node)
+            case ast.Case(whens, otherwise):
+                value = NULL if otherwise is None else self.value(otherwise)
+                for when, then in reversed(whens):
+                    value = operations.choose(self.truth(when), self.value(then), value)
+                return value
         raise TypeError(f"not a value: {node!r}")
+
+    def call(self, node: ast.Call) -> Value:
+        """A function applied to values."""
+        found = functions.lookup(node.function)
+        assert found is not None, "resolve.py lets only known functions through"
+        texts = self.data.texts
+        if found.of_text is not None:
+            result = texts.mapped(self.value(node.args[0]), found.of_text, node.function)
+        else:
+            plain = min(found.constants, default=len(node.args))
+            constants = (arg.value for arg in node.args[plain:] if isinstance(arg, ast.Literal))
+            result = self.applied(found, (*map(self.value, node.args[:plain]), *constants))
+        return texts.coded(result) if isinstance(result, Words) else result
+
+    def applied(self, function: functions.Function, args: tuple[Any, ...]) -> Value | Words:
+        """A function that is of no text applied to columns and constants."""
+        assert function.apply is not None, "a function that is of no text has one"
+        return function.apply(args)
 
     def literal(self, value: Any) -> Value:
         if isinstance(value, bool):
@@ -127,10 +171,10 @@ class View:
         return Value(value, None, "number")
 
     def truth(self, literal: ast.Node) -> Any:
-        """Where a comparison, membership or constant is TRUE: a bool array, or one bool."""
+        """Where a condition is TRUE: a bool array, or one bool."""
         match literal:
             case ast.Compare(op, left, right):
-                return compare(op, self.value(left), self.value(right))
+                return self.compared(op, self.value(left), self.value(right))
             case ast.Member(of, negated, items):
                 value = self.value(of)
                 same = [item for item in map(self._item, items) if item.kind == value.kind]
@@ -139,7 +183,26 @@ class View:
                 return np.equal(not_null(self.value(of)), negated)
             case ast.Const(truth):
                 return truth
-        raise TypeError(f"not a literal of a clause: {literal!r}")
+            case ast.Like(_, _, negated):
+                fits = self.fits(literal)
+                return np.not_equal(fits.values, negated) & not_null(fits)
+            case ast.Not(of):
+                return self.truth(push_not(of, True))
+            case ast.All(parts):
+                return reduce(and_, map(self.truth, parts))
+            case ast.Any(parts):
+                return reduce(or_, map(self.truth, parts))
+        raise TypeError(f"not a condition: {literal!r}")
+
+    def compared(self, op: str, left: Value, right: Value) -> Any:
+        """Where ``left op right`` is TRUE."""
+        return compare(op, left, right)
+
+    def fits(self, node: ast.Like) -> Value:
+        """Whether a text fits the pattern, ``NOT`` left aside; null for null."""
+        fits = self.data.texts.mapped(self.value(node.value), like.test_of(node), (node.regex, node.text))
+        assert isinstance(fits, Value), "a test of texts gives truths"
+        return fits
 
     def _item(self, item: Any) -> Value:
         return self.literal(item.value)
@@ -155,7 +218,7 @@ class View:
     def holds(self, clause: Clause, kleene: frozenset[str]) -> np.ndarray:
         """Where ``clause`` is TRUE.
 
-        A plain reference to a name bound to a set asks for every choice of a member.
+        A plain reference to a name bound to a set asks for every choice of a member; of an empty set there is none.
 
         Args:
             clause: all its names are bound.
@@ -168,9 +231,17 @@ class View:
             candidates, offsets, positions = self.members(name)
             at = np.repeat(np.arange(self.n), np.diff(offsets))
             each = View(self.data, len(at), {name: (candidates, positions)}, {}, self, at)
-            inner = each.holds(clause, kleene - {name})
-            return np.logical_and.reduceat(inner, offsets[:-1]) if self.n else np.zeros(0, bool)
+            return _every(each.holds(clause, kleene - {name}), offsets)
         truth: Any = False
         for literal in clause.literals:
             truth = truth | self.truth(literal)
         return np.broadcast_to(np.asarray(truth, bool), (self.n,))
+
+
+def _every(truth: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """Which groups are true throughout."""
+    full = offsets[1:] > offsets[:-1]
+    found = np.ones(len(full), bool)
+    if full.any():
+        found[full] = np.logical_and.reduceat(truth, offsets[:-1][full])
+    return found

@@ -16,6 +16,7 @@ from math import comb, factorial, prod
 import numpy as np
 
 from chainlake.cep.language.normal_form import Branch
+from chainlake.cep.plan.sizes import number_of_sets
 
 #: With at most this many single names all orders are compared; with more, the cheapest next name is taken each time.
 EXACT_NAMES = 8
@@ -23,6 +24,8 @@ EXACT_NAMES = 8
 LISTED_NAMES = 4
 #: With more usable events than this there are so many sets that the estimate need not be right.
 MOST_MEMBERS = 16
+#: The same for sets that have a size.
+_MOST_COUNTED = 1000.0
 
 
 @dataclass(frozen=True)
@@ -122,9 +125,16 @@ class Model:
             # Events on one side of a bound one; without bound ones, those that a first member can take along.
             first = not singles and name == self.sets[0]
             usable = self.crowds.get(name, 0.0) / (1.0 if first else 2.0)
-            left *= 2.0 ** min(usable, MOST_MEMBERS) * (self.totals[name] if first else 1.0)
+            left *= self._sets_of(name, usable) * (self.totals[name] if first else 1.0)
             found += left
         return found
+
+    def _sets_of(self, name: str, usable: float) -> float:
+        """About how many sets so many usable events make."""
+        size = self.branch.sizes.get(name)
+        if size is None:
+            return 2.0 ** min(usable, MOST_MEMBERS)
+        return min(float(number_of_sets(size, round(min(usable, _MOST_COUNTED)))), 2.0**MOST_MEMBERS)
 
     def best(self) -> tuple[str, ...]:
         """The cheapest order of all positive names; of equally cheap ones the one nearest to the order written."""

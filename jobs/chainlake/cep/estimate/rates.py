@@ -43,7 +43,7 @@ def stated_rates(pattern: Pattern, key: str, rates: Iterable[Mapping[str, object
             key: pa.array([name for _, name in total], pa.string()),
         }
     )
-    attributes = {key, "type"} & pattern.mentioned
+    attributes = {key, "type"} & pattern.searched
     data = Dataset(series_table, Wanted(pattern.event_types, attributes, pattern.words, strict=pattern.strict))
     found: dict[str, float] = {}
     for branch in pattern.branches:

@@ -10,8 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from chainlake.cep.events.any_type import ANY_TYPE
 from chainlake.cep.events.arrow import FALSE, MINUS_ONE, NAN, ZERO, int64_array, numpy_of, text_array
 from chainlake.cep.events.clock import Clock
+from chainlake.cep.events.texts import Texts
 from chainlake.cep.events.values import NULL, Lists, Value
 from chainlake.errors import InputError
 
@@ -80,13 +82,14 @@ class Wanted:
     """What of an events table is looked at, and how.
 
     Args:
-        types: event types to keep.
+        types: event types to keep; ``ANY_TYPE`` among them keeps all.
         attributes: attributes (and ``id``, ``type``) that conditions mention.
         words: all strings that conditions mention.
         lo: first tick to keep, or None.
         hi: first tick not to keep, or None.
         by_id: whether ties of ts must be in the order of the ids.
         strict: whether ``ts`` is a time (else a number).
+        in_stream: whether the order of the stream, (ts, seq, id), is asked for.
     """
 
     types: Iterable[str]
@@ -96,6 +99,7 @@ class Wanted:
     hi: int | None = None
     by_id: bool = False
     strict: bool = True
+    in_stream: bool = False
 
 
 class Dataset:
@@ -113,13 +117,13 @@ class Dataset:
             if column not in events.column_names:
                 raise InputError(f"the events have no column {column}", key=column)
         ts = ticks_of(events["ts"], "ts")
-        codes, self._codes_of = _type_codes(events["type"], sorted(set(wanted.types)))
+        codes, self._codes_of = _type_codes(events["type"], sorted({*wanted.types} - {ANY_TYPE}))
         #: row of the events table of each sorted row; None if they are the same
         self._picked = _kept(ts, codes, self._codes_of, wanted)
         self.clock = None if apart is None else apart[0]
         searched = ts if apart is None else apart[0].moved(ts, apart[1])
         kept = self.pick(searched)
-        ids = _plain(events["event_id"]) if wanted.by_id else None
+        ids = plain(events["event_id"]) if wanted.by_id or wanted.in_stream else None
         if not _is_sorted(kept) or ids is not None and not _ties_sorted(kept, ids, self._picked):
             rows = np.arange(len(ts)) if self._picked is None else self._picked
             if ids is not None:
@@ -131,6 +135,8 @@ class Dataset:
             kept = searched[self._picked]
         self.ts = kept
         self._types = self.pick(codes)
+        #: place of each sorted row in the stream, if that was asked for and is not the order of the rows
+        self.places = self._places(events) if wanted.in_stream else None
         self.vocabulary: dict[str, int] = {}
         own_times = kept if apart is None else self.pick(ts)
         self.columns: dict[str, Value] = {"ts": Value(own_times, None, "time" if wanted.strict else "number")}
@@ -155,6 +161,8 @@ class Dataset:
 
     def of_type(self, name: str) -> np.ndarray:
         """The sorted rows of the events of this type."""
+        if name == ANY_TYPE:
+            return np.arange(len(self.ts))
         if name not in self._codes_of:
             return np.zeros(0, np.int64)
         return np.flatnonzero(self._types == self._codes_of[name])
@@ -176,6 +184,28 @@ class Dataset:
         """The code of a string of the conditions; codes are ordered as the strings are."""
         return self.vocabulary[word]
 
+    @cached_property
+    def texts(self) -> Texts:
+        """What the codes of strings stand for."""
+        return Texts(self.vocabulary)
+
+    def _places(self, events: pa.Table) -> np.ndarray | None:
+        """The place of each sorted row in the order (ts, seq, id); None if the rows have that order already."""
+        if "seq" not in events.column_names or pa.types.is_null(events.schema.field("seq").type):
+            return None
+        seq = events["seq"]
+        if not pa.types.is_integer(seq.type):
+            raise InputError(
+                f"seq holds {seq.type}, and the place among events of one time is a whole number", key="seq"
+            )
+        numbers = self.pick(numpy_of(_filled(seq.cast(pa.int64()), ZERO)))
+        if not np.any((self.ts[1:] == self.ts[:-1]) & (numbers[1:] < numbers[:-1])):
+            return None
+        places = np.empty(len(numbers), np.int64)
+        # Rows of one time are in the order of their ids, and stay so among those of one seq.
+        places[np.lexsort((numbers, self.ts))] = np.arange(len(numbers))
+        return places
+
     def _load(self, events: pa.Table, attributes: list[str], words: set[str]) -> None:
         index = None if self._picked is None else int64_array(self._picked)
         texts: dict[str, tuple[np.ndarray, list[str]]] = {}
@@ -187,11 +217,11 @@ class Dataset:
             column = events[stored] if index is None else events[stored].take(index)
             kind = kind_of(column.type)
             if kind == "string":
-                texts[attr] = _encode(column)
+                texts[attr] = encoded(column)
             elif kind is None:
                 raise InputError(f"{attr} holds {column.type}, which conditions cannot use", key=attr)
             else:
-                self.columns[attr] = _column(column, kind, attr)
+                self.columns[attr] = values_of(column, kind, attr)
         vocabulary = sorted(words.union(*(found for _, found in texts.values())))
         self.vocabulary = {word: code for code, word in enumerate(vocabulary)}
         for attr, (codes, found) in texts.items():
@@ -202,11 +232,12 @@ class Dataset:
 
 def _kept(ts: np.ndarray, codes: np.ndarray, codes_of: dict[str, int], wanted: Wanted) -> np.ndarray | None:
     """The rows with wanted types and times, or None if all have them."""
+    every_type = ANY_TYPE in wanted.types
     everything = wanted.lo is None and wanted.hi is None and sorted(codes_of.values()) == list(range(len(codes_of)))
     if everything and len(codes) and 0 <= int(codes.min()) and int(codes.max()) < len(codes_of):
         # Two passes over codes instead of two for each type.
         return None
-    keep = np.zeros(len(ts), bool)
+    keep = np.full(len(ts), every_type)
     for code in codes_of.values():
         keep |= codes == code
     if wanted.lo is not None:
@@ -216,7 +247,7 @@ def _kept(ts: np.ndarray, codes: np.ndarray, codes_of: dict[str, int], wanted: W
     return None if keep.all() else np.flatnonzero(keep)
 
 
-def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """The column itself, not as a dictionary."""
     return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
@@ -264,24 +295,29 @@ def _codes(column: pa.ChunkedArray | pa.Array, names: list[str]) -> np.ndarray:
     return numpy_of(pc.fill_null(found, MINUS_ONE.cast(pa.int32())))
 
 
-def _encode(column: pa.ChunkedArray) -> tuple[np.ndarray, list[str]]:
-    """Codes (-1 for null) and the texts they stand for."""
-    column = _plain(column)
+def encoded(column: pa.ChunkedArray) -> tuple[np.ndarray, list[str]]:
+    """The codes (-1 for null) of a column of texts, and the texts they stand for."""
+    column = plain(column)
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
     if pa.types.is_null(column.type):
         return np.full(len(column), -1, np.int64), []
-    encoded = column.cast(pa.string()).dictionary_encode()
-    if isinstance(encoded, pa.ChunkedArray):
-        encoded = encoded.combine_chunks()
-    codes = numpy_of(pc.fill_null(encoded.indices.cast(pa.int64()), MINUS_ONE))
-    return codes, encoded.dictionary.to_pylist()
+    found = column.cast(pa.string()).dictionary_encode()
+    if isinstance(found, pa.ChunkedArray):
+        found = found.combine_chunks()
+    codes = numpy_of(pc.fill_null(found.indices.cast(pa.int64()), MINUS_ONE))
+    return codes, found.dictionary.to_pylist()
 
 
-def _column(column: pa.ChunkedArray, kind: str, name: str) -> Value:
+def values_of(column: pa.ChunkedArray, kind: str, name: str) -> Value:
+    """A column of an events table that holds no texts, for values of this kind.
+
+    Raises:
+        InputError: a number beyond 64 bits.
+    """
     if kind == "null":
         return NULL
-    column = _plain(column)
+    column = plain(column)
     if kind == "list":
         return _lists(column)
     valid = None if column.null_count == 0 else numpy_of(pc.is_valid(column))

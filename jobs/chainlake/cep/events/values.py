@@ -213,45 +213,6 @@ def absolute(value: Value) -> Value:
     return Value(size, value.valid, value.kind)
 
 
-def aggregate(function: str, value: Value | None, offsets: np.ndarray) -> Value:
-    """An aggregate over each group of rows; nulls are skipped, and a group of nulls gives null.
-
-    Args:
-        function: AVG, SUM, MIN, MAX or COUNT.
-        value: one entry per member in (ts, id) order, or None for ``COUNT(name)``.
-        offsets: group g holds the members ``offsets[g]:offsets[g + 1]``; groups are not empty.
-    """
-    sizes = np.diff(offsets)
-    if value is None:
-        return Value(sizes.astype(np.int64), None, "number")
-    if value.kind == "null":
-        return Value(np.zeros(len(sizes), np.int64), None, "number") if function == "COUNT" else NULL
-    good = np.broadcast_to(not_null(value), (int(offsets[-1]),))
-    count = np.add.reduceat(good, offsets[:-1], dtype=np.int64) if len(sizes) else np.zeros(0, np.int64)
-    if function == "COUNT":
-        return Value(count, None, "number")
-    if function in ("SUM", "AVG"):
-        total = _running(np.add, np.where(good, value.values, 0).astype(np.float64), offsets)
-        with np.errstate(all="ignore"):
-            return Value(np.where(count == 0, np.nan, total / count if function == "AVG" else total), None, value.kind)
-    low = function == "MIN"
-    empty = (np.inf if low else -np.inf) if value.values.dtype.kind == "f" else (2**63 - 1 if low else -(2**63))
-    best = _running(np.minimum if low else np.maximum, np.where(good, value.values, empty), offsets)
-    if value.values.dtype.kind == "f":
-        return Value(np.where(count == 0, np.nan, best), None, value.kind)
-    return Value(np.where(count > 0, best, 0), count > 0, value.kind)
-
-
-def _running(function: np.ufunc, values: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """Left-to-right reduction of each group, so that a sum has one value whatever else is in the array."""
-    sizes = np.diff(offsets)
-    result: np.ndarray = values[offsets[:-1]]
-    for step in range(1, int(sizes.max(initial=0))):
-        groups = np.flatnonzero(sizes > step)
-        result[groups] = function(result[groups], values[offsets[groups] + step])
-    return result
-
-
 def correlation(left: Value, right: Value) -> Value:
     """Pearson's correlation of two lists; null for lists that are null, short, of different length or constant."""
     if "null" in (left.kind, right.kind):

@@ -152,6 +152,8 @@ class Checker:
         else:
             return "number"
         if node.function == "COUNT":
+            if node.distinct and kind == "list":
+                raise self.source.error("lists are not compared, so different ones cannot be counted", node.at)
             return "number"
         if kind not in _AGGREGATED[node.function] | OPEN:
             raise self.source.error(f"{node.function} of a {kind} is not defined", node.at)

@@ -80,7 +80,8 @@ class Columns:
 
     def _functions(self, node: ast.Node) -> ast.Node:
         if isinstance(node, ast.Aggregate) and node.of is not None:
-            return replace(node, attr=self._column(_of_event(self._functions(node.of))))
+            of = self._functions(node.of)
+            return replace(node, attr=of.attr if isinstance(of, ast.Ref) else self._column(_of_event(of)))
         called = isinstance(node, ast.Case | ast.Like) or isinstance(node, ast.Call) and node.function not in NATIVE
         if called and not node.aggregated and len(node.plain) == 1:
             name = next(iter(node.plain))
@@ -106,7 +107,8 @@ def is_computed(column: str) -> bool:
 def _of_event(node: ast.Node) -> ast.Node:
     """The same value of the event called ``EVENT``."""
     if isinstance(node, ast.Ref):
-        return replace(node, name=EVENT)
+        # What a column is computed of is written with the event's own name, and not with all that makes its values.
+        return replace(node, name=EVENT, of=None)
     return rebuilt(node, _of_event)
 
 

@@ -16,7 +16,7 @@ from chainlake.definitions.yaml_lines import Document, YamlProblem, read_yaml
 Scalar = int | float | str | bool
 
 #: Limits and their defaults. They count facts that depend neither on slicing nor on the join order.
-LIMITS = {"kleene_members": 20, "matches_per_day": 10_000_000, "compared_events": 20_000_000}
+LIMITS = {"kleene_members": 20, "set_members": 10_000, "matches_per_day": 10_000_000, "compared_events": 20_000_000}
 #: A limit that has no default: how long a stretch of neighbours may be in a pattern without WITHIN.
 LONGEST = "longest"
 

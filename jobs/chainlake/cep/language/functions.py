@@ -1,13 +1,20 @@
-"""The functions that conditions may call: ``Corr`` and ``Abs``, and whatever else is registered."""
+"""The functions that conditions may call, and whatever else is registered (docs/semantics.md#functions)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from chainlake.cep.events.texts import Words
     from chainlake.cep.events.values import Value
+
+
+#: Kinds that are unknown before events are seen.
+OPEN = frozenset({"any", "null"})
 
 
 @dataclass(frozen=True)
@@ -15,18 +22,28 @@ class Function:
     """A function of the language.
 
     Args:
-        arity: how many values it takes.
+        arity: how many values it takes, or how many at least and at most.
         result: kinds of the arguments (``number``, ``duration``, ``list``, …, ``any`` if unknown) to the kind of the
             result, or None if these kinds are not accepted.
-        apply: the vectorised implementation; gets and gives ``chainlake.cep.events.values.Value``.
+        apply: the vectorised implementation; gets and gives ``chainlake.cep.events.values.Value``, or gives
+            ``chainlake.cep.events.texts.Words``; constants it gets as they are.
         scalar: the same for one value that is not null, if it is a function of one value; None lets the event-order
             run call ``apply`` on columns of one row, which is slower.
+        constants: per argument from which on only constants are taken, what is wrong with one, if anything is.
+        of_text: instead of ``apply``, from a column of different texts to one of results.
     """
 
-    arity: int
+    arity: int | tuple[int, int]
     result: Callable[[tuple[str, ...]], str | None]
-    apply: Callable[[tuple[Value, ...]], Value]
+    apply: Callable[[tuple[Any, ...]], Value | Words] | None = None
     scalar: Callable[[Any], Any] | None = None
+    constants: Mapping[int, Callable[[Any], str | None]] = field(default_factory=dict)
+    of_text: Callable[[pa.Array], pa.Array] | None = None
+
+    @property
+    def takes(self) -> tuple[int, int]:
+        """How many values it takes at least and at most."""
+        return (self.arity, self.arity) if isinstance(self.arity, int) else self.arity
 
 
 _REGISTRY: dict[str, Function] = {}
@@ -55,6 +72,66 @@ def _corr_kind(kinds: tuple[str, ...]) -> str | None:
     return "number" if all(kind in ("list", "any", "null") for kind in kinds) else None
 
 
+def _takes(kind: str, result: str) -> Callable[[tuple[str, ...]], str | None]:
+    """The kinds of a function whose first argument is of one kind."""
+    return lambda kinds: result if kinds[0] in OPEN | {kind} else None
+
+
+def _numbers(kinds: tuple[str, ...]) -> str | None:
+    return "number" if OPEN.union(kinds) <= OPEN | {"number"} else None
+
+
+def _alike(kinds: tuple[str, ...]) -> str | None:
+    """One kind for all, with an order or without."""
+    known = set(kinds) - OPEN
+    if len(known) > 1 or "list" in known:
+        return None
+    return next(iter(known)) if known else "any" if "any" in kinds else "null"
+
+
+def _ordered(kinds: tuple[str, ...]) -> str | None:
+    return None if "bool" in kinds else _alike(kinds)
+
+
+def _zone_problem(zone: Any) -> str | None:
+    from zoneinfo import ZoneInfo
+
+    if not isinstance(zone, str):
+        return "a zone is a text such as 'Europe/Berlin' or 'UTC'"
+    try:
+        ZoneInfo(zone)
+    except (KeyError, ValueError, OSError):
+        return f"there is no zone '{zone}'; an IANA name is expected, such as 'Europe/Berlin' or 'UTC'"
+    return None
+
+
+def _digits_problem(digits: Any) -> str | None:
+    if isinstance(digits, int) and not isinstance(digits, bool) and abs(digits) <= MOST_DIGITS:
+        return None
+    return f"the digits are a whole number from -{MOST_DIGITS} to {MOST_DIGITS}"
+
+
+def _later(name: str) -> Callable[[tuple[Any, ...]], Value | Words]:
+    """The implementation of that name; it is imported when it is called, since patterns are compiled without NumPy."""
+
+    def apply(args: tuple[Any, ...]) -> Value | Words:
+        from chainlake.cep.events import operations
+
+        found: Callable[[tuple[Any, ...]], Value | Words] = getattr(operations, name)
+        return found(args)
+
+    return apply
+
+
+def _arrow(name: str) -> Callable[[pa.Array], pa.Array]:
+    def apply(texts: pa.Array) -> pa.Array:
+        import pyarrow.compute as pc
+
+        return getattr(pc, name)(texts)
+
+    return apply
+
+
 def _abs(args: tuple[Value, ...]) -> Value:
     from chainlake.cep.events.values import absolute
 
@@ -67,5 +144,29 @@ def _corr(args: tuple[Value, ...]) -> Value:
     return correlation(*args)
 
 
+#: Digits that ``Round`` takes: all that a double has.
+MOST_DIGITS = 15
+#: Arguments that ``Least``, ``Greatest`` and ``Coalesce`` take at most.
+MOST_VALUES = 20
+
 register("abs", Function(1, _abs_kind, _abs, abs))
 register("corr", Function(2, _corr_kind, _corr))
+register("lower", Function(1, _takes("string", "string"), of_text=_arrow("utf8_lower")))
+register("upper", Function(1, _takes("string", "string"), of_text=_arrow("utf8_upper")))
+register("length", Function(1, _takes("string", "number"), of_text=_arrow("utf8_length")))
+register("round", Function((1, 2), _numbers, _later("rounded"), constants={1: _digits_problem}))
+register("floor", Function(1, _numbers, _later("floor")))
+register("ceil", Function(1, _numbers, _later("ceil")))
+register("sqrt", Function(1, _numbers, _later("square_root")))
+register("log", Function(1, _numbers, _later("logarithm")))
+register("exp", Function(1, _numbers, _later("exponential")))
+register("power", Function(2, _numbers, _later("power")))
+register("mod", Function(2, _numbers, _later("modulo")))
+register("least", Function((2, MOST_VALUES), _ordered, _later("least")))
+register("greatest", Function((2, MOST_VALUES), _ordered, _later("greatest")))
+register("coalesce", Function((2, MOST_VALUES), _alike, _later("coalesce")))
+register("seconds", Function(1, _takes("duration", "number"), _later("seconds")))
+register("hour", Function(2, _takes("time", "number"), _later("hour"), constants={1: _zone_problem}))
+register("minute", Function(2, _takes("time", "number"), _later("minute"), constants={1: _zone_problem}))
+register("weekday", Function(2, _takes("time", "number"), _later("weekday"), constants={1: _zone_problem}))
+register("date", Function(2, _takes("time", "string"), _later("date"), constants={1: _zone_problem}))

@@ -1,18 +1,23 @@
 """The layout of pattern files: one way to write spaces, keywords and indents; comments and front matter are kept.
 
-Line breaks are the author's where a line may break (clauses, branches, items); PATTERN, WHERE and WITHIN begin lines,
-and a line of more than ``WIDTH`` characters is broken at its outermost places.
+Line breaks are the author's where a line may break (clauses, branches, items, measures); PATTERN, WHERE, WITHIN and
+MEASURES begin lines, as does PAUSE where it stands for the window; and a line of more than ``WIDTH`` characters is
+broken at its outermost places.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from chainlake.cep.language.lexer import pieces
 from chainlake.cep.language.parsing.conditions import AGGREGATES
 
 WIDTH = 100
+#: Words before a parenthesis that are written in capitals.
+_CALLED = AGGREGATES | {"PREV", "COLLECT", "UNTIL"}
 _SAME = {"==": "=", "<>": "!=", "∈": "IN"}
+_GROUPS = frozenset({"SEQ", "AND", "OR", "STRICT", "KEY"})
 _NO_SPACE_BEFORE = frozenset(",)}.")
 _NO_SPACE_AFTER = frozenset("({.")
 
@@ -25,12 +30,14 @@ class _Piece:
         text: as it will be written.
         kind: of the token, or ``comment``.
         newlines: line breaks before it.
-        mode: ``head``, ``structure``, ``condition`` or ``window``.
+        mode: ``head``, ``structure``, ``condition``, ``window`` or ``measures``.
         depth: open parentheses and braces around it.
         base: depth of the WHERE it belongs to.
         rank: how far inside the place before it lies, if a line may break there.
         starts: whether it begins a line.
         unary: whether it is the sign of what follows.
+        reserved: whether it is a word that is reserved in its place only.
+        braced: whether it stands in the braces of a size.
     """
 
     text: str
@@ -42,6 +49,8 @@ class _Piece:
     rank: float | None = None
     starts: bool = False
     unary: bool = False
+    reserved: bool = False
+    braced: bool = False
 
     @property
     def indent(self) -> int:
@@ -53,13 +62,31 @@ class _Piece:
             return where + 2 * (self.depth - self.base) + (2 if self.text in ("AND", "OR") else 4)
         if self.mode == "structure" and self.text != "PATTERN":
             return 2 * max(self.depth - (self.text == ")"), 0 if self.text == ")" else 1)
-        return 0 if self.text in ("PATTERN", "WITHIN") or self.mode == "head" or self.kind == "comment" else 2
+        return 0 if self.opens or self.mode == "head" or self.kind == "comment" else 2
+
+    @property
+    def opens(self) -> bool:
+        """Whether it is the word with which a part of the query begins."""
+        if self.reserved:
+            return self.text in ("PAUSE", "MEASURES")
+        return self.kind == "keyword" and self.text in ("PATTERN", "WITHIN")
+
+    @property
+    def ends_value(self) -> bool:
+        """Whether a value may end with it."""
+        if self.kind in ("number", "string", "quoted") or self.text in (")", "}", "TRUE", "FALSE"):
+            return True
+        return self.kind == "word" and not (self.reserved and self.text not in ("END", "NULL"))
 
 
 @dataclass
 class _Line:
     pieces: list[_Piece] = field(default_factory=list)
     comment: str = ""
+
+
+#: What stands before the first piece and after the last.
+_NOTHING = _Piece("", "end", 0)
 
 
 def format_text(text: str, start: int) -> str:
@@ -73,8 +100,8 @@ def format_text(text: str, start: int) -> str:
         the front matter as it is, and the query laid out; formatting the result again changes nothing.
     """
     found = _read(text, start)
+    _reserve([piece for piece in found if piece.kind != "comment"])
     _place(found)
-    _raise_null_tests(found)
     _break(found)
     front = text[:start].rstrip()
     return (front + "\n" if front else "") + "\n".join(_written(_lines(found))) + "\n"
@@ -89,7 +116,7 @@ def _read(text: str, start: int) -> list[_Piece]:
             continue
         word = _SAME.get(piece.text, piece.text)
         word = word.upper() if piece.kind == "keyword" else word.rstrip()
-        if word == "(" and found and found[-1].text.upper() in AGGREGATES:
+        if word == "(" and found and found[-1].kind == "word" and found[-1].text.upper() in _CALLED:
             found[-1].text = found[-1].text.upper()
         found.append(_Piece(word, "keyword" if word == "IN" else piece.kind, newlines))
         newlines = 0
@@ -101,12 +128,15 @@ def _place(found: list[_Piece]) -> None:
     mode, depth, base = "head", 0, 0
     before: _Piece | None = None
     groups: list[bool] = []  # of each open parenthesis: whether it holds items or branches
+    braces: list[bool] = []  # and whether it is a brace
     for piece in found:
         if piece.kind == "comment":
             piece.mode, piece.depth, piece.base = mode, depth, base
             continue
-        if piece.text == "PATTERN":
+        if piece.text == "PATTERN" and piece.kind == "keyword":
             mode = "structure"
+        elif piece.reserved and piece.text in ("PAUSE", "MEASURES"):
+            mode = "measures" if piece.text == "MEASURES" else "window"
         elif piece.text == "WHERE" and piece.kind == "keyword":
             mode, base = "condition", depth
             piece.rank = depth + 0.5
@@ -115,10 +145,19 @@ def _place(found: list[_Piece]) -> None:
         elif mode == "condition" and base and depth == base and piece.text in (",", ")"):
             mode = "structure"
         piece.mode, piece.depth, piece.base = mode, depth, base
-        piece.starts = piece.text in ("PATTERN", "WITHIN") or piece.text == "WHERE" and not depth
-        if mode == "condition" and piece.text in ("AND", "OR"):
+        alone = before is not None and before.mode == "window" and piece.text == "PAUSE"
+        piece.starts = piece.opens and not alone or piece.text == "WHERE" and piece.kind == "keyword" and not depth
+        if piece.kind == "keyword" and piece.text in ("AND", "OR") and mode == "condition" and not piece.reserved:
             piece.rank = depth + 0.6
-        if mode == "structure" and depth and (piece.text == ")" or before and before.text in ("(", ",")):
+        if mode == "measures" and not depth and before is not None and before.text == ",":
+            piece.rank = 0.5
+        piece.braced = mode == "structure" and bool(groups) and braces[-1]
+        if (
+            mode == "structure"
+            and depth
+            and not piece.braced
+            and (piece.text == ")" or before and before.text in ("(", ","))
+        ):
             piece.rank = depth if groups[-1] else None
         if piece.text == "-":
             piece.unary = before is None or before.kind in ("keyword", "symbol") and before.text not in (
@@ -126,22 +165,83 @@ def _place(found: list[_Piece]) -> None:
             )  # fmt: skip
         if piece.text in ("(", "{"):
             depth += 1
-            groups.append(mode == "structure" and before is not None and before.text in ("SEQ", "AND", "OR"))
+            braces.append(piece.text == "{")
+            groups.append(mode == "structure" and before is not None and before.text in _GROUPS)
         elif piece.text in (")", "}") and depth:
             depth -= 1
             groups.pop()
+            braces.pop()
         before = piece
 
 
-def _raise_null_tests(found: list[_Piece]) -> None:
-    """Write IS and NULL in capitals where they are no names."""
-    words = [piece for piece in found if piece.kind != "comment" and piece.mode == "condition"]
-    for number, piece in enumerate(words):
-        before = words[max(number - 2, 0) : number]
-        if before and before[-1].text == "NOT":
-            before.pop()
-        if piece.kind == "word" and piece.text.upper() == "NULL" and before and before[-1].text.upper() == "IS":
-            piece.text, before[-1].text = "NULL", "IS"
+def _reserve(words: list[_Piece]) -> None:
+    """Write the words that are reserved in their place only in capitals, and note them."""
+    cases, between, tail = 0, False, False
+    for at, piece in enumerate(words):
+        if piece.kind == "keyword":
+            tail |= piece.text == "WITHIN"
+            if piece.text == "AND" and between:
+                piece.reserved, between = True, False
+            continue
+        place = _Place(*(words[i] if 0 <= i < len(words) else _NOTHING for i in (at - 2, at - 1, at, at + 1)))
+        if piece.kind != "word" or place.before.text == ".":
+            continue
+        word = piece.text.upper()
+        follows = place.follows(tail)
+        inner = cases > 0 and word in ("WHEN", "THEN", "ELSE", "END")
+        measure = tail and word == "AS" and place.before.ends_value and place.after.kind == "word"
+        if follows or inner or measure or place.tests or place.structure or place.function:
+            piece.text, piece.reserved = word, True
+            cases += (word == "CASE") - (inner and word == "END")
+            between |= word == "BETWEEN"
+            tail |= follows
+
+
+class _Place(NamedTuple):
+    """A word and what stands around it."""
+
+    earlier: _Piece
+    before: _Piece
+    piece: _Piece
+    after: _Piece
+
+    def follows(self, tail: bool) -> bool:
+        """Whether it begins one of the parts after the window, some of which may stand before (``tail``)."""
+        word, before = self.piece.text.upper(), self.before
+        ended = before.ends_value or before.reserved and before.text in ("MAXIMAL", "OUTERMOST")
+        known = word in ("PAUSE", "MAXIMAL", "OUTERMOST", "MEASURES")
+        return known and ended and (tail or word == "PAUSE" and self.after.kind in ("number", "word"))
+
+    @property
+    def tests(self) -> bool:
+        """Whether it is a word of IS NULL, BETWEEN, LIKE or MATCHES."""
+        word, before, earlier, after = self.piece.text.upper(), self.before, self.earlier, self.after
+        if word == "IS":
+            return before.ends_value and after.text.upper() in ("NULL", "NOT")
+        if word == "NULL":
+            return any(one.reserved and one.text == "IS" for one in (before, earlier))
+        tested = before.ends_value or before.text == "NOT" and before.kind == "keyword" and earlier.ends_value
+        if word == "BETWEEN":
+            return tested and (after.kind not in ("end", "symbol") or after.text in ("(", "-"))
+        return word in ("LIKE", "MATCHES") and tested and after.kind in ("string", "word")
+
+    @property
+    def structure(self) -> bool:
+        """Whether it is a word of SEQ STRICT OF KEY, or COLLECT before a question mark."""
+        word, before, after = self.piece.text.upper(), self.before, self.after
+        if word == "COLLECT":
+            return after.text == "?" and after.kind == "symbol"
+        strict = word == "STRICT" and before.text == "SEQ" and before.kind == "keyword"
+        return strict or word in ("OF", "KEY") and before.reserved
+
+    @property
+    def function(self) -> bool:
+        """Whether it is CASE, or DISTINCT after COUNT."""
+        word, before, after = self.piece.text.upper(), self.before, self.after
+        if word == "CASE":
+            return after.kind == "word" and after.text.upper() == "WHEN"
+        counted = before.text == "(" and self.earlier.text == "COUNT"
+        return word == "DISTINCT" and counted and after.kind == "word"
 
 
 def _break(found: list[_Piece]) -> None:
@@ -199,9 +299,19 @@ def _joined(line: list[_Piece]) -> str:
 def _space(before: _Piece, piece: _Piece) -> bool:
     if piece.text in _NO_SPACE_BEFORE or before.text in _NO_SPACE_AFTER or before.unary:
         return False
+    if piece.mode == "structure" and (piece.braced or piece.text in ("?", "{")):
+        return False
     if piece.text == "(":
-        return before.kind != "word" and not (before.kind == "keyword" and piece.mode == "structure")
-    return not (piece.mode == "structure" and piece.text in ("*", "+"))
+        if before.reserved:
+            return before.text != "COLLECT"
+        return (
+            before.kind != "word"
+            and before.text != "?"
+            and not (before.kind == "keyword" and piece.mode == "structure")
+        )
+    # A star is a type of its own where an event begins; else it belongs to the type before it.
+    begins = before.text in ("(", ",", "PATTERN")
+    return not (piece.mode == "structure" and piece.text in ("*", "+") and not begins)
 
 
 def _written(lines: list[_Line]) -> list[str]:

@@ -36,6 +36,16 @@ _HINTS = {
     "\u00d7": "Write *.",
     "\u00f7": "Write /.",
     ";": "Nothing ends a query but its window.",
+    "&": "Write AND.",
+    "|": "Write OR.",
+    "!": "Write NOT before a condition, or != for unequal values.",
+    "~": "Write MATCHES 'expression' for regular expressions.",
+    "%": "Write Mod(a, b) for the remainder, and LIKE 'a%' in single quotes.",
+    "^": "Write Power(x, y).",
+    "[": "A set is written {1, 2}.",
+    ":": 'A part of a name after a colon belongs into double quotes: "a:b".',
+    "$": "A parameter is written by its name alone.",
+    "@": "A parameter is written by its name alone.",
     "\ufeff": "Save the file as UTF-8 without a byte order mark.",
 }
 

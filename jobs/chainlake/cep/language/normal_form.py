@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice, product
 
@@ -81,6 +81,7 @@ class Branch:
         until: names of events that end a match.
         late: its other clauses: those that mention a name of ``collected`` or ``until``.
         stream: of ``SEQ STRICT``, else None.
+        sizes: of those names of ``kleene`` whose sets have a size of their own.
     """
 
     positive: tuple[str, ...]
@@ -93,6 +94,7 @@ class Branch:
     until: tuple[str, ...] = ()
     late: tuple[Clause, ...] = ()
     stream: Stream | None = None
+    sizes: dict[str, ast.Size] = field(default_factory=dict)
 
     @cached_property
     def every_clause(self) -> tuple[Clause, ...]:
@@ -247,6 +249,7 @@ def _branch(
         until=by_role[ast.Role.UNTIL],
         late=tuple(c for c in every if c.names & special),
         stream=_stream(source, branch.structure, types),
+        sizes={name: event.size for name, event in events.items() if event.kleene and event.size != ast.ANY_SIZE},
     )
     for clause in clauses:
         _check_clause(source, found, clause)
@@ -321,17 +324,17 @@ def _check_clause(source: SourceText, branch: Branch, clause: Clause) -> None:
 
 
 def _clauses(source: SourceText, where: ast.Node) -> tuple[Clause, ...]:
-    return tuple(Clause(literals) for literals in _cnf(source, _push_not(where, False)))
+    return tuple(Clause(literals) for literals in _cnf(source, push_not(where, False)))
 
 
-def _push_not(node: ast.Node, negate: bool) -> ast.Node:
-    """Negation normal form: NOT only inside comparisons and memberships, where three-valued logic allows it."""
+def push_not(node: ast.Node, negate: bool) -> ast.Node:
+    """A condition, or its negation, in negation normal form: three-valued logic allows NOT to go into comparisons."""
     match node:
         case ast.Not(of):
-            return _push_not(of, not negate)
+            return push_not(of, not negate)
         case ast.All(parts) | ast.Any(parts):
             kind = ast.All if isinstance(node, ast.All) != negate else ast.Any
-            return kind(tuple(_push_not(part, negate) for part in parts), node.at)
+            return kind(tuple(push_not(part, negate) for part in parts), node.at)
         case ast.Compare(op) if negate:
             return replace(node, op=_OPPOSITE[op])
         case ast.Member(_, negated) | ast.IsNull(_, negated) | ast.Like(_, _, negated) if negate:

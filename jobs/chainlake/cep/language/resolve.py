@@ -13,7 +13,7 @@ from chainlake.definitions.duration import parse_duration, seconds
 
 TICKS_PER_SECOND = 1_000_000
 #: Names of these roles stand in a match.
-_IN_A_MATCH = (ast.Role.BOUND, ast.Role.COLLECTED)
+IN_A_MATCH = (ast.Role.BOUND, ast.Role.COLLECTED)
 #: What is compared as a computed value: a parameter on the other side that is a duration is one.
 _COMPUTED = (ast.Arithmetic, ast.Negative, ast.Call, ast.Aggregate, ast.Duration)
 
@@ -46,7 +46,7 @@ class Resolver:
         )
         every = frozenset().union(*own)
         # A measure is computed on matches, which no forbidden event is part of.
-        kept = frozenset(e.name for names in roles for e in names.values() if e.role in _IN_A_MATCH)
+        kept = frozenset(e.name for names in roles for e in names.values() if e.role in IN_A_MATCH)
         return replace(
             query,
             branches=branches,
@@ -236,8 +236,10 @@ class Resolver:
                 at,
                 hint=nearest(function, [*functions.known(), "avg", "sum", "min", "max", "count"]),
             )
-        if found.arity != arity:
-            raise self.source.error(f"{function} takes {found.arity} values, not {arity}", at)
+        least, most = found.takes
+        if not least <= arity <= most:
+            takes = f"{least}" if least == most else f"{least} to {most}"
+            raise self.source.error(f"{function} takes {takes} values, not {arity}", at)
 
     def items(self, items: tuple[ast.Node, ...] | str, names: frozenset[str], at: At) -> tuple[ast.Node, ...]:
         if isinstance(items, str):

@@ -7,6 +7,7 @@ The compiler has the last word: lint finds errors if and only if the compiler do
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,7 @@ from chainlake.cep.language.layout import format_text
 from chainlake.cep.language.lexer import pieces
 from chainlake.cep.language.normal_form import Branch, normal_form
 from chainlake.cep.language.parsing.query import parse
-from chainlake.cep.language.resolve import Resolver
+from chainlake.cep.language.resolve import IN_A_MATCH, Resolver
 from chainlake.cep.language.source_text import SourceText
 from chainlake.cep.lint.warnings import warnings_of
 from chainlake.cep.pattern import Pattern, compile_pattern
@@ -29,6 +30,7 @@ from chainlake.errors import DefinitionError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_OPERATOR = re.compile(r"[-+*/<>=,.(!]+|AND|OR|NOT|WHERE|IN", re.ASCII)
 #: Most errors that are reported of one file.
 MOST = 100
 
@@ -100,7 +102,8 @@ class _Lint:
         if found or pattern is None:
             return Report(tuple(found), (), None)
         types = schema.types if schema else None
-        return Report((), tuple(warnings_of(pattern, self.source, start, types, checker)), pattern)
+        by_key = schema is not None and schema.key is not None
+        return Report((), tuple(warnings_of(pattern, self.source, start, types, checker, by_key)), pattern)
 
     def add(self, error: DefinitionError) -> None:
         """Keep an error once, with the line as it stands in the file."""
@@ -199,6 +202,11 @@ class _Lint:
             if resolved is not None and None not in structures:
                 lone = replace(query, branches=tuple(bare), where=resolved)
                 self.tried(normal_form, self.source, lone)
+        kept = frozenset(e.name for b in query.branches for e in ast.events_of(b.structure) if e.role in IN_A_MATCH)
+        for measure in query.measures:
+            value = self.tried(resolver.computed, measure.value, kept)
+            if value is not None:
+                self.tried(checker.kind, value)
         if None not in structures:
             derived = frozenset() if schema is None else frozenset(one.name for one in schema.histories)
             self.front(front, tuple(branch for those in structures for branch in those), checker.columns, derived)
@@ -320,6 +328,7 @@ def _conditions(text: str, start: int) -> list[tuple[int, int]]:
     """Begin and end of every condition joined by AND or OR at the top of a WHERE."""
     found: list[tuple[int, int]] = []
     depth, where, begin, end = 0, -1, -1, -1
+    between, before = False, ""
 
     def close() -> None:
         nonlocal begin
@@ -331,10 +340,11 @@ def _conditions(text: str, start: int) -> list[tuple[int, int]]:
         if piece.kind in ("space", "comment"):
             continue
         word = piece.text.upper() if piece.kind == "keyword" else piece.text
-        if where >= 0 and (word == "WITHIN" or depth == where > 0 and word in (",", ")")):
+        pause = piece.kind == "word" and word.upper() == "PAUSE" and depth == where and not _OPERATOR.fullmatch(before)
+        if where >= 0 and (word == "WITHIN" or pause or depth == where > 0 and word in (",", ")")):
             close()
             where = -1
-        elif where >= 0 and depth == where and word in ("AND", "OR"):
+        elif where >= 0 and depth == where and word in ("AND", "OR") and not (between and word == "AND"):
             close()
         elif where >= 0:
             begin = piece.begin if begin < 0 else begin
@@ -343,6 +353,11 @@ def _conditions(text: str, start: int) -> list[tuple[int, int]]:
             close()
             where = depth
         depth += (word in ("(", "{")) - (word in (")", "}"))
+        if piece.kind == "word" and before != ".":
+            depth += (word.upper() == "CASE") - (word.upper() == "END")
+            between |= word.upper() == "BETWEEN"
+        between &= word != "AND"
+        before = word
     close()
     return found
 

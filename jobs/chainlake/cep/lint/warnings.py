@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from itertools import combinations
+from itertools import combinations, islice
 
 from chainlake.cep.language import ast
+from chainlake.cep.language.branches import expand
 from chainlake.cep.language.check import OPEN, Checker
 from chainlake.cep.language.layout import format_text
 from chainlake.cep.language.normal_form import Branch, Clause
@@ -21,7 +22,12 @@ _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 def warnings_of(
-    pattern: Pattern, source: SourceText, start: int, types: tuple[str, ...] | None, checker: Checker
+    pattern: Pattern,
+    source: SourceText,
+    start: int,
+    types: tuple[str, ...] | None,
+    checker: Checker,
+    by_key: bool = False,
 ) -> list[DefinitionError]:
     """The warnings of a pattern that compiles, in the order of their places, each once.
 
@@ -31,19 +37,26 @@ def warnings_of(
         start: the character at which its query begins.
         types: the event types that its source knows, or None.
         checker: knows the kinds of the source's columns, if there is a source.
+        by_key: whether the source has a key.
     """
     query = parse(source, start)
     found: list[DefinitionError] = []
     found += _front(pattern, source, query)
     found += _types(query, source, types)
-    for written, branch in zip(query.branches, pattern.extras.written, strict=True):
-        found += _unconnected(written, branch, source)
+    branches = iter(pattern.extras.written)
+    for written in query.branches:
+        for branch in islice(branches, len(expand(source, written))):
+            found += _unconnected(written, branch, source)
+            found += _neighbours(written, branch, source, by_key)
+            found += _sets(written, branch, source)
+    for branch in pattern.extras.written:
         found += _conditions(branch, pattern.window_us, source)
         found += unlike_kinds(branch, checker, source)
         found += _texts_in_order(branch, source)
     found += _two_kinds(pattern, checker, source)
     found += _branches(query, source)
     found += _window(pattern, query, source)
+    found += _gaps(pattern, query, source)
     if format_text(source.text, start) != source.text:
         found.append(source.error("the layout is not standard", hint="lint --fix FILE writes it, comments kept."))
     once = {(w.what, w.line, w.column): w for w in found}
@@ -86,6 +99,14 @@ def _words(query: ast.Query) -> Iterator[str]:
             if isinstance(node, ast.Member):
                 items = (ast.Word(node.items),) if isinstance(node.items, str) else node.items
                 yield from (item.name for item in items if isinstance(item, ast.Word))
+            elif isinstance(node, ast.Like) and isinstance(node.pattern, ast.Word):
+                yield node.pattern.name
+            elif isinstance(node, ast.Prev) and isinstance(node.gap, ast.Node):
+                yield from (
+                    part.name for part in node.gap.walk() if isinstance(part, ast.Word | ast.Duration) and part.name
+                )
+            elif isinstance(node, ast.Aggregate) and node.of is not None:
+                yield from (part.name for part in node.of.walk() if isinstance(part, ast.Word))
             elif isinstance(node, ast.Word):
                 yield node.name
             elif isinstance(node, ast.Duration) and node.name is not None:
@@ -94,15 +115,17 @@ def _words(query: ast.Query) -> Iterator[str]:
 
 def _types(query: ast.Query, source: SourceText, types: tuple[str, ...] | None) -> Iterator[DefinitionError]:
     for event in (e for b in query.branches for e in ast.events_of(b.structure)):
-        if types is not None and event.type not in types:
+        if types is not None and event.type not in (*types, ast.ANY_TYPE):
             what = f"the source has no events of type {event.type}"
             yield source.error(what, event.at, hint=nearest(event.type, types))
 
 
 def _unconnected(written: ast.Branch, branch: Branch, source: SourceText) -> Iterator[DefinitionError]:
     """Names that no condition ties to the rest: every event of one goes with every event of the others."""
-    places = {event.name: event.at for event in ast.events_of(written.structure)}
-    links = [clause.names for clause in branch.clauses if len(clause.names) > 1]
+    if branch.stream is not None:
+        return  # Neighbours need no condition in common.
+    places = {event.name: event.at for event in ast.events_of(written.structure) if event.name in branch.types}
+    links = [clause.names for clause in branch.every_clause if len(clause.names) > 1]
     left, parts = list(places), []
     while left:
         near = {left[0]}
@@ -116,15 +139,52 @@ def _unconnected(written: ast.Branch, branch: Branch, source: SourceText) -> Ite
             continue
         names = " and ".join(part)
         verb = "shares" if len(part) == 1 else "share"
-        if part[0] in branch.negated:
+        if part[0] in branch.negated or part[0] in branch.until:
             what = f"{names} shares no condition with the other events, so any of its events rejects"
+        elif part[0] in (one.name for one in branch.collected):
+            what = f"{names} shares no condition with the other events, so all of its events are collected"
         else:
             what = f"{names} {verb} no condition with the other events, so every combination in the window fits"
         yield source.error(what, places[part[0]], hint="Compare an attribute of both, such as the source's key.")
 
 
+def _neighbours(written: ast.Branch, branch: Branch, source: SourceText, by_key: bool) -> Iterator[DefinitionError]:
+    if branch.stream is not None and not branch.stream.by_key and by_key:
+        yield source.error(
+            "neighbours are events of all keys, and those of equal time follow one another by their ids",
+            written.at, hint="SEQ STRICT OF KEY (…) looks at each key by itself.",
+        )  # fmt: skip
+
+
+def _sets(written: ast.Branch, branch: Branch, source: SourceText) -> Iterator[DefinitionError]:
+    """Collected sets that have a place in common."""
+    places = {event.name: event.at for event in ast.events_of(written.structure)}
+    positive = set(branch.positive)
+    for one, other in combinations((one.name for one in branch.collected), 2):
+        same = branch.types[one] == branch.types[other]
+        around = all(side[one] & positive == side[other] & positive for side in (branch.before, branch.after))
+        if same and around:
+            yield source.error(
+                f"{one} and {other} are collected in the same place, so they are not ordered and may share events",
+                places[other], hint="Set them apart by conditions, or by an event between them.",
+            )  # fmt: skip
+
+
+def _gaps(pattern: Pattern, query: ast.Query, source: SourceText) -> Iterator[DefinitionError]:
+    """PREV that looks back as far as the window."""
+    if query.pause is not None:
+        return
+    values = (*pattern.extras.conditions, *pattern.extras.measured)
+    for node in (node for value in values for node in value.walk()):
+        if isinstance(node, ast.Prev) and node.gap is None:
+            yield source.error(
+                "PREV looks back over gaps as long as the window", node.at,
+                hint=f"Say how far: PREV({node.name}.{node.attr}, {node.steps}, 10 min); a pattern of a lake has to.",
+            )  # fmt: skip
+
+
 def _conditions(branch: Branch, window: int, source: SourceText) -> Iterator[DefinitionError]:
-    for clause in branch.clauses:
+    for clause in branch.every_clause:
         at = clause.literals[0].at
         constants = [literal for literal in clause.literals if isinstance(literal, ast.Const)]
         if len(constants) == len(clause.literals):
@@ -141,12 +201,12 @@ def _conditions(branch: Branch, window: int, source: SourceText) -> Iterator[Def
                         hint="IS NULL asks for a missing value.",
                     )  # fmt: skip
     seen: set[tuple[ast.Node, ...]] = set()
-    for clause in branch.clauses:
+    for clause in branch.every_clause:
         if clause.literals in seen:
             yield source.error("this condition is written twice", clause.literals[0].at)
         seen.add(clause.literals)
     tightest: dict[tuple[tuple[str, str], bool], list[_Bound]] = {}
-    for clause in branch.clauses:
+    for clause in branch.every_clause:
         bound = _bound(clause)
         if bound is None or not clause.names <= set(branch.positive):
             continue
@@ -161,7 +221,7 @@ def _conditions(branch: Branch, window: int, source: SourceText) -> Iterator[Def
 
 def unlike_kinds(branch: Branch, checker: Checker, source: SourceText) -> Iterator[DefinitionError]:
     """Comparisons of values of unlike kinds: legal, since such values differ, but decided before any event is seen."""
-    for literal in (literal for clause in branch.clauses for literal in clause.literals):
+    for literal in (literal for clause in branch.every_clause for literal in clause.literals):
         if isinstance(literal, ast.Compare):
             left, right = checker.kind(literal.left), checker.kind(literal.right)
             if left != right and not {left, right} & OPEN:
@@ -176,7 +236,7 @@ def unlike_kinds(branch: Branch, checker: Checker, source: SourceText) -> Iterat
 
 def _texts_in_order(branch: Branch, source: SourceText) -> Iterator[DefinitionError]:
     """Numbers in quotes: texts are put in order letter by letter."""
-    for literal in (literal for clause in branch.clauses for literal in clause.literals):
+    for literal in (literal for clause in branch.every_clause for literal in clause.literals):
         if isinstance(literal, ast.Compare) and literal.op in _FLIPPED:
             for side in (literal.left, literal.right):
                 if isinstance(side, ast.Literal) and isinstance(side.value, str) and _NUMBER.fullmatch(side.value):
@@ -188,7 +248,7 @@ def _two_kinds(pattern: Pattern, checker: Checker, source: SourceText) -> Iterat
     """Attributes of unknown kind that are compared with a number in one place and with a text in another."""
     first: dict[str, str] = {}
     literals = [
-        literal for branch in pattern.extras.written for clause in branch.clauses for literal in clause.literals
+        literal for branch in pattern.extras.written for clause in branch.every_clause for literal in clause.literals
     ]
     for ref, value in (pair for literal in literals for pair in _constants(literal)):
         if checker.kind(ref) in OPEN and first.setdefault(ref.attr, checker.kind(value)) != checker.kind(value):

@@ -35,14 +35,10 @@ def measured(pattern: Pattern, branch: int, found: Bindings, scan: Scan) -> dict
         its values is a whole number if all are.
     """
     view = found.view(scan.data, scan.candidates)
-    columns = {}
-    for measure in pattern.extras.measures:
-        node = measure.values[branch]
-        if node is None:
-            columns[measure.name] = pa.nulls(found.n)
-        else:
-            columns[measure.name] = _array(view.value(node), found.n, scan, pattern.strict)
-    return columns
+    return {
+        measure.name: _array(view.value(measure.values[branch]), found.n, scan, pattern.strict)
+        for measure in pattern.extras.measures
+    }
 
 
 def measure_type(measure: Measure, types: Mapping[str, pa.DataType]) -> pa.DataType:
@@ -62,7 +58,7 @@ def measure_type(measure: Measure, types: Mapping[str, pa.DataType]) -> pa.DataT
         return pa.bool_()
     if measure.kind == "time":
         return TIMESTAMP
-    whole = measure.kind == "number" and all(_is_whole(node, types) for node in measure.values if node is not None)
+    whole = measure.kind == "number" and all(_is_whole(node, types) for node in measure.values)
     return pa.int64() if whole else pa.float64()
 
 
@@ -76,6 +72,8 @@ def _is_whole(node: ast.Node, types: Mapping[str, pa.DataType]) -> bool:
             return pa.types.is_integer(types.get(attr, pa.null()))
         case ast.Literal(value):
             return isinstance(value, int)
+        case ast.Case((), None):
+            return True  # null in a branch that lacks the event
     return False
 
 

@@ -8,9 +8,5 @@ from chainlake.cep.plan.steps import Plan
 
 def aggregates_of(plan: Plan, name: str) -> list[ast.Aggregate]:
     """The aggregates over a repeated name in any clause of the branch, each once."""
-    found: dict[tuple[str, str | None], ast.Aggregate] = {}
-    for clause in plan.branch.clauses:
-        for node in (node for literal in clause.literals for node in literal.walk()):
-            if isinstance(node, ast.Aggregate) and node.name == name:
-                found.setdefault((node.function, node.attr), node)
-    return list(found.values())
+    nodes = (node for clause in plan.branch.clauses for literal in clause.literals for node in literal.walk())
+    return list(dict.fromkeys(node for node in nodes if isinstance(node, ast.Aggregate) and node.name == name))

@@ -7,7 +7,7 @@ from chainlake.cep.language.normal_form import Branch, Clause
 
 
 def partition_key(branches: tuple[Branch, ...], key: str | None = None) -> str | None:
-    """A column such that equal values of it link all names, negated ones included, of every branch.
+    """A column such that equal values of it link all names, not only positive ones, of every branch.
 
     Neighbours are so among all events, whatever the conditions say; only those of one key are linked by that key.
 
@@ -20,7 +20,7 @@ def partition_key(branches: tuple[Branch, ...], key: str | None = None) -> str |
         others = [branch for branch in branches if branch.stream is None]
         linked = key is not None and all(stream.by_key for stream in streams)
         return key if linked and all(_links_all(branch, str(key)) for branch in others) else None
-    columns = [column for b in branches for clause in b.clauses if (column := _linked(clause)[0]) is not None]
+    columns = [column for b in branches for clause in b.every_clause if (column := _linked(clause)[0]) is not None]
     for column in dict.fromkeys(columns):
         if all(_links_all(branch, column) for branch in branches):
             return column
@@ -37,16 +37,17 @@ def _linked(clause: Clause) -> tuple[str | None, frozenset[str]]:
 
 
 def _links_all(branch: Branch, column: str) -> bool:
-    """Whether all events that a match or its rejection takes have one value of the column.
+    """Whether all events that a match, its sets or its rejection take have one value of the column.
 
     A clause with a negated name says which event rejects, and nothing about the match itself: it links the negated name
-    to the match, but neither two positive names nor the members of a set.
+    to the match, but neither two positive names nor the members of a set. The same goes for collected names and UNTIL.
     """
-    linked = [names for c in branch.clauses for key, names in [_linked(c)] if key == column]
+    linked = [names for c in branch.every_clause for key, names in [_linked(c)] if key == column]
     positive = set(branch.positive)
     if len(positive) == 1 and branch.kleene:
         return False
     reached = {branch.positive[0]}
     while new := {n for names in linked if names & reached and names <= positive for n in names} - reached:
         reached |= new
-    return reached == positive and all(any(name in names for names in linked) for name in branch.negated)
+    others = (*branch.gaps, *branch.until)
+    return reached == positive and all(any(name in names for names in linked) for name in others)

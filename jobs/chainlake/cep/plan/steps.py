@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Container
 from dataclasses import dataclass
 
+from chainlake.cep.events.any_type import share_events
+from chainlake.cep.language.ast import ANY_SIZE, Size
 from chainlake.cep.language.normal_form import Branch, Clause
 
 
@@ -15,7 +17,7 @@ class Scope:
     Args:
         after: bound names that precede it; it lies strictly after the latest of their events.
         before: bound names that follow it.
-        apart_from: bound names of the same type that ≺ does not order; it must be another event.
+        apart_from: bound names that can have the same event, for ≺ does not order them; it must be another one.
     """
 
     after: tuple[str, ...]
@@ -57,6 +59,7 @@ class Step:
         member_clauses: of a set: clauses that each member passes on its own, whatever the rest of the set.
         clauses: clauses tested on the extended binding.
         forbidden: negated names that can be tested exactly from here on.
+        size: of a set.
     """
 
     name: str
@@ -65,6 +68,7 @@ class Step:
     member_clauses: tuple[Clause, ...]
     clauses: tuple[Clause, ...]
     forbidden: tuple[Forbidden, ...]
+    size: Size = ANY_SIZE
 
 
 @dataclass(frozen=True)
@@ -118,6 +122,7 @@ def make_plan(branch: Branch, order: tuple[str, ...]) -> Plan:
                 member_clauses=tuple(single),
                 clauses=tuple(c for c in ready if c not in single),
                 forbidden=tuple(_forbidden(branch, f, routed[f]) for f in testable),
+                size=branch.sizes.get(name, ANY_SIZE),
             )
         )
         negations = {f: names for f, names in negations.items() if f not in testable}
@@ -129,7 +134,7 @@ def scope_of(branch: Branch, name: str, bound: list[str] | tuple[str, ...]) -> S
     return Scope(
         after=tuple(n for n in bound if n in branch.before[name]),
         before=tuple(n for n in bound if n in branch.after[name]),
-        apart_from=tuple(n for n in bound if branch.types[n] == branch.types[name] and not branch.ordered(n, name)),
+        apart_from=tuple(n for n in bound if _can_meet(branch, n, name)),
     )
 
 
@@ -142,8 +147,8 @@ def _forbidden(branch: Branch, name: str, routed: tuple[Clause, ...]) -> Forbidd
 def _depends_on(branch: Branch, negated: str) -> frozenset[str]:
     """The positive names that must be bound before the negated name can be tested exactly.
 
-    See docs/automata.md#negation. Names of the same type that ≺ does not order against it are among them, since an
-    event bound to one of them later would not count as forbidden.
+    See docs/automata.md#negation. Names that can have the same event are among them, since an event bound to one of
+    them later would not count as forbidden.
     """
     positive = set(branch.positive)
     earlier, later = branch.before[negated] & positive, branch.after[negated] & positive
@@ -155,5 +160,10 @@ def _depends_on(branch: Branch, negated: str) -> frozenset[str]:
         names |= {n for n in positive if not branch.before[n] & positive}
     for clause in branch.clauses_of(negated):
         names |= clause.names & positive
-    names |= {n for n in positive if branch.types[n] == branch.types[negated] and not branch.ordered(n, negated)}
+    names |= {n for n in positive if _can_meet(branch, n, negated)}
     return frozenset(names)
+
+
+def _can_meet(branch: Branch, one: str, other: str) -> bool:
+    """Whether an event can fit both names, by their types and ≺."""
+    return share_events(branch.types[one], branch.types[other]) and not branch.ordered(one, other)

@@ -9,21 +9,23 @@ import numpy as np
 import pyarrow as pa
 
 from chainlake.cep.conditions.blocks import Bindings
+from chainlake.cep.conditions.computed import add_computed
 from chainlake.cep.conditions.evaluate import Candidates, View
 from chainlake.cep.conditions.scan import BLOCK_ROWS, Scan
 from chainlake.cep.events.clock import Clock
 from chainlake.cep.events.dataset import Dataset, Wanted, kind_of, ticks_of
-from chainlake.cep.language import ast
 from chainlake.cep.language.check import Checker
 from chainlake.cep.language.normal_form import Branch
 from chainlake.cep.matches.measures import measured
 from chainlake.cep.pattern import Pattern
+from chainlake.cep.plan.completion import completion_of
 from chainlake.cep.plan.steps import routing
 from chainlake.cep.search.backend import BACKENDS, decide
 from chainlake.cep.search.batch import MatchBatch
 from chainlake.cep.search.choice import Choice, Wish, choose, likeness
 from chainlake.cep.search.compiled.generate import Limits
 from chainlake.cep.search.compiled.run import Compiled
+from chainlake.cep.search.complete import Completer
 from chainlake.cep.search.dedupe import also_matches, same_names
 from chainlake.cep.search.kept import Finder
 from chainlake.cep.search.kleene import SetLimit
@@ -111,7 +113,6 @@ def find(
     if strange:
         raise UsageError(f"the order names {', '.join(strange)}, which is no positive name of {pattern.name}")
     check_kinds(pattern, events)
-    _check_supported(pattern)
     statistics = Statistics() if statistics is None else statistics
     rates = None if options.rates is None else tuple(sorted(options.rates.items()))
     given = [order] * len(pattern.branches) if options.orders is None else options.orders
@@ -125,21 +126,6 @@ def find(
         _count(pattern, batch, per_day)
         statistics.matches += batch.n
         yield batch
-
-
-def _check_supported(pattern: Pattern) -> None:
-    """Refuse what the search does not know (DefinitionError)."""
-    extras, branches = pattern.extras, pattern.branches
-    unknown = {
-        "COLLECT": any(branch.collected for branch in branches),
-        "UNTIL": any(branch.until for branch in branches),
-        "PAUSE": extras.pause is not None and any(branch.stream is None for branch in branches),
-        "functions, CASE, LIKE and PREV": bool(extras.computed),
-        "* as a type": ast.ANY_TYPE in pattern.event_types,
-    }
-    for word, used in unknown.items():
-        if used:
-            raise pattern.text.error(f"{word} cannot be searched for")
 
 
 @dataclass(frozen=True)
@@ -217,10 +203,13 @@ class _Run:
         compiled = Compiled(scan, choice.plan, limits, pattern.memory, key)
         decision = decide(wish.backend, compiled, choice.estimate)
         statistics.backends.append((decision.backend, decision.why))
-        positions = bool(doubles or pattern.extras.measures)
-        for found in self._blocks(scan, choice, decision.compiled, positions=positions):
+        pause, most = pattern.extras.pause, pattern.limits["set_members"]
+        complete = Completer(completion_of(branch, pause), scan, most, statistics)
+        positions = bool(doubles or pattern.extras.measures) or not complete.completion.is_nothing
+        blocks = self._blocks(scan, choice, decision.compiled, positions=positions)
+        for found in (whole for block in blocks for _, whole in complete.run(block)):
             for earlier in doubles:
-                double = also_matches(pattern.branches[earlier], branch, found, scan, self.scans[earlier])
+                double = also_matches(pattern.branches[earlier], branch, found, scan, self.scans[earlier], pause)
                 found = found.only(~double)
             if found.n:
                 rows = None if decision.compiled is not None and not positions else scan.candidates
@@ -267,9 +256,13 @@ def dataset(
         InputError: missing columns, null ts, a ts that is not within ±2^62 ticks.
         UsageError: too many parts for their span of time.
     """
+    events = add_computed(events, pattern.extras.computed, pattern.key, pattern.strict)
     lo, hi = (None, None) if own is None else pattern.read_range(*own)
-    in_order = any(b.kleene or b.negated for b in pattern.branches) if by_id is None else by_id
-    wanted = Wanted(pattern.event_types, pattern.mentioned, pattern.words, lo, hi, in_order, pattern.strict)
+    # Neighbours are put in order among themselves, which takes less than to order the events of all keys.
+    shown = (b.collected or b.stream is None and (b.sets or b.negated or b.until) for b in pattern.branches)
+    in_order = any(shown) if by_id is None else by_id
+    types, attributes, words = pattern.event_types, pattern.searched, pattern.words
+    wanted = Wanted(types, attributes, words, lo, hi, in_order, pattern.strict, pattern.in_stream)
     apart = None if parts is None or not len(parts) else (_clock(pattern, events, parts), parts)
     data = Dataset(events, wanted, apart)
     if len(data.ts):

@@ -11,8 +11,11 @@ from chainlake.cep.conditions.blocks import Bindings, flat_blocks
 from chainlake.cep.conditions.evaluate import View
 from chainlake.cep.conditions.scan import Scan
 from chainlake.cep.events.clock import Clock
+from chainlake.cep.language.ast import ANY_SIZE
+from chainlake.cep.plan.sizes import most_usable
 from chainlake.cep.plan.steps import Step
 from chainlake.cep.search.statistics import Statistics
+from chainlake.cep.search.subsets import subsets
 from chainlake.errors import LimitExceeded
 
 
@@ -24,7 +27,7 @@ class SetLimit:
     the single names and whose decision time is owned.
 
     Args:
-        members: the limit.
+        members: the limit of sets of any size; as many sets of other sizes are allowed.
         by_start: matches decide at ``start + window`` (else at their end).
         own: ``[lo, hi)`` of owned decision times, or None for all.
         window: in ticks.
@@ -42,6 +45,10 @@ class SetLimit:
     def for_steps(self, steps: tuple[Step, ...]) -> SetLimit:
         """This limit, for the sets that ``steps`` bind."""
         return replace(self, steps=steps)
+
+    def of(self, step: Step) -> int:
+        """How many events of one window may be usable for the set of a step."""
+        return most_usable(step.size, self.members)
 
     def owned(self, start: np.ndarray, end: np.ndarray) -> np.ndarray:
         """Which bindings, if complete, would be owned."""
@@ -172,33 +179,38 @@ def _check(
         start = np.minimum(bindings.start[found.rows], ts)
         end = np.maximum(bindings.end[found.rows], ts[found.stop - 1] if len(ts) else ts)
         owned = limit.owned(start, end) if only else np.ones(len(ts), bool)
-        over = np.flatnonzero((size > limit.members) & owned & fits[found.rows])
+        most = limit.of(other)
+        over = np.flatnonzero((size > most) & owned & fits[found.rows])
         for partner, usable_partner in sets:
             if partner is not other:
-                last = ts[over + limit.members]
+                last = ts[over + most]
                 spans = _Spans(ts[over], last, found.rows[over])
                 over = over[_has_partner(other, spans, partner, usable_partner, scan)]
         if len(over):
-            raise too_many(int(size[over].max()), other.name, limit.members)
+            raise too_many(int(size[over].max()), other, limit.members)
         if other is step:
             # Sets that find no partner are made all the same, as a run in event order does, so that E is the same. Only
             # beyond the limit, where such a run ends, they are left out.
             large = np.zeros(bindings.n, bool)
-            large[found.rows[size > limit.members]] = True
+            large[found.rows[size > most]] = True
             anchors = np.flatnonzero(owned & (fits | ~large)[found.rows])
     if not only:
         # A larger set has no partner, else it would have been reported; so it need not be tried.
-        usable.stop = np.minimum(usable.stop, np.arange(len(usable.stop)) + limit.members)
+        usable.stop = np.minimum(usable.stop, np.arange(len(usable.stop)) + limit.of(step))
     return anchors
 
 
-def too_many(size: int, name: str, limit: int) -> LimitExceeded:
-    """The error of a set with ``size`` usable members."""
+def too_many(events: int, step: Step, limit: int) -> LimitExceeded:
+    """The error of a set with so many usable events."""
+    hint = "Add conditions or shorten the window, or raise kleene_members under limits: "
+    if step.size == ANY_SIZE:
+        what = f"{events} events of one window are usable for {step.name}*, and the limit is {limit}"
+        return LimitExceeded(what, key="kleene_members", hint=f"{hint}(n events make 2^n - 1 sets).")
+    most = most_usable(step.size, limit)
     return LimitExceeded(
-        f"{size} events of one window are usable for {name}*, and the limit is {limit}",
+        f"{events} events of one window are usable for {step.name}, and sets of its size are made of {most} at most",
         key="kleene_members",
-        hint="Add conditions or shorten the window, or raise kleene_members under limits: "
-        "(n events make 2^n - 1 sets).",
+        hint=f"{hint}(no more sets are made than the 2^n - 1 of n = {limit} events).",
     )
 
 
@@ -241,22 +253,16 @@ def _subsets(
     kleene: frozenset[str],
     statistics: Statistics,
 ) -> Iterator[Bindings]:
-    """Each set once: its first member is an anchor, the bits of a number say which of the later ones belong to it."""
+    """Each set once; its first member is an anchor."""
     data, candidates = scan.data, scan.candidates
     of = candidates[step.name]
     base = bindings.view(data, candidates)
-    others = usable.stop[anchors] - anchors - 1
-    width = int(others.max(initial=0))
-    bits = np.arange(width)
-    for rows, masks in flat_blocks(np.left_shift(1, others), max(1, scan.block_rows // (1 + width))):
+    for sets in subsets(step.size, usable.stop[anchors] - anchors - 1, scan.block_rows):
+        rows, offsets = sets.rows, sets.offsets
         statistics.evaluations += len(rows)
         statistics.tests += len(rows)
-        present = np.ones((len(rows), 1 + width), bool)
-        present[:, 1:] = (masks[:, None] >> bits) & 1
-        which, column = np.nonzero(present)
-        offsets = np.concatenate([[0], np.cumsum(np.count_nonzero(present, axis=1))])
         first = anchors[rows]
-        flat = usable.positions[first[which] + column]
+        flat = usable.positions[np.repeat(first, np.diff(offsets)) + sets.members]
         at = usable.rows[first]
         view = View(data, len(rows), {}, {step.name: (of, offsets, flat)}, base, at)
         good = np.ones(len(rows), bool)

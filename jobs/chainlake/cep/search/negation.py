@@ -1,8 +1,9 @@
-"""Negated names: which bindings does a forbidden event rule out (docs/semantics.md#negation)."""
+"""Negated names and UNTIL: which bindings does a forbidden event rule out (docs/semantics.md#negation)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -31,10 +32,44 @@ def not_forbidden(
         kleene: names bound to sets.
         count: told how many events were tested, where each test stops at the first event that rejects.
     """
-    data, candidates = scan.data, scan.candidates
     scope = forbidden.scope.among(bindings.singles.keys() | bindings.groups.keys())
+    between = bindings.scope(scope, scan.window, scan.candidates, scan.candidates[forbidden.name])
+    return _free(replace(forbidden, scope=scope), between, bindings, scan, kleene, count)
+
+
+def not_until(
+    until: Forbidden,
+    bindings: Bindings,
+    scan: Scan,
+    kleene: frozenset[str],
+    count: Callable[[int], None],
+) -> np.ndarray:
+    """The bindings (their rows) that have no event of UNTIL strictly between their first and their last event.
+
+    Args:
+        until: the test.
+        bindings: all ordinary names are bound.
+        scan: what is looked through.
+        kleene: names bound to sets.
+        count: told how many events were tested, where each test stops at the first event that rejects.
+    """
+    ts = scan.candidates[until.name].ts
+    lo = np.searchsorted(ts, bindings.start, "right")
+    return _free(until, (lo, np.maximum(lo, np.searchsorted(ts, bindings.end, "left"))), bindings, scan, kleene, count)
+
+
+def _free(
+    forbidden: Forbidden,
+    between: tuple[np.ndarray, np.ndarray],
+    bindings: Bindings,
+    scan: Scan,
+    kleene: frozenset[str],
+    count: Callable[[int], None],
+) -> np.ndarray:
+    """The bindings for which none of the candidates at positions ``[lo, hi)`` passes the test."""
+    data, candidates, scope = scan.data, scan.candidates, forbidden.scope
     of = candidates[forbidden.name]
-    lo, hi = bindings.scope(scope, scan.window, candidates, of)
+    lo, hi = between
     if not forbidden.clauses and not scope.apart_from:
         count(int(np.count_nonzero(hi > lo)))
         return np.flatnonzero(hi <= lo)

@@ -36,7 +36,6 @@ def measures(rules: MatchRules, columns: Sequence[str]) -> dict[str, str]:
     of = {name: _name(name, kleene) for name, kleene in rules.names.items()}
     decided = f"{_micros('start_ts')} + {rules.window_us}" if rules.waits else _micros("end_ts")
     fits, gaps = _order(rules, of)
-    firsts, lasts = (name.first for name in of.values()), (name.last for name in of.values())
     return {
         # Great Expectations would list every field of a struct as a column of its own.
         **{column_of(c): of[c].size if c in of else quoted(column_of(c)) for c in columns},
@@ -45,11 +44,11 @@ def measures(rules: MatchRules, columns: Sequence[str]) -> dict[str, str]:
         # Without a zone: to look one up for every row takes long.
         "decision_day": "cast(cast(make_timestamp(epoch_us(decision_ts)) AS DATE) AS VARCHAR)",
         "span_us": f"{_micros('end_ts')} - {_micros('start_ts')}",
-        "start_off_us": f"{_micros('start_ts')} - {_micros(_one_of('least', firsts))}",
-        "end_off_us": f"{_micros('end_ts')} - {_micros(_one_of('greatest', lasts))}",
+        "start_off_us": _off(rules, fits, "start_ts", {n: name.first for n, name in of.items()}),
+        "end_off_us": _off(rules, fits, "end_ts", {n: name.last for n, name in of.items()}),
         "decision_off_us": f"{_micros('decision_ts')} - ({decided})",
         "null_event_ids": " + ".join(name.nulls for name in of.values()),
-        "repeated_events": _repeated(rules, all_ids(rules)),
+        "repeated_events": _repeated(rules),
     }
 
 
@@ -62,7 +61,13 @@ def event_ids(column: str, kleene: bool) -> str:
 
 def all_ids(rules: MatchRules) -> str:
     """The ids of all events of a match, whose columns are called as :func:`column_of` says."""
-    return " || ".join(f"({event_ids(quoted(column_of(name)), kleene)})" for name, kleene in rules.names.items())
+    return _ids(rules, rules.names)
+
+
+def _ids(rules: MatchRules, names: Iterable[str]) -> str:
+    """The ids of all events of some names."""
+    each = (f"({event_ids(quoted(column_of(name)), rules.names[name])})" for name in names)
+    return " || ".join(each) or "cast([] AS VARCHAR[])"
 
 
 @dataclass(frozen=True)
@@ -94,8 +99,11 @@ def _micros(time: str) -> str:
 def _order(rules: MatchRules, of: Mapping[str, _Name]) -> tuple[list[str], list[str]]:
     """Per branch whether exactly its names are bound, and the smallest gap between two that it orders."""
     fits, gaps = [], []
-    for bound, order in rules.branches:
-        fit = " AND ".join(f"({of[n].size}) {'>' if n in bound else '='} 0" for n in rules.names)
+    for number, (bound, order) in enumerate(rules.branches):
+        collected, may_be_empty = rules.collected_by(number)
+        some = (bound | collected) - may_be_empty
+        every = (f"({of[n].size}) {'>' if n in some else '='} 0" for n in rules.names if n not in may_be_empty)
+        fit = " AND ".join(every) or "true"
         between = [f"({_micros(of[later].first)} - {_micros(of[earlier].last)})" for earlier, later in sorted(order)]
         least = _one_of("least", between) if between else str(rules.window_us + 1)
         fits.append(fit)
@@ -103,13 +111,53 @@ def _order(rules: MatchRules, of: Mapping[str, _Name]) -> tuple[list[str], list[
     return fits, gaps
 
 
-def _repeated(rules: MatchRules, ids: str) -> str:
-    """How many bound events are there more than once; null counts as one of them."""
+def _off(rules: MatchRules, fits: list[str], column: str, times: Mapping[str, str]) -> str:
+    """How far ``start_ts`` or ``end_ts`` is from the first or last event of an ordinary name.
+
+    Args:
+        rules: what is known of the pattern.
+        fits: per branch whether a match has its names.
+        column: ``start_ts`` or ``end_ts``.
+        times: by name its first or last time.
+    """
+    function = "least" if column == "start_ts" else "greatest"
+    if not any(bound & rules.sets for bound, _ in rules.branches):
+        return _distance(rules, column, function, [times[n] for n in rules.names if n not in rules.sets])
+    # A name that one branch collects and another does not bounds the matches of the other only.
+    of_branch = (_distance(rules, column, function, [times[n] for n in sorted(bound)]) for bound, _ in rules.branches)
+    cases = [f"CASE WHEN {fit} THEN abs({one}) END" for fit, one in zip(fits, of_branch, strict=True)]
+    return _one_of("least", cases)
+
+
+def _distance(rules: MatchRules, column: str, function: str, times: list[str]) -> str:
+    if not times:
+        return "0"
+    off = f"{_micros(column)} - {_micros(_one_of(function, times))}"
+    if not rules.counts_bound:
+        return off
+    # Events that only their number is left of may lie beyond those that are known.
+    return f"{'greatest' if function == 'least' else 'least'}(0, {off})"
+
+
+def _repeated(rules: MatchRules) -> str:
+    """How many events a match has more than once; null counts as one of them.
+
+    Sets of COLLECT may share events with one another: each is looked at beside the ordinary names.
+    """
+    others = [name for name in rules.names if name not in rules.sets]
+    if not rules.sets:
+        return _twice(rules, others)
+    return " + ".join(_twice(rules, [*others, name]) for name in rules.names if name in rules.sets)
+
+
+def _twice(rules: MatchRules, names: list[str]) -> str:
+    """How many events of some names are there more than once."""
+    ids = _ids(rules, names)
     distinct = f"(len(list_distinct({ids})) + cast(list_count({ids}) < len({ids}) AS BIGINT))"
     counted = f"len({ids}) - {distinct}"
-    if any(rules.names.values()):
+    if any(rules.names[name] for name in names):
         return counted
-    columns = [quoted(column_of(name)) for name in rules.names]
+    columns = [quoted(column_of(name)) for name in names]
     different = " AND ".join(f"{a}.event_id <> {b}.event_id" for a, b in combinations(columns, 2))
     # To compare is a hundred times faster than to make an array and its set, which only odd rows need.
     return f"CASE WHEN {different or 'true'} THEN 0 ELSE {counted} END"

@@ -24,7 +24,11 @@ class MatchRules:
         waits: matches decide at ``min(ts) + W`` (an open-right negation), else at ``max(ts)``.
         names: positive name → whether its column is an array (a set in any branch).
         computed: its other columns: measures, and counts of sets.
-        branches: per branch its positive names, and the pairs (earlier, later) of them that the pattern orders.
+        branches: per branch its positive names, and the pairs (earlier, later) of its names that the pattern orders.
+        collected: per branch the names that it collects, and those of them whose sets may be empty; empty if no branch
+            collects any.
+        counts_bound: whether a match keeps of some ordinary name only how many events it binds, so that its first and
+            last event are not known.
     """
 
     pattern: str
@@ -33,11 +37,22 @@ class MatchRules:
     names: Mapping[str, bool]
     branches: tuple[tuple[frozenset[str], frozenset[tuple[str, str]]], ...]
     computed: tuple[str, ...] = ()
+    collected: tuple[tuple[frozenset[str], frozenset[str]], ...] = ()
+    counts_bound: bool = False
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns of the match table."""
         return (*FIXED_COLUMNS, *self.names, *self.computed)
+
+    @property
+    def sets(self) -> frozenset[str]:
+        """The names that some branch collects: their events are no bounds of a match and may be shared."""
+        return frozenset[str]().union(*(names for names, _ in self.collected))
+
+    def collected_by(self, branch: int) -> tuple[frozenset[str], frozenset[str]]:
+        """The names that a branch collects, and those of them whose sets may be empty."""
+        return self.collected[branch] if self.collected else (frozenset(), frozenset())
 
     def lacking(self, columns: Collection[str]) -> set[str]:
         """The columns of the match table that are not among ``columns``."""
@@ -46,11 +61,15 @@ class MatchRules:
 
 def rules_of(pattern: Pattern) -> MatchRules:
     """The rules of a compiled pattern."""
-    branches = []
+    branches, collected = [], []
     for branch in pattern.branches:
         bound = frozenset(branch.positive).difference(pattern.front.counted)
-        order = frozenset((earlier, later) for later in bound for earlier in branch.before[later] & bound)
-        branches.append((bound, order))
+        kept = [one for one in branch.collected if one.name not in pattern.front.counted]
+        sets = frozenset(one.name for one in kept)
+        # Two collected names do not see one another.
+        pairs = ((earlier, later) for later in bound | sets for earlier in branch.before[later] & (bound | sets))
+        branches.append((bound, frozenset(pair for pair in pairs if not sets.issuperset(pair))))
+        collected.append((sets, frozenset(one.name for one in kept if one.may_be_empty)))
     return MatchRules(
         pattern=pattern.name,
         window_us=pattern.window_us,
@@ -58,4 +77,6 @@ def rules_of(pattern: Pattern) -> MatchRules:
         names={name.name: name.kleene for name in pattern.names if name.name not in pattern.front.counted},
         branches=tuple(branches),
         computed=(*pattern.front.counted, *(one.name for one in pattern.extras.measures)),
+        collected=tuple(collected) if any(sets for sets, _ in collected) else (),
+        counts_bound=any(set(branch.positive).intersection(pattern.front.counted) for branch in pattern.branches),
     )

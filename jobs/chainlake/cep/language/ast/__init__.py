@@ -1,5 +1,6 @@
 """The abstract syntax of a pattern: conditions and values (``nodes``), and the structure around them."""
 
+from chainlake.cep.events.any_type import ANY_TYPE
 from chainlake.cep.language.ast.nodes import (
     CONDITIONS,
     Aggregate,
@@ -25,7 +26,6 @@ from chainlake.cep.language.ast.nodes import (
 )
 from chainlake.cep.language.ast.structure import (
     ANY_SIZE,
-    ANY_TYPE,
     Branch,
     Event,
     Group,

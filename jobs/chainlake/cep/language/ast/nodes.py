@@ -168,6 +168,17 @@ class Prev(Node):
     of_any_type: bool = False
     at: At = AT
 
+    @property
+    def ticks(self) -> int:
+        """The longest gap, once it is resolved."""
+        assert isinstance(self.gap, int), "gaps are resolved when columns are made of conditions"
+        return self.gap
+
+    @property
+    def reach(self) -> int:
+        """How far back the earlier event can lie, in ticks."""
+        return self.steps * self.ticks
+
     @cached_property
     def plain(self) -> frozenset[str]:
         return frozenset({self.name})

@@ -9,9 +9,6 @@ from enum import StrEnum
 from chainlake.cep.language.ast.nodes import AT, Node, Placed
 from chainlake.cep.language.source_text import At
 
-#: The type of a name that takes events of every type.
-ANY_TYPE = "*"
-
 
 class Role(StrEnum):
     """What becomes of the events of a name."""

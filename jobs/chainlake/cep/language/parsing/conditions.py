@@ -267,7 +267,7 @@ class Conditions(Cursor):
             self.take()
             if function != "COUNT":
                 raise self.source.error("DISTINCT goes with COUNT only", token.at, hint="COUNT(DISTINCT b.x).")
-        if self.token.kind != "word":
+        if self.token.kind != "word" and not self.at_symbol("(", "-"):
             raise self.source.error(
                 f"the event name that {function} ranges over is expected, not {self.token.shown}", self.token.at
             )

@@ -11,6 +11,8 @@ from chainlake.cep.language.parsing.cursor import is_word, number
 from chainlake.cep.language.source_text import SourceText
 
 _GROUPS = ("SEQ", "AND", "OR")
+#: How queries begin in other languages.
+_ELSEWHERE = ("SELECT", "MATCH_RECOGNIZE", "SEQUENCE", "EVENT", "SEQ", "EVERY", "FROM")
 #: What may follow the window, in this order.
 _TAIL = ("PAUSE", "MAXIMAL", "OUTERMOST", "MEASURES")
 
@@ -27,15 +29,18 @@ def parse(source: SourceText, start: int = 0) -> ast.Query:
 class _Parser(Conditions):
     def query(self) -> ast.Query:
         if not self.at_keyword("PATTERN"):
-            raise self.source.error(f"a query begins with PATTERN, not {self.token.shown}", self.token.at)
+            hint = "E.g. PATTERN SEQ(Open a, Close b) WHERE a.door = b.door WITHIN 5 min."
+            what = f"a query begins with PATTERN, not {self.token.shown}"
+            raise self.source.error(what, self.token.at, hint=hint if self.at_word(*_ELSEWHERE) else None)
         self.take()
         branches = self.alternatives() if self.at_keyword("OR") else (self.branch(where=False),)
         where = self.condition_after_where()
         within = self.window("WITHIN") if self.at_keyword("WITHIN") else None
         if within is None and not self.at_word("PAUSE"):
-            raise self.source.error(
-                f"WITHIN is expected, not {self.token.shown}", self.token.at, hint="End the query with WITHIN 10 min."
-            )
+            hint = "End the query with WITHIN 10 min."
+            if self.at_symbol("-") or self.at_word("FOLLOWED", "FOLLOWEDBY", "THEN"):
+                hint = "A sequence is written SEQ(A a, B b)."
+            raise self.source.error(f"WITHIN is expected, not {self.token.shown}", self.token.at, hint=hint)
         pause = self.window("PAUSE") if self.at_word("PAUSE") else None
         keep = self.accept_word("MAXIMAL", "OUTERMOST")
         measures = self.measures() if self.at_word("MEASURES") else ()
@@ -142,9 +147,10 @@ class _Parser(Conditions):
         any_type = self.at_symbol("*")
         kind = self.take() if any_type else self.expect_name("an event type")
         at = self.token.at
+        sized = self.at_symbol("{")
         optional, kleene, size = self.quantifier()
         if role is not ast.Role.BOUND:
-            self.check_quantifier(role, kind, at, (optional, kleene, size))
+            self.check_quantifier(role, kind, at, (optional, kleene, sized))
             kleene = False
         named = self.token.kind == "word"
         if not named and (any_type or kind.kind == "quoted"):
@@ -154,6 +160,12 @@ class _Parser(Conditions):
                 hint="Conditions call the event by its name.",
             )
         name = self.take().text if named else kind.text
+        if named and self.at_symbol("*", "+", "?", "{"):
+            raise self.source.error(
+                f"'{self.token.text}' stands behind the name {name}",
+                self.token.at,
+                hint=f"It belongs behind the type: {kind.text}{self.token.text} {name}.",
+            )
         return ast.Event(kind.text, name, kleene, role, size, optional, kind.at)
 
     def quantifier(self) -> tuple[bool, bool, ast.Size]:
@@ -179,11 +191,10 @@ class _Parser(Conditions):
         return False, True, ast.Size(least, most)
 
     def check_quantifier(
-        self, role: ast.Role, kind: Token, at: tuple[int, int], found: tuple[bool, bool, ast.Size]
+        self, role: ast.Role, kind: Token, at: tuple[int, int], found: tuple[bool, bool, bool]
     ) -> None:
         """Only ``COLLECT`` takes a size, and nothing else."""
-        optional, kleene, size = found
-        sized = size != ast.ANY_SIZE
+        optional, kleene, sized = found
         if role is ast.Role.COLLECTED:
             if optional:
                 raise self.source.error("an empty set is allowed by COLLECT?", at, hint=f"COLLECT?({kind.text} …).")

@@ -56,13 +56,13 @@ class Group:
         members: positions of the name's usable events.
         picked: numbers of the set's members among them.
         depth: the number of the last entry of ``picked``.
-        aggregates: (function, attribute) to its code.
+        aggregates: each aggregate's code.
     """
 
     members: str
     picked: str
     depth: str
-    aggregates: dict[tuple[str, str | None], Code] = field(default_factory=dict)
+    aggregates: dict[ast.Aggregate, Code] = field(default_factory=dict)
 
     def position(self, number: str) -> str:
         """The position of a member among the name's candidates."""
@@ -130,8 +130,8 @@ class Expressions:
         if len(node.names) == 1 and not node.aggregated:
             return self.column(next(iter(node.plain)), node)
         match node:
-            case ast.Aggregate(function, name, attr):
-                return self.groups[name].aggregates[(function, attr)]
+            case ast.Aggregate():
+                return self.groups[node.name].aggregates[node]
             case ast.Negative(of):
                 value = self.fitting(self.value(of, out))
                 return replace(value, text=f"(-{value.text})")

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from chainlake.cep.conditions.scan import Scan
 from chainlake.cep.events.clock import Clock
 from chainlake.cep.language.normal_form import Clause
+from chainlake.cep.plan.sizes import most_usable
 from chainlake.cep.plan.steps import Forbidden, Plan, Scope, Step
 from chainlake.cep.search.compiled import slots as state
 from chainlake.cep.search.compiled.expressions import Expressions, Writer
@@ -89,7 +90,7 @@ class Generator:
         self.window = self.slots.number(limits.window, "window")
         self.capacity = self.slots.number(0, "capacity")
         self.flat_capacity = self.slots.number(0, "flat")
-        self.members = self.slots.number(limits.members, "members")
+        self.limits = limits
         self.own = self.slots.number(0, "own from"), self.slots.number(0, "own to")
         self.clock: tuple[str, str] | None = None
         if facts.of("moved", lambda scan: scan.data.clock is not None):
@@ -285,6 +286,10 @@ class Generator:
             *(f"{place} = {self._written(name)}" for name, place in self.output.sizes.items()),
             f"return {status}",
         )
+
+    def most_usable(self, step: Step) -> str:
+        """Slot of how many events of one window may be usable for the set of a step."""
+        return self.slots.number(most_usable(step.size, self.limits.members), ("members", step.size))
 
     def too_many(self, size: str) -> None:
         """Stop: a set has more usable events than the limit allows."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from chainlake.cep.conditions.blocks import FAR, Bindings
 from chainlake.cep.conditions.scan import Scan
+from chainlake.cep.plan.sizes import most_usable
 from chainlake.cep.plan.steps import Plan
 from chainlake.cep.remembered import Remembered
 from chainlake.cep.search.compiled import machine
@@ -94,10 +95,10 @@ class Compiled:
         """The kernel's code: what is remembered if it fits these events, else made anew."""
         scan = self.scan
         if len(self.plan.branch.kleene) > 1:
-            for name in self.plan.branch.kleene:
-                ts = scan.candidates[name].ts
+            for step in (step for step in self.plan.steps if step.kleene):
+                ts = scan.candidates[step.name].ts
                 most = np.searchsorted(ts, ts + scan.window, "right") - np.arange(len(ts))
-                if most.max(initial=0) > self.limits.members:
+                if most.max(initial=0) > most_usable(step.size, self.limits.members):
                     raise NotCompilable("several repeated events, and more of one in a window than kleene_members")
         if len(scan.data.ts) >= 2**31 - 1:
             raise NotCompilable("more than 2^31 events at once")
@@ -152,7 +153,8 @@ class Compiled:
             if n:
                 yield _bindings(given, output, n)
             if status == state.LIMIT:
-                raise too_many(int(shared[state.TOO_MANY]), next(iter(output.offsets)), self.limits.members)
+                step = next(step for step in self.plan.steps if step.kleene)
+                raise too_many(int(shared[state.TOO_MANY]), step, self.limits.members)
             if status == state.DONE:
                 return
 

@@ -12,11 +12,15 @@ import numpy as np
 
 from chainlake.cep.conditions.scan import Scan
 from chainlake.cep.language import ast
+from chainlake.cep.language.ast import ANY_SIZE
 from chainlake.cep.plan.aggregates import aggregates_of
 from chainlake.cep.plan.steps import Step
-from chainlake.cep.search.compiled.expressions import NULL, Code, Group, Writer
+from chainlake.cep.search.compiled.expressions import NULL, Code, Group, NotCompilable, Writer
 from chainlake.cep.search.compiled.facts import Size
 from chainlake.cep.search.compiled.site import Site
+
+#: Aggregates that are kept up to date member by member.
+_ADDED = frozenset({"COUNT", "SUM", "AVG", "MIN", "MAX"})
 
 
 class Sets:
@@ -125,7 +129,7 @@ class Sets:
             to.scopes.time("last", bound, out)
             out.put(f"if {bound} > {last}:", f"    {last} = {bound}")
         to.unless_owned(start, last, "continue")
-        out.open(f"if {stop} - {anchor} > {to.members}:")
+        out.open(f"if {stop} - {anchor} > {to.most_usable(self.step)}:")
         to.too_many(f"{stop} - {anchor}")
         out.close()
 
@@ -136,33 +140,66 @@ class Sets:
         out.open("if resume == 0:")
         out.open(f"if go{k} == 1:")
         out.put(f"{depth} = 0", f"{x} = {anchor}")
+        if self.step.size.least > 1:
+            out.put(f"if {x} >= {self._end(stop, '0')}:", "    break")
         out.close()
         out.open("else:")
         out.put(f"{x} = {picked}[{depth}] + 1")
-        out.open(f"if {x} < {stop}:")
-        out.put(f"{depth} += 1")
-        out.close()
-        out.open("else:")
-        out.put(f"{depth} -= 1", f"if {depth} < 1:", "    break", f"{x} = {picked}[{depth}] + 1")
-        out.close(2)
-        out.put(f"go{k} = 0", f"{picked}[{depth}] = {x}", "E += 1", "T += 1")
-        self._aggregates(x, depth)
+        if self.step.size == ANY_SIZE:
+            out.open(f"if {x} < {stop}:")
+            out.put(f"{depth} += 1")
+            out.close()
+            out.open("else:")
+            out.put(f"{depth} -= 1", f"if {depth} < 1:", "    break", f"{x} = {picked}[{depth}] + 1")
+            out.close(2)
+        else:
+            self._next_of_size(x, stop, depth)
+        out.put(f"go{k} = 0", f"{picked}[{depth}] = {x}")
+        if self.step.size.least > 1:
+            self._aggregates(x, depth)
+            out.put(f"if {depth} < {self.step.size.least - 1}:", "    continue", "E += 1", "T += 1")
+        else:
+            out.put("E += 1", "T += 1")
+            self._aggregates(x, depth)
         out.close()
         out.open("else:")
         out.put(f"go{k} = 0")
         out.close()
+
+    def _next_of_size(self, x: str, stop: str, depth: str) -> None:
+        """Go on where sets have a size: none grows beyond it, and none is begun that cannot become large enough."""
+        out, picked, most = self.to.out, self.group.picked, self.step.size.most
+        grows = "" if most is None else f" and {depth} < {most - 1}"
+        out.open(f"if {x} < {self._end(stop, f'{depth} + 1')}{grows}:")
+        out.put(f"{depth} += 1")
+        out.close()
+        out.open("else:")
+        out.put(
+            f"while {depth} >= 1 and {x} >= {self._end(stop, depth)}:",
+            f"    {depth} -= 1",
+            f"    {x} = {picked}[{depth}] + 1",
+        )
+        out.put(f"if {depth} < 1:", "    break")
+        out.close(2)
+
+    def _end(self, stop: str, depth: str) -> str:
+        """The first event that is too late to be a member at this depth."""
+        least = self.step.size.least
+        return stop if least < 2 else f"min({stop}, {stop} - {least - 1} + {depth})"
 
     def _aggregates(self, x: str, depth: str) -> None:
         to = self.to
         position = to.make.fresh()
         to.out.put(f"{position} = {self.group.members}[{x}]")
         for node in aggregates_of(to.plan, self.name):
-            self.group.aggregates[(node.function, node.attr)] = self._aggregate(node, position, depth)
+            self.group.aggregates[node] = self._aggregate(node, position, depth)
 
     def _aggregate(self, node: ast.Aggregate, position: str, depth: str) -> Code:
         """Statements that add one member; gives the code of the aggregate over all members (``values.aggregate``)."""
         to, name = self.to, self.name
         slots, out = to.slots, to.out
+        if node.distinct or node.function not in _ADDED:
+            raise NotCompilable(f"{node.function}{'(DISTINCT …)' if node.distinct else ''}")
         if node.attr is None:
             return Code(f"({depth} + 1)", "i", "number", None, (self.count,))
         to.make.singles[name] = position

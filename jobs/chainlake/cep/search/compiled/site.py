@@ -18,7 +18,6 @@ class Site(Protocol):
     Attributes:
         places, kept: locals that are kept in the state while the output is emptied, and how they are read again.
         ahead: steps whose lists are made before the step before them binds anything.
-        members: slot of the largest number of members of a set.
     """
 
     plan: Plan
@@ -31,7 +30,6 @@ class Site(Protocol):
     places: list[tuple[str, str]]
     kept: list[str]
     ahead: set[int]
-    members: str
 
     def enter(self, step: Step, number: int) -> None:
         """Write what follows once the event or set of a step has passed its clauses."""
@@ -44,6 +42,9 @@ class Site(Protocol):
 
     def not_in_sets(self, scope: Scope, name: str, position: str) -> None:
         """Write the jump over an event that is a member of a set that it must differ from."""
+
+    def most_usable(self, step: Step) -> str:
+        """Slot of how many events of one window may be usable for the set of a step."""
 
     def too_many(self, size: str) -> None:
         """Write the stop at a set with more usable events than the limit allows."""

@@ -1,0 +1,124 @@
+"""Columns that are computed of the events before they are searched, one pass for each (docs/semantics.md#functions)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from chainlake.cep.conditions.evaluate import View
+from chainlake.cep.events.dataset import encoded, kind_of, ticks_of, values_of
+from chainlake.cep.events.previous import STORED, add_previous
+from chainlake.cep.events.texts import Texts, Words, masked
+from chainlake.cep.events.values import NULL, Value, as_float
+from chainlake.cep.language import ast, functions
+from chainlake.cep.language.computed import EVENT, Computed
+from chainlake.cep.language.formatter import format_node
+from chainlake.errors import InputError
+
+
+def add_computed(events: pa.Table, computed: Sequence[Computed], key: str | None, strict: bool = True) -> pa.Table:
+    """``events`` with a column for each of ``computed`` that it does not have yet.
+
+    Args:
+        events: columns ``event_id``, ``type``, ``ts`` (timestamp or ticks) and attributes; those that there are not are
+            null.
+        computed: the columns, in an order in which each needs only earlier ones.
+        key: the column that says which events are of one series, or None.
+        strict: whether ``ts`` is a time.
+
+    Raises:
+        InputError: a column cannot be used.
+    """
+    missing = [one for one in computed if one.column not in events.column_names]
+    before = [(one.column, one.node) for one in missing if isinstance(one.node, ast.Prev)]
+    if before:
+        events = add_previous(events, key, before, strict)
+    others = [one for one in missing if not isinstance(one.node, ast.Prev)]
+    if not others:
+        return events
+    rows = _Rows(events, strict)
+    for one in others:
+        events = events.append_column(one.column, rows.computed(one))
+    return events
+
+
+@dataclass(frozen=True)
+class _Coded:
+    """Gives texts their codes."""
+
+    texts: Texts
+
+    def code(self, word: str) -> int:
+        return self.texts.code(word)
+
+
+class _Rows(View):
+    """All rows of a table, whose texts have codes in the order in which they came."""
+
+    def __init__(self, events: pa.Table, strict: bool) -> None:
+        self._texts = Texts()
+        super().__init__(_Coded(self._texts), len(events), {}, {})
+        self._events, self._strict = events, strict
+        self._columns: dict[str, Value] = {}
+
+    def computed(self, one: Computed) -> pa.Array:
+        """A computed column; what it is computed of later may be called by its name."""
+        value = self.fits(one.node) if isinstance(one.node, ast.Like) else self.value(one.node)
+        self._columns[one.column] = value
+        return self._arrow(value, one)
+
+    def value(self, node: ast.Node) -> Value:
+        if isinstance(node, ast.Ref):
+            if node.attr not in self._columns:
+                self._columns[node.attr] = self._column(node.attr)
+            return self._columns[node.attr]
+        return super().value(node)
+
+    def compared(self, op: str, left: Value, right: Value) -> Any:
+        if op not in ("=", "!="):
+            left, right = self._texts.ranked(left), self._texts.ranked(right)
+        return super().compared(op, left, right)
+
+    def applied(self, function: functions.Function, args: tuple[Any, ...]) -> Value | Words:
+        if not any(isinstance(arg, Value) and arg.kind == "string" for arg in args):
+            return super().applied(function, args)
+        found = super().applied(function, tuple(self._texts.ranked(arg) for arg in args))
+        return self._texts.unranked(found) if isinstance(found, Value) else found
+
+    def _column(self, attr: str) -> Value:
+        if attr == "ts":
+            return Value(ticks_of(self._events["ts"], "ts"), None, "time" if self._strict else "number")
+        stored = STORED.get(attr, attr)
+        if stored not in self._events.column_names:
+            return NULL
+        column = self._events[stored]
+        kind = kind_of(column.type)
+        if kind is None:
+            raise InputError(f"{attr} holds {column.type}, which conditions cannot use", key=attr)
+        if kind != "string":
+            return values_of(column, kind, attr)
+        codes, words = encoded(column)
+        known = codes >= 0
+        return self._texts.coded(Words(words, codes, None if known.all() else known))
+
+    def _arrow(self, value: Value, one: Computed) -> pa.Array:
+        rows = self.n
+        if value.kind == "null":
+            return pa.nulls(rows)
+        if value.kind == "string":
+            return self._texts.column(value, rows)
+        values = np.broadcast_to(np.asarray(value.values), (rows,))
+        if values.dtype == object:
+            what = f"{format_node(one.node).replace(EVENT + '.', '')} gives whole numbers beyond 64 bits"
+            raise InputError(what, hint="Compute with doubles: multiply by 1.0.")
+        if values.dtype.kind == "f":
+            doubles = np.broadcast_to(as_float(value), (rows,))
+            return pa.Array.from_buffers(pa.float64(), rows, [None, pa.py_buffer(np.ascontiguousarray(doubles))])
+        valid = np.ones(rows, bool) if value.valid is None else value.valid
+        whole = masked(values.astype(np.int64, copy=False), valid)
+        kinds = {"bool": pa.bool_(), "time": pa.timestamp("us", tz="UTC"), "duration": pa.duration("us")}
+        return whole.cast(kinds.get(value.kind, pa.int64()))

@@ -1,0 +1,137 @@
+"""Values of earlier events, ``PREV(b.x, 2, 10 min)``, as columns (docs/semantics.md#earlier-events)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from chainlake.cep.events.arrow import MINUS_ONE, ZERO, int64_array, numpy_of
+from chainlake.cep.events.dataset import plain, ticks_of
+from chainlake.cep.events.texts import masked
+from chainlake.cep.language import ast
+from chainlake.errors import InputError
+
+#: Columns that say which event is earlier, beside the key.
+ORDERED_BY = ("event_id", "type", "ts", "seq")
+#: Attributes that have another name as columns.
+STORED = {"id": "event_id"}
+
+
+def add_previous(
+    events: pa.Table, key: str | None, wanted: Sequence[tuple[str, ast.Prev]], strict: bool = True
+) -> pa.Table:
+    """``events`` with a column per earlier value.
+
+    "Earlier" is in the order of (ts, seq, event_id) among the events of the same type and key, whatever the order of
+    the rows. A seq that is missing is 0; an event without a key has no earlier one.
+
+    Args:
+        events: columns ``event_id``, ``type``, ``ts`` (timestamp or ticks), and attributes; those that there are not
+            are null.
+        key: the column that says which events are of one series, or None.
+        wanted: the columns to add, and what they hold; the gaps are ticks.
+        strict: whether ``ts`` is a time.
+
+    Raises:
+        InputError: ``seq`` or the key cannot be used.
+    """
+    ts = ticks_of(events["ts"], "ts")
+    for any_type in sorted({one.of_any_type for _, one in wanted}):
+        order, group, known = _streams(events, key, ts, any_type)
+        times, known = ts[order], known[order]
+        for column, one in wanted:
+            if one.of_any_type != any_type:
+                continue
+            before = np.full(len(order), -1, np.int64)
+            before[order] = np.where(known, _steps_back(group[order], times, order, one), -1)
+            events = events.append_column(column, _taken(_attribute(events, one.attr, strict), before))
+    return events
+
+
+def last_of_each(events: pa.Table, key: str | None, steps: int) -> pa.Table:
+    """The last ``steps`` events of each type and key, in the order of ``events``: those of all types are among them."""
+    order, group, known = _streams(events, key, ticks_of(events["ts"], "ts"), any_type=False)
+    group = group[order]
+    begins = np.flatnonzero(np.concatenate([[True], group[1:] != group[:-1]])) if len(group) else np.zeros(0, int)
+    ends = np.append(begins[1:], len(group))
+    keep = np.arange(len(group)) >= np.repeat(ends - steps, ends - begins)
+    rows = np.sort(order[keep & known[order]])
+    return events.take(int64_array(rows))
+
+
+def _steps_back(group: np.ndarray, ts: np.ndarray, order: np.ndarray, one: ast.Prev) -> np.ndarray:
+    """For each event, in the order of the streams, the row of the event before it; -1 if there is none in reach."""
+    at = np.arange(len(group))
+    begins = np.ones(len(group), bool)
+    begins[1:] = (group[1:] != group[:-1]) | (ts[1:] - ts[:-1] > one.ticks)
+    first = np.maximum.accumulate(np.where(begins, at, 0)) if len(at) else at
+    return np.where(at - one.steps >= first, order[np.maximum(at - one.steps, 0)], -1) if len(at) else at
+
+
+def _streams(
+    events: pa.Table, key: str | None, ts: np.ndarray, any_type: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The rows stream by stream in the order of (ts, seq, event_id); and per row a number of its stream, and whether
+    it is in any."""
+    group, known = np.zeros(len(events), np.int64), np.ones(len(events), bool)
+    for name in ([] if any_type else ["type"]) + ([] if key is None else [key]):
+        codes, there = _codes(events, name)
+        group = group * (int(codes.max(initial=0)) + 1) + codes
+        known &= there
+    order = np.lexsort((ts, group))
+    same = (group[order][1:] == group[order][:-1]) & (ts[order][1:] == ts[order][:-1])
+    if np.any(same):
+        keys = {
+            "group": int64_array(group),
+            "ts": int64_array(ts),
+            "seq": _seq(events),
+            "id": plain(events["event_id"]),
+        }
+        order = numpy_of(pc.sort_indices(pa.table(keys), [(name, "ascending") for name in keys])).astype(np.int64)
+    return order, group, known
+
+
+def _codes(events: pa.Table, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """A number per row, equal for equal values of a column, and which rows have a value."""
+    if name not in events.column_names or pa.types.is_null(events[name].type):
+        return np.zeros(len(events), np.int64), np.zeros(len(events), bool)
+    column = events[name]
+    if pa.types.is_floating(column.type):
+        # NaN is null, and the two zeros are equal, though told apart as entries of a dictionary.
+        column = pc.add(pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column), 0.0)
+    encoded = column.combine_chunks()
+    if not pa.types.is_dictionary(encoded.type):
+        encoded = encoded.dictionary_encode()
+    if isinstance(encoded, pa.ChunkedArray):
+        encoded = encoded.combine_chunks()
+    known = numpy_of(encoded.is_valid())
+    return numpy_of(pc.fill_null(encoded.indices.cast(pa.int64()), MINUS_ONE)) + 1, known
+
+
+def _seq(events: pa.Table) -> pa.ChunkedArray | pa.Array:
+    if "seq" not in events.column_names or pa.types.is_null(events["seq"].type):
+        return int64_array(np.zeros(len(events), np.int64))
+    column = events["seq"]
+    if not pa.types.is_integer(column.type):
+        hint = "It says which of two events of one time is the earlier one. Rename an attribute of that name."
+        raise InputError(f"seq holds {column.type}, and whole numbers are expected", key="seq", hint=hint)
+    return pc.fill_null(column.cast(pa.int64()), ZERO)
+
+
+def _attribute(events: pa.Table, attr: str, strict: bool) -> pa.ChunkedArray | pa.Array:
+    """A column by the name that conditions have for it."""
+    stored = STORED.get(attr, attr)
+    if stored not in events.column_names:
+        return pa.nulls(len(events))
+    column = plain(events[stored])
+    if attr == "ts" and strict and pa.types.is_integer(column.type):
+        return column.cast(pa.int64()).cast(pa.timestamp("us", tz="UTC"))
+    return column
+
+
+def _taken(column: pa.ChunkedArray | pa.Array, rows: np.ndarray) -> pa.ChunkedArray | pa.Array:
+    """The values at some rows; null at -1."""
+    return column.take(masked(rows, rows >= 0))

@@ -1,0 +1,138 @@
+"""lint, its hints and the layout on runs, sets, measures and the small words."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from chainlake.cep import compile_pattern
+from chainlake.cep.lint.report import Schema, laid_out, lint
+from chainlake.errors import DefinitionError
+
+HEAD = "---\nsource: doors\ndescription: d\n---\n"
+COLUMNS = {"x": pa.float64(), "n": pa.int64(), "key": pa.string(), "text": pa.string()}
+
+
+def found(query: str) -> list[str]:
+    """Errors and warnings of a query, each with its place and hint, but the one about layout."""
+    schema = Schema(COLUMNS, ("Open", "Heat", "Close"), (), "key")
+    report = lint(HEAD + query, file="p.sase", schema=lambda _: schema)
+    return [
+        f"{one.line}:{one.column} {one.what} | {one.hint}"
+        for one in (*report.errors, *report.warnings)
+        if "layout" not in one.what
+    ]
+
+
+@pytest.mark.parametrize(
+    ("query", "what"),
+    [
+        ("PATTERN SEQ(Open a, Heat b*) WITHIN 1 s",
+         "5:27 '*' stands behind the name b | It belongs behind the type: Heat* b."),
+        ("PATTERN SEQ(Open a, Heat b{2}) WITHIN 1 s",
+         "5:27 '{' stands behind the name b | It belongs behind the type: Heat{ b."),
+        ("PATTERN SEQ(Open a, Heat b) WHERE a.x > 1 && b.x > 2 WITHIN 1 s",
+         "5:43 the character '&' has no meaning here | Write AND."),
+        ("PATTERN SEQ(Open a, Heat b) WHERE a.x > 1 || b.x > 2 WITHIN 1 s",
+         "5:43 the character '|' has no meaning here | Write OR."),
+        ("PATTERN SEQ(Open a, Heat b) WHERE !a.x > 1 WITHIN 1 s",
+         "5:35 the character '!' has no meaning here | Write NOT"),
+        ("PATTERN SEQ(Open a, Heat b) WHERE a.text =~ 'b' WITHIN 1 s",
+         "5:43 the character '~' has no meaning here | Write MATCHES"),
+        ("PATTERN SEQ(Open a, Heat b) WHERE a.text = \"b\" WITHIN 1 s",
+         "5:44 \"b\" is a name, and a value is expected | Strings take single quotes: 'b'."),
+        ("PATTERN SEQ(Open a, Heat b) WHERE a.n IN (1, 2) WITHIN 1 s", "5:42 a set is written in braces | IN {1, 2}"),
+        ("PATTERN SEQ(Open a, Heat b) WHERE a.x BETWEEN 1 WITHIN 1 s", "5:49 AND is expected after BETWEEN"),
+        ("PATTERN SEQ(Open a, Heat b) WHERE a.text LIKE 5 WITHIN 1 s",
+         "5:47 a text in single quotes is expected after LIKE"),
+        ("PATTERN Open a -> Heat b WITHIN 1 s",
+         "5:16 WITHIN is expected, not '-' | A sequence is written SEQ(A a, B b)."),
+        ("PATTERN Open a FOLLOWED Heat b WITHIN 1 s",
+         "5:16 WITHIN is expected, not 'FOLLOWED' | A sequence is written SEQ"),
+        ("SELECT * FROM events", "5:1 a query begins with PATTERN, not 'SELECT' | E.g. PATTERN SEQ("),
+        ("PATTERN SEQ(Open a, SEQ STRICT (Heat b)) WITHIN 1 s", "5:21 STRICT belongs to the outermost SEQ"),
+        ("PATTERN SEQ STRICT (Open a, AND(Heat b, Close c)) WITHIN 1 s", "5:29 AND cannot stand inside SEQ STRICT"),
+        ("PATTERN SEQ(Open a, Heat{3,2} b) WITHIN 1 s", "5:25 {3,2} fits no set"),
+        ("PATTERN SEQ(Open a, COLLECT(Heat* b)) WITHIN 1 s", "5:33 COLLECT takes all events as it is"),
+        ("PATTERN SEQ(Open a, Heat b) PAUSE 5 s", "5:29 the window is missing | Write WITHIN before PAUSE."),
+        ("PATTERN SEQ(Open a, Heat b) WITHIN 5 s MEASURES b.x - a.x AS a", "5:49 a is the event a already"),
+        ("PATTERN SEQ(Open a, Heat b) WITHIN 5 s MEASURES b.y AS rise", "5:49 the events have no attribute y"),
+        ("PATTERN SEQ(Open a, Heat? b) WHERE b.q = 1 WITHIN 5 s", "5:36 the events have no attribute q"),
+        ("PATTERN COLLECT(Open a) WITHIN 5 s", "5:9 a branch needs a positive event"),
+    ],
+)  # fmt: skip
+def test_habits_of_other_languages_get_a_hint(query: str, what: str) -> None:
+    assert any(one.startswith(what) for one in found(query)), found(query)
+
+
+@pytest.mark.parametrize(
+    ("query", "what"),
+    [
+        ("PATTERN SEQ STRICT (Open a, Heat b)\nWITHIN 1 s", "5:9 neighbours are events of all keys"),
+        ("PATTERN SEQ(Open a, COLLECT(Heat b), COLLECT(Heat c))\nWHERE a.key = b.key AND b.x > 1 AND c.key = a.key\n"
+         "WITHIN 1 s", "5:38 b and c are collected in the same place"),
+        ("PATTERN SEQ(Open a, COLLECT(Heat b), Close c)\nWHERE a.key = c.key\nWITHIN 1 s",
+         "5:21 b shares no condition with the other events, so all of its events are collected"),
+        ("PATTERN SEQ(Open a, Heat b, UNTIL(Close c))\nWHERE a.key = b.key\nWITHIN 1 s",
+         "5:29 c shares no condition with the other events, so any of its events rejects"),
+        ("PATTERN Open a\nWHERE a.x > PREV(a.x)\nWITHIN 1 s", "6:13 PREV looks back over gaps as long as the window"),
+    ],
+)  # fmt: skip
+def test_warnings_of_what_is_probably_not_meant(query: str, what: str) -> None:
+    assert [one for one in found(query) if one.startswith(what)] != [], found(query)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "PATTERN SEQ STRICT OF KEY (Open a, Heat+ b)\nWHERE b.x > PREV(b.x)\nPAUSE 5 min MAXIMAL",
+        "PATTERN SEQ(Open a, Heat? b, OR(Close c, Heat{2,} d))\nWHERE a.key = b.key AND a.key = c.key "
+        "AND a.key = d.key\n"
+        "WITHIN 5 min",
+        "PATTERN SEQ(Open a, Heat b)\nWHERE a.key = b.key AND b.x BETWEEN 1 AND 5 AND b.text NOT LIKE 'x%'\n"
+        "WITHIN 5 min\n"
+        "MEASURES b.x - a.x AS rise, CASE WHEN b.x > 3 THEN 'high' ELSE 'low' END AS how",
+        "PATTERN SEQ(Open a, * b)\nWHERE a.key = b.key\nWITHIN 5 min PAUSE 1 min OUTERMOST",
+    ],
+)
+def test_what_is_meant_is_not_warned_of_and_laid_out_already(query: str) -> None:
+    assert found(query) == []
+    assert laid_out(HEAD + query + "\n") == HEAD + query + "\n"
+
+
+MESSY = """pattern seq strict of key(A a,B+ b , B{2,3} c,*  x,collect?(D{2,} d),until( S s ),E? e, not(N n))
+where b.x between 1 and  5 and c.y not like 'x%' and case when a.x>1 then 2 else 3 end > 1 and a.z is not null
+and prev(b.x,2)>1 within 10 min pause 2 min maximal measures count(distinct c.k) as cs,a.x - -1 as y"""
+NEAT = """PATTERN SEQ STRICT OF KEY (A a, B+ b, B{2,3} c, * x, COLLECT?(D{2,} d), UNTIL(S s), E? e, NOT(N n))
+WHERE b.x BETWEEN 1 AND 5
+  AND c.y NOT LIKE 'x%'
+  AND CASE WHEN a.x > 1 THEN 2 ELSE 3 END > 1
+  AND a.z IS NOT NULL
+  AND PREV(b.x, 2) > 1
+WITHIN 10 min PAUSE 2 min MAXIMAL
+MEASURES COUNT(DISTINCT c.k) AS cs, a.x - -1 AS y
+"""
+
+
+def test_layout_of_new_words() -> None:
+    assert laid_out(MESSY) == NEAT == laid_out(NEAT)
+
+
+def test_new_words_stay_names_types_attributes_and_texts() -> None:
+    text = (
+        "PATTERN SEQ(collect collect, until until, pause strict)\n"
+        "WHERE collect.maximal = until.pause AND until.like = between AND strict.measures IN {when, end}\n"
+        "WITHIN 5 s\n"
+    )
+    assert laid_out(text) == text
+    assert [name.name for name in compile_pattern(text).names] == ["collect", "until", "strict"]
+
+
+def test_names_in_double_quotes_are_types_and_attributes_and_nothing_else() -> None:
+    text = 'PATTERN SEQ("Größe (mm)" a, B b)\nWHERE a."order" = b."say ""x""" AND a.x = \'it\'\'s\'\nWITHIN 5 s\n'
+    pattern = compile_pattern(text)
+    assert pattern.event_types == {"Größe (mm)", "B"} and pattern.mentioned == {"order", 'say "x"', "x"}
+    assert laid_out(text) == text
+    for wrong in ('PATTERN A "a" WITHIN 5 s', 'PATTERN "A" WITHIN 5 s', 'PATTERN A a WHERE "a".x = 1 WITHIN 5 s'):
+        with pytest.raises(DefinitionError):
+            compile_pattern(wrong)

@@ -1,0 +1,179 @@
+"""Values of earlier events are those of a plain loop, whatever the order of the rows and however a run is cut."""
+
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chainlake.cep import compile_pattern, match
+from chainlake.cep.conditions.computed import add_computed
+from chainlake.cep.events.previous import add_previous
+from chainlake.cep.language import ast
+from chainlake.definitions.derived import Series
+from chainlake.detect.feed import Feed
+from chainlake.errors import InputError
+from tests.cep.memory_events import MemoryEvents
+
+DAY = 86_400_000_000
+
+
+def plain(rows: list[dict[str, Any]], one: ast.Prev, keyed: bool) -> dict[str, Any]:
+    """Event id to the earlier value, from the definition."""
+    found: dict[str, Any] = {}
+    for row in rows:
+        stream = sorted(
+            (r["ts"], r["seq"] or 0, r["event_id"], r["x"])
+            for r in rows
+            if (one.of_any_type or r["type"] == row["type"])
+            and (not keyed or (r["key"] == row["key"] and r["key"] is not None))
+        )  # fmt: skip
+        at = next((i for i, r in enumerate(stream) if r[2] == row["event_id"]), -1)
+        way = stream[at - one.steps : at + 1] if at >= one.steps else []
+        good = way and all(b[0] - a[0] <= one.ticks for a, b in zip(way, way[1:], strict=False))
+        found[row["event_id"]] = way[0][3] if good else None
+    return found
+
+
+@st.composite
+def drawn(draw: st.DrawFn) -> tuple[list[dict[str, Any]], ast.Prev, bool]:
+    rows = []
+    for number in range(draw(st.integers(0, 14))):
+        rows.append(
+            {
+                "event_id": f"e{draw(st.integers(0, 9))}{number}",
+                "type": draw(st.sampled_from("AB")),
+                "key": draw(st.sampled_from(["p", "p", "q", None])),
+                "ts": DAY + draw(st.sampled_from([-3, -2, -1, 0, 1, 2, 5])),
+                "seq": draw(st.sampled_from([None, 0, 1, 2])),
+                "x": draw(st.integers(0, 99)),
+            }
+        )
+    node = ast.Prev("@", "x", draw(st.integers(1, 3)), draw(st.integers(0, 4)), draw(st.booleans()))
+    return rows, node, draw(st.booleans())
+
+
+def table_of(rows: list[dict[str, Any]]) -> pa.Table:
+    kinds = {"event_id": pa.string(), "type": pa.string(), "key": pa.string(), "seq": pa.int64(), "x": pa.int64()}
+    columns = {name: pa.array([row[name] for row in rows], kind) for name, kind in kinds.items()}
+    columns["ts"] = pa.array([row["ts"] for row in rows], pa.timestamp("us", tz="UTC"))
+    return pa.table(columns)
+
+
+@settings(max_examples=250, deadline=None)
+@given(drawn(), st.randoms(use_true_random=False))
+def test_values_are_those_of_a_plain_loop(
+    given_rows: tuple[list[dict[str, Any]], ast.Prev, bool], rng: random.Random
+) -> None:
+    rows, one, keyed = given_rows
+    wanted = plain(rows, one, keyed)
+    rng.shuffle(rows)
+    found = add_previous(table_of(rows), "key" if keyed else None, [("p", one)])
+    assert found["event_id"].to_pylist() == [row["event_id"] for row in rows]
+    assert dict(zip(found["event_id"].to_pylist(), found["p"].to_pylist(), strict=True)) == wanted
+
+
+@settings(max_examples=150, deadline=None)
+@given(drawn(), st.integers(1, 4), st.lists(st.integers(DAY - 4, DAY + 7), min_size=2, max_size=4))
+def test_neither_chunks_nor_spans_show(
+    given_rows: tuple[list[dict[str, Any]], ast.Prev, bool], chunk_rows: int, bounds: list[int]
+) -> None:
+    """Also where a span begins behind events that are looked back to."""
+    rows, one, _ = given_rows
+    spans = list(zip(sorted(bounds), sorted(bounds)[1:], strict=False))[::2]
+    kind = ast.ANY_TYPE if one.of_any_type else "A"
+    pattern = compile_pattern(
+        f"PATTERN SEQ({kind} a, A b) WHERE PREV(a.x, {one.steps}, {one.gap / 1000} ms) > 3 AND b.x > 0 WITHIN 1 s",
+        series=Series("key"),
+    )
+    (column,) = pattern.carried
+    feed = Feed.of(MemoryEvents(table_of(rows)), "key", [pattern], {"event_id", "type", "ts"})
+    feed = replace(feed, chunk_rows=chunk_rows)
+    found = [row for chunk in feed.chunks(spans) for row in chunk.to_pylist()]
+    inside = [row for row in rows if any(lo <= row["ts"] < hi for lo, hi in spans)]
+    inside = [row for row in inside if one.of_any_type or row["type"] == "A"]
+    wanted = plain(rows, one, True)
+    assert [row["ts"] for row in found] == sorted(row["ts"] for row in found)
+    assert {row["event_id"]: row[column] for row in found} == {
+        row["event_id"]: wanted[row["event_id"]] for row in inside
+    }
+    assert column in feed.empty().column_names
+
+
+def test_values_of_every_kind_of_column() -> None:
+    ts = pa.array([5, 1, 3], pa.int64())
+    columns = {
+        "event_id": ["c", "a", "b"],
+        "type": pa.array(["A"] * 3).dictionary_encode(),
+        "ts": ts,
+        "s": pa.array(["z", None, "y"]).dictionary_encode(),
+        "f": pa.array([True, False, None]),
+        "l": pa.array([[1.0], [2.0, 3.0], None]),
+    }
+    wanted = {"s": ["y", None, None], "f": [None, None, False], "l": [None, None, [2.0, 3.0]], "none": [None] * 3}
+    wanted |= {"ts": [3, None, 1], "id": ["b", None, "a"], "type": ["A", None, "A"]}
+    asked = [(f"p{attr}", ast.Prev("@", attr, 1, 2)) for attr in wanted]
+    found = add_previous(pa.table(columns), None, asked, strict=False)
+    assert {attr: found[f"p{attr}"].to_pylist() for attr in wanted} == wanted
+    # Ticks are times where durations have units.
+    strict = add_previous(pa.table(columns), None, [("p", ast.Prev("@", "ts", 1, 2))])
+    assert strict["p"].cast(pa.int64()).to_pylist() == [3, None, 1]
+
+
+def test_keys_that_are_equal_numbers_are_one_and_nan_is_none() -> None:
+    columns = {"event_id": list("abcdef"), "type": ["A"] * 6, "ts": range(6), "x": range(6)}
+    key = pa.array([0.0, -0.0, float("nan"), float("nan"), 0.0, None])
+    one = [("p", ast.Prev("@", "x", 1, 9))]
+    assert add_previous(pa.table({**columns, "k": key}), "k", one)["p"].to_pylist() == [None, 0, None, None, 1, None]
+    assert add_previous(pa.table(columns), "k", one)["p"].to_pylist() == [None] * 6
+
+
+def test_what_orders_events_of_one_time_is_a_whole_number() -> None:
+    columns = {"event_id": ["a", "b"], "type": ["A"] * 2, "ts": [1, 1], "x": [1, 2]}
+    one = [("p", ast.Prev("@", "x", 1, 9))]
+    assert add_previous(pa.table({**columns, "seq": [2, 1]}), None, one)["p"].to_pylist() == [2, None]
+    with pytest.raises(InputError, match="seq holds string"):
+        add_previous(pa.table({**columns, "seq": ["2", "1"]}), None, one)
+
+
+def test_a_column_that_is_there_is_not_computed_again() -> None:
+    pattern = compile_pattern("PATTERN A a WHERE PREV(a.x) > 1 WITHIN 1 s")
+    table = pa.table({"event_id": ["a", "b"], "type": ["A"] * 2, "ts": [1, 2], "x": [5, 2]})
+    once = add_computed(table, pattern.extras.computed, None)
+    assert add_computed(once.slice(1), pattern.extras.computed, None).to_pydict() == once.slice(1).to_pydict()
+
+
+def test_two_windows_are_two_columns_also_inside_of_functions() -> None:
+    text = "PATTERN A a WHERE Floor(PREV(a.x)) > 1 WITHIN {} s"
+    one, two = (compile_pattern(text.format(seconds)) for seconds in (1, 2))
+    assert not one.carried & two.carried
+    assert one.carried == compile_pattern("PATTERN A b WHERE Floor(PREV(b.x, 1, 1 s)) > 1 WITHIN 9 s").carried
+
+
+def test_events_of_dicts_are_ordered_by_seq() -> None:
+    rows = [
+        {"id": "a", "type": "A", "ts": 1, "seq": 2, "attrs": {"x": 1}},
+        {"id": "b", "type": "A", "ts": 1, "attrs": {"x": 2}},
+        {"id": "c", "type": "A", "ts": 1, "seq": 1},
+    ]
+    assert [m["a"] for m in match("PATTERN A a WHERE PREV(a.x) = 2 WITHIN 1", rows)] == ["c"]
+    assert [m["a"] for m in match("PATTERN A a WHERE PREV(a.x, 2) = 2 WITHIN 1", rows)] == ["a"]
+    with pytest.raises(InputError, match="seq is given"):
+        list(match("PATTERN A a WITHIN 1", [{**rows[0], "attrs": {"seq": 1}}]))
+
+
+def test_the_read_range_reaches_back_and_the_columns_are_read() -> None:
+    columns = {"x": pa.int64(), "k": pa.string()}
+    text = "PATTERN SEQ(A a, B b) WHERE b.x > PREV(b.x, 3, 2 s) WITHIN 10 s"
+    pattern = compile_pattern(text, columns=columns, series=Series("k"))
+    assert pattern.source_range(DAY, 2 * DAY) == (DAY - 16_000_000, 2 * DAY)
+    assert {"k", "seq", "x"} <= pattern.columns_needed and pattern.mentioned == {"x"}
+    other = compile_pattern(text, columns=columns, series=Series("x"))
+    assert other.definition_hash != pattern.definition_hash
+    assert json.dumps(sorted(pattern.searched)) != json.dumps(sorted(pattern.mentioned))
