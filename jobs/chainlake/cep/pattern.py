@@ -26,7 +26,7 @@ from chainlake.cep.pattern_names import (
     kinds_of,
     positive_names,
 )
-from chainlake.cep.pattern_tail import UNBOUNDED, Extras, check_tail, measures_of
+from chainlake.cep.pattern_tail import UNBOUNDED, Extras, check_longest, check_tail, measures_of
 from chainlake.cep.plan import partition
 from chainlake.cep.plan.order import choose_order
 from chainlake.cep.plan.pause import with_pause
@@ -272,6 +272,7 @@ def compile_pattern(
     pause = None if resolved.pause is None else resolver.window(resolved.pause, "pause")
     written = normal_form(source, resolved)
     check_tail(source, resolved, written)
+    check_longest(source, front, bounded=resolved.within is not None)
     kinds = None if columns is None else kinds_of(columns)
     checker = Checker(source, kinds, strict_units)
     for literal in (x for b in written for c in b.every_clause for x in c.literals):

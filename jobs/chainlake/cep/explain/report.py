@@ -19,6 +19,7 @@ from chainlake.cep.language import ast
 from chainlake.cep.language.formatter import format_node
 from chainlake.cep.language.normal_form import Branch, Clause
 from chainlake.cep.pattern import Pattern
+from chainlake.cep.pattern_tail import UNBOUNDED
 from chainlake.cep.plan.order import given_order
 from chainlake.cep.plan.steps import Plan, make_plan
 from chainlake.cep.search.backend import Decision, Estimate, decide
@@ -95,15 +96,12 @@ def explain(pattern: Pattern, choices: Sequence[Choice]) -> Iterator[str]:
     yield f"{pattern.name}: {pattern.description or 'no description'}"
     if pattern.source:
         yield f"source    {pattern.source}"
-    window = duration(pattern, pattern.window_us)
-    yield f"window    {window}: the first and the last event are at most so far apart"
-    if pattern.open_right:
-        yield f"decision  {window} after the first event: until then a forbidden event may still come"
+    yield from _reach(pattern)
+    if pattern.reach_us < UNBOUNDED:
+        back = duration(pattern, -pattern.read_range(0, 0)[0])
+        yield f"reads     for matches decided in [s, e): events with ts in [s - {back}, e)"
     else:
-        yield "decision  at the last event"
-    windows = -pattern.read_range(0, 0)[0] // pattern.window_us if pattern.window_us else 0
-    back = duration(pattern, windows * pattern.window_us)
-    yield f"reads     for matches decided in [s, e): events with ts in [s - {back}, e)"
+        yield "reads     for matches decided in [s, e): all events with ts before e"
     for one in pattern.histories:
         reach = _in_units(Fraction(one.reach_us, 1_000_000))
         yield f"          and for {one.name} the values of {one.of} up to {reach} before them"
@@ -120,6 +118,25 @@ def explain(pattern: Pattern, choices: Sequence[Choice]) -> Iterator[str]:
             yield f"  backend   {choice.backend.backend}: {choice.backend.why}"
         for state in states_of(choice.plan):
             yield from _state(state, len(choice.plan.steps))
+
+
+def _reach(pattern: Pattern) -> Iterator[str]:
+    """How far the events of a match lie apart, and when it is decided."""
+    window, pause = duration(pattern, pattern.window_us), duration(pattern, pattern.extras.pause or 0)
+    if pattern.window_us < UNBOUNDED:
+        yield f"window    {window}: the first and the last event are at most so far apart"
+    elif pattern.longest is not None:
+        longest = duration(pattern, pattern.longest)
+        yield f"limit     {longest}: longer stretches of events give no match, and are counted"
+    if pattern.by_pause:
+        latest = f", at the latest {window} after the first event" if pattern.window_us < UNBOUNDED else ""
+        yield f"decision  {pause} after the last event of the unbroken stretch{latest}: until then a match may grow"
+    elif pattern.open_right:
+        yield f"decision  {window} after the first event: until then a forbidden event may still come"
+    elif pattern.extras.keep:
+        yield f"decision  {window} after the first event: until then a larger match may still come"
+    else:
+        yield "decision  at the last event"
 
 
 def _normal_form(branch: Branch, plan: Plan) -> Iterator[str]:
