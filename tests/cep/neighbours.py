@@ -97,7 +97,8 @@ class Query:
     keep: str = ""
     longest: int | None = None
 
-    def text(self) -> str:
+    def text(self, unit: str = "", lines: str = "") -> str:
+        """The query in the language, its durations in a unit, with more lines of front matter."""
         parts = []
         for one in self.branches:
             words = {"": "SEQ", "stream": "SEQ STRICT ", "key": "SEQ STRICT OF KEY "}[one.strict]
@@ -105,9 +106,10 @@ class Query:
             where = f" WHERE {tests}" if tests else ""
             parts.append(f"{words}({', '.join(item.text() for item in one.items)}){where}")
         body = parts[0] if len(parts) == 1 else f"OR({', '.join(parts)})"
-        within = "" if self.within is None else f" WITHIN {self.within}"
-        pause = "" if self.pause is None else f" PAUSE {self.pause}"
-        front = "" if self.longest is None else f"---\nlimits: {{longest: {self.longest} s}}\n---\n"
+        within = "" if self.within is None else f" WITHIN {self.within}{unit}"
+        pause = "" if self.pause is None else f" PAUSE {self.pause}{unit}"
+        lines += "" if self.longest is None else f"limits: {{longest: {self.longest} s}}\n"
+        front = f"---\n{lines}---\n" if lines else ""
         return f"{front}PATTERN {body}{within}{pause} {self.keep}"
 
     def expanded(self) -> list[Sequence]:

@@ -102,7 +102,7 @@ class Finder:
             return
         every: list[MatchBatch] = []
         for number in range(len(pattern.branches)):
-            for batch in self._branch(number, data, None, room):
+            for batch in self._branch(number, data, own, room):
                 room.take(_members(batch))
                 every.append(batch)
         kept = largest(pattern, every)
@@ -117,15 +117,18 @@ class Finder:
 
     def _branch(self, number: int, data: Dataset, own: Own, room: Room) -> Iterator[MatchBatch]:
         branch, keep = self.pattern.branches[number], self.pattern.extras.keep
+        # What is compared with the matches of other branches is owned by nobody yet.
+        compared = keep and (len(self.pattern.branches) > 1 or branch.stream is None)
+        mine = None if compared else own
         if branch.stream is None:
-            yield from self.loose(number, data, own)
+            yield from self.loose(number, data, mine)
             return
         self.statistics.order.append(branch.positive)
         self.statistics.backends.append(("numpy", "neighbours are found by place"))
         # A match that another one of its own branch contains is contained in what is kept of that.
-        alone = keep if len(self.pattern.branches) == 1 else keep and "MAXIMAL"
+        alone = keep and (keep if len(self.pattern.branches) == 1 else "MAXIMAL")
         source = Source(self.pattern, self.events, data)
-        yield from found(Ask(source, number, own, alone, room, self.block_rows), self.statistics)
+        yield from found(Ask(source, number, mine, own, alone, room, self.block_rows), self.statistics)
 
 
 def _members(batch: MatchBatch) -> int:

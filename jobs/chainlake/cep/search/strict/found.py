@@ -30,6 +30,7 @@ class Ask:
         source: what is looked through.
         number: the branch's.
         own: ``[lo, hi)`` of owned decision times; None for all.
+        counted: ``[lo, hi)`` of the times at which a stretch that is too long counts; None for all.
         keep: ``MAXIMAL`` or ``OUTERMOST``, of the branch by itself; empty for all matches.
         room: bound events that may be held to be compared.
         block_rows: bounds the memory.
@@ -38,6 +39,7 @@ class Ask:
     source: Source
     number: int
     own: tuple[int, int] | None
+    counted: tuple[int, int] | None
     keep: str
     room: Room
     block_rows: int = BLOCK_ROWS
@@ -87,7 +89,7 @@ def found(ask: Ask, statistics: Statistics) -> Iterator[MatchBatch]:
     for stream in streams(ask.source, ask.branch):
         allowed = None
         if pattern.longest is not None:
-            allowed, long = _not_too_long(stream, pattern.longest, whole=pattern.by_pause, own=ask.own)
+            allowed, long = _not_too_long(stream, pattern.longest, whole=pattern.by_pause, own=ask.counted)
             if all(b.stream != ask.branch.stream for b in pattern.branches[: ask.number]):
                 statistics.long_stretches += long
         search = Search(stream, Form(ask.branch), bool(ask.keep), allowed, statistics, ask.block_rows)
