@@ -283,7 +283,7 @@ class Draw:
             found.append(
                 {
                     "id": f"e{ids[number]:02}",
-                    "type": draw.choice("AAABBC"),
+                    "type": draw.choice("AAAAABBC"),
                     "ts": ts,
                     "x": draw.choice((0, 1, 2, 3, None)),
                     "k": draw.choice(self.keys),

@@ -141,7 +141,9 @@ def _kept(ask: Ask, rest: Rest, runs: Iterator[Runs]) -> Iterator[Runs]:
     for some in every:
         ask.room.take(2 * len(rest.names) * some.n)
         parts.append(some)
-    largest = largest_per_boundary(joined(parts, rest.names), rest.names)
+    largest = joined(parts, rest.names)
+    if not rest.form.longest_is_largest:
+        largest = largest_per_boundary(largest, rest.names)
     yield outermost(largest, rest.names) if ask.keep == "OUTERMOST" else largest
 
 
