@@ -27,7 +27,14 @@ from chainlake.cep.pattern_names import (
     kinds_of,
     positive_names,
 )
-from chainlake.cep.pattern_tail import UNBOUNDED, Extras, check_tail, measures_of, with_event_windows
+from chainlake.cep.pattern_tail import (
+    UNBOUNDED,
+    Extras,
+    check_longest,
+    check_tail,
+    measures_of,
+    with_event_windows,
+)
 from chainlake.cep.plan import partition
 from chainlake.cep.plan.order import choose_order
 from chainlake.cep.plan.pause import with_pause
@@ -90,7 +97,14 @@ class Pattern:
 
     @property
     def limits(self) -> dict[str, int]:
-        """The limits of the front matter, and ``longest`` in µs if it is stated."""
+from chainlake.cep.pattern_tail import (
+    UNBOUNDED,
+    Extras,
+    check_longest,
+    check_tail,
+    measures_of,
+    with_event_windows,
+)
         return self.front.limits
 
     @cached_property
@@ -275,6 +289,14 @@ def compile_pattern(
     pause = None if resolved.pause is None else resolver.window(resolved.pause, "pause")
     written = with_event_windows(source, normal_form(source, resolved), resolved.counted)
     check_tail(source, resolved, written)
+from chainlake.cep.pattern_tail import (
+    UNBOUNDED,
+    Extras,
+    check_longest,
+    check_tail,
+    measures_of,
+    with_event_windows,
+)
     checker = Checker(source, kinds, strict_units)
     for literal in (x for b in written for c in b.every_clause for x in c.literals):
         checker.condition(literal)

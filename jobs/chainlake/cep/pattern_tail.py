@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from chainlake.cep.language import ast
 from chainlake.cep.language.check import Checker
 from chainlake.cep.language.computed import Computed, rebuilt
+from chainlake.cep.language.front_matter import LONGEST, FrontMatter
 from chainlake.cep.language.normal_form import Branch, clauses_of
 from chainlake.cep.language.source_text import SourceText
 from chainlake.cep.selection.policy import Policy
@@ -141,6 +142,17 @@ def check_tail(source: SourceText, query: ast.Query, branches: tuple[Branch, ...
         _check_unbounded(source, query, branches)
     if query.keep:
         _check_keep(source, query, branches)
+
+
+def check_longest(source: SourceText, front: FrontMatter, *, bounded: bool) -> None:
+    """Raise DefinitionError for a limit of stretches in a pattern that a window bounds."""
+    if bounded and LONGEST in front.limits:
+        raise source.error(
+            f"{LONGEST} is a limit of patterns without WITHIN, and this one has a window",
+            front.places.get("limits", (1, 1)),
+            key="limits",
+            hint=f"Leave out either WITHIN or {LONGEST}.",
+        )
 
 
 def _check_unbounded(source: SourceText, query: ast.Query, branches: tuple[Branch, ...]) -> None:

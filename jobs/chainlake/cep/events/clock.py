@@ -29,8 +29,9 @@ class Clock:
 
     @classmethod
     def over(cls, first: int, last: int, window: int) -> Clock:
-        """The clock for times from ``first`` to ``last``, all in ticks."""
-        return cls(first, last - first + window + 1)
+        """The clock for times from ``first`` to ``last``, all in ticks; a longer window reaches no other event."""
+        reach = window if window < _MOST >> 1 else last - first
+        return cls(first, last - first + reach + 1)
 
     @property
     def most_parts(self) -> int:

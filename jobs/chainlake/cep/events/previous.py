@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from chainlake.cep.events.arrow import MINUS_ONE, ZERO, int64_array, numpy_of
 from chainlake.cep.events.dataset import plain, ticks_of
+from chainlake.cep.events.order import by_number
 from chainlake.cep.events.texts import masked
 from chainlake.cep.language import ast
 from chainlake.errors import InputError
@@ -100,7 +101,7 @@ def _streams(
         codes, there = _codes(events, name)
         group = group * (int(codes.max(initial=0)) + 1) + codes
         known &= there
-    order = np.lexsort((ts, group))
+    order = np.lexsort((ts, group)) if np.any(ts[1:] < ts[:-1]) else by_number(group)
     same = (group[order][1:] == group[order][:-1]) & (ts[order][1:] == ts[order][:-1])
     if np.any(same):
         keys = {

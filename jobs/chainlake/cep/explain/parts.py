@@ -40,10 +40,11 @@ def bounds(pattern: Pattern) -> Iterator[str]:
     if extras.policy is not None:
         yield f"selects   of the matches with one last event {_selected(pattern)}"
     yield f"decision  {_decision(pattern, window)}"
-    reach = -pattern.read_range(0, 0)[0]
-    if reach < UNBOUNDED:
-        back = duration(pattern, reach)
+    if pattern.reach_us < UNBOUNDED:
+        back = duration(pattern, -pattern.read_range(0, 0)[0])
         yield f"reads     for matches decided in [s, e): events with ts in [s - {back}, e)"
+    else:
+        yield "reads     for matches decided in [s, e): all events with ts before e"
     for measure, value in zip(extras.measures, extras.measured, strict=True):
         yield f"measure   {measure.name}: {format_node(_readable(value))}"
 

@@ -275,7 +275,9 @@ def dataset(
     """
     events = add_computed(events, pattern.extras.computed, pattern.key, pattern.strict)
     lo, hi = (None, None) if own is None else pattern.read_range(*own)
-    in_order = any(b.sets or b.negated or b.until for b in pattern.branches) if by_id is None else by_id
+    # Neighbours are put in order among themselves, which takes less than to order the events of all keys.
+    shown = (b.collected or b.stream is None and (b.sets or b.negated or b.until) for b in pattern.branches)
+    in_order = any(shown) if by_id is None else by_id
     types, attributes, words = pattern.event_types, pattern.searched, pattern.words
     wanted = Wanted(types, attributes, words, lo, hi, in_order, pattern.strict, pattern.in_stream)
     apart = None if parts is None or not len(parts) else (clock or _clock(pattern, events, parts), parts)
