@@ -10,7 +10,8 @@ Slow on purpose: it shares no code and no idea with the engine. Patterns come as
   ``("op", op, value, value)``, ``("neg", value)``, ``("abs", value)``, ``("corr", value, value)``
 * branch: ``(structure, condition or None)``; query: ``([branches], shared condition or None, window)``
 
-Events are dicts ``{id, type, ts, attrs}`` with whole-number ts, and sometimes ``seq``. Truth is True, False or None (unknown).
+Events are dicts ``{id, type, ts, attrs}`` with whole-number ts, and sometimes ``seq``. Truth is True, False or None
+(unknown).
 """
 
 from __future__ import annotations

@@ -8,14 +8,20 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from chainlake.cep import Pattern, SearchOptions, Statistics, compile_pattern, find, match
-from chainlake.cep.automata.simulate import simulate
+from chainlake.cep.automata.simulate import simulate, unfit_for
+from chainlake.cep.explain.near_misses import near_misses
 from chainlake.cep.library import as_dicts, from_dicts
-from chainlake.errors import DefinitionError, LimitExceeded
+from chainlake.cep.plan.steps import make_plan
+from chainlake.cli.event_files import with_type
+from chainlake.detect.cut import slice_of
+from chainlake.errors import DefinitionError, InputError, LimitExceeded
+from tests.cep.distributed import distributed
 from tests.cep.interpreted import no_compiler
-from tests.cep.sets_by_definition import by_definition, query, stream, text_of
+from tests.cep.sets_by_definition import by_definition, leaves, query, stream, text_of
 from tests.cep.strategies import Random
 
 
@@ -111,7 +117,8 @@ OVER = {
     name: ([("SEQ", [A, SETS[0]])], [one], 7, None)
     for name, one in {
         "FIRST": over("FIRST", ">=", 1), "LAST": over("LAST", ">=", 1), "DISTINCT": over("DISTINCT", "=", 2),
-        "STDDEV": over("STDDEV", ">", 0.75), "MEDIAN": over("MEDIAN", "=", 0.75), "null": over("SUM", "=", 0),
+        "STDDEV": over("STDDEV", ">", 0.75), "MEDIAN": over("MEDIAN", ">=", 1),
+        "null": ("null", ("agg", "SUM", "b", "x"), True),
         "PERCENTILE": over("PERCENTILE 0.3", "<=", 0.6), "FIRST of all": ("cmp", "=", over("FIRST", "=", 0)[2],
         over("LAST", "=", 0)[2]),
     }.items()
@@ -225,3 +232,94 @@ def test_a_thousand_matches_of_wide_sets_are_found_in_little_memory() -> None:
     table, _ = from_dicts(events)
     sizes = [b.n for b in find(pattern, table, options=SearchOptions(block_rows=4000))]
     assert sum(sizes) == 1000 and max(sizes) <= 5
+
+
+# ---- in the steps
+
+
+def with_key(made: tuple) -> tuple:
+    """The query with equalities of k between all names."""
+    structures, conditions, window, pause = made
+    names = list(dict.fromkeys(leaf[2] for structure in structures for leaf in leaves(structure)))
+    first = next(leaf[2] for leaf in leaves(structures[0]) if leaf[0] == "EVENT" and not leaf[4])
+    same = [("cmp", "=", ("ref", first, "k"), ("ref", name, "k")) for name in names if name != first]
+    return structures, [*conditions, *same], window, pause
+
+
+def test_slices_pieces_and_keys_do_not_show() -> None:
+    keyed = with_matches = 0
+    for seed in range(7000, 7400):
+        pick = Random(f"steps {seed}")
+        made = with_key(query(pick)) if pick.one((True, False)) else query(pick)
+        try:
+            pattern = compile_pattern(text_of(made), strict_units=False)
+        except DefinitionError:
+            continue
+        events = stream(pick)
+        wanted = canonical(by_definition(made, events))
+        table, _ = from_dicts(events)
+        if "k" not in table.column_names:
+            continue
+        bounds = [-100, *sorted({pick.one(range(-2, 16)) for _ in range(2)}), 100]
+        cut = [slice_of(pattern, own) for own in itertools.pairwise(bounds)]
+        rows, errors = distributed(
+            pattern, table, cut, batch_rows=pick.one((1, 3)), piece_rows=pick.one((1, 4)), keys=pick.one((1, 2))
+        )
+        assert rows == wanted and not errors, (seed, text_of(made), events, cut)
+        keyed += pattern.partition_key is not None
+        with_matches += bool(wanted)
+    assert keyed > 30 and with_matches > 30
+
+
+def test_a_key_divides_the_work_only_if_collected_names_and_until_have_it() -> None:
+    def key(structure: str, where: str) -> str | None:
+        return compile_pattern(f"PATTERN {structure} WHERE a.k = c.k{where} WITHIN 5", strict_units=False).partition_key
+
+    for other in ("COLLECT(B b)", "COLLECT?(B b)", "UNTIL(B b)"):
+        assert key(f"SEQ(A a, {other}, C c)", "") is None
+        assert key(f"SEQ(A a, {other}, C c)", " AND b.k = c.k") == "k"
+        assert key(f"SEQ(A a, {other}, C c)", " AND (b.k = c.k OR b.x > 1)") is None
+
+
+def test_engines_in_event_order_say_what_they_do_not_know() -> None:
+    def reason(text: str) -> str | None:
+        return unfit_for("chain", compile_pattern(f"PATTERN {text}", strict_units=False))
+
+    for text, word in (
+        ("SEQ(A a, COLLECT(B b)) WITHIN 5", "COLLECT"), ("SEQ(A a, B b, UNTIL(C c)) WITHIN 5", "UNTIL"),
+        ("AND(A a, B b) WITHIN 5 PAUSE 2", "PAUSE"), ("SEQ(A a, B+ b) WITHIN 5 PAUSE 2", "PAUSE"),
+    ):  # fmt: skip
+        assert word in str(reason(text))
+    assert reason("SEQ(A a, * b) WITHIN 5 PAUSE 2") is None
+    events = [row("A", 0, 0), row("C", 1, 2), row("B", 2, 4), row("A", 3, 1)]
+    pattern = compile_pattern("PATTERN SEQ(A a, * b) WITHIN 5 PAUSE 2", strict_units=False)
+    table, ids = from_dicts(events)
+    outcome = canonical(simulate(pattern, table).matches(pattern, ids))
+    assert outcome == canonical(found(pattern, events, "numpy")) and len(outcome) == 3
+
+
+def test_near_misses_count_the_matches_that_have_their_sets() -> None:
+    events = [row("A", 0, 0), row("C", 0, 1), row("B", 0, 2), row("C", 1, 3)]
+    pattern = compile_pattern("PATTERN SEQ(A a, COLLECT(B b), C c) WITHIN 5", strict_units=False)
+    (report,) = near_misses(pattern, from_dicts(events)[0], [make_plan(pattern.branches[0], ("a", "c"))], (-9, 99))
+    assert report.matches == 1 and (report.stages[-1].entered, report.stages[-1].left) == (2, 1)
+    assert [miss.count for miss in report.stages[-1].misses.values()] == [1]
+
+
+def test_any_type_of_a_file_without_types() -> None:
+    events = pa.table({"event_id": ["1", "2"], "ts": pa.array([0, 1])})
+    assert with_type(events, compile_pattern("PATTERN * x WITHIN 1", strict_units=False))["type"].to_pylist() == [
+        "event", "event",
+    ]  # fmt: skip
+    mixed = compile_pattern("PATTERN SEQ(A a, * x) WITHIN 1", strict_units=False)
+    assert with_type(events, mixed)["type"].to_pylist() == ["A", "A"]
+
+
+def test_places_of_equal_times_are_whole_numbers() -> None:
+    text = "PATTERN SEQ(A a, COLLECT(B b)) WHERE FIRST(b.x) = 1 WITHIN 5"
+    events = [row("A", 0, 0), row("B", 1, 1) | {"seq": 2}, row("B", 2, 1) | {"seq": 1}]
+    assert list(match(text, events)) == []
+    assert list(match(text.replace("FIRST", "LAST"), events)) == [{"a": "A0", "b": ["B1", "B2"]}]
+    assert compile_pattern(text, strict_units=False).columns_needed == {"event_id", "type", "ts", "seq", "x"}
+    with pytest.raises(InputError, match="seq"):
+        list(match(text, [one | {"seq": "x"} for one in events]))

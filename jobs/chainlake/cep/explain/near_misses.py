@@ -21,7 +21,9 @@ from chainlake.cep.explain.report import conjunction
 from chainlake.cep.language.check import PSEUDO
 from chainlake.cep.language.normal_form import Branch
 from chainlake.cep.pattern import Pattern
+from chainlake.cep.plan.completion import completion_of
 from chainlake.cep.plan.steps import Forbidden, Plan, Step
+from chainlake.cep.search.complete import Completer
 from chainlake.cep.search.find import candidates_of, dataset
 from chainlake.cep.search.kleene import SetLimit, iterate
 from chainlake.cep.search.negation import not_forbidden
@@ -118,12 +120,23 @@ class _Probe:
     def report(self) -> Report:
         names = [self._name(name) for name in (*self.plan.order, *self.branch.negated)]
         steps = [Stage(f"{'iterate' if step.kleene else 'take'} {step.name}") for step in self.plan.steps]
-        report = Report(self.plan, [*names, *steps])
+        completion = completion_of(self.branch, self.pattern.extras.pause)
+        last = Stage("PAUSE, UNTIL, COLLECT")
+        report = Report(self.plan, [*names, *steps, *([] if completion.is_nothing else [last])])
+        complete = Completer(completion, self.scan, self.pattern.limits["set_members"], Statistics())
         nothing = View(self.data, 1, {}, {})
         if all(nothing.holds(clause, frozenset())[0] for clause in self.plan.constant):
             for found in self._extend(Bindings.root(), 0, steps):
                 decided = found.start + self.pattern.window_us if self.pattern.open_right else found.end
-                report.matches += int(np.count_nonzero((decided >= self.own[0]) & (decided < self.own[1])))
+                owned = found.only((decided >= self.own[0]) & (decided < self.own[1]))
+                whole = sum(matches.n for _, matches in complete.run(owned))
+                last.entered, last.left, report.matches = (
+                    last.entered + owned.n,
+                    last.left + whole,
+                    report.matches + whole,
+                )
+        if last.entered > last.left:
+            last.drop("a pause, an event of UNTIL, or a set", last.entered - last.left)
         return report
 
     def _name(self, name: str) -> Stage:
