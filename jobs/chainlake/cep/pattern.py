@@ -289,14 +289,7 @@ def compile_pattern(
     pause = None if resolved.pause is None else resolver.window(resolved.pause, "pause")
     written = with_event_windows(source, normal_form(source, resolved), resolved.counted)
     check_tail(source, resolved, written)
-from chainlake.cep.pattern_tail import (
-    UNBOUNDED,
-    Extras,
-    check_longest,
-    check_tail,
-    measures_of,
-    with_event_windows,
-)
+    check_longest(source, front, resolved)
     checker = Checker(source, kinds, strict_units)
     for literal in (x for b in written for c in b.every_clause for x in c.literals):
         checker.condition(literal)
