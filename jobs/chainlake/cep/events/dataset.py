@@ -32,9 +32,14 @@ def kind_of(kind: pa.DataType) -> str | None:
         return "time"
     if pa.types.is_duration(kind):
         return "duration"
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+    if is_list(kind):
         return "list" if kind_of(kind.value_type) in ("number", "null") else None
     return "null" if pa.types.is_null(kind) else None
+
+
+def is_list(kind: pa.DataType) -> bool:
+    """Whether a column of this Arrow type holds lists."""
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
 
 
 def ticks_of(column: pa.ChunkedArray | pa.Array, name: str) -> np.ndarray:
@@ -167,6 +172,11 @@ class Dataset:
             return np.zeros(0, np.int64)
         return np.flatnonzero(self._types == self._codes_of[name])
 
+    @cached_property
+    def _one_type(self) -> bool:
+        """Whether all rows have the one type that is asked for."""
+        return len(self._codes_of) == 1 and bool((self._types == next(iter(self._codes_of.values()))).all())
+
     def have_types(self, names: Iterable[str]) -> np.ndarray:
         """Which of the sorted rows have one of these types."""
         found = np.zeros(len(self.ts), bool)
@@ -178,6 +188,8 @@ class Dataset:
         """Which of some sorted rows have this type."""
         if name not in self._codes_of:
             return np.zeros(len(rows), bool)
+        if self._one_type:
+            return np.ones(len(rows), bool)
         return self._types[rows] == self._codes_of[name]
 
     def code(self, word: str) -> int:

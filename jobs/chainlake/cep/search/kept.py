@@ -102,7 +102,7 @@ class Finder:
             return
         every: list[MatchBatch] = []
         for number in range(len(pattern.branches)):
-            for batch in self._branch(number, data, None, room):
+            for batch in self._branch(number, data, own, room):
                 room.take(_members(batch))
                 every.append(batch)
         kept = largest(pattern, every)
@@ -117,15 +117,18 @@ class Finder:
 
     def _branch(self, number: int, data: Dataset, own: Own, room: Room) -> Iterator[MatchBatch]:
         branch, keep = self.pattern.branches[number], self.pattern.extras.keep
+        # What is compared with the matches of other branches is owned by nobody yet.
+        compared = keep and (len(self.pattern.branches) > 1 or branch.stream is None)
+        mine = None if compared else own
         if branch.stream is None:
-            yield from self.loose(number, data, own)
+            yield from self.loose(number, data, mine)
             return
         self.statistics.order.append(branch.positive)
         self.statistics.backends.append(("numpy", "neighbours are found by place"))
         # A match that another one of its own branch contains is contained in what is kept of that.
-        alone = keep if len(self.pattern.branches) == 1 else keep and "MAXIMAL"
+        alone = keep and (keep if len(self.pattern.branches) == 1 else "MAXIMAL")
         source = Source(self.pattern, self.events, data)
-        yield from found(Ask(source, number, own, alone, room, self.block_rows), self.statistics)
+        yield from found(Ask(source, number, mine, own, alone, room, self.block_rows), self.statistics)
 
 
 def _members(batch: MatchBatch) -> int:
@@ -135,24 +138,25 @@ def _members(batch: MatchBatch) -> int:
 def _elements(batches: list[MatchBatch], names: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The events of all matches one after another: offsets, number of the name of each, row of each."""
     total = sum(batch.n for batch in batches)
-    of, name_of, row_of = [], [], []
+    none = np.zeros(0, np.int64)
+    of, name_of, row_of = [none], [none], [none]
     at = 0
     for batch in batches:
-        for name, rows in batch.single.items():
-            of.append(np.arange(at, at + batch.n))
+        whole = np.arange(batch.n + 1)
+        groups = {**{name: (whole, rows) for name, rows in batch.single.items()}, **batch.kleene}
+        for name, (offsets, rows) in groups.items():
+            of.append(np.repeat(np.arange(at, at + batch.n), np.diff(offsets)))
             row_of.append(rows)
-            name_of.append(np.full(batch.n, names.index(name)))
-        for name, (offsets, rows) in batch.kleene.items():
-            if name in names:
-                of.append(np.repeat(np.arange(at, at + batch.n), np.diff(offsets)))
-                row_of.append(rows)
-                name_of.append(np.full(len(rows), names.index(name)))
+            name_of.append(np.full(len(rows), names.index(name)))
         at += batch.n
-    none = np.zeros(0, np.int64)
-    sets = np.concatenate([none, *of])
+    sets = np.concatenate(of)
     order = np.argsort(sets, kind="stable")
     offsets = np.concatenate([[0], np.cumsum(np.bincount(sets, minlength=total))])
-    return offsets, np.concatenate([none, *name_of])[order], np.concatenate([none, *row_of])[order]
+    return offsets, np.concatenate(name_of)[order], np.concatenate(row_of)[order]
+
+
+def _bound_names(pattern: Pattern) -> list[str]:
+    return list(dict.fromkeys(name for branch in pattern.branches for name in (*branch.positive, *branch.sets)))
 
 
 def largest(pattern: Pattern, batches: list[MatchBatch]) -> np.ndarray:
@@ -160,14 +164,19 @@ def largest(pattern: Pattern, batches: list[MatchBatch]) -> np.ndarray:
 
     Collected sets are not compared.
     """
-    names = list(dict.fromkeys(name for branch in pattern.branches for name in branch.positive))
+    names = _bound_names(pattern)
     offsets, name, row = _elements(batches, names)
     if len(offsets) == 1:
         return np.zeros(0, bool)
-    bound = row * len(names) + name
-    new = _first_of_equals(offsets, bound)
-    elements = row if pattern.extras.keep == "OUTERMOST" else bound
-    return new & ~contained(offsets, elements)
+    new = _first_of_equals(offsets, row * len(names) + name)
+    ordinary = np.array([[n in branch.positive for n in names] for branch in pattern.branches])
+    branch = np.repeat([batch.branch for batch in batches], [batch.n for batch in batches])
+    sets = np.repeat(np.arange(len(branch)), np.diff(offsets))
+    compared = ordinary[branch[sets], name]
+    counts = np.bincount(sets[compared], minlength=len(branch))
+    name, row = name[compared], row[compared]
+    elements = row if pattern.extras.keep == "OUTERMOST" else row * len(names) + name
+    return new & ~contained(np.concatenate([[0], np.cumsum(counts)]), elements)
 
 
 def _first_of_equals(offsets: np.ndarray, elements: np.ndarray) -> np.ndarray:
@@ -190,7 +199,7 @@ class Seen:
     def __init__(self, pattern: Pattern) -> None:
         branches = pattern.branches
         self.pattern = pattern
-        self.names = list(dict.fromkeys(name for branch in branches for name in branch.positive))
+        self.names = _bound_names(pattern)
         pairs = [
             (earlier, later)
             for later in range(len(branches))

@@ -7,15 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from chainlake.cep.conditions.evaluate import Candidates
-from chainlake.cep.conditions.scan import BLOCK_ROWS, Scan
+from chainlake.cep.conditions.scan import BLOCK_ROWS
 from chainlake.cep.language.normal_form import Branch
 from chainlake.cep.matches.measures import measured
-from chainlake.cep.plan.steps import Forbidden, scope_of
 from chainlake.cep.search.batch import MatchBatch
-from chainlake.cep.search.negation import not_forbidden
 from chainlake.cep.search.statistics import Statistics
 from chainlake.cep.search.strict.form import Form
+from chainlake.cep.search.strict.rest import Rest
 from chainlake.cep.search.strict.runs import Runs, joined, largest_per_boundary, outermost, portions
 from chainlake.cep.search.strict.search import Search
 from chainlake.cep.search.strict.stream import Source, Stream, streams
@@ -32,6 +30,7 @@ class Ask:
         source: what is looked through.
         number: the branch's.
         own: ``[lo, hi)`` of owned decision times; None for all.
+        counted: ``[lo, hi)`` of the times at which a stretch that is too long counts; None for all.
         keep: ``MAXIMAL`` or ``OUTERMOST``, of the branch by itself; empty for all matches.
         room: bound events that may be held to be compared.
         block_rows: bounds the memory.
@@ -40,6 +39,7 @@ class Ask:
     source: Source
     number: int
     own: tuple[int, int] | None
+    counted: tuple[int, int] | None
     keep: str
     room: Room
     block_rows: int = BLOCK_ROWS
@@ -82,100 +82,69 @@ def found(ask: Ask, statistics: Statistics) -> Iterator[MatchBatch]:
 
     Raises:
         TooMany: too many would have to be compared.
+        LimitExceeded: a set has too many members.
         DefinitionError: neighbours of one key, and there is no key.
     """
     pattern = ask.source.pattern
     for stream in streams(ask.source, ask.branch):
         allowed = None
         if pattern.longest is not None:
-            allowed, long = _not_too_long(stream, pattern.longest, whole=pattern.by_pause, own=ask.own)
+            allowed, long = _not_too_long(stream, pattern.longest, whole=pattern.by_pause, own=ask.counted)
             if all(b.stream != ask.branch.stream for b in pattern.branches[: ask.number]):
                 statistics.long_stretches += long
-        form = Form(ask.branch)
-        search = Search(stream, form, bool(ask.keep), allowed, statistics, ask.block_rows)
-        tests = _tests(ask, stream)
-        runs = (some for every in search.run() for some in _possible(ask, stream, every, tests, statistics))
-        for some in _kept(ask, form, runs):
-            start, end = stream.real(some.first[form.names[0]]), stream.real(some.last[form.names[-1]])
-            decided = _decided(ask.source, stream, some.last[form.names[-1]], (start, end))
-            mine = np.ones(some.n, bool) if ask.own is None else (decided >= ask.own[0]) & (decided < ask.own[1])
+        search = Search(stream, Form(ask.branch), bool(ask.keep), allowed, statistics, ask.block_rows)
+        rest = Rest.of(pattern, ask.branch, stream, ask.block_rows, statistics)
+        for runs in _kept(ask, rest, search.run()):
+            start, end = stream.real(runs.first[rest.names[0]]), stream.real(runs.last[rest.names[-1]])
+            decided = _decided(ask.source, stream, runs.last[rest.names[-1]], (start, end))
+            mine = np.ones(runs.n, bool) if ask.own is None else (decided >= ask.own[0]) & (decided < ask.own[1])
             rows = np.flatnonzero(mine)
-            for part in _numbered(some.at(rows), form, (start[rows], end[rows], decided[rows])):
-                yield _batch(ask, stream, *part)
+            times, at = (start[rows], end[rows], decided[rows]), 0
+            for part in portions(runs.at(rows), rest.names, _MEMBERS):
+                some = tuple(of[at : at + part.n] for of in times)
+                at += part.n
+                yield from _batches(ask, rest, part, some)
 
 
-def _numbered(
-    runs: Runs, form: Form, times: tuple[np.ndarray, ...]
-) -> Iterator[tuple[Runs, np.ndarray, np.ndarray, np.ndarray]]:
-    at = 0
-    for part in portions(runs, form.names, _MEMBERS):
-        start, end, decided = (of[at : at + part.n] for of in times)
-        yield part, start, end, decided
-        at += part.n
+def _batches(ask: Ask, rest: Rest, runs: Runs, times: tuple[np.ndarray, ...]) -> Iterator[MatchBatch]:
+    """Matches with their sets as batches."""
+    pattern, data, candidates = ask.source.pattern, rest.scan.data, rest.scan.candidates
+    if not ask.keep:
+        passed = rest.passed(runs)
+        runs, times = runs.at(passed), tuple(of[passed] for of in times)
+    for rows, bound in rest.complete(runs, pattern.limits["set_members"]):
+        if not len(rows):
+            continue
+        start, end, decided = (of[rows] for of in times)
+        yield MatchBatch(
+            ask.number,
+            len(rows),
+            start,
+            end,
+            decided,
+            {name: data.rows_of(candidates[name].rows[at]) for name, at in bound.singles.items()},
+            {name: (offsets, data.rows_of(candidates[name].rows[at])) for name, (offsets, at) in bound.groups.items()},
+            measured(pattern, ask.number, bound, rest.scan) if pattern.extras.measures else {},
+        )
 
 
-def _batch(ask: Ask, stream: Stream, runs: Runs, start: np.ndarray, end: np.ndarray, decided: np.ndarray) -> MatchBatch:
-    data, candidates, pattern = stream.data, stream.candidates, ask.source.pattern
-    bound = runs.bindings(stream, ask.branch, ask.branch.positive)
-    measures = {}
-    if pattern.extras.measures:
-        every: dict[str, Candidates] = dict.fromkeys(ask.branch.positive, candidates)
-        measures = measured(pattern, ask.number, bound, Scan(data, every, stream.window, ask.block_rows))
-    return MatchBatch(
-        ask.number,
-        runs.n,
-        start,
-        end,
-        decided,
-        {name: data.rows_of(candidates.rows[at]) for name, at in bound.singles.items()},
-        {name: (offsets, data.rows_of(candidates.rows[at])) for name, (offsets, at) in bound.groups.items()},
-        measures,
-    )
-
-
-def _kept(ask: Ask, form: Form, runs: Iterator[Runs]) -> Iterator[Runs]:
-    """Of the branch's matches those that are kept."""
-    if not ask.keep or form.longest_is_largest and ask.keep == "MAXIMAL":
+def _kept(ask: Ask, rest: Rest, runs: Iterator[Runs]) -> Iterator[Runs]:
+    """Of the branch's combinations those that are kept; if all are, some of them may still be no match."""
+    if not ask.keep:
         yield from runs
         return
-    parts = []
-    for some in runs:
-        ask.room.take(2 * len(form.names) * some.n)
-        parts.append(some)
-    every = largest_per_boundary(joined(parts, form.names), form.names)
-    yield outermost(every, form.names) if ask.keep == "OUTERMOST" else every
-
-
-def _tests(ask: Ask, stream: Stream) -> list[tuple[Forbidden, Scan]]:
-    """The tests for forbidden events, each with what it looks through."""
-    branch = ask.branch
-    positive = dict.fromkeys(branch.positive, stream.candidates)
-    found = []
-    for name in branch.negated:
-        alone = branch.alone[name]
-        clauses = tuple(clause for clause in branch.clauses_of(name) if clause not in alone)
-        every: dict[str, Candidates] = {**positive, name: stream.others(branch, name, alone)}
-        test = Forbidden(name, scope_of(branch, name, branch.positive), clauses)
-        found.append((test, Scan(stream.data, every, stream.window, ask.block_rows)))
-    return found
-
-
-def _possible(
-    ask: Ask, stream: Stream, runs: Runs, tests: list[tuple[Forbidden, Scan]], statistics: Statistics
-) -> Iterator[Runs]:
-    """The matches that no forbidden event rejects."""
-    branch = ask.branch
-    if not tests:
-        yield runs
+    every = (some for those in runs for part in portions(those, rest.names, _MEMBERS) for some in rest.matches(part))
+    if rest.form.longest_is_largest and ask.keep == "MAXIMAL":
+        yield from every
         return
-    for some in portions(runs, Form(branch).names, _MEMBERS):
-        for test, scan in tests:
-            bound = some.bindings(stream, branch, branch.positive)
-            some = some.at(not_forbidden(test, bound, scan, branch.kleene, statistics.count_neg))
-            if not some.n:
-                break
-        else:
-            yield some
+    parts = []
+    for some in every:
+        ask.room.take(2 * len(rest.names) * some.n)
+        parts.append(some)
+    largest = joined(parts, rest.names)
+    if not rest.form.longest_is_largest:
+        largest = largest_per_boundary(largest, rest.names)
+    yield outermost(largest, rest.names) if ask.keep == "OUTERMOST" else largest
 
 
 def _decided(source: Source, stream: Stream, last: np.ndarray, times: tuple[np.ndarray, np.ndarray]) -> np.ndarray:

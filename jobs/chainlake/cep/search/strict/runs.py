@@ -102,7 +102,8 @@ def outermost(runs: Runs, names: tuple[str, ...]) -> Runs:
     if runs.n < 2:
         return runs
     begin, end = runs.first[names[0]], runs.last[names[-1]]
-    order = np.lexsort((-end, begin))
+    ordered = (begin[1:] > begin[:-1]) | (begin[1:] == begin[:-1]) & (end[1:] <= end[:-1])
+    order = np.arange(runs.n) if ordered.all() else np.lexsort((-end, begin))
     starts, ends = begin[order], end[order]
     before = np.concatenate([[-1], np.maximum.accumulate(ends)[:-1]])
     # Equal stretches do not contain one another: the first of them stands for all.

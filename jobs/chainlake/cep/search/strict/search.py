@@ -34,24 +34,24 @@ class _Ends:
         high: the last one.
         low: the first place at which the last name may end.
         latest: the last one.
-        within: the last place in a window from ``high`` on.
+        near: whether there are places, and ``high`` and ``low`` lie in one window.
     """
 
     earliest: np.ndarray
     high: np.ndarray
     low: np.ndarray
     latest: np.ndarray
-    within: np.ndarray
+    near: np.ndarray
 
     @property
     def fit(self) -> np.ndarray:
         """For which of them there is a place for both."""
-        found: np.ndarray = (self.earliest <= self.high) & (self.low <= self.latest) & (self.low <= self.within)
+        found: np.ndarray = (self.earliest <= self.high) & (self.low <= self.latest) & self.near
         return found
 
     def at(self, rows: np.ndarray) -> _Ends:
         """Those of some matches."""
-        return _Ends(self.earliest[rows], self.high[rows], self.low[rows], self.latest[rows], self.within[rows])
+        return _Ends(self.earliest[rows], self.high[rows], self.low[rows], self.latest[rows], self.near[rows])
 
 
 @dataclass
@@ -146,7 +146,7 @@ class Search:
             yield self._pieces(name, accepted)
             return
         begins = np.flatnonzero(accepted)
-        last = np.minimum(np.minimum(self._stops[name][begins], begins + (most - 1)), self.stream.latest(begins))
+        last = self.stream.latest(begins, np.minimum(self._stops[name][begins], begins + (most - 1)))
         counts = np.maximum(last - begins - (least - 2), 0)
         for rows, within in flat_blocks(counts, self.block_rows):
             first = begins[rows]
@@ -165,7 +165,7 @@ class Search:
             return Runs(int(np.count_nonzero(kept)), {name: stretches[kept]}, {name: ends[kept]})
         begins = np.flatnonzero(accepted)
         stop = np.repeat(ends, ends - stretches + 1)
-        last = np.minimum(np.minimum(stop, begins + (most - 1)), stream.latest(begins))
+        last = stream.latest(begins, np.minimum(stop, begins + (most - 1)))
         # A piece that ends where the one before it ends is a part of that.
         further = ~goes_on[begins]
         further[1:] |= last[1:] > last[:-1]
@@ -200,11 +200,11 @@ class Search:
             return
         anchor = runs.last[form.names[0]]
         if name not in form.branch.kleene:
-            found = runs.bind(name, begin, begin).only(stream.latest(anchor) >= begin)
+            found = runs.bind(name, begin, begin).only(stream.near(anchor, begin))
             yield from self._extend(self._tested(found, name), number + 1)
             return
         least, most = form.sizes[name]
-        until = np.minimum(np.minimum(self._stops[name][begin], begin + (most - 1)), stream.latest(anchor))
+        until = stream.latest(anchor, np.minimum(self._stops[name][begin], begin + (most - 1)))
         members = self._members_of(name)
         if members:
             until = self._reached(runs, name, (begin, until), members)
@@ -323,15 +323,17 @@ class Search:
         begin, end = runs.last[form.names[0]], runs.first[form.names[-1]]
         (least, most), (least_last, most_last) = form.sizes[form.names[0]], form.sizes[form.names[-1]]
         high, low = begin - (least - 1), end + (least_last - 1)
+        inside = (high >= 0) & (low < len(stream))
+        if not inside.all():
+            high, low = np.where(inside, high, 0), np.where(inside, low, 0)
         earliest, latest = high, low
-        inside = low < len(stream)
         if form.last is not None:
-            latest = np.minimum(np.minimum(self._stops[form.last][end], end + (most_last - 1)),
-                                stream.latest(np.maximum(high, 0)))  # fmt: skip
+            latest = np.minimum(self._stops[form.last][end], end + (most_last - 1))
+            latest = stream.latest(high, np.maximum(latest, high))
         if form.first is not None:
-            within = stream.earliest(np.minimum(low, len(stream) - 1))
-            earliest = np.maximum(np.maximum(self._starts[begin], begin - (most - 1)), within)
-        return _Ends(earliest, high, low, np.where(inside, latest, -1), stream.latest(np.maximum(high, 0)))
+            earliest = np.maximum(self._starts[begin], begin - (most - 1))
+            earliest = stream.earliest(low, np.minimum(earliest, low))
+        return _Ends(earliest, high, low, latest, inside & stream.near(high, low))
 
     @cached_property
     def _starts(self) -> np.ndarray:
@@ -346,20 +348,22 @@ class Search:
         window allows: the row of each, first place and last place."""
         for rows, within in flat_blocks(ends.high - ends.earliest + 1, self.block_rows):
             first = ends.earliest[rows] + within
-            until = np.minimum(ends.latest[rows], self.stream.latest(first))
+            until = self.stream.latest(first, ends.latest[rows])
             for at, more in flat_blocks(np.maximum(until - ends.low[rows] + 1, 0), self.block_rows):
                 yield rows[at], first[at], ends.low[rows[at]] + more
 
     def _largest(self, ends: _Ends) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """Those of them that no other one contains."""
-        high, latest = ends.high, ends.latest
-        begin = np.maximum(ends.earliest, self.stream.earliest(ends.low))
         # From here on the last place is the last one that there is; any later first place gives less.
-        enough = np.clip(self.stream.earliest(latest), begin, high)
-        for rows, within in flat_blocks(enough - begin + 1, self.block_rows):
-            first = begin[rows] + within
-            last = np.minimum(latest[rows], self.stream.latest(first))
-            before = np.minimum(latest[rows], self.stream.latest(np.maximum(first - 1, 0)))
+        enough = np.minimum(self.stream.earliest(ends.latest, ends.earliest), ends.high)
+        counts = enough - ends.earliest + 1
+        if counts.max(initial=1) == 1:
+            yield np.arange(len(counts)), ends.earliest, self.stream.latest(ends.earliest, ends.latest)
+            return
+        for rows, within in flat_blocks(counts, self.block_rows):
+            first, latest = ends.earliest[rows] + within, ends.latest[rows]
+            last = self.stream.latest(first, latest)
+            before = self.stream.latest(np.maximum(first - 1, 0), latest)
             kept = (within == 0) | (last > before)
             yield rows[kept], first[kept], last[kept]
 

@@ -18,6 +18,7 @@ from chainlake.cep.conditions.evaluate import Candidates, View
 from chainlake.cep.events.arrow import MINUS_ONE, ZERO, int64_array, numpy_of
 from chainlake.cep.events.clock import Clock
 from chainlake.cep.events.dataset import Dataset
+from chainlake.cep.events.order import by_number
 from chainlake.cep.language import ast
 from chainlake.cep.language.normal_form import Branch, Clause
 from chainlake.cep.pattern import Pattern
@@ -127,17 +128,30 @@ class Stream:
         """Whether the window bounds anything at all."""
         return bool(len(self)) and int(self.times[-1]) - int(self.times[0]) > self.window
 
-    def latest(self, at: np.ndarray) -> np.ndarray:
-        """The last places within a window after some places."""
+    def near(self, first: np.ndarray, last: np.ndarray) -> np.ndarray:
+        """Whether places lie in one window, the first not behind the last."""
         if not self.bounded:
-            return np.full(len(at), len(self) - 1)
-        return np.searchsorted(self.times, self.times[at] + self.window, "right") - 1
+            return np.ones(len(first), bool)
+        near: np.ndarray = self.times[last] - self.times[first] <= self.window
+        return near
 
-    def earliest(self, at: np.ndarray) -> np.ndarray:
-        """The first places within a window before some places."""
-        if not self.bounded:
-            return np.zeros(len(at), np.int64)
-        return np.searchsorted(self.times, self.times[at] - self.window, "left")
+    def latest(self, at: np.ndarray, until: np.ndarray) -> np.ndarray:
+        """The last places within a window after some places, but none behind ``until``."""
+        far = np.flatnonzero(~self.near(at, until))
+        if not len(far):
+            return until
+        found = until.copy()
+        found[far] = np.searchsorted(self.times, self.times[at[far]] + self.window, "right") - 1
+        return np.minimum(found, until)
+
+    def earliest(self, at: np.ndarray, since: np.ndarray) -> np.ndarray:
+        """The first places within a window before some places, but none before ``since``."""
+        far = np.flatnonzero(~self.near(since, at))
+        if not len(far):
+            return since
+        found = since.copy()
+        found[far] = np.searchsorted(self.times, self.times[at[far]] - self.window, "left")
+        return np.maximum(found, since)
 
     def members(self, first: np.ndarray, last: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The events from ``first`` to ``last`` of each row, as offsets and positions among the candidates."""
@@ -204,7 +218,7 @@ def streams(source: Source, branch: Branch) -> Iterator[Stream]:
             some = np.where((codes >= low) & (codes < low + clock.most_parts), codes - low, -1)
             mine = rows[some[rows] >= 0]
         if not _ascending(some[mine]):
-            mine = mine[_order(some[mine])]
+            mine = mine[by_number(some[mine])]
         yield _stream(source, mine, clock.moved(own[mine], some[mine]), (clock, some, window))
 
 
@@ -318,14 +332,3 @@ def _encoded(column: pa.ChunkedArray) -> tuple[np.ndarray, int]:
 
 def _ascending(codes: np.ndarray) -> bool:
     return not np.any(codes[1:] < codes[:-1])
-
-
-def _order(codes: np.ndarray) -> np.ndarray:
-    """The order of small whole numbers, equal ones as they come; NumPy sorts 16 bits without comparing them."""
-    low = np.argsort((codes & 0xFFFF).astype(np.uint16), kind="stable")
-    for shift in (16, 32, 48):
-        high = codes >> shift
-        if not high.any():
-            break
-        low = low[np.argsort((high[low] & 0xFFFF).astype(np.uint16), kind="stable")]
-    return low
