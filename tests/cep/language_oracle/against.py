@@ -39,6 +39,11 @@ def search(pair: Pair, pattern: Pattern, events: list[Event], **how: Any) -> lis
 def difference(pair: Pair, backends: tuple[str, ...] = ("numpy",), cuts: bool = True) -> str | None:
     """How the product differs from the definition on a pair, or None.
 
+    Args:
+        pair: the pair.
+        backends: each searches the whole history once.
+        cuts: search it in stretches, too.
+
     Raises:
         DefinitionError: the product refuses the query.
     """

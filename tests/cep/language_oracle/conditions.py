@@ -157,7 +157,7 @@ class Conditions:
         if kind == "function":
             return self._function(name, other)
         if kind == "in":
-            return "in", pick.one((x, s)), pick.one((False, True)), pick.one(([0, 1], [1, 2, 3], ["u", "uv"]))
+            return "in", pick.one((x, s)), pick.one((False, True)), pick.one(((0, 1), (1, 2, 3), ("u", "uv")))
         if kind == "type, id":
             return "cmp", pick.one(("=", "!=")), ("ref", name, "type"), pick.one((
                 ("lit", "A"), ("lit", "B"), ("ref", pick.one(pool), "type")))  # fmt: skip

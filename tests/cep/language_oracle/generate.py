@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tests.cep.language_oracle.conditions import AGGREGATES, KINDS, Conditions
+from tests.cep.language_oracle.histories import history
 from tests.cep.language_oracle.matches import matches
 from tests.cep.language_oracle.model import (
     ANY,
@@ -71,7 +72,7 @@ def pair(seed: int) -> Pair:
     query = made.query()
     key = "k" if made.has("key", 6) or _is_keyed(query) else None
     for _ in range(_TRIES):
-        events = history(made, query, key)
+        events = history(pick, query, key, made.want)
         wanted = matches(query, events, key)
         if wanted:
             break
@@ -263,38 +264,3 @@ def _fit(one: Structure, other: Structure) -> bool:
     """Whether names that both have stand for the same kind of thing in both."""
     roles = {item.name: item.role for item in leaves(one)}
     return all(roles.get(item.name, item.role) == item.role for item in leaves(other))
-
-
-# ---- histories
-
-
-def history(made: _Query, query: Query, key: str | None) -> list[Event]:
-    """Up to nine events; most of them stand where a match may have them."""
-    pick = made.pick
-    many = sum(item.many for branch in query.branches for item in ordinary(branch.structure))
-    most = 9 if made.strict else 8 if many < 2 else 6
-    structure = pick.one(expanded(pick.one(query.branches).structure))
-    planted = [(0 if item.type == ANY else item.type, item.many or item.role[0] == "C") for item in leaves(structure)]
-    types = [kind or pick.one("ABC") for kind, often in planted for _ in range(pick.one((1, 1, 2)) if often else 1)]
-    known = sorted({item.type for b in query.branches for item in leaves(b.structure)} - {ANY}) or ["A"]
-    while len(types) < 4 or (len(types) < most and pick.one(range(4))):
-        types.insert(pick.one(range(len(types) + 1)), pick.one((*known, *known, pick.one("ABCD"))))
-    ties = made.has("ties", 3)
-    seq, ts = made.has("seq", 4), pick.one((0, 0, 3))
-    lonely = pick.one((6, 12))
-    events = []
-    ids = pick.shuffled([f"e{i}" for i in range(len(types[:most]))])
-    for kind, name in zip(types[:most], ids, strict=True):
-        ts += pick.one((0, 0, 1)) if ties else pick.one((0, 1, 1, 1, 1, 2))
-        attrs = {
-            "x": pick.one((None, 0, 1, 1, 2, 2, 3, 0.5)),
-            "y": pick.one((0, 1, 2)),
-            "k": pick.one("ppppq") if key else pick.one("pq"),
-            "s": pick.one(("u", "u", "uv", "v", "", None)),
-        }
-        if pick.one(range(lonely)) == 0:
-            del attrs["k"]
-        events.append({"id": name, "type": kind, "ts": ts, "attrs": attrs})
-        if seq and pick.one(range(4)):
-            events[-1]["seq"] = pick.one((0, 1, 2, 3))
-    return pick.shuffled(events)

@@ -18,6 +18,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 Event = dict[str, Any]
@@ -132,7 +133,7 @@ def precedences(structure: Structure) -> set[tuple[str, str]]:
 # ---- conditions
 
 
-Clause = list[tuple[tuple, bool]]
+Clause = tuple[tuple[tuple, bool], ...]
 
 
 def clauses(condition: tuple | None, negate: bool = False) -> list[Clause]:
@@ -150,33 +151,37 @@ def clauses(condition: tuple | None, negate: bool = False) -> list[Clause]:
         parts = [clauses(part, negate) for part in condition[1]]
         if (kind == "and") != negate:
             return [clause for part in parts for clause in part]
-        return [[literal for clause in choice for literal in clause] for choice in itertools.product(*parts)]
-    return [[(condition, negate)]]
+        return [tuple(literal for clause in choice for literal in clause) for choice in itertools.product(*parts)]
+    return [((condition, negate),)]
 
 
-def references(node: Any) -> set[tuple[str, bool]]:
+@lru_cache(maxsize=10_000)
+def references(node: Any) -> frozenset[tuple[str, bool]]:
     """``(name, inside an aggregate)`` of everything that a condition or value mentions."""
-    if not isinstance(node, (tuple, list)) or not node:
-        return set()
+    if not isinstance(node, tuple) or not node:
+        return frozenset()
     if node[0] in ("ref", "prev"):
-        return {(node[1], False)}
+        return frozenset({(node[1], False)})
     if node[0] == "agg":
-        return {(node[2], True)}
+        return frozenset({(node[2], True)})
     if node[0] == "lit":
-        return set()
-    return set().union(*(references(part) for part in node))
+        return frozenset()
+    return frozenset().union(*(references(part) for part in node))
 
 
+@lru_cache(maxsize=10_000)
 def names_of(node: Any) -> set[str]:
     """The names that a condition, clause or value mentions."""
     return {name for name, _ in references(node)}
 
 
+@lru_cache(maxsize=10_000)
 def plain(node: Any) -> set[str]:
     """The names whose single events it looks at."""
     return {name for name, aggregated in references(node) if not aggregated}
 
 
+@lru_cache(maxsize=10_000)
 def aggregated(node: Any) -> set[str]:
     """The names that it has aggregates of."""
     return {name for name, inside in references(node) if inside}

@@ -198,7 +198,7 @@ class _Reader:
             return "between", value, negated, low, self.sum()
         if self.skip("IN"):
             self.need("{")
-            literals = [v[1] for v in self.separated(self.sum)]
+            literals = tuple(v[1] for v in self.separated(self.sum))
             self.need("}")
             return "in", value, negated, literals
         for kind in ("LIKE", "MATCHES"):
