@@ -76,8 +76,15 @@ def digits_of(form: str) -> int | None:
     """
     if _RUN_TOGETHER.search(form.replace("%%", "")) is None or "%f" in form.removesuffix("%f"):
         return None
+    return digit_range(form)[1]
+
+
+def digit_range(form: str) -> tuple[int, int]:
+    """How many digits the dates of a format have, at least and at most."""
+    numbers = [letter for letter in directives(form) if letter in _DIGITS]
     literal = sum(sign.isdigit() for sign in _DIRECTIVE.sub("", form))
-    return literal + sum(_DIGITS.get(letter, 0) for letter in directives(form))
+    least = sum(_DIGITS[letter] if letter in "yYG" else 1 for letter in numbers)
+    return literal + least, literal + sum(_DIGITS[letter] for letter in numbers)
 
 
 def tells_numbers(text: str, form: str, found: datetime) -> bool:
