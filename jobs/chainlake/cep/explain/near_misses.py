@@ -23,9 +23,11 @@ from chainlake.cep.language.normal_form import Branch
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.plan.steps import Forbidden, Plan, Step
 from chainlake.cep.search.find import candidates_of, dataset
+from chainlake.cep.search.keys import parts_by_key
 from chainlake.cep.search.kleene import SetLimit, iterate
 from chainlake.cep.search.negation import not_forbidden
 from chainlake.cep.search.statistics import Statistics
+from chainlake.errors import LimitExceeded
 
 #: Examples kept of each reason.
 EXAMPLES = 3
@@ -104,8 +106,19 @@ def near_misses(
     Raises:
         LimitExceeded: a set has more usable members than the pattern allows.
     """
-    data = dataset(pattern, events, own, by_id=True)
-    return [_Probe(pattern, data, plan, own, block_rows).report() for plan in plans]
+
+    def reports(parts: np.ndarray | None) -> list[Report]:
+        data = dataset(pattern, events, own, by_id=True, parts=parts)
+        return [_Probe(pattern, data, plan, own, block_rows).report() for plan in plans]
+
+    try:
+        # That two events have different keys is a near miss, too, as long as sets do not become too large by it.
+        return reports(None)
+    except LimitExceeded:
+        parts = parts_by_key(pattern, events)
+        if parts is None:
+            raise
+    return reports(parts)
 
 
 class _Probe:
@@ -113,7 +126,8 @@ class _Probe:
         self.pattern, self.data, self.plan, self.own = pattern, data, plan, own
         self.branch: Branch = plan.branch
         self.scan = Scan(data, candidates_of(pattern, self.branch, data, own), pattern.window_us, block_rows)
-        self.limit = SetLimit(pattern.limits["kleene_members"], pattern.open_right, own, pattern.window_us)
+        members = pattern.limits["kleene_members"]
+        self.limit = SetLimit(members, pattern.open_right, own, pattern.window_us, data.clock)
 
     def report(self) -> Report:
         names = [self._name(name) for name in (*self.plan.order, *self.branch.negated)]
@@ -122,7 +136,7 @@ class _Probe:
         nothing = View(self.data, 1, {}, {})
         if all(nothing.holds(clause, frozenset())[0] for clause in self.plan.constant):
             for found in self._extend(Bindings.root(), 0, steps):
-                decided = found.start + self.pattern.window_us if self.pattern.open_right else found.end
+                decided = self.data.real(found.start + self.pattern.window_us if self.pattern.open_right else found.end)
                 report.matches += int(np.count_nonzero((decided >= self.own[0]) & (decided < self.own[1])))
         return report
 

@@ -23,6 +23,7 @@ from chainlake.cep.search.choice import Choice, Wish, choose, likeness
 from chainlake.cep.search.compiled.generate import Limits
 from chainlake.cep.search.compiled.run import Compiled
 from chainlake.cep.search.dedupe import also_matches, same_names
+from chainlake.cep.search.keys import parts_by_key
 from chainlake.cep.search.kleene import SetLimit
 from chainlake.cep.search.levels import Search
 from chainlake.cep.search.reach import within_reach
@@ -108,7 +109,8 @@ def find(
     if strange:
         raise UsageError(f"the order names {', '.join(strange)}, which is no positive name of {pattern.name}")
     check_kinds(pattern, events)
-    data = dataset(pattern, events, own, parts=options.parts)
+    parts = parts_by_key(pattern, events) if options.parts is None else options.parts
+    data = dataset(pattern, events, own, parts=parts)
     run = _Run(pattern, data, own, Statistics() if statistics is None else statistics)
     rates = None if options.rates is None else tuple(sorted(options.rates.items()))
     for number, branch in enumerate(pattern.branches):
