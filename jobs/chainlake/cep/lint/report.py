@@ -20,6 +20,7 @@ from chainlake.cep.language.normal_form import Branch, normal_form
 from chainlake.cep.language.parser import parse
 from chainlake.cep.language.resolve import Resolver
 from chainlake.cep.language.source_text import SourceText
+from chainlake.cep.lint.unheard import Heard, unheard
 from chainlake.cep.lint.warnings import warnings_of
 from chainlake.cep.pattern import (
     Pattern,
@@ -47,11 +48,15 @@ class Schema:
         columns: what patterns may refer to, with Arrow types.
         types: the types that its events can have, or None if any.
         histories: those of the columns that are derived.
+        key: the key column.
+        heard: what the events at hand have, if there are any.
     """
 
     columns: Mapping[str, pa.DataType]
     types: tuple[str, ...] | None
     histories: tuple[History, ...] = ()
+    key: str = ""
+    heard: Heard | None = None
 
 
 @dataclass(frozen=True)
@@ -104,7 +109,10 @@ class _Lint:
         if found or pattern is None:
             return Report(tuple(found), (), None)
         types = schema.types if schema else None
-        return Report((), tuple(warnings_of(pattern, self.source, start, types, checker)), pattern)
+        warnings = warnings_of(pattern, self.source, start, types, checker)
+        if schema is not None and schema.heard is not None:
+            warnings += unheard(pattern, self.source, schema.key, schema.heard)
+        return Report((), tuple(warnings), pattern)
 
     def add(self, error: DefinitionError) -> None:
         """Keep an error once, with the line as it stands in the file."""
