@@ -365,6 +365,10 @@ def test_dates_and_revisions_that_cannot_be_stored(place, path, file_date, revis
         # A sign between its parts leaves one reading only.
         ("b_1-2-2024", "%d-%m-%Y", date(2024, 2, 1)),
         ("b_2024_1_11", "%Y_%m_%d", date(2024, 1, 11)),
+        # A day that its year does not have.
+        ("b_2023-366", "%Y-%j", None),
+        ("b_2020-53-5", "%G-%V-%u", date(2021, 1, 1)),
+        ("b_2023-53-5", "%G-%V-%u", None),
         # A weekday that its date is not.
         ("b_thu-11-01-2024", "%a-%d-%m-%Y", date(2024, 1, 11)),
         ("b_fri-11-01-2024", "%a-%d-%m-%Y", None),

@@ -312,9 +312,17 @@ DATED = [
      {"2019-11-28, 46 Thu": "time_contradiction", "2019-11-28, 47 Fri": "time_contradiction"}),
     ("%d %b %Y, month %m", ["28 Nov 2019, month 11"], {"28 Nov 2019, month 12": "time_contradiction"}),
     ("%Y-%m-%d or %y", ["2019-11-28 or 19"], {"2019-11-28 or 91": "time_contradiction"}),
+    # Days and weeks that a year does not have, and none is of the next one.
+    ("%Y-%j", ["2019-365", "2020-366", "2019-001", "2019-1"], {"2019-366": "bad_time", "2019-000": "bad_time"}),
+    ("%Y-%j %H:%M:%S.%f", ["2019-365 10:00:00.5"], {"2019-366 10:00:00.5": "bad_time"}),
+    ("%Y-%j %H:%M %z", ["2019-365 23:00 -0500", "2020-366 01:00 +0100"], {"2019-366 10:00 -0500": "bad_time"}),
+    ("%G-W%V-%u", ["2019-W52-7", "2020-W53-7", "2019-W01-1", "2019-W1-1"], {"2019-W53-1": "bad_time"}),
+    ("%Y %U %w", ["2019 00 2", "2019 52 2"],
+     {"2019 53 1": "bad_time", "2019 00 0": "bad_time", "2019 00 1": "bad_time"}),
+    ("%Y %W %a", ["2019 00 Tue", "2019 00 tue", "2019 51 Tue"], {"2019 53 Mon": "bad_time", "2019 00 Mon": "bad_time"}),
+    ("%Y %U %w %a", ["2024 08 5 Fri"], {"2024 08 5 Sat": "time_contradiction", "2024 53 5 Fri": "bad_time"}),
     # What looks like it, and is none.
     ("%Y-%m-%dT%H:%M:%S.%f", ["2019-11-28T10:00:00.5"], {}),
-    ("%G-W%V-%u", ["2019-W48-4"], {}),
     # Digits that can be cut in several ways.
     ("%Y%m%d", ["20240111", "20241101"], {"2024111": "bad_time", "202411": "bad_time"}),
     ("%d%m%Y", ["11012024", "9112024"], {"1112024": "bad_time", "112024": "bad_time"}),

@@ -13,6 +13,10 @@ _DATE = frozenset("aAbBdGjmuUVwWyY")
 #: Digits of the numbers that directives stand for; those of a fraction are any.
 _DIGITS = dict.fromkeys("dHIjmMSuUVwWyYGf", 2) | {"Y": 4, "G": 4, "j": 3, "u": 1, "w": 1, "f": 6}
 _RUN_TOGETHER = re.compile(rf"%[{''.join(_DIGITS)}]%[{''.join(_DIGITS)}]")
+#: Numbers of days and weeks within a year: of some years there are more than of others.
+_COUNTED = frozenset("jUWV")
+_ANY_NUMBER = 1 << 30
+_OFFSET = re.compile(r"\s*([Zz]|[+-]\d\d(:?\d\d)*(\.\d+)?)\Z")
 #: Zeros before a number.
 _PADDING = re.compile(r"(?<!\d)0+(?=\d)")
 _INSTEAD = {
@@ -69,14 +73,16 @@ def redundant(form: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=256)
 def digits_of(form: str) -> int | None:
-    """How many digits tell every number of a format; ``None`` if fewer do, since none follows another directly.
+    """From how many digits on a text is read rightly in any case; ``None`` if always. Others: see `tells_numbers`.
 
-    With nothing between its parts, 2024111 would be a day of January or of November. A fraction that does not end the
-    format may have any number of digits.
+    With nothing between its parts, 2024111 would be a day of January or of November. The day 366 of 2019, or its week
+    53, would be a day of 2020, however it is written. A fraction that does not end the format has any number of digits.
     """
-    if _RUN_TOGETHER.search(form.replace("%%", "")) is None or "%f" in form.removesuffix("%f"):
+    if "%f" in form.removesuffix("%z").rstrip().removesuffix("%f"):
         return None
-    return digit_range(form)[1]
+    if _COUNTED & set(directives(form)) - set(redundant(form)):
+        return _ANY_NUMBER
+    return None if _RUN_TOGETHER.search(form.replace("%%", "")) is None else digit_range(form)[1]
 
 
 def digit_range(form: str) -> tuple[int, int]:
@@ -88,10 +94,12 @@ def digit_range(form: str) -> tuple[int, int]:
 
 
 def tells_numbers(text: str, form: str, found: datetime) -> bool:
-    """Whether a text whose numbers follow each other directly is read as ``found`` only.
+    """Whether a text says ``found`` and nothing else.
 
     It may lack zeros that begin it or follow another sign (93000 is half past nine), and digits that end a fraction.
     """
+    if form.endswith("%z"):
+        form, text = form.removesuffix("%z").rstrip(), _OFFSET.sub("", text)
     given, whole = (_PADDING.sub("", one).lower().split() for one in (text, found.strftime(form)))
     if given and whole and form.endswith("%f"):
         whole[-1] = whole[-1][:-6] + whole[-1][-6:].rstrip("0")

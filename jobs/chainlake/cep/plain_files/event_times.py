@@ -152,13 +152,13 @@ def dates(file: Path, texts: pa.ChunkedArray, name: str, form: str) -> pa.Chunke
     for row, text in enumerate(texts.to_pylist()):
         if text not in known:
             found = _date(text.strip(), form)
-            if found is None:
-                what = f"'{shown(text)}' is no date of the form {form}"
-                raise InputError(what, **row_place(file, row + 1), key=name)
-            wrong = contradicted(text.strip(), form, found)
-            if wrong is not None:
+            wrong = None if found is None else contradicted(text.strip(), form, found)
+            if found is not None and wrong is not None:
                 right = found.strftime(f"%{wrong}")
                 what = f"'{shown(text)}' contradicts itself: %{wrong} of {found:%Y-%m-%d} is {right}"
+                raise InputError(what, **row_place(file, row + 1), key=name)
+            if found is None or (digits_of(form) is not None and not tells_numbers(text.strip(), form, found)):
+                what = f"'{shown(text)}' is no date of the form {form}"
                 raise InputError(what, **row_place(file, row + 1), key=name)
             known[text] = (found.replace(tzinfo=found.tzinfo or UTC) - _EPOCH) // timedelta(microseconds=1)
         ticks[row] = known[text]
@@ -168,8 +168,6 @@ def dates(file: Path, texts: pa.ChunkedArray, name: str, form: str) -> pa.Chunke
 
 def _date(text: str, form: str) -> datetime | None:
     try:
-        found = datetime.strptime(text, form)
+        return datetime.strptime(text, form)
     except ValueError:
         return None
-    apart = "%z" in form or digits_of(form) is None
-    return found if apart or tells_numbers(text, form, found) else None

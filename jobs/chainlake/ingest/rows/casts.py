@@ -244,11 +244,12 @@ def times(texts: pa.Array, form: str, day_us: int | None = None) -> Wall:
     parsed = pd.to_datetime(pd.Series(local.to_pandas()), format=pandas_format, errors="coerce")
     unread = parsed.isna().to_numpy() & ~missing
     beyond = _beyond(local, unread, pandas_format)
-    bad = (unread & ~beyond) | (impossible & ~missing) | _too_few_digits(local, parsed, pandas_format)
+    bad = (unread & ~beyond) | (impossible & ~missing)
     if form.endswith("%z"):
         bad |= ~has_offset & ~missing
     beyond &= ~bad
     contradicting = _contradicting(local, parsed, pandas_format) & ~bad
+    bad |= _read_otherwise(local, parsed, pandas_format) & ~contradicting
     micros = parsed.to_numpy().astype("datetime64[us]").astype(np.int64)
     if date_from_path(form):
         bad = bad | (~missing & (day_us is None))
@@ -257,8 +258,8 @@ def times(texts: pa.Array, form: str, day_us: int | None = None) -> Wall:
     return wall._replace(micros=np.where(wall.known, wall.micros, 0))
 
 
-def _too_few_digits(texts: pa.Array, parsed: pd.Series, form: str) -> np.ndarray:
-    """Where numbers with nothing between them have too few digits to be told apart."""
+def _read_otherwise(texts: pa.Array, parsed: pd.Series, form: str) -> np.ndarray:
+    """Where a text can be read in more than one way, or is of a day that its year does not have."""
     digits = digits_of(form)
     if digits is None:
         return np.zeros(len(texts), bool)
