@@ -263,7 +263,8 @@ def _read_otherwise(texts: pa.Array, parsed: pd.Series, form: str) -> np.ndarray
     digits = digits_of(form)
     if digits is None:
         return np.zeros(len(texts), bool)
-    short = _bools(pc.less(pc.count_substring_regex(texts, "[0-9]"), digits), False) & parsed.notna().to_numpy()
+    short = _bools(pc.less(pc.count_substring_regex(texts, "[0-9]"), digits), False)
+    short &= parsed.notna().to_numpy()
     at = np.flatnonzero(short)
     codes = texts.take(pa.array(at)).dictionary_encode()
     index = codes.indices.to_numpy(zero_copy_only=False)
