@@ -28,6 +28,7 @@ from chainlake.cep.search.compiled.run import Compiled
 from chainlake.cep.search.complete import Completer
 from chainlake.cep.search.dedupe import also_matches, same_names
 from chainlake.cep.search.kept import Finder
+from chainlake.cep.search.keys import parts_by_key
 from chainlake.cep.search.kleene import SetLimit
 from chainlake.cep.search.levels import Search
 from chainlake.cep.search.reach import within_reach
@@ -125,6 +126,8 @@ def find(
             raise UsageError("ties in order are for a search of all events at a time")
         pattern, clock, places = in_total_order(pattern, events)
         options = replace(options, parts=places)
+    elif options.parts is None and not pattern.neighbours and not pattern.extras.keep:
+        options = replace(options, parts=parts_by_key(pattern, events))
     rates = None if options.rates is None else tuple(sorted(options.rates.items()))
     given = [order] * len(pattern.branches) if options.orders is None else options.orders
     wishes = [Wish(None if one is None else tuple(one), rates, options.by, backend) for one in given]
