@@ -35,7 +35,8 @@ def no_compiler() -> Iterator[None]:
     """Within it, the compiled backend's kernels are interpreted."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(machine, "load", load)
-        patch.setattr("chainlake.cep.search.compiled.scopes.first_positions", first_positions)
+        for user in ("scopes", "passing"):
+            patch.setattr(f"chainlake.cep.search.compiled.{user}.first_positions", first_positions)
         yield
 
 
@@ -52,9 +53,11 @@ def always_compiled() -> Iterator[None]:
 
 @contextmanager
 def always_by_value() -> Iterator[None]:
-    """Within it, every clause that a loop can skip by is skipped by, and every list that can serve several
-    bindings does."""
+    """Within it, every clause that a loop can skip by is skipped by, every list that can serve several bindings
+    does, and candidates that cannot pass a comparison are always left out."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("chainlake.cep.search.compiled.skip.TEST", 1e9)
         patch.setattr("chainlake.cep.search.compiled.skip.LISTED", 0.0)
+        patch.setattr("chainlake.cep.search.compiled.passing.SHARE", 1.0)
+        patch.setattr("chainlake.cep.search.compiled.passing.LEAST", 0)
         yield

@@ -153,11 +153,17 @@ class Dataset:
         """A column of the events table, in the order of the sorted rows."""
         return values if self._picked is None else values.take(self._picked)
 
+    def marks(self, name: str) -> np.ndarray:
+        """Which sorted rows are events of this type; up to eight entries more are false, so that eight can be read."""
+        n = len(self._types)
+        found = np.zeros((n // 8 + 1) * 8, bool)
+        if name in self._codes_of:
+            np.equal(self._types, self._codes_of[name], out=found[:n])
+        return found
+
     def of_type(self, name: str) -> np.ndarray:
         """The sorted rows of the events of this type."""
-        if name not in self._codes_of:
-            return np.zeros(0, np.int64)
-        return np.flatnonzero(self._types == self._codes_of[name])
+        return np.flatnonzero(self.marks(name))
 
     def code(self, word: str) -> int:
         """The code of a string of the conditions; codes are ordered as the strings are."""
@@ -209,7 +215,7 @@ def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _is_sorted(ts: np.ndarray) -> bool:
-    return not np.any(ts[1:] < ts[:-1])
+    return bool((ts[1:] >= ts[:-1]).all())
 
 
 def _ties_sorted(ts: np.ndarray, ids: pa.ChunkedArray, picked: np.ndarray | None) -> bool:

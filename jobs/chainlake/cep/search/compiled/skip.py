@@ -16,8 +16,10 @@ from chainlake.cep.conditions.scan import Scan
 from chainlake.cep.language import ast
 from chainlake.cep.language.normal_form import Branch, Clause
 from chainlake.cep.plan.steps import Plan, Step
+from chainlake.cep.search.compiled.comparison import comparison
 from chainlake.cep.search.compiled.expressions import Expressions, Writer
 from chainlake.cep.search.compiled.facts import Facts, Form, form_of
+from chainlake.cep.search.compiled.passing import Bar, choose_bars, only_passing
 from chainlake.cep.search.compiled.slots import Slots
 from chainlake.cep.search.compiled.stretches import sorted_stretches
 
@@ -29,7 +31,6 @@ LISTED = 1.5
 GUESS = 0.3
 #: Values drawn to estimate how many candidates pass.
 DRAWN = 256
-_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
 
 
 @dataclass(frozen=True)
@@ -99,10 +100,12 @@ class Ways:
         skips: step number to the value test that its pass skips by.
         lists: number of every later step with conditions, which lists what passes, to that of the step whose event its
             list belongs to.
+        bars: what leaves candidates out before the search.
     """
 
     skips: Mapping[int, Skip]
     lists: Mapping[int, int]
+    bars: tuple[Bar, ...] = ()
 
 
 def can_be_sorted(form: Form) -> bool:
@@ -116,6 +119,8 @@ def choose_ways(plan: Plan, scan: Scan) -> Ways:
     A step whose conditions look at some of the bound names only finds the same candidates, but for the window, for all
     bindings of the others: where it is entered often per event of the last of these names, they are listed once.
     """
+    bars = choose_bars(plan, scan)
+    scan = only_passing(scan, bars)
     skips: dict[int, Skip] = {}
     lists: dict[int, int] = {}
     order = list(plan.order)
@@ -143,7 +148,7 @@ def choose_ways(plan: Plan, scan: Scan) -> Ways:
             passing *= _passing(step, clause, scan)
         entered.append(entered[number] * scope * passing)
         bound.append(step.name)
-    return Ways(skips, lists)
+    return Ways(skips, lists, bars)
 
 
 def by_value(scope: float, share: float, visits: float, size: float) -> tuple[float, int]:
@@ -178,17 +183,6 @@ def _passing(step: Step, clause: Clause, scan: Scan) -> float:
     if bound is None or not isinstance(value.values, np.ndarray):
         return GUESS
     return _share(op, value.values, bound)
-
-
-def comparison(name: str, clause: Clause) -> tuple[str, ast.Node, ast.Node] | None:
-    """``op``, the side of ``name`` and the other side of a clause that is one comparison of these."""
-    match clause.literals:
-        case (ast.Compare(op, left, right),) if op in _MIRRORED and not clause.aggregated:
-            if left.names == {name} and name not in right.names:
-                return op, left, right
-            if right.names == {name} and name not in left.names:
-                return _MIRRORED[op], right, left
-    return None
 
 
 def _option(
