@@ -156,9 +156,11 @@ class Dataset:
     def marks(self, name: str) -> np.ndarray:
         """Which sorted rows are events of this type; up to eight entries more are false, so that eight can be read."""
         n = len(self._types)
-        found = np.zeros((n // 8 + 1) * 8, bool)
-        if name in self._codes_of:
-            np.equal(self._types, self._codes_of[name], out=found[:n])
+        if name not in self._codes_of:
+            return np.zeros((n // 8 + 1) * 8, bool)
+        found = np.empty((n // 8 + 1) * 8, bool)
+        found[n:] = False
+        np.equal(self._types, self._codes_of[name], out=found[:n])
         return found
 
     def of_type(self, name: str) -> np.ndarray:

@@ -28,6 +28,8 @@ from chainlake.cep.search.compiled.merge import first_positions
 SHARE, LEAST = 0.5, 4096
 #: 2^so many neighbouring events make a block.
 _SHIFT = 7
+#: Of a block with fewer that pass, eight events are passed over at a time.
+_MANY = 6
 
 
 @dataclass(frozen=True)
@@ -133,10 +135,11 @@ def _passing(scan: Scan, of: Candidates, bound: Candidates, bar: Bar) -> tuple[C
     rows, words = np.empty(len(of) + 1, np.int64), of.marks.view(np.int64)
     before = np.empty(len(words), np.int32)
     numbers = np.array([len(bound), len(ts), scan.window, bar.before, bar.behind, len(words)])
-    whole = [np.ascontiguousarray(bound.rows, np.int64), ts, rows, words]
+    hits = np.empty(1 << _SHIFT, bool)
+    whole = [np.ascontiguousarray(bound.rows, np.int64), ts, rows, words, hits.view(np.int64)]
     tables = (values, whole) if floating else ([], [*values, *whole])
     kernel = machine.load(_passing_source(floating, bar.op))
-    n = kernel(*tables, [of.marks], [before], machine.NOTHING, numbers, machine.NOTHING)
+    n = kernel(*tables, [of.marks, hits], [before], machine.NOTHING, numbers, machine.NOTHING)
     return Candidates(data, rows[:n].copy() if 2 * n < len(rows) else rows[:n]), before
 
 
@@ -152,7 +155,9 @@ def _passing_source(floating: bool, op: str) -> str:
     ts = I[{first + 1}]
     rows = I[{first + 2}]
     words = I[{first + 3}]
+    hit_words = I[{first + 4}]
     marks = B[0]
+    hits = B[1]
     before = J[0]
     size = ki[1]
     window = ki[2]
@@ -186,9 +191,25 @@ def _passing_source(floating: bool, op: str) -> str:
             i += 1
             if best[i] {better} limit:
                 limit = best[i]
-        for row in range(begin, end):
-            rows[n] = row
-            n += (marks[row] != 0) & (values[row] {op} limit)
+        count = end - begin
+        for k in range(count):
+            hits[k] = (marks[begin + k] != 0) & (values[begin + k] {op} limit)
+        for k in range(count, {1 << _SHIFT}):
+            hits[k] = 0
+        total = 0
+        for word in range({1 << _SHIFT - 3}):
+            total += hit_words[word]
+        total = {_marks_in("total")}
+        if total > {_MANY}:
+            for k in range(count):
+                rows[n] = begin + k
+                n += hits[k]
+        elif total != 0:
+            for word in range({1 << _SHIFT - 3}):
+                if hit_words[word] != 0:
+                    for k in range(word << 3, (word << 3) + 8):
+                        rows[n] = begin + k
+                        n += hits[k]
     total = 0
     for word in range(ki[5]):
         before[word] = total
