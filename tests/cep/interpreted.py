@@ -53,11 +53,17 @@ def always_compiled() -> Iterator[None]:
 
 @contextmanager
 def always_by_value() -> Iterator[None]:
-    """Within it, every clause that a loop can skip by is skipped by, every list that can serve several bindings
-    does, and candidates that cannot pass a comparison are always left out."""
+    """Within it, every clause that a loop can skip by is skipped by, and every list that can serve several
+    bindings does."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("chainlake.cep.search.compiled.skip.TEST", 1e9)
         patch.setattr("chainlake.cep.search.compiled.skip.LISTED", 0.0)
-        patch.setattr("chainlake.cep.search.compiled.passing.SHARE", 1.0)
-        patch.setattr("chainlake.cep.search.compiled.passing.LEAST", 0)
+        yield
+
+
+@contextmanager
+def always_limited() -> Iterator[None]:
+    """Within it, candidates that cannot pass a comparison are left out before every search."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("chainlake.cep.search.compiled.skip.LIMITED", float("inf"))
         yield

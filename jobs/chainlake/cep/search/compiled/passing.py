@@ -8,7 +8,7 @@ all candidates in scope: these are counted by rows of the events.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -24,8 +24,10 @@ from chainlake.cep.search.compiled.comparison import comparison
 from chainlake.cep.search.compiled.facts import Form, form_of
 from chainlake.cep.search.compiled.merge import first_positions
 
-#: Candidates are left out where at most this share of them can pass, of at least so many.
-SHARE, LEAST = 0.5, 4096
+#: Candidates drawn to estimate how many can pass.
+_DRAWN = 256
+_SMALLER = ("<", "<=")
+_PASSES = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal}
 #: 2^so many neighbouring events make a block.
 _SHIFT = 7
 #: Of a block with fewer that pass, eight events are passed over at a time.
@@ -55,16 +57,50 @@ class Bar:
     behind: bool
 
 
-def choose_bars(plan: Plan, scan: Scan) -> tuple[Bar, ...]:
-    """The comparisons of ``plan`` that few candidates can pass on these events, in the order in which they are used."""
-    found: tuple[Bar, ...] = ()
-    for number, step in enumerate(plan.steps):
-        if not number or step.kleene or step.scope.apart_from or len(scan.candidates[step.name]) < LEAST:
-            continue
-        for bar in _bars(plan, number, scan.data):
-            left, before = (len(only_passing(scan, bars).candidates[step.name]) for bars in ((*found, bar), found))
-            if left <= SHARE * before:
-                found = (*found, bar)
+def bars_of(plan: Plan, number: int, data: Dataset) -> list[Bar]:
+    """The comparisons of a step with single events that are bound before it."""
+    step, branch, bound = plan.steps[number], plan.branch, plan.order[:number]
+    found: list[Bar] = []
+    if step.kleene or step.scope.apart_from:
+        return found
+    for clause in step.clauses:
+        match comparison(step.name, clause):
+            case (op, ast.Ref(_, attr), ast.Ref(other, other_attr)) if op != "=" and other in bound:
+                form = form_of(data.columns[attr])
+                if other not in branch.kleene and _is_ordered(form) and form == form_of(data.columns[other_attr]):
+                    before, behind = (other not in names[step.name] for names in (branch.after, branch.before))
+                    found.append(Bar(step.name, attr, op, other, other_attr, before, behind))
+    return found
+
+
+def share_left(scan: Scan, bar: Bar, earlier: Sequence[Bar]) -> float:
+    """About which share of a name's candidates ``bar`` leaves, where the bound names have the bars ``earlier``."""
+    rows = scan.candidates[bar.name].rows
+    rows = rows[:: max(1, len(rows) // _DRAWN)]
+    if not len(rows):
+        return 1.0
+    values, limit = scan.data.columns[bar.attr].values.take(rows), _limit(scan, bar, earlier, rows)
+    return float(_PASSES[bar.op](values, limit).mean())
+
+
+def _limit(scan: Scan, bar: Bar, earlier: Sequence[Bar], rows: np.ndarray) -> np.ndarray:
+    """About what the candidates of some rows have to pass: bars of the bound name limit them, too."""
+    bound, largest = scan.candidates[bar.other], bar.op in _SMALLER
+    values = bound.column(bar.other_attr).values
+    nothing = _nothing(values.dtype.kind == "f", largest)
+    ts, first = scan.data.ts, rows >> _SHIFT << _SHIFT
+    last = np.minimum(first + (1 << _SHIFT), len(ts)) - 1
+    begin = np.searchsorted(ts, ts[first] - scan.window, "left") if bar.before else first
+    end = np.searchsorted(ts, ts[last] + scan.window, "right") if bar.behind else last
+    lo = np.searchsorted(bound.rows, begin >> _SHIFT << _SHIFT)
+    hi = np.searchsorted(bound.rows, ((end >> _SHIFT) + 1) << _SHIFT)
+    best, worst = (np.fmax, np.fmin) if largest else (np.fmin, np.fmax)
+    ends = np.stack([lo, np.maximum(lo, hi)], 1).ravel()
+    found: np.ndarray = np.where(hi > lo, best.reduceat(np.append(values, nothing), ends)[::2], nothing)
+    for one in earlier:
+        if (one.name, one.attr, one.op in _SMALLER) == (bar.other, bar.other_attr, largest):
+            wider = replace(one, before=one.before or bar.before, behind=one.behind or bar.behind)
+            found = worst(found, _limit(scan, wider, earlier, rows))
     return found
 
 
@@ -101,22 +137,13 @@ def _marks_before(name: str) -> Hashable:
     return "marks before", name
 
 
-def _bars(plan: Plan, number: int, data: Dataset) -> list[Bar]:
-    """The comparisons of a step with single events that are bound before it."""
-    step, branch, bound = plan.steps[number], plan.branch, plan.order[:number]
-    found = []
-    for clause in step.clauses:
-        match comparison(step.name, clause):
-            case (op, ast.Ref(_, attr), ast.Ref(other, other_attr)) if op != "=" and other in bound:
-                form = form_of(data.columns[attr])
-                if other not in branch.kleene and _is_ordered(form) and form == form_of(data.columns[other_attr]):
-                    before, behind = (other not in names[step.name] for names in (branch.after, branch.before))
-                    found.append(Bar(step.name, attr, op, other, other_attr, before, behind))
-    return found
-
-
 def _is_ordered(form: Form) -> bool:
     return form.letter in ("f", "i") and not form.nullable
+
+
+def _nothing(floating: bool, largest: bool) -> float | int:
+    """What no value is beyond: the limit where there is nothing to pass."""
+    return (-np.inf if largest else np.inf) if floating else (-(2**63) if largest else 2**63 - 1)
 
 
 def _passing(scan: Scan, of: Candidates, bound: Candidates, bar: Bar) -> tuple[Candidates, np.ndarray]:
@@ -126,10 +153,9 @@ def _passing(scan: Scan, of: Candidates, bound: Candidates, bar: Bar) -> tuple[C
     """
     data, column = scan.data, scan.data.columns[bar.attr].values
     ts = np.ascontiguousarray(data.ts, np.int64)
-    floating, largest = column.dtype.kind == "f", bar.op in ("<", "<=")
+    floating, largest = column.dtype.kind == "f", bar.op in _SMALLER
     kind = np.float64 if floating else np.int64
-    nothing = (-np.inf if largest else np.inf) if floating else (-(2**63) if largest else 2**63 - 1)
-    best = np.full((len(ts) >> _SHIFT) + 1, nothing, kind)
+    best = np.full((len(ts) >> _SHIFT) + 1, _nothing(floating, largest), kind)
     values = [np.ascontiguousarray(bound.column(bar.other_attr).values, kind), best]
     values.append(np.ascontiguousarray(column, kind))
     rows, words = np.empty(len(of) + 1, np.int64), of.marks.view(np.int64)
@@ -146,7 +172,7 @@ def _passing(scan: Scan, of: Candidates, bound: Candidates, bar: Bar) -> tuple[C
 @cache
 def _passing_source(floating: bool, op: str) -> str:
     table, first = ("F", 0) if floating else ("I", 3)
-    better = ">" if op in ("<", "<=") else "<"
+    better = ">" if op in _SMALLER else "<"
     return f"""def kernel(F, I, B, J, kf, ki, st):
     bound = {table}[0]
     best = {table}[1]
