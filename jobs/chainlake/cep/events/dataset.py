@@ -198,8 +198,8 @@ class Dataset:
 def _kept(ts: np.ndarray, codes: np.ndarray, codes_of: dict[str, int], wanted: Wanted) -> np.ndarray | None:
     """The rows with wanted types and times, or None if all have them."""
     everything = wanted.lo is None and wanted.hi is None and sorted(codes_of.values()) == list(range(len(codes_of)))
-    if everything and len(codes) and 0 <= int(codes.min()) and int(codes.max()) < len(codes_of):
-        # Two passes over codes instead of two for each type.
+    if everything and len(codes) and int(codes.view(f"u{codes.itemsize}").max()) < len(codes_of):
+        # One pass over codes, in which -1 is the largest number, instead of two for each type.
         return None
     keep = np.zeros(len(ts), bool)
     for code in codes_of.values():
