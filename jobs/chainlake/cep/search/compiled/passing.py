@@ -156,16 +156,16 @@ def _passing(scan: Scan, of: Candidates, bound: Candidates, bar: Bar) -> tuple[C
     floating, largest = column.dtype.kind == "f", bar.op in _SMALLER
     kind = np.float64 if floating else np.int64
     best = np.full((len(ts) >> _SHIFT) + 1, _nothing(floating, largest), kind)
-    values = [np.ascontiguousarray(bound.column(bar.other_attr).values, kind), best]
+    values: list[np.ndarray] = [np.ascontiguousarray(bound.column(bar.other_attr).values, kind), best]
     values.append(np.ascontiguousarray(column, kind))
     rows, words = np.empty(len(of) + 1, np.int64), of.marks.view(np.int64)
     before = np.empty(len(words), np.int32)
     numbers = np.array([len(bound), len(ts), scan.window, bar.before, bar.behind, len(words)])
     hits = np.empty(1 << _SHIFT, bool)
-    whole = [np.ascontiguousarray(bound.rows, np.int64), ts, rows, words, hits.view(np.int64)]
-    tables = (values, whole) if floating else ([], [*values, *whole])
+    whole: list[np.ndarray] = [np.ascontiguousarray(bound.rows, np.int64), ts, rows, words, hits.view(np.int64)]
+    floats, ints = (values, whole) if floating else ([], [*values, *whole])
     kernel = machine.load(_passing_source(floating, bar.op))
-    n = kernel(*tables, [of.marks, hits], [before], machine.NOTHING, numbers, machine.NOTHING)
+    n = kernel(floats, ints, [of.marks, hits], [before], machine.NOTHING, numbers, machine.NOTHING)
     return Candidates(data, rows[:n].copy() if 2 * n < len(rows) else rows[:n]), before
 
 
