@@ -332,30 +332,30 @@ def candidates_of(
 ) -> dict[str, Candidates]:
     """The events that each name of ``branch`` accepts by its own conditions, as far as the matches of ``own`` go."""
     found: dict[str, Candidates] = {}
+    of_type: dict[str, Candidates] = {}
     for name, clauses in routing(branch).items():
-        candidates = Candidates(data, data.of_type(branch.types[name]))
+        kind = branch.types[name]
+        if kind not in of_type:
+            of_type[kind] = Candidates(data, data.marks(kind))
+        candidates = of_type[kind]
         tests = [View.of_all(data, name, candidates).holds(clause, frozenset()) for clause in clauses]
-        if own is not None and not pattern.extras.keep:
-            tests.append(_may_be_owned(pattern, branch, name, data.real(candidates.ts), own))
+        if own is not None and _decides(pattern, branch, name):
+            ts = data.real(candidates.ts)
+            early = pattern.window_us if pattern.open_right else 0
+            tests.append(ts >= own[0] - early)
+            if pattern.open_right:
+                tests.append(ts < own[1] - early)
         keep = np.logical_and.reduce(tests) if tests else np.ones(1, bool)
         found[name] = candidates if keep.all() else Candidates(data, candidates.rows[keep])
     return found
 
 
-def _may_be_owned(pattern: Pattern, branch: Branch, name: str, ts: np.ndarray, own: tuple[int, int]) -> np.ndarray:
-    """Which events of a name can be in an owned match, where ≺ alone says that the name decides the match."""
+def _decides(pattern: Pattern, branch: Branch, name: str) -> bool:
+    """Whether ≺ alone says that the time of a name's event decides who owns a match."""
     positive = set(branch.positive)
-    if name in branch.kleene or name not in positive:
-        return np.ones(len(ts), bool)
-    if pattern.open_right:
-        first = branch.after[name] >= positive - {name}
-        return (
-            (ts >= own[0] - pattern.window_us) & (ts < own[1] - pattern.window_us)
-            if first
-            else (np.ones(len(ts), bool))
-        )
-    last = branch.before[name] >= positive - {name}
-    return ts >= own[0] if last else np.ones(len(ts), bool)
+    if name in branch.kleene or name not in positive or pattern.extras.keep:
+        return False
+    return (branch.after if pattern.open_right else branch.before)[name] >= positive - {name}
 
 
 def _batch(
