@@ -66,6 +66,24 @@ def sigterm_stays_deadly() -> Iterator[None]:
 
 
 @pytest.fixture
+def pages() -> None:
+    """Asks for Data Docs, which are built nowhere else: for a run of a step they take about a second."""
+
+
+@pytest.fixture(autouse=True)
+def pages_only_where_asked_for(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Steps audit what they publish in every test, and build the pages of it where a test uses ``pages``."""
+    if "pages" in request.fixturenames:
+        yield
+        return
+    from chainlake.quality.audit import Audit
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Audit, "build_docs", lambda audit: audit.home.docs / "index.html")
+        yield
+
+
+@pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
     """An empty ``CHAINLAKE_HOME``; its path holds a space, as a user's may."""
     root = tmp_path / "chain lake"
@@ -84,5 +102,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     root = tmp_path_factory.mktemp("spark home")
     base = Home.from_env()
     session = spark_session(Home(root=root, lake=str(root / "lake"), config=base.config, cache=base.cache), "tests")
+    # Delta's VACUUM lists files with so many tasks, 10,000 of them by default: two minutes of CPU for an empty table.
+    session.conf.set("spark.sql.sources.parallelPartitionDiscovery.parallelism", "2")
     yield session
     stop_session()
