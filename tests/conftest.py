@@ -31,13 +31,26 @@ def pytest_configure() -> None:
     os.environ.setdefault("CHAINLAKE_SHUFFLE_PARTITIONS", "2")
 
 
+#: About how many seconds a test of a mark takes.
+_SECONDS = {"spark": 6.0, "airflow": 5.0, "slow": 1.0}
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Name the costs: ``spark`` for whatever starts a JVM, ``airflow`` for what needs Airflow's database or a DAG."""
+    """Name the costs: ``spark`` for whatever starts a JVM, ``airflow`` for what needs Airflow's database or a DAG.
+
+    The files that take longest come first: whoever runs out of work then waits for a short one.
+    """
+    tests: dict[Path, list[float]] = {}
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker("spark")
         if "dags" in item.path.parts:
             item.add_marker("airflow")
+        seconds = max((taken for mark, taken in _SECONDS.items() if item.get_closest_marker(mark)), default=0.1)
+        tests.setdefault(item.path, []).append(seconds)
+    # A single test on Spark may take minutes, so its file comes before any of those without.
+    cost = {path: (max(seconds), sum(seconds)) for path, seconds in tests.items()}
+    items.sort(key=lambda item: cost[item.path], reverse=True)
 
 
 @pytest.fixture(autouse=True, scope="session")
