@@ -286,10 +286,15 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_part_is_what_its_conditions_say(lake: Lake, home: Home, everything: Path, where: Where, wanted: str) -> None:
     shutil.copytree(everything, home.table("matches", "rows"))
     assert "".join(sorted(lake.rows("matches", "rows", where=where)["id"].to_pylist())) == wanted
-    assert put(lake, [], Part(where)).withdrawn == len(wanted)
-    assert [one["id"] for one in EVERYTHING if one["id"] not in wanted] == sorted(
-        tables.arrow(home, "matches", "rows")["id"].to_pylist()
-    )
+    change = lake.change(PLAIN, Staged(rows=table_of([])), Part(where))
+    gone = [name for path in change.moved for name in pq.read_table(path, columns=["id"])["id"].to_pylist()]
+    assert "".join(sorted(gone)) == wanted and change.withdrawn == len(wanted)
+    # A commit does what the change says, whatever the conditions were, and takes ten seconds on Spark.
+    if lake.name == "files" or where == [[]]:
+        lake.commit(change, Turn("test"))
+        assert [one["id"] for one in EVERYTHING if one["id"] not in wanted] == sorted(
+            tables.arrow(home, "matches", "rows")["id"].to_pylist()
+        )
     with pytest.raises(RowsOutside) if len(wanted) < 4 else _nothing():
         put(lake, EVERYTHING, Part(where))
 
