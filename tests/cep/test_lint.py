@@ -130,6 +130,7 @@ def compile_error(text: str, columns: Mapping[str, pa.DataType] | None) -> Defin
     return None
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(queries(), st.integers(0, 2**32))
 def test_lint_finds_errors_if_and_only_if_the_compiler_does(query: tuple, seed: int) -> None:
@@ -364,6 +365,7 @@ def test_examples_of_the_language_page_are_without_errors() -> None:
         assert laid_out(laid_out(block)) == laid_out(block)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(queries(), st.integers(0, 2**32))
 def test_layout_keeps_meaning_and_comments_and_is_its_own_layout(query: tuple, seed: int) -> None:

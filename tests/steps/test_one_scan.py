@@ -39,6 +39,8 @@ from tests.cep.distributed import bound
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.slow
+
 STREAM = Stream(3, 500, 0.3)
 DAYS = STREAM.span
 MIDDLE = Days.one(list(DAYS)[1])
