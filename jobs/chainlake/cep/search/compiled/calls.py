@@ -26,14 +26,14 @@ def call(make: Expressions, node: ast.Call, out: Writer) -> Code:
     if write is None:
         raise NotCompilable(f"{node.function} of several events")
     plain = node.args[:1] if node.function == "round" else node.args
-    values = [make.fitting(make.value(arg, out)) for arg in plain]
+    values = [make.value(arg, out) for arg in plain]
     if any(value.dtype == "0" for value in values):
         return NULL
     return write(make, node, values, out)
 
 
 def _absolute(make: Expressions, node: ast.Call, values: Sequence[Code], out: Writer) -> Code:
-    return replace(values[0], text=f"abs({values[0].text})")
+    return replace(make.fitting(values[0]), text=f"abs({values[0].text})")
 
 
 def _seconds(make: Expressions, node: ast.Call, values: Sequence[Code], out: Writer) -> Code:
@@ -98,7 +98,7 @@ def _extreme(make: Expressions, node: ast.Call, values: Sequence[Code], out: Wri
         out.put(f"{x} = {make.as_float(found)}", f"{y} = {make.as_float(value)}")
         out.put(f"{best} = {x} if {x} {better} {y} or {x} != {x} else {y}")
         found = Code(best, "f", "number")
-    return make.fitting(found)
+    return found
 
 
 def _modulo(make: Expressions, node: ast.Call, values: Sequence[Code], out: Writer) -> Code:
@@ -106,8 +106,11 @@ def _modulo(make: Expressions, node: ast.Call, values: Sequence[Code], out: Writ
     x, y, found = make.fresh(), make.fresh(), make.fresh()
     if not one.dtype == other.dtype == "i":
         out.put(f"{x} = {make.as_float(one)}", f"{y} = {make.as_float(other)}")
-        out.put(f"{found} = math.fmod({x}, {y}) if {y} != 0.0 and {x} - {x} == 0.0 else {make.slots.nan}")
+        # Where both are positive, Python's remainder is that of C.
+        out.put(f"{found} = abs({x}) % abs({y}) if {y} != 0.0 and {x} - {x} == 0.0 else {make.slots.nan}")
+        out.put(f"{found} = -{found} if {x} < 0.0 else {found}")
         return Code(found, "f", "number")
+    one, other = make.fitting(one), make.fitting(other)
     out.put(f"{x} = {one.text}", f"{y} = {other.text}")
     out.put(f"{found} = abs({x}) % (abs({y}) if {y} != 0 else 1)", f"{found} = -{found} if {x} < 0 else {found}")
     known = " and ".join(v for v in (one.valid, other.valid, f"{y} != 0") if v)
