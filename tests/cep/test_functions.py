@@ -146,6 +146,7 @@ VALUES: dict[str, Callable[[dict[str, Any], dict[str, Any]], Any]] = {
     "Coalesce(P.x, Q.y, 1.5)": lambda p, q: next(v for v in (p["x"], q["y"], 1.5) if v is not None),
     "Coalesce(P.n, Q.m)": lambda p, q: p["n"] if p["n"] is not None else q["m"],
     "Coalesce(P.none, Q.flag)": lambda p, q: q["flag"],
+    "P.n / 1 - Q.m / 1": lambda p, q: strict(lambda n, m: float(n) - float(m))(p["n"], q["m"]),
     "Abs(P.x - Q.y)": lambda p, q: strict(lambda x, y: abs(x - y))(p["x"], q["y"]),
     "Hour(P.at, 'Europe/Berlin')": lambda p, q: strict(lambda at: local(at, "Europe/Berlin").hour)(p["at"]),
     "Minute(P.at, 'Asia/Kathmandu')": lambda p, q: strict(lambda at: local(at, "Asia/Kathmandu").minute)(p["at"]),
@@ -341,6 +342,22 @@ def test_texts_are_compared_by_their_letters_also_where_they_are_computed() -> N
             (p["id"], q["id"]) for p, q in pairs(rows) if holds(known(p), known(q))
         }
         assert canonical(list(simulate(pattern, table).matches(pattern, ids))) == canonical(found)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "compiled"])
+def test_a_sum_of_whole_numbers_is_null_where_either_is(backend: str) -> None:
+    rows = [{**row, "attrs": {"n": n}} for row, n in zip(events(n=24), [None, 1, 2, None, 5] * 5, strict=False)]
+    wanted = {(p["id"], q["id"]) for p, q in pairs(rows) if None in (p["attrs"]["n"], q["attrs"]["n"])}
+    found = {
+        (m["a"], m["b"])
+        for m in match("PATTERN SEQ(A a, B b) WHERE a.n + b.n IS NULL WITHIN 5 s", rows, backend=backend)
+    }
+    assert found == wanted
+    found = {
+        (m["a"], m["b"])
+        for m in match("PATTERN SEQ(A a, B b) WHERE a.n + b.n IS NOT NULL WITHIN 5 s", rows, backend=backend)
+    }
+    assert found == {(p["id"], q["id"]) for p, q in pairs(rows)} - wanted
 
 
 @pytest.mark.parametrize(
