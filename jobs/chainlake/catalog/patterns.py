@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from chainlake.cep import ENGINE_VERSION, Pattern, compile_pattern
+from chainlake.cep.language import ast
 from chainlake.cep.pattern_shape import match_shape
+from chainlake.cep.pattern_tail import UNBOUNDED
 from chainlake.days import Days
 from chainlake.definitions.files import (
     BrokenDefinition,
@@ -91,6 +93,8 @@ def _compile(home: Home, file: Path, text: str, sources: Sources) -> CompiledPat
             key="source",
             hint="Add a line 'source: NAME' between the two --- lines.",
         )
+    check_independent(pattern)
+    _check_reach(pattern)
     table = current_table(home, pattern, source)
     definition = Definition(
         name=f"pattern/{pattern.name}",
@@ -98,10 +102,53 @@ def _compile(home: Home, file: Path, text: str, sources: Sources) -> CompiledPat
         definition_hash=pattern.definition_hash,
         engine_version=ENGINE_VERSION,
         table_name=table.path_name,
-        late_us=pattern.window_us if pattern.open_right else 0,
+        late_us=pattern.late_us,
         read_range=lambda day: pattern.source_range(*Days.one(day).micros()),
     )
     return CompiledPattern(pattern, table, definition)
+
+
+def check_independent(pattern: Pattern) -> None:
+    """Check that the matches of a day follow from the events that the day reads.
+
+    Raises:
+        DefinitionError: they depend on more.
+    """
+    policy = pattern.extras.policy
+    if policy is not None and policy.consumes:
+        raise DefinitionError(
+            "which events are used up depends on all days before, and the days of a lake are computed one by one",
+            file=pattern.file,
+            hint="SELECT first, last or per_initiator, CONTEXT recent and PICK use nothing up; `chainlake match` and "
+            "the library run all contexts over files.",
+        )
+    if any(isinstance(one.node, ast.Place) for one in pattern.extras.computed):
+        raise DefinitionError(
+            "a window in EVENTS counts events of all types, and a lake reads those that a pattern names",
+            file=pattern.file,
+            hint="Use a duration; `chainlake match` and the library count events.",
+        )
+
+
+def _check_reach(pattern: Pattern) -> None:
+    """Refuse a pattern that would read without a bound, or by a bound that nobody stated (DefinitionError)."""
+    text, extras = pattern.text, pattern.extras
+    if pattern.window_us >= UNBOUNDED and pattern.longest is None:
+        raise text.error(
+            f"{pattern.name} has no WITHIN, so its front matter has to say how long a stretch of events may be",
+            key="limits",
+            hint="Write 'limits: {longest: 12 h}' between the two --- lines: longer stretches give no match, and are "
+            "counted; or add WITHIN.",
+        )
+    values = (*extras.conditions, *extras.measured)
+    loose = [node for value in values for node in value.walk() if isinstance(node, ast.Prev) and node.gap is None]
+    if loose and extras.pause is None:
+        one = loose[0]
+        raise text.error(
+            f"PREV({one.name}.{one.attr}) does not say how long ago the earlier event may be",
+            one.at,
+            hint=f"Write PREV({one.name}.{one.attr}, {one.steps}, 10 min), or PAUSE behind WITHIN.",
+        )
 
 
 def current_table(home: Home, pattern: Pattern, source: Source) -> Table:

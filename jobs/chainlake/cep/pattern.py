@@ -27,11 +27,19 @@ from chainlake.cep.pattern_names import (
     kinds_of,
     positive_names,
 )
-from chainlake.cep.pattern_tail import UNBOUNDED, Extras, check_tail, measures_of
+from chainlake.cep.pattern_tail import (
+    UNBOUNDED,
+    Extras,
+    check_longest,
+    check_tail,
+    measures_of,
+    with_event_windows,
+)
 from chainlake.cep.plan import partition
 from chainlake.cep.plan.order import choose_order
 from chainlake.cep.plan.pause import with_pause
 from chainlake.cep.remembered import Remembered
+from chainlake.cep.selection.policy import policy_of
 from chainlake.definitions.derived import History, Series
 
 if TYPE_CHECKING:
@@ -89,7 +97,14 @@ class Pattern:
 
     @property
     def limits(self) -> dict[str, int]:
-        """``kleene_members``, ``set_members`` and ``matches_per_day``."""
+from chainlake.cep.pattern_tail import (
+    UNBOUNDED,
+    Extras,
+    check_longest,
+    check_tail,
+    measures_of,
+    with_event_windows,
+)
         return self.front.limits
 
     @cached_property
@@ -107,14 +122,50 @@ class Pattern:
         """Whether some negated or collected name has no positive name before it."""
         return any(b.open_left(f) for b in self.branches for f in b.gaps)
 
+    @cached_property
+    def neighbours(self) -> bool:
+        """Whether the events of some branch are neighbours (``SEQ STRICT``)."""
+        return any(b.stream is not None for b in self.branches)
+
+    @cached_property
+    def by_pause(self) -> bool:
+        """Whether a pause of the stream decides a match, since no larger one can come after it."""
+        kept = bool(self.extras.keep) and self.extras.pause is not None and not self.open_right
+        return kept and all(b.stream is not None for b in self.branches)
+
     @property
     def decision(self) -> str:
-        """When a match is decided: ``start+W`` or ``end`` (docs/semantics.md#owner-of-a-match)."""
-        return "start+W" if self.open_right else "end"
+        """When a match is decided: ``start+W``, ``end``, or ``pause``: the earlier of ``start+W`` and the end of the
+        unbroken stretch of the stream that holds its last event, and a pause (docs/semantics.md#owner-of-a-match).
+        """
+        if self.by_pause:
+            return "pause"
+        return "start+W" if self.open_right or self.extras.keep else "end"
+
+    @property
+    def late_us(self) -> int:
+        """How long after its last event a match may be decided, at most."""
+        if self.by_pause:
+            return min(self.window_us, self.extras.pause or 0)
+        return 0 if self.decision == "end" else self.window_us
+
+    @property
+    def longest(self) -> int | None:
+        """The longest unbroken stretch of the stream that is looked at, in ticks, of a pattern without a window."""
+        longest = self.limits.get("longest")
+        return longest if longest is None or self.strict else longest // 1_000_000
+
+    @property
+    def reach_us(self) -> int:
+        """How far apart the events of a match are at most: the window, or the limit that stands for it."""
+        return self.window_us if self.longest is None else self.longest
 
     def read_range(self, lo_us: int, hi_us: int) -> tuple[int, int]:
         """The events that the matches deciding in ``[lo_us, hi_us)`` need: those with ts in the range returned."""
-        windows = 2 if self.open_right and self.open_left else 1
+        if self.longest is not None:
+            # From one pause before the stretch that ended as early as possible, so that its begin is seen.
+            return lo_us - self.longest - 2 * (self.extras.pause or 0), hi_us
+        windows = 2 if self.open_right and self.open_left or self.extras.keep else 1
         return lo_us - windows * self.window_us, hi_us
 
     def source_range(self, lo_us: int, hi_us: int) -> tuple[int, int]:
@@ -173,7 +224,7 @@ class Pattern:
         """Columns, histories included, that detection and output need (the source's key only if the pattern asks)."""
         attributes = {a for name in self.names for a in name.attributes}
         stream = set() if self.key is None else {self.key}
-        if self.in_stream or any(isinstance(one.node, ast.Prev) for one in self.extras.computed):
+        if self.in_stream or self.neighbours or any(isinstance(one.node, ast.Prev) for one in self.extras.computed):
             stream.add("seq")
         return {"event_id", "type", "ts"} | attributes | (self.mentioned - {"id"}) | stream
 
@@ -186,7 +237,7 @@ class Pattern:
     @cached_property
     def partition_key(self) -> str | None:
         """A column whose equalities link all names of every branch, or None (docs/semantics.md#partition-keys)."""
-        return partition.partition_key(self.branches)
+        return partition.partition_key(self.branches, self.key)
 
 
 def compile_pattern(
@@ -236,8 +287,9 @@ def compile_pattern(
     resolved = Lists(kinds, series).query(resolver.query(query))
     window = UNBOUNDED if resolved.within is None else resolver.window(resolved.within)
     pause = None if resolved.pause is None else resolver.window(resolved.pause, "pause")
-    written = normal_form(source, resolved)
+    written = with_event_windows(source, normal_form(source, resolved), resolved.counted)
     check_tail(source, resolved, written)
+    check_longest(source, front, resolved)
     checker = Checker(source, kinds, strict_units)
     for literal in (x for b in written for c in b.every_clause for x in c.literals):
         checker.condition(literal)
@@ -246,6 +298,9 @@ def compile_pattern(
         check_event_names(source, name, query)
     derived = {one.name: one for one in series.histories}
     names = positive_names(source, written, front, kinds, frozenset(derived))
+    policy = policy_of(source, resolved, written, resolver)
+    if policy is not None and policy.accumulates:
+        names = tuple(replace(one, kleene=True) for one in names)
     check_rates(source, front, names)
     into = Columns(window if pause is None else pause)
     branches = tuple(with_pause(into.branch(branch), pause, strict_units) for branch in written)
@@ -262,10 +317,11 @@ def compile_pattern(
         tuple(into.found.values()),
         written,
         tuple(one.value for one in resolved.measures),
+        policy,
     )
     mentioned = sorted(_mentioned(extras) & derived.keys())
     by_key = any(b.stream is not None and b.stream.by_key for b in branches)
-    by_key |= any(isinstance(one.node, ast.Prev) for one in extras.computed)
+    by_key |= any(isinstance(one.node, ast.Prev | ast.Place) for one in extras.computed)
     identity: dict[str, Any] = {
         "query": format_query(query),
         "params": {key: list(v) if isinstance(v, tuple) else v for key, v in every.items()},
@@ -277,6 +333,8 @@ def compile_pattern(
         identity["derived"] = [astuple(derived[column]) for column in mentioned]
     if by_key:
         identity["key"] = series.key
+    if "longest" in front.limits:
+        identity["longest"] = front.limits["longest"]
     digest = hashlib.blake2b(json.dumps(identity, sort_keys=True).encode(), digest_size=16).hexdigest()
     return Pattern(
         name=name,

@@ -116,6 +116,9 @@ class Estimate:
         A name that stands for a set counts as one event: how many fit depends on conditions that are not known here.
         """
         model = self.models[number]
+        if model.branch.stream is not None:
+            # Each event is looked at once for each name, and the events of a name are about as many as its matches.
+            return [(1.0 + PER_MATCH, frozenset({name})) for name in self.orders[number]]
         found = []
         bound: frozenset[str] = frozenset()
         for name in self.orders[number]:
@@ -130,8 +133,9 @@ class Estimate:
         """Events within a window before the middle of each cell (after it, for a pattern that waits)."""
         total = np.concatenate([[0.0], np.cumsum(counts)])
         middle = (edges[:-1] + edges[1:]) / 2
-        reach = self.pattern.window_us + 1
-        first, last = (middle, middle + reach) if self.pattern.open_right else (middle - reach, middle)
+        reach = self.pattern.reach_us + 1
+        waits = self.pattern.decision == "start+W"
+        first, last = (middle, middle + reach) if waits else (middle - reach, middle)
         seen = np.interp(last, edges, total) - np.interp(first, edges, total)
         # Of a cell longer than the window only a part is near; of a shorter one, all of it can be.
         least = counts * np.minimum(1.0, reach / np.maximum(np.diff(edges), 1))
@@ -150,7 +154,7 @@ def work_curve(
         count: counts events.
         pieces: how many parts of equal work there can be; for one part nothing is counted more than once.
     """
-    shift = estimate.pattern.window_us if estimate.pattern.open_right else 0
+    shift = estimate.pattern.window_us if estimate.pattern.decision == "start+W" else 0
     starts, found = _counted(count, [span], CELLS)
     for finer in range(_ROUNDS + 1):
         edges = np.append(starts, span[1])

@@ -188,6 +188,16 @@ def accepted(pattern: Pattern, events: pa.Table) -> list[np.ndarray]:
     return [data.rows_of(candidates.rows) for those in every for candidates in those.values()]
 
 
+def of_streams(pattern: Pattern, events: pa.Table) -> np.ndarray:
+    """Which events are in a stream of neighbours, where those that no name accepts stand between others."""
+    if not pattern.neighbours:
+        return np.zeros(len(events), bool)
+    types = next(branch.stream.types for branch in pattern.branches if branch.stream is not None)
+    if types is None:
+        return np.ones(len(events), bool)
+    return np.asarray(pc.is_in(events["type"], value_set=pa.array(sorted(types))).to_numpy())
+
+
 def between(events: pa.Table, lo: int, hi: int) -> pa.Table:
     """Those of the events, which are in the order of time, with ts in ``[lo, hi)``."""
     begin, end = np.searchsorted(ticks_of(events["ts"], "ts"), (lo, hi)).tolist()
@@ -211,7 +221,7 @@ def with_keys(pattern: Pattern, events: pa.Table) -> pa.Table:
         # NaN is null, and the two zeros are equal, though told apart as entries of a dictionary.
         keys = pc.add(pc.if_else(pc.is_nan(keys), pa.scalar(None, keys.type), keys), pa.scalar(0.0, keys.type))
         events = events.set_column(events.column_names.index(key), key, keys)
-    if all(len(branch.positive) > 1 for branch in pattern.branches):
+    if all(len(branch.positive) > 1 or branch.stream is not None for branch in pattern.branches):
         # An equality with an unknown value is never true, so such an event is in no match and rejects none. (A lone
         # positive name has equalities with negated ones only, which such an event need not fulfil.)
         events = events.filter(pc.is_valid(keys))

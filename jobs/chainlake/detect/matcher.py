@@ -24,7 +24,7 @@ from chainlake.cep.pattern import Pattern
 from chainlake.cep.plan.steps import routing
 from chainlake.cep.search.find import SearchOptions, candidates_of, dataset, find
 from chainlake.cep.search.statistics import Statistics
-from chainlake.detect.feed import KeyShare, accepted, between, with_keys
+from chainlake.detect.feed import KeyShare, accepted, between, of_streams, with_keys
 from chainlake.errors import InfrastructureError
 from chainlake.schemas.table import Table
 
@@ -70,7 +70,7 @@ class Matcher:
                 hint="Nothing was published; run the step again.",
             )
         if any(clauses for branch in pattern.branches for clauses in routing(branch).values()):
-            keep = np.zeros(len(events), bool)
+            keep = of_streams(pattern, events)
             for rows in accepted(pattern, events):
                 keep[rows] = True
         elif ANY_TYPE in pattern.event_types:
@@ -207,7 +207,7 @@ class Hunt:
         pattern, later = self.matcher.pattern, (self.done, self.own[1])
         events = pa.Table.from_batches(self.kept.parts)
         data = dataset(pattern, events, later)
-        keep = np.zeros(len(events), bool)
+        keep = of_streams(pattern, events) & (ticks_of(events["ts"], "ts") >= pattern.read_range(*later)[0])
         for branch in pattern.branches:
             for candidates in candidates_of(pattern, branch, data, later).values():
                 keep[data.rows_of(candidates.rows)] = True

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from chainlake.cep.estimate.cost import Density, Model
 from chainlake.cep.estimate.rates import stated_rates
-from chainlake.cep.estimate.selectivity import pass_rates
+from chainlake.cep.estimate.selectivity import neighbours, pass_rates
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.plan.order import choose_order
 from chainlake.cep.plan.steps import routing
@@ -64,7 +64,7 @@ class Plan:
 def ask_of(pattern: Pattern, reads: Sequence[tuple[int, int]]) -> Ask:
     """What is counted for a pattern that reads the events of some ranges ``[lo, hi)`` µs."""
     span = max(hi for _, hi in reads) - min(lo for lo, _ in reads)
-    length = int(max(WINDOWS * (pattern.window_us + 1), -(-span // COUNTED_STRETCHES)))
+    length = int(max(WINDOWS * (pattern.reach_us + 1), -(-span // COUNTED_STRETCHES)))
     return Ask(pattern, tuple(reads), length)
 
 
@@ -140,6 +140,9 @@ def _models(ask: Ask, sample: Sample, counts: np.ndarray) -> tuple[Model, ...]:
         density = {name: counts[at + i] for i, name in enumerate(names) if name in branch.positive}
         at += len(names)
         totals = {name: float(stretches.sum()) for name, stretches in density.items()}
+        if branch.stream is not None:
+            models.append(neighbours(branch, totals))
+            continue
         rates = pass_rates(branch, sample.data, sample.candidates[number], pattern.window_us)
         models.append(Model(branch, totals, Density(density, np.ones(counts.shape[1]), share), rates))
     return tuple(models)
@@ -183,11 +186,12 @@ def record_plan(home: Home, item: Work, plan: Plan, found: Found, run_id: str) -
         run_id: the run.
     """
     last = max(item.fingerprints)
+    stated = plan.stated | ({"long_stretches": found.long_stretches} if found.long_stretches else {})
     row = {
         "definition": item.compiled.definition.name,
         "join_order": [" ".join(order) for order in plan.orders],
         "how": plan.how,
-        "stated": json.dumps(plan.stated, sort_keys=True),
+        "stated": json.dumps(stated, sort_keys=True),
         "estimated": json.dumps(plan.estimated),
         "regret": plan.regret,
     }

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import date, timedelta
 from functools import cached_property, partial
 from typing import Any
 
 from chainlake.catalog.patterns import load_patterns
+from chainlake.cep import Pattern
 from chainlake.cep.matches.day_limit import check_day
 from chainlake.days import Days
 from chainlake.definitions.source import Source, Sources
@@ -193,8 +194,19 @@ def accept(run: Run, item: Work, staged: Staged | Exception) -> Staged:
             discard(staged.folder)
             raise
         row.rows_out = sum(found.per_day.values())
+        if found.long_stretches:
+            row.reason = _too_long(item.compiled.pattern, found.long_stretches)
+            print(f"{item.compiled.definition.name}: {row.reason}", flush=True)
         record_plan(run.home, item, staged.plan, found, run.run_id)
         return staged
+
+
+def _too_long(pattern: Pattern, number: int) -> str:
+    stretches = "a stretch of events is" if number == 1 else f"{number} stretches of events are"
+    return (
+        f"{stretches} longer than {timedelta(microseconds=pattern.longest or 0)} without a pause of "
+        f"{timedelta(microseconds=pattern.extras.pause or 0)}; no match is looked for there"
+    )
 
 
 def audit(run: Run, staged: Staged) -> Audited:

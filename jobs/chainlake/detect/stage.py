@@ -63,6 +63,7 @@ class Found:
         per_day: UTC day of the decision → matches.
         evaluations: of conditions between names.
         evaluations_neg: of negated names.
+        long_stretches: stretches of events that gave no match, since they are longer than the pattern's limit.
         failure: what stopped the search; then the files do not hold all matches.
     """
 
@@ -70,6 +71,7 @@ class Found:
     per_day: Counter[date] = field(default_factory=Counter)
     evaluations: int = 0
     evaluations_neg: int = 0
+    long_stretches: int = 0
     failure: ChainlakeError | None = None
 
     def __add__(self, other: Found) -> Found:
@@ -78,6 +80,7 @@ class Found:
             self.per_day + other.per_day,
             self.evaluations + other.evaluations,
             self.evaluations_neg + other.evaluations_neg,
+            self.long_stretches + other.long_stretches,
             self.failure or other.failure,
         )
 
@@ -153,7 +156,7 @@ class _Hunter:
         if self._failure is not None:
             return Found(failure=self._failure)
         counts = self._statistics
-        return Found(paths, self._file.per_day, counts.evaluations, counts.evaluations_neg)
+        return Found(paths, self._file.per_day, counts.evaluations, counts.evaluations_neg, counts.long_stretches)
 
     def _write(self, search: Iterator[pa.Table]) -> None:
         if self._failure is not None:

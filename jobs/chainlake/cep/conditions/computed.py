@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from chainlake.cep.conditions.evaluate import View
 from chainlake.cep.events.dataset import encoded, kind_of, ticks_of, values_of
-from chainlake.cep.events.previous import STORED, add_previous
+from chainlake.cep.events.previous import STORED, add_previous, places
 from chainlake.cep.events.texts import Texts, Words, masked
 from chainlake.cep.events.values import NULL, Value, as_float
 from chainlake.cep.language import ast
@@ -36,7 +36,11 @@ def add_computed(events: pa.Table, computed: Sequence[Computed], key: str | None
     before = [(one.column, one.node) for one in missing if isinstance(one.node, ast.Prev)]
     if before:
         events = add_previous(events, key, before, strict)
-    others = [one for one in missing if not isinstance(one.node, ast.Prev)]
+    for column, node in [(one.column, one.node) for one in missing if isinstance(one.node, ast.Place)]:
+        if node.by_key and key is None:
+            raise InputError("a window in EVENTS OF KEY needs a key", hint="Say which column the key is.")
+        events = events.append_column(column, places(events, key if node.by_key else None))
+    others = [one for one in missing if not isinstance(one.node, ast.Prev | ast.Place)]
     if not others:
         return events
     rows = _Rows(events, strict)

@@ -35,11 +35,19 @@ def measure(branch: Branch, data: Dataset, candidates: Mapping[str, Candidates],
         window: in ticks.
     """
     totals = {name: float(len(candidates[name])) for name in branch.positive}
+    if branch.stream is not None:
+        return neighbours(branch, totals)
     times = {name: candidates[name].ts for name in branch.positive if name not in branch.kleene}
     if len(times) < 2:
         return Model(branch, totals, density({}, window), {}, crowds(branch, candidates, window))
     rates = pass_rates(branch, data, candidates, window) if min(totals.values()) else {}
     return Model(branch, totals, density(times, window), rates, crowds(branch, candidates, window))
+
+
+def neighbours(branch: Branch, totals: Mapping[str, float]) -> Model:
+    """The cost model of a branch whose events are neighbours: each event is looked at once for each name."""
+    counts = {name: np.array([total]) for name, total in totals.items()}
+    return Model(branch, totals, Density(counts, np.ones(1), 0.0), {}, {})
 
 
 def upper_bound(branch: Branch, candidates: Mapping[str, Candidates], window: int) -> Model:

@@ -172,6 +172,26 @@ class Dataset:
             return np.zeros(0, np.int64)
         return np.flatnonzero(self._types == self._codes_of[name])
 
+    @cached_property
+    def _one_type(self) -> bool:
+        """Whether all rows have the one type that is asked for."""
+        return len(self._codes_of) == 1 and bool((self._types == next(iter(self._codes_of.values()))).all())
+
+    def have_types(self, names: Iterable[str]) -> np.ndarray:
+        """Which of the sorted rows have one of these types."""
+        found = np.zeros(len(self.ts), bool)
+        for code in (self._codes_of[name] for name in names if name in self._codes_of):
+            found |= self._types == code
+        return found
+
+    def have_type(self, rows: np.ndarray, name: str) -> np.ndarray:
+        """Which of some sorted rows have this type."""
+        if name not in self._codes_of:
+            return np.zeros(len(rows), bool)
+        if self._one_type:
+            return np.ones(len(rows), bool)
+        return self._types[rows] == self._codes_of[name]
+
     def code(self, word: str) -> int:
         """The code of a string of the conditions; codes are ordered as the strings are."""
         return self.vocabulary[word]

@@ -116,6 +116,8 @@ class Checker:
                 return self.list_aggregate(node)
             case ast.Prev(name, attr):
                 return self.attribute(node, name, attr)
+            case ast.Place():
+                return "number"
             case ast.Case():
                 return self.case(node)
             case ast.Negative(of):

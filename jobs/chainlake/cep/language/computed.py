@@ -71,6 +71,8 @@ class Columns:
         return self._functions(self._previous(node, types))
 
     def _previous(self, node: ast.Node, types: Mapping[str, str]) -> ast.Node:
+        if isinstance(node, ast.Place):
+            return ast.Ref(node.name, self._column(replace(node, name=EVENT)), node.at, node)
         if not isinstance(node, ast.Prev):
             return rebuilt(node, lambda part: self._previous(part, types))
         gap = self.gap if node.gap is None else node.gap

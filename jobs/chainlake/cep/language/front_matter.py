@@ -6,15 +6,19 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any
 
 from chainlake.cep.language.source_text import At, SourceText, nearest
+from chainlake.definitions.duration import parse_span
 from chainlake.definitions.yaml_lines import Document, YamlProblem, read_yaml
 
 Scalar = int | float | str | bool
 
 #: Limits and their defaults. They count facts that depend neither on slicing nor on the join order.
-LIMITS = {"kleene_members": 20, "set_members": 10_000, "matches_per_day": 10_000_000}
+LIMITS = {"kleene_members": 20, "set_members": 10_000, "matches_per_day": 10_000_000, "compared_events": 20_000_000}
+#: A limit that has no default: how long a stretch of neighbours may be in a pattern without WITHIN.
+LONGEST = "longest"
 
 
 _COUNTED = re.compile(r"\s*COUNT\s*\(\s*(\w+)\s*\)\s*", re.IGNORECASE | re.ASCII)
@@ -31,7 +35,7 @@ class FrontMatter:
         rates: declared events per unit of time and name, in any common unit; only their order counts.
         output: attributes to carry into the match: ``attr`` (for every name) or ``name.attr``; ``COUNT(name)`` keeps
             of a set only how many events it has.
-        limits: as ``LIMITS``.
+        limits: as ``LIMITS``, and ``LONGEST`` in µs if it is stated.
     """
 
     source: str | None = None
@@ -187,14 +191,24 @@ class _Reader:
         return tuple(dict.fromkeys(value))
 
     def limits(self, key: str, value: Any) -> dict[str, int]:
+        found = {}
         for name, limit in self.mapping(key, value).items():
+            if name == LONGEST:
+                found[name] = self.longest(key, limit)
+                continue
             if name not in LIMITS:
-                raise self.error(key, f"there is no limit {name}", nearest(name, LIMITS))
+                raise self.error(key, f"there is no limit {name}", nearest(name, [*LIMITS, LONGEST]))
             if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
                 raise self.error(key, f"{name} must be a whole number of at least 1")
         if value.get("kleene_members", 1) > 40:
             raise self.error(key, "kleene_members is at most 40", "40 members make 10^12 subsets.")
-        return {**LIMITS, **value}
+        return {**LIMITS, **value, **found}
+
+    def longest(self, key: str, value: Any) -> int:
+        span = parse_span(value) if isinstance(value, str) else None
+        if not span:
+            raise self.error(key, f"{LONGEST} is a duration above 0, not {value}", "Write 'longest: 12 h'.")
+        return span // timedelta(microseconds=1)
 
 
 def _is_number(value: Any) -> bool:

@@ -6,8 +6,20 @@ from chainlake.cep.language import ast
 from chainlake.cep.language.normal_form import Branch, Clause
 
 
-def partition_key(branches: tuple[Branch, ...]) -> str | None:
-    """A column such that equal values of it link all names of every branch, not only positive ones."""
+def partition_key(branches: tuple[Branch, ...], key: str | None = None) -> str | None:
+    """A column such that equal values of it link all names of every branch, not only positive ones.
+
+    Neighbours are so among all events, whatever the conditions say; only those of one key are linked by that key.
+
+    Args:
+        branches: of the pattern.
+        key: the column that says which events are of one series.
+    """
+    streams = [branch.stream for branch in branches if branch.stream is not None]
+    if streams:
+        others = [branch for branch in branches if branch.stream is None]
+        linked = key is not None and all(stream.by_key for stream in streams)
+        return key if linked and all(_links_all(branch, str(key)) for branch in others) else None
     columns = [column for b in branches for clause in b.every_clause if (column := _linked(clause)[0]) is not None]
     for column in dict.fromkeys(columns):
         if all(_links_all(branch, column) for branch in branches):

@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
+from chainlake.cep.conditions.evaluate import spread
+from chainlake.cep.events.arrow import int64_array
+
 
 @dataclass(frozen=True)
 class MatchBatch:
@@ -31,3 +34,20 @@ class MatchBatch:
     single: dict[str, np.ndarray]
     kleene: dict[str, tuple[np.ndarray, np.ndarray]]
     measures: dict[str, pa.Array] = field(default_factory=dict)
+
+    def at(self, rows: np.ndarray) -> MatchBatch:
+        """The matches ``rows``."""
+        return MatchBatch(
+            self.branch,
+            len(rows),
+            self.start_us[rows],
+            self.end_us[rows],
+            self.decision_us[rows],
+            {name: places[rows] for name, places in self.single.items()},
+            {name: spread(*group, rows) for name, group in self.kleene.items()},
+            {name: values.take(int64_array(rows)) for name, values in self.measures.items()},
+        )
+
+    def only(self, kept: np.ndarray) -> MatchBatch:
+        """The matches where ``kept`` is true."""
+        return self if kept.all() else self.at(np.flatnonzero(kept))

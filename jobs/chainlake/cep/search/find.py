@@ -27,10 +27,13 @@ from chainlake.cep.search.compiled.generate import Limits
 from chainlake.cep.search.compiled.run import Compiled
 from chainlake.cep.search.complete import Completer
 from chainlake.cep.search.dedupe import also_matches, same_names
+from chainlake.cep.search.kept import Finder
 from chainlake.cep.search.kleene import SetLimit
 from chainlake.cep.search.levels import Search
 from chainlake.cep.search.reach import within_reach
 from chainlake.cep.search.statistics import Statistics
+from chainlake.cep.selection.apply import selected
+from chainlake.cep.selection.ties import in_total_order
 from chainlake.errors import InputError, LimitExceeded, UsageError
 
 #: Ticks lie nearer to 0 than this, or sums of one and a window (at most 2^61) and differences may not fit in 64 bits.
@@ -41,7 +44,7 @@ _DAYS_ONE_BY_ONE = 8
 
 @dataclass(frozen=True)
 class SearchOptions:
-    """What is rarely asked of a search; none of it changes what is found but ``parts``.
+    """What is rarely asked of a search; none of it changes what is found but ``parts`` and ``ties_in_order``.
 
     Args:
         orders: the binding order of each branch by itself.
@@ -50,6 +53,8 @@ class SearchOptions:
             (chainlake.cep.search.seconds), ``frequency`` the rarest name first.
         parts: a whole number from 0 on for each event, in the order of the rows: the matches are those of the events of
             each number by itself. So all keys of a partitioned pattern can be searched at a time.
+        ties_in_order: events of equal time follow one another in the order of (seq, id), so that they can be in
+            sequence; not with ``own`` and ``parts``, and of patterns of single events.
         block_rows: bounds the memory.
     """
 
@@ -57,6 +62,7 @@ class SearchOptions:
     rates: Mapping[str, float] | None = None
     by: str = "cost"
     parts: np.ndarray | None = None
+    ties_in_order: bool = False
     block_rows: int = BLOCK_ROWS
 
 
@@ -112,28 +118,72 @@ def find(
     if strange:
         raise UsageError(f"the order names {', '.join(strange)}, which is no positive name of {pattern.name}")
     check_kinds(pattern, events)
-    _check_supported(pattern)
-    data = dataset(pattern, events, own, parts=options.parts)
-    run = _Run(pattern, data, own, Statistics() if statistics is None else statistics)
+    statistics = Statistics() if statistics is None else statistics
+    clock: Clock | None = None
+    if options.ties_in_order:
+        if own is not None or options.parts is not None:
+            raise UsageError("ties in order are for a search of all events at a time")
+        pattern, clock, places = in_total_order(pattern, events)
+        options = replace(options, parts=places)
     rates = None if options.rates is None else tuple(sorted(options.rates.items()))
-    for number, branch in enumerate(pattern.branches):
-        candidates = within_reach(branch, candidates_of(pattern, branch, data, own), pattern.window_us)
-        run.scans.append(Scan(data, candidates, pattern.window_us, options.block_rows))
-        given = order if options.orders is None else options.orders[number]
-        wish = Wish(None if given is None else tuple(given), rates, options.by, backend)
-        yield from run.branch(number, wish)
+    given = [order] * len(pattern.branches) if options.orders is None else options.orders
+    wishes = [Wish(None if one is None else tuple(one), rates, options.by, backend) for one in given]
+    ask = _Asked(pattern, events, statistics, wishes, options, clock)
+    per_day: dict[int, int] = {}
+    found = ask.all(own)
+    if pattern.neighbours or pattern.extras.keep:
+        found = Finder(pattern, events, statistics, ask.data, ask.branch, options.block_rows).run(own)
+    if pattern.extras.policy is not None:
+        names = tuple(name.name for name in pattern.names)
+        found = selected(pattern.extras.policy, names, events, found)
+    for batch in found:
+        _count(pattern, batch, per_day)
+        statistics.matches += batch.n
+        yield batch
 
 
-def _check_supported(pattern: Pattern) -> None:
-    """Refuse what the search does not know (DefinitionError)."""
-    extras, branches = pattern.extras, pattern.branches
-    unknown = {
-        "SEQ STRICT": any(branch.stream is not None for branch in branches),
-        extras.keep: bool(extras.keep),
-    }
-    for word, used in unknown.items():
-        if used:
-            raise pattern.text.error(f"{word} cannot be searched for")
+@dataclass(frozen=True)
+class _Asked:
+    """What is asked of a search by time.
+
+    Args:
+        pattern: the pattern.
+        events: the events table.
+        statistics: what is counted.
+        wishes: how the order of each branch is to be chosen.
+        options: the options.
+        clock: how times are moved, if it is not for the sake of the parts.
+    """
+
+    pattern: Pattern
+    events: pa.Table
+    statistics: Statistics
+    wishes: Sequence[Wish]
+    options: SearchOptions
+    clock: Clock | None = None
+
+    def data(self, own: tuple[int, int] | None) -> Dataset:
+        """The events that matches decided in ``own`` need."""
+        return dataset(self.pattern, self.events, own, parts=self.options.parts, clock=self.clock)
+
+    def all(self, own: tuple[int, int] | None) -> Iterator[MatchBatch]:
+        """The matches of all branches, each once."""
+        run, branches = _Run(self.pattern, self.data(own), own, self.statistics), self.pattern.branches
+        for number, branch in enumerate(branches):
+            run.scans.append(self.scan(branch, run.data, own))
+            doubles = [k for k, earlier in enumerate(branches[:number]) if same_names(earlier, branch)]
+            yield from run.branch(number, self.wishes[number], doubles)
+
+    def branch(self, number: int, data: Dataset, own: tuple[int, int] | None) -> Iterator[MatchBatch]:
+        """The matches of one branch, also those that others have, too."""
+        scans = [self.scan(branch, data, own) for branch in self.pattern.branches[: number + 1]]
+        yield from _Run(self.pattern, data, own, self.statistics, scans).branch(number, self.wishes[number], [])
+
+    def scan(self, branch: Branch, data: Dataset, own: tuple[int, int] | None) -> Scan:
+        """What a branch looks through."""
+        window = self.pattern.window_us
+        candidates = within_reach(branch, candidates_of(self.pattern, branch, data, own), window)
+        return Scan(data, candidates, window, self.options.block_rows)
 
 
 @dataclass
@@ -146,7 +196,6 @@ class _Run:
         own: ``[lo, hi)`` of owned decision times, or None for all.
         statistics: what is counted.
         scans: of the branches up to the one that is searched.
-        per_day: day to its matches so far.
     """
 
     pattern: Pattern
@@ -154,10 +203,9 @@ class _Run:
     own: tuple[int, int] | None
     statistics: Statistics
     scans: list[Scan] = field(default_factory=list)
-    per_day: dict[int, int] = field(default_factory=dict)
 
-    def branch(self, number: int, wish: Wish) -> Iterator[MatchBatch]:
-        """The matches of a branch that no branch before it has."""
+    def branch(self, number: int, wish: Wish, doubles: Sequence[int]) -> Iterator[MatchBatch]:
+        """The matches of a branch that none of the branches ``doubles`` has."""
         pattern, scan, statistics = self.pattern, self.scans[number], self.statistics
         branch, before = pattern.branches[number], self.statistics.evaluations
         key = (number, wish, likeness(scan))
@@ -167,7 +215,6 @@ class _Run:
             pattern.memory.keep(key, choice)
         statistics.order.append(choice.plan.order)
         statistics.how = choice.how
-        doubles = [k for k, earlier in enumerate(pattern.branches[:number]) if same_names(earlier, branch)]
         limits = Limits(pattern.window_us, pattern.open_right, pattern.limits["kleene_members"])
         compiled = Compiled(scan, choice.plan, limits, pattern.memory, key)
         decision = decide(wish.backend, compiled, choice.estimate)
@@ -185,8 +232,6 @@ class _Run:
                 batch = _batch(number, found, rows, self.data, pattern)
                 if pattern.extras.measures:
                     batch = replace(batch, measures=measured(pattern, number, found, scan))
-                _count(pattern, batch, self.per_day)
-                statistics.matches += batch.n
                 yield batch
         evaluations = statistics.evaluations - before
         if not choice.held(evaluations):
@@ -217,11 +262,12 @@ def dataset(
     *,
     by_id: bool | None = None,
     parts: np.ndarray | None = None,
+    clock: Clock | None = None,
 ) -> Dataset:
     """The events that ``pattern`` may use for the matches decided in ``own``, with the columns it mentions.
 
     Ties of ts are in the order of the ids as ``by_id`` says; default: where that order can show (in sums over sets, and
-    in E_neg). ``parts`` are those of ``find``.
+    in E_neg). ``parts`` are those of ``find``, and ``clock`` says how their times are moved.
 
     Raises:
         InputError: missing columns, null ts, a ts that is not within ±2^62 ticks.
@@ -229,10 +275,12 @@ def dataset(
     """
     events = add_computed(events, pattern.extras.computed, pattern.key, pattern.strict)
     lo, hi = (None, None) if own is None else pattern.read_range(*own)
-    in_order = any(b.sets or b.negated or b.until for b in pattern.branches) if by_id is None else by_id
+    # Neighbours are put in order among themselves, which takes less than to order the events of all keys.
+    shown = (b.collected or b.stream is None and (b.sets or b.negated or b.until) for b in pattern.branches)
+    in_order = any(shown) if by_id is None else by_id
     types, attributes, words = pattern.event_types, pattern.searched, pattern.words
     wanted = Wanted(types, attributes, words, lo, hi, in_order, pattern.strict, pattern.in_stream)
-    apart = None if parts is None or not len(parts) else (_clock(pattern, events, parts), parts)
+    apart = None if parts is None or not len(parts) else (clock or _clock(pattern, events, parts), parts)
     data = Dataset(events, wanted, apart)
     if len(data.ts):
         ends = (data.ts[0], data.ts[-1])
@@ -284,7 +332,7 @@ def candidates_of(
     for name, clauses in routing(branch).items():
         candidates = Candidates(data, data.of_type(branch.types[name]))
         tests = [View.of_all(data, name, candidates).holds(clause, frozenset()) for clause in clauses]
-        if own is not None:
+        if own is not None and not pattern.extras.keep:
             tests.append(_may_be_owned(pattern, branch, name, data.real(candidates.ts), own))
         keep = np.logical_and.reduce(tests) if tests else np.ones(1, bool)
         found[name] = candidates if keep.all() else Candidates(data, candidates.rows[keep])
@@ -321,7 +369,7 @@ def _batch(
         found.n,
         start,
         end,
-        start + pattern.window_us if pattern.open_right else end,
+        end if pattern.decision == "end" else start + pattern.window_us,
         {name: rows(name, positions) for name, positions in found.singles.items()},
         {name: (offsets, rows(name, flat)) for name, (offsets, flat) in found.groups.items()},
     )

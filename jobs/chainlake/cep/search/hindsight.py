@@ -43,7 +43,8 @@ class Sample:
     def regret(self, orders: Sequence[Sequence[str]], budget: float = BUDGET) -> float | None:
         """By what share the evaluations of ``orders`` (one per branch) exceed those of the best orders in hindsight.
 
-        Names bound to sets are left out: they come last in every order and cost all orders the same.
+        Names bound to sets are left out: they come last in every order and cost all orders the same. So are branches
+        whose events are neighbours: they have no order.
 
         Args:
             orders: the orders chosen.
@@ -55,6 +56,8 @@ class Sample:
         """
         chosen = best = 0
         for number, (model, order) in enumerate(zip(self.models, orders, strict=True)):
+            if model.branch.stream is not None:
+                continue
             if len(model.singles) > LISTED_NAMES:
                 return None
             mine = tuple(name for name in order if name in model.singles)

@@ -76,6 +76,8 @@ def best_order(model: Model, backend: str) -> tuple[str, ...]:
         model: the branch's model.
         backend: ``numpy``, ``compiled``, or ``auto`` for the quicker of the two.
     """
+    if model.branch.stream is not None:
+        return model.branch.positive
     if len(model.singles) > LISTED_NAMES or not min(model.totals.values(), default=0.0):
         return model.best()
 

@@ -15,6 +15,7 @@ class Statistics:
         evaluations_pre: E_pre, single members of sets tested.
         tests: candidates really tested; the compiled backend passes over those that a value rules out.
         matches: matches found.
+        long_stretches: stretches of neighbours that gave no match, since they are longer than ``limits: longest``.
         order: the binding order of each branch.
         how: where the order came from: ``given``, ``declared``, ``measured`` (frequency) or ``estimated`` (cost).
         backends: what each branch ran on, ``numpy`` or ``compiled``, and why.
@@ -25,6 +26,7 @@ class Statistics:
     evaluations_pre: int = 0
     tests: int = 0
     matches: int = 0
+    long_stretches: int = 0
     order: list[tuple[str, ...]] = field(default_factory=list)
     how: str = "estimated"
     backends: list[tuple[str, str]] = field(default_factory=list)

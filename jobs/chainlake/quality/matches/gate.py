@@ -98,9 +98,15 @@ def suite_params(rules: MatchRules, days: Sequence[date]) -> dict[str, Any]:
         "pattern": rules.pattern,
         "columns": [*map(column_of, rules.columns), *MEASURES],
         "window_us": rules.window_us,
-        "decision": "start_ts + W" if rules.waits else "end_ts",
+        "decision": _decision(rules),
         "days": [day.isoformat() for day in days],
     }
+
+
+def _decision(rules: MatchRules) -> str:
+    if rules.pause_us is not None:
+        return "the end of its stretch + pause" + (", start_ts + W at the latest" if rules.waits else "")
+    return "start_ts + W" if rules.waits else "end_ts"
 
 
 def three_rows(found: pa.Table, ordered: Mapping[str, bool]) -> pd.DataFrame:

@@ -34,7 +34,6 @@ def measures(rules: MatchRules, columns: Sequence[str]) -> dict[str, str]:
         a positive name only how many events it binds, and the measures.
     """
     of = {name: _name(name, kleene) for name, kleene in rules.names.items()}
-    decided = f"{_micros('start_ts')} + {rules.window_us}" if rules.waits else _micros("end_ts")
     fits, gaps = _order(rules, of)
     return {
         # Great Expectations would list every field of a struct as a column of its own.
@@ -46,10 +45,22 @@ def measures(rules: MatchRules, columns: Sequence[str]) -> dict[str, str]:
         "span_us": f"{_micros('end_ts')} - {_micros('start_ts')}",
         "start_off_us": _off(rules, fits, "start_ts", {n: name.first for n, name in of.items()}),
         "end_off_us": _off(rules, fits, "end_ts", {n: name.last for n, name in of.items()}),
-        "decision_off_us": f"{_micros('decision_ts')} - ({decided})",
+        "decision_off_us": _decision_off(rules),
         "null_event_ids": " + ".join(name.nulls for name in of.values()),
         "repeated_events": _repeated(rules),
     }
+
+
+def _decision_off(rules: MatchRules) -> str:
+    """How far ``decision_ts`` is from where it must lie."""
+    start, end, decided = map(_micros, ("start_ts", "end_ts", "decision_ts"))
+    window = f"{start} + {rules.window_us}"
+    if rules.pause_us is None:
+        return f"{decided} - ({window if rules.waits else end})"
+    # The stretch that the pause ends may go on behind the match.
+    least = f"least({window}, {end} + {rules.pause_us})" if rules.waits else f"{end} + {rules.pause_us}"
+    most = window if rules.waits else f"{window} + {rules.pause_us}"
+    return f"greatest({least} - {decided}, 0) + greatest({decided} - ({most}), 0)"
 
 
 def event_ids(column: str, kleene: bool) -> str:
@@ -104,7 +115,12 @@ def _order(rules: MatchRules, of: Mapping[str, _Name]) -> tuple[list[str], list[
         some = (bound | collected) - may_be_empty
         every = (f"({of[n].size}) {'>' if n in some else '='} 0" for n in rules.names if n not in may_be_empty)
         fit = " AND ".join(every) or "true"
-        between = [f"({_micros(of[later].first)} - {_micros(of[earlier].last)})" for earlier, later in sorted(order)]
+        between = [
+            # Neighbours may share a time, and those of sets may not: NOT and COLLECT go by time.
+            f"({_micros(of[later].first)} - {_micros(of[earlier].last)}"
+            f"{' + 1' if number in rules.neighbours and {earlier, later} <= bound else ''})"
+            for earlier, later in sorted(order)
+        ]
         least = _one_of("least", between) if between else str(rules.window_us + 1)
         fits.append(fit)
         gaps.append(f"CASE WHEN {fit} THEN {least} END")

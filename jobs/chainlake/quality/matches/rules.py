@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from chainlake.cep.pattern_tail import UNBOUNDED
 from chainlake.schemas.matches import FIXED_COLUMNS
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ class MatchRules:
         branches: per branch its positive names, and the pairs (earlier, later) of its names that the pattern orders.
         collected: per branch the names that it collects, and those of them whose sets may be empty; empty if no branch
             collects any.
+        pause_us: of matches that a pause of the stream decides; ``waits`` then says that a window may end sooner.
+        neighbours: the numbers of the branches whose events are neighbours, which may share a time.
         counts_bound: whether a match keeps of some ordinary name only how many events it binds, so that its first and
             last event are not known.
     """
@@ -39,6 +42,8 @@ class MatchRules:
     computed: tuple[str, ...] = ()
     collected: tuple[tuple[frozenset[str], frozenset[str]], ...] = ()
     counts_bound: bool = False
+    pause_us: int | None = None
+    neighbours: frozenset[int] = frozenset()
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -72,11 +77,13 @@ def rules_of(pattern: Pattern) -> MatchRules:
         collected.append((sets, frozenset(one.name for one in kept if one.may_be_empty)))
     return MatchRules(
         pattern=pattern.name,
-        window_us=pattern.window_us,
-        waits=pattern.decision == "start+W",
+        window_us=pattern.reach_us,
+        waits=pattern.decision == "start+W" or pattern.by_pause and pattern.window_us < UNBOUNDED,
         names={name.name: name.kleene for name in pattern.names if name.name not in pattern.front.counted},
         branches=tuple(branches),
         computed=(*pattern.front.counted, *(one.name for one in pattern.extras.measures)),
+        pause_us=pattern.extras.pause if pattern.by_pause else None,
+        neighbours=frozenset(n for n, branch in enumerate(pattern.branches) if branch.stream is not None),
         collected=tuple(collected) if any(sets for sets, _ in collected) else (),
         counts_bound=any(set(branch.positive).intersection(pattern.front.counted) for branch in pattern.branches),
     )

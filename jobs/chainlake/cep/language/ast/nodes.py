@@ -208,6 +208,24 @@ class Prev(Node):
 
 
 @dataclass(frozen=True)
+class Place(Node):
+    """The number of an event among all events of the source, which windows in events are measured by.
+
+    Args:
+        name: the name of the event.
+        by_key: whether only the events of its key are numbered.
+    """
+
+    name: str
+    by_key: bool
+    at: At = AT
+
+    @cached_property
+    def plain(self) -> frozenset[str]:
+        return frozenset({self.name})
+
+
+@dataclass(frozen=True)
 class Case(Node):
     """``CASE WHEN condition THEN value … ELSE value END``.
 

@@ -1,0 +1,112 @@
+"""Matches of neighbours as places: where the events of each name begin and end in the stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from chainlake.cep.conditions.blocks import Bindings
+from chainlake.cep.language.normal_form import Branch
+from chainlake.cep.search.strict.stream import Stream
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Some matches, complete or not.
+
+    Args:
+        n: how many.
+        first: name to the place of its first event in each.
+        last: name to the place of its last event.
+    """
+
+    n: int
+    first: dict[str, np.ndarray]
+    last: dict[str, np.ndarray]
+
+    def at(self, rows: np.ndarray) -> Runs:
+        """The matches ``rows``."""
+        last = {name: places[rows] for name, places in self.last.items()}
+        first = {name: last[name] if places is self.last[name] else places[rows] for name, places in self.first.items()}
+        return Runs(len(rows), first, last)
+
+    def only(self, kept: np.ndarray) -> Runs:
+        """The matches where ``kept`` is true."""
+        return self if kept.all() else self.at(np.flatnonzero(kept))
+
+    def bind(self, name: str, first: np.ndarray, last: np.ndarray) -> Runs:
+        """The same matches with one more name, or with other events of a name."""
+        return Runs(self.n, {**self.first, name: first}, {**self.last, name: last})
+
+    def bindings(self, stream: Stream, branch: Branch, names: Iterable[str]) -> Bindings:
+        """The events of some names as a search that goes by time has them; start and end are those of all names."""
+        singles, groups = {}, {}
+        for name in names:
+            if name in branch.kleene:
+                groups[name] = stream.members(self.first[name], self.last[name])
+            else:
+                singles[name] = stream.positions(self.first[name])
+        start = np.minimum.reduce([stream.times[places] for places in self.first.values()])
+        end = np.maximum.reduce([stream.times[places] for places in self.last.values()])
+        return Bindings(self.n, singles, groups, start, end)
+
+
+def joined(parts: list[Runs], names: tuple[str, ...]) -> Runs:
+    """All of them one after another."""
+    none = [np.zeros(0, np.int64)]
+    return Runs(
+        sum(part.n for part in parts),
+        {name: np.concatenate([part.first[name] for part in parts] or none) for name in names},
+        {name: np.concatenate([part.last[name] for part in parts] or none) for name in names},
+    )
+
+
+def portions(runs: Runs, names: tuple[str, ...], members: int) -> Iterator[Runs]:
+    """The matches in parts of about so many events, at least one match each."""
+    sizes = runs.last[names[-1]] - runs.first[names[0]] + 1
+    group = (np.cumsum(sizes) - 1) // members
+    edges = np.flatnonzero(np.diff(group)) + 1
+    if not len(edges):
+        if runs.n:
+            yield runs
+        return
+    for low, high in zip([0, *edges.tolist()], [*edges.tolist(), runs.n], strict=True):
+        yield runs.at(np.arange(low, high))
+
+
+def largest_per_boundary(runs: Runs, names: tuple[str, ...]) -> Runs:
+    """Those of which no other one with the same boundaries between its names begins as early and ends as late.
+
+    Boundaries between neighbours are all that two matches must share for one to contain the other, name by name.
+    """
+    if runs.n < 2:
+        return runs
+    begin, end = runs.first[names[0]], runs.last[names[-1]]
+    between = [runs.last[name] for name in names[:-1]]
+    order = np.lexsort((-end, begin, *between))
+    same = np.ones(runs.n - 1, bool)
+    for places in between:
+        same &= np.diff(places[order]) == 0
+    group = np.concatenate([[0], np.cumsum(~same)])
+    high = group * (int(end.max()) + 1) + end[order]
+    # Of those that begin no later, the one that ends last; earlier groups lie below.
+    before = np.maximum.accumulate(high)[:-1]
+    kept = np.concatenate([[True], high[1:] > before])
+    return runs.at(np.sort(order[kept]))
+
+
+def outermost(runs: Runs, names: tuple[str, ...]) -> Runs:
+    """Those whose events are not all events of another one, which has more."""
+    if runs.n < 2:
+        return runs
+    begin, end = runs.first[names[0]], runs.last[names[-1]]
+    ordered = (begin[1:] > begin[:-1]) | (begin[1:] == begin[:-1]) & (end[1:] <= end[:-1])
+    order = np.arange(runs.n) if ordered.all() else np.lexsort((-end, begin))
+    starts, ends = begin[order], end[order]
+    before = np.concatenate([[-1], np.maximum.accumulate(ends)[:-1]])
+    # Equal stretches do not contain one another: the first of them stands for all.
+    new = np.concatenate([[True], (np.diff(starts) != 0) | (np.diff(ends) != 0)])
+    kept = (ends > before)[np.maximum.accumulate(np.where(new, np.arange(runs.n), 0))]
+    return runs.at(np.sort(order[kept]))

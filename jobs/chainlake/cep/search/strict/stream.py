@@ -1,0 +1,334 @@
+"""The stream of ``SEQ STRICT``: its events in their order, and which of them are neighbours
+(docs/semantics.md#neighbours).
+
+Times are searched as a clock gives them, key after key, so far from one another that no window holds events of two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from chainlake.cep.conditions.evaluate import Candidates, View
+from chainlake.cep.events.arrow import MINUS_ONE, ZERO, int64_array, numpy_of
+from chainlake.cep.events.clock import Clock
+from chainlake.cep.events.dataset import Dataset
+from chainlake.cep.events.order import by_number
+from chainlake.cep.language import ast
+from chainlake.cep.language.normal_form import Branch, Clause
+from chainlake.cep.pattern import Pattern
+from chainlake.errors import DefinitionError
+
+
+@dataclass(frozen=True)
+class Source:
+    """What streams are made of.
+
+    Args:
+        pattern: the pattern.
+        events: the events table.
+        data: what of it is looked at.
+    """
+
+    pattern: Pattern
+    events: pa.Table
+    data: Dataset
+
+    @cached_property
+    def judge(self) -> Stream | None:
+        """The stream of all keys, if some branches have it and others those of single keys: its pauses decide for all,
+        since what is found in it may be larger. Else None: each branch's own stream decides."""
+        every = [branch for branch in self.pattern.branches if branch.stream is not None]
+        wide = [branch for branch in every if branch.stream is not None and not branch.stream.by_key]
+        return next(streams(self, wide[0])) if wide and len(wide) < len(every) else None
+
+
+class Placed(Candidates):
+    """Some events with the times that are searched, in the order of these.
+
+    Args:
+        data: the run's events.
+        rows: their sorted rows in ``data``.
+        ts: their times.
+    """
+
+    def __init__(self, data: Dataset, rows: np.ndarray, ts: np.ndarray) -> None:
+        self.data, self.rows, self.ts = data, rows, ts
+        self._columns = {}
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Events in the order in which they are neighbours: key by key, and of each key by (ts, seq, id).
+
+    Args:
+        data: the run's events.
+        rows: the sorted row in ``data`` of each.
+        times: of each, as they are searched: ascending.
+        first: whether each is the first of its key.
+        listed: the place of each in the order (ts, id) of its key; None if that is the same order.
+        clock: how the times were moved; None if they are the events' own.
+        codes: key number of each row of ``data``, -1 for events that do not exist; None if all are of one key.
+        window: in ticks, but never more than all events need.
+        pause: the longest time between neighbours, in ticks, or None.
+    """
+
+    data: Dataset
+    rows: np.ndarray
+    times: np.ndarray
+    first: np.ndarray
+    listed: np.ndarray | None
+    clock: Clock | None
+    codes: np.ndarray | None
+    window: int
+    pause: int | None
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @cached_property
+    def candidates(self) -> Placed:
+        """The events, those of one time in the order of their ids."""
+        if self.listed is None:
+            return Placed(self.data, self.rows, self.times)
+        rows = np.empty_like(self.rows)
+        rows[self.listed] = self.rows
+        return Placed(self.data, rows, self.times)
+
+    @cached_property
+    def joined(self) -> np.ndarray:
+        """Whether each event has the one before it as its neighbour, at most a pause earlier."""
+        joined = ~self.first
+        if self.pause is not None and len(joined):
+            joined[1:] &= np.diff(self.times) <= self.pause
+        return joined
+
+    @cached_property
+    def begins(self) -> np.ndarray:
+        """Where the unbroken stretches begin."""
+        return np.flatnonzero(~self.joined)
+
+    def stretch(self, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """First and last place of the unbroken stretches that hold some places."""
+        number = np.searchsorted(self.begins, at, "right")
+        return self.begins[number - 1], np.append(self.begins[1:], len(self))[number - 1] - 1
+
+    def real(self, at: np.ndarray) -> np.ndarray:
+        """The events' own times."""
+        times = self.times[at] if self.clock is None else self.clock.real(self.times[at])
+        return times
+
+    @cached_property
+    def bounded(self) -> bool:
+        """Whether the window bounds anything at all."""
+        return bool(len(self)) and int(self.times[-1]) - int(self.times[0]) > self.window
+
+    def near(self, first: np.ndarray, last: np.ndarray) -> np.ndarray:
+        """Whether places lie in one window, the first not behind the last."""
+        if not self.bounded:
+            return np.ones(len(first), bool)
+        near: np.ndarray = self.times[last] - self.times[first] <= self.window
+        return near
+
+    def latest(self, at: np.ndarray, until: np.ndarray) -> np.ndarray:
+        """The last places within a window after some places, but none behind ``until``."""
+        far = np.flatnonzero(~self.near(at, until))
+        if not len(far):
+            return until
+        found = until.copy()
+        found[far] = np.searchsorted(self.times, self.times[at[far]] + self.window, "right") - 1
+        return np.minimum(found, until)
+
+    def earliest(self, at: np.ndarray, since: np.ndarray) -> np.ndarray:
+        """The first places within a window before some places, but none before ``since``."""
+        far = np.flatnonzero(~self.near(since, at))
+        if not len(far):
+            return since
+        found = since.copy()
+        found[far] = np.searchsorted(self.times, self.times[at[far]] - self.window, "left")
+        return np.maximum(found, since)
+
+    def members(self, first: np.ndarray, last: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The events from ``first`` to ``last`` of each row, as offsets and positions among the candidates."""
+        sizes = last - first + 1
+        offsets = np.concatenate([[0], np.cumsum(sizes)])
+        flat = np.arange(offsets[-1]) + np.repeat(first - offsets[:-1], sizes)
+        if self.listed is not None:
+            flat = self.listed[flat]
+            row = np.repeat(np.arange(len(first)), sizes)
+            flat = flat[np.lexsort((flat, row))]
+        return offsets, flat
+
+    def positions(self, at: np.ndarray) -> np.ndarray:
+        """Places as positions among the candidates."""
+        return at if self.listed is None else self.listed[at]
+
+    def holds(self, branch: Branch, name: str, clauses: tuple[Clause, ...]) -> np.ndarray:
+        """Which events a name accepts by its type and by some conditions on them alone."""
+        kind = branch.types[name]
+        found = np.ones(len(self), bool) if kind == ast.ANY_TYPE else self.data.have_type(self.rows, kind)
+        for clause in clauses:
+            truth = View.of_all(self.data, name, self.candidates).holds(clause, frozenset())
+            found = found & (truth if self.listed is None else truth[self.listed])
+        return found
+
+    def others(self, branch: Branch, name: str, clauses: tuple[Clause, ...]) -> Placed:
+        """The events of a name that is not bound, such as a negated one: those of the same keys that it accepts."""
+        rows = self.data.of_type(branch.types[name])
+        if self.codes is not None and self.clock is not None:
+            rows = rows[self.codes[rows] >= 0]
+            times = self.clock.moved(self.data.columns["ts"].values[rows], self.codes[rows])
+            order = np.argsort(times, kind="stable")
+            rows, times = rows[order], times[order]
+        else:
+            times = self.data.ts[rows]
+        found = Placed(self.data, rows, times)
+        keep = np.ones(len(rows), bool)
+        for clause in clauses:
+            keep &= View.of_all(self.data, name, found).holds(clause, frozenset())
+        return found if keep.all() else Placed(self.data, rows[keep], times[keep])
+
+
+def streams(source: Source, branch: Branch) -> Iterator[Stream]:
+    """The stream of a branch; of a stream by key, as many keys at a time as their times allow.
+
+    Raises:
+        DefinitionError: neighbours of one key, and no column says which key an event has.
+    """
+    assert branch.stream is not None
+    data, pattern = source.data, source.pattern
+    codes, number = _codes(source, branch.stream.by_key)
+    rows = _rows(data, branch.stream.types, codes)
+    if codes is None:
+        window = min(pattern.window_us, _span(data.ts))
+        yield _stream(source, rows, data.ts[rows], (None, None, window))
+        return
+    own = data.columns["ts"].values
+    span = _span(own)
+    window = min(pattern.window_us, span)
+    clock = Clock.over(int(own.min()) if len(own) else 0, int(own.max()) if len(own) else 0, window)
+    for low in range(0, max(number, 1), max(clock.most_parts, 1)):
+        some, mine = codes, rows
+        if number > clock.most_parts:
+            some = np.where((codes >= low) & (codes < low + clock.most_parts), codes - low, -1)
+            mine = rows[some[rows] >= 0]
+        if not _ascending(some[mine]):
+            mine = mine[by_number(some[mine])]
+        yield _stream(source, mine, clock.moved(own[mine], some[mine]), (clock, some, window))
+
+
+def _span(ts: np.ndarray) -> int:
+    return int(ts.max()) - int(ts.min()) if len(ts) else 0
+
+
+def _rows(data: Dataset, types: frozenset[str] | None, codes: np.ndarray | None) -> np.ndarray:
+    keep = None if types is None else data.have_types(types)
+    if codes is not None and codes.min(initial=0) < 0:
+        keep = codes >= 0 if keep is None else keep & (codes >= 0)
+    return np.arange(len(data.ts)) if keep is None or keep.all() else np.flatnonzero(keep)
+
+
+def _stream(
+    source: Source, rows: np.ndarray, times: np.ndarray, by: tuple[Clock | None, np.ndarray | None, int]
+) -> Stream:
+    clock, codes, window = by
+    data = source.data
+    first = np.zeros(len(rows), bool)
+    if codes is not None:
+        first[1:] = np.diff(codes[rows]) != 0
+    first[:1] = True
+    ties = np.flatnonzero(np.diff(times) == 0)
+    listed = None
+    if len(ties):
+        rows, listed = _without_ties(source, rows, ties)
+    return Stream(data, rows, times, first, listed, clock, codes, window, source.pattern.extras.pause)
+
+
+def _without_ties(source: Source, rows: np.ndarray, ties: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+    """The rows with those of one time in the order of (seq, id), and the place of each among those ordered by id.
+
+    Args:
+        source: what the stream is made of.
+        rows: the rows, by key and time.
+        ties: places whose next one has the same key and time.
+    """
+    at = np.unique(np.concatenate([ties, ties + 1]))
+    group = np.cumsum(np.concatenate([[True], ~np.isin(at[1:] - 1, ties)]))
+    taken = int64_array(source.data.rows_of(rows[at]))
+    ids = source.events["event_id"]
+    if pa.types.is_dictionary(ids.type):
+        ids = ids.cast(ids.type.value_type)
+    table = pa.table({"group": int64_array(group), "id": ids.take(taken)})
+    by_id = numpy_of(pc.sort_indices(table, [("group", "ascending"), ("id", "ascending")]))
+    rows = rows.copy()
+    seq = source.events["seq"].take(taken) if "seq" in source.events.column_names else None
+    if seq is None or pa.types.is_null(seq.type) or seq.null_count == len(seq):
+        rows[at] = rows[at[by_id]]
+        return rows, None
+    ranks = np.empty(len(at), np.int64)
+    ranks[by_id] = np.arange(len(at))
+    numbers = numpy_of(pc.fill_null(seq.cast(pa.int64()), ZERO))
+    order = np.lexsort((ranks, numbers, group))
+    rows[at] = rows[at[order]]
+    if np.array_equal(order, by_id):
+        return rows, None
+    listed = np.arange(len(rows))
+    listed[at] = at[ranks[order]]
+    return rows, listed
+
+
+def _codes(source: Source, by_key: bool) -> tuple[np.ndarray | None, int]:
+    """The number of the key of each row of the data, -1 for none, and how many there are; None if all are of one."""
+    data = source.data
+    parts = None if data.clock is None else data.ts // data.clock.period
+    if not by_key:
+        return parts, 0 if parts is None else int(parts.max(initial=-1)) + 1
+    key = source.pattern.key
+    if key is None:
+        raise DefinitionError(
+            "SEQ STRICT OF KEY needs a key, and the events have none",
+            file=source.pattern.file,
+            hint="A source names its key; in the library, say key= which attribute it is.",
+        )
+    if key not in source.events.column_names:
+        return np.full(len(data.ts), -1), 0
+    codes, number = _encoded(source.events[key])
+    codes = data.pick(codes)
+    if parts is None:
+        return codes, number
+    known = codes >= 0
+    if np.all(np.diff(parts)[np.diff(codes) != 0] != 0):
+        # Each part is of one key, as those of a pattern that is partitioned by it are.
+        return np.where(known, parts, -1), int(parts.max(initial=-1)) + 1
+    both = parts * (number + 1) + codes
+    found, codes = np.unique(both, return_inverse=True)
+    return np.where(known, codes, -1), len(found)
+
+
+def _encoded(column: pa.ChunkedArray) -> tuple[np.ndarray, int]:
+    """A small whole number for each key, -1 for null, and how many there are."""
+    if pa.types.is_null(column.type):
+        return np.full(len(column), -1), 0
+    if pa.types.is_dictionary(column.type):
+        column = column.unify_dictionaries().combine_chunks()
+        column = column.chunk(0) if isinstance(column, pa.ChunkedArray) else column
+        values, number = _encoded(pa.chunked_array([column.dictionary]))
+        codes = numpy_of(pc.fill_null(column.indices.cast(pa.int64()), MINUS_ONE))
+        return np.append(values, -1)[codes], number
+    if pa.types.is_floating(column.type):
+        # NaN is null, and the two zeros are equal.
+        null, zero = pa.nulls(1, column.type)[0], ZERO.cast(column.type)
+        column = pc.add(pc.if_else(pc.is_nan(column), null, column), zero)
+    encoded = column.combine_chunks().dictionary_encode()
+    if isinstance(encoded, pa.ChunkedArray):
+        encoded = encoded.combine_chunks()
+    return numpy_of(pc.fill_null(encoded.indices.cast(pa.int64()), MINUS_ONE)), len(encoded.dictionary)
+
+
+def _ascending(codes: np.ndarray) -> bool:
+    return not np.any(codes[1:] < codes[:-1])
