@@ -97,14 +97,7 @@ class Pattern:
 
     @property
     def limits(self) -> dict[str, int]:
-from chainlake.cep.pattern_tail import (
-    UNBOUNDED,
-    Extras,
-    check_longest,
-    check_tail,
-    measures_of,
-    with_event_windows,
-)
+        """``kleene_members``, ``set_members``, ``matches_per_day``, ``compared_events``; ``longest`` (µs) if stated."""
         return self.front.limits
 
     @cached_property
@@ -289,7 +282,7 @@ def compile_pattern(
     pause = None if resolved.pause is None else resolver.window(resolved.pause, "pause")
     written = with_event_windows(source, normal_form(source, resolved), resolved.counted)
     check_tail(source, resolved, written)
-    check_longest(source, front, resolved)
+    check_longest(source, front, bounded=resolved.within is not None)
     checker = Checker(source, kinds, strict_units)
     for literal in (x for b in written for c in b.every_clause for x in c.literals):
         checker.condition(literal)
