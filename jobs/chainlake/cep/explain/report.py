@@ -98,7 +98,9 @@ def explain(pattern: Pattern, choices: Sequence[Choice]) -> Iterator[str]:
         reach = in_units(Fraction(one.reach_us, 1_000_000))
         yield f"          and for {one.name} the values of {one.of} up to {reach} before them"
     key = pattern.partition_key
-    parallel = "by time only: no column links all names" if key is None else f"by {shown(key)}: equality links all names"
+    parallel = (
+        "by time only: no column links all names" if key is None else f"by {shown(key)}: equality links all names"
+    )
     yield f"parallel  {parallel}"
     for number, (branch, choice) in enumerate(zip(pattern.branches, choices, strict=True), 1):
         yield ""
