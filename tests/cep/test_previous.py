@@ -6,6 +6,7 @@ import itertools
 import json
 import random
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 
 from chainlake.cep import Pattern, Statistics, compile_pattern, find, match
 from chainlake.cep.conditions.computed import add_computed
-from chainlake.cep.events.previous import add_previous
+from chainlake.cep.events.previous import add_previous, positions
 from chainlake.cep.language import ast
 from chainlake.cep.language.computed import shown
 from chainlake.cep.library import as_dicts
@@ -256,3 +257,32 @@ def test_a_computed_key_is_shown_as_it_is_written() -> None:
     pattern = compile_pattern("PATTERN SEQ(A a, B b) WHERE Lower(a.s) = Lower(b.s) WITHIN 1 s")
     key = pattern.partition_key
     assert key is not None and shown(key) == "lower(s)" and shown("s") == "s"
+
+
+def test_match_on_files_looks_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    from chainlake.cli.main import main
+
+    monkeypatch.setenv("CHAINLAKE_HOME", str(tmp_path))
+    monkeypatch.setenv("CHAINLAKE_CONFIG", str(tmp_path / "config"))
+    (tmp_path / "config" / "sources").mkdir(parents=True)
+    (tmp_path / "config" / "sources" / "plant.yaml").write_text(
+        "key: k\ntype: A\nattributes: {x: {type: double}}\n"
+        "formats: [{name: f, glob: '*.csv', header: [k, x], time: {column: t, format: epoch_s}}]\n"
+    )
+    rows = [("p", 0, 1), ("q", 0, 7), ("p", 1, 2), ("q", 3, 8), ("p", 3, 4), ("p", 4, 5), ("q", 9, 9)]
+    (tmp_path / "a.csv").write_text("k,t,x\n" + "".join(f"{k},{1700000000 + t},{x}\n" for k, t, x in rows))
+    query = "PATTERN A a WHERE a.x = PREV(a.x) + 1 WITHIN 5 s"
+    assert main(["match", query, str(tmp_path / "a.csv"), "--source", "plant"]) == 0
+    assert capsys.readouterr().out == '{"a": "a.csv:4"}\n{"a": "a.csv:5"}\n{"a": "a.csv:7"}\n'
+    (tmp_path / "b.csv").write_text("id,type,ts,k,x\n1,A,0,p,1\n2,A,1,q,2\n3,A,2,p,2\n")
+    assert main(["match", query, str(tmp_path / "b.csv"), "--key", "k"]) == 0
+    assert capsys.readouterr().out == '{"a": 3}\n'
+    assert main(["match", query, str(tmp_path / "b.csv"), "--key", "nix"]) != 0
+
+
+def test_places_among_events_of_one_time() -> None:
+    columns = {"type": list("AABAAA"), "k": ["p", "q", "p", "p", None, "p"], "ts": [1, 1, 1, 1, 1, 2]}
+    assert positions(pa.table(columns), "k").to_pylist() == [0, 0, 0, 1, 0, 0]
+    assert positions(pa.table(columns).slice(0, 0), "k").to_pylist() == []

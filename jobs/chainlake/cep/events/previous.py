@@ -82,6 +82,19 @@ def last_of_each(events: pa.Table, key: str | None, steps: int) -> pa.Table:
     return events.take(int64_array(rows))
 
 
+def positions(events: pa.Table, key: str) -> pa.Array:
+    """The position of each event among those of its type, key and ``ts``, in the order of the rows: its ``seq``."""
+    if not len(events):
+        return int64_array(np.zeros(0, np.int64))
+    ts, group = ticks_of(events["ts"], "ts"), _groups(events, ["type", key])[0]
+    order = np.lexsort((ts, group))
+    begins = np.ones(len(order), bool)
+    begins[1:] = (group[order][1:] != group[order][:-1]) | (ts[order][1:] != ts[order][:-1])
+    at, found = np.arange(len(order)), np.empty(len(order), np.int64)
+    found[order] = at - np.maximum.accumulate(np.where(begins, at, 0))
+    return int64_array(found)
+
+
 def _steps_back(group: np.ndarray, ts: np.ndarray, order: np.ndarray, one: ast.Prev) -> np.ndarray:
     """For each event, in the order of the streams, the row of the event before it; -1 if there is none in reach."""
     at = np.arange(len(group))
@@ -96,11 +109,7 @@ def _streams(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The rows stream by stream in the order of (ts, seq, event_id); and per row a number of its stream, and whether
     it is in any."""
-    group, known = np.zeros(len(events), np.int64), np.ones(len(events), bool)
-    for name in ([] if any_type else ["type"]) + ([] if key is None else [key]):
-        codes, there = _codes(events, name)
-        group = group * (int(codes.max(initial=0)) + 1) + codes
-        known &= there
+    group, known = _groups(events, ([] if any_type else ["type"]) + ([] if key is None else [key]))
     order = np.lexsort((ts, group)) if np.any(ts[1:] < ts[:-1]) else by_number(group)
     same = (group[order][1:] == group[order][:-1]) & (ts[order][1:] == ts[order][:-1])
     if np.any(same):
@@ -112,6 +121,16 @@ def _streams(
         }
         order = numpy_of(pc.sort_indices(pa.table(keys), [(name, "ascending") for name in keys])).astype(np.int64)
     return order, group, known
+
+
+def _groups(events: pa.Table, names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    """A number per row, equal for rows that are equal in some columns, and which rows have a value in all of them."""
+    group, known = np.zeros(len(events), np.int64), np.ones(len(events), bool)
+    for name in names:
+        codes, there = _codes(events, name)
+        group = group * (int(codes.max(initial=0)) + 1) + codes
+        known &= there
+    return group, known
 
 
 def _codes(events: pa.Table, name: str) -> tuple[np.ndarray, np.ndarray]:
