@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +13,6 @@ from chainlake.cep.events.arrow import MINUS_ONE, ZERO, int64_array, numpy_of
 from chainlake.cep.events.dataset import plain, ticks_of
 from chainlake.cep.events.order import by_number
 from chainlake.cep.events.texts import masked
-from chainlake.cep.language import ast
 from chainlake.errors import InputError
 
 #: Columns that say which event is earlier, beside the key.
@@ -21,8 +21,28 @@ ORDERED_BY = ("event_id", "type", "ts", "seq")
 STORED = {"id": "event_id"}
 
 
+class Earlier(Protocol):
+    """Which earlier value is asked for."""
+
+    @property
+    def attr(self) -> str:
+        """Of which attribute."""
+
+    @property
+    def steps(self) -> int:
+        """How many events earlier."""
+
+    @property
+    def ticks(self) -> int:
+        """The longest time between two neighbours on the way."""
+
+    @property
+    def of_any_type(self) -> bool:
+        """Whether neighbours may have any type."""
+
+
 def add_previous(
-    events: pa.Table, key: str | None, wanted: Sequence[tuple[str, ast.Prev]], strict: bool = True
+    events: pa.Table, key: str | None, wanted: Sequence[tuple[str, Earlier]], strict: bool = True
 ) -> pa.Table:
     """``events`` with a column per earlier value.
 
@@ -95,7 +115,7 @@ def positions(events: pa.Table, key: str) -> pa.Array:
     return int64_array(found)
 
 
-def _steps_back(group: np.ndarray, ts: np.ndarray, order: np.ndarray, one: ast.Prev) -> np.ndarray:
+def _steps_back(group: np.ndarray, ts: np.ndarray, order: np.ndarray, one: Earlier) -> np.ndarray:
     """For each event, in the order of the streams, the row of the event before it; -1 if there is none in reach."""
     at = np.arange(len(group))
     begins = np.ones(len(group), bool)
