@@ -15,6 +15,7 @@ import pytest
 
 from chainlake.cep import Statistics, compile_pattern, find, match
 from chainlake.cep.automata.simulate import simulate
+from chainlake.cep.conditions.computed import add_computed
 from chainlake.cep.library import as_dicts, from_dicts
 from chainlake.errors import DefinitionError, InputError
 from tests.cep.test_differential import canonical
@@ -462,3 +463,20 @@ def test_an_aggregate_of_a_list_is_one_value_of_each_member_also_of_a_set() -> N
 def test_a_pattern_without_functions_computes_nothing() -> None:
     pattern = compile_pattern("PATTERN SEQ(A a, B b) WHERE b.x > a.x AND Abs(a.x) > 1 WITHIN 1 s")
     assert pattern.extras.computed == () and pattern.searched is pattern.mentioned
+
+
+@pytest.mark.parametrize(
+    "expression", [*VALUES, "AVG(P.h)", "COUNT(P.h)", "FIRST(P.h)", "P.s LIKE 'a%'", "Date(P.at, 'UTC')"]
+)
+def test_columns_have_one_type_whatever_the_events_are(expression: str) -> None:
+    """Chunks of events are put together, and some of them are empty or hold nothing but nulls."""
+    table, _ = from_dicts([row for row in events() if abs(row["attrs"]["n"] or 0) < 2**62])
+    table = table.append_column("h", pa.array([[1.0, 2.0]] * len(table)))
+    where = named(expression, "a", "a") + ("" if "LIKE 'a%'" in expression[-9:] else " IS NULL")
+    columns = {f.name: f.type for f in table.schema if f.name != "event_id"}
+    computed = compile_pattern(f"PATTERN A a WHERE {where} WITHIN 1 s", columns=columns).extras.computed
+    nulls = {f.name: pa.nulls(3, f.type) for f in table.schema if f.name not in ("event_id", "type", "ts")}
+    nothing = pa.table({**table.slice(0, 3).select(["event_id", "type", "ts"]).to_pydict(), **nulls}).cast(table.schema)
+    whole = add_computed(table, computed, None)
+    for part in (table.slice(0, 0), table.slice(0, 1), nothing):
+        assert add_computed(part, computed, None).schema.equals(whole.schema)
