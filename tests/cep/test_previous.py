@@ -286,3 +286,14 @@ def test_places_among_events_of_one_time() -> None:
     columns = {"type": list("AABAAA"), "k": ["p", "q", "p", "p", None, "p"], "ts": [1, 1, 1, 1, 1, 2]}
     assert positions(pa.table(columns), "k").to_pylist() == [0, 0, 0, 1, 0, 0]
     assert positions(pa.table(columns).slice(0, 0), "k").to_pylist() == []
+
+
+EARLIER = json.loads((Path(__file__).parent.parent / "cases" / "earlier-cases.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("case", EARLIER, ids=[case["name"] for case in EARLIER])
+@pytest.mark.parametrize("backend", ["numpy", "compiled"])
+def test_handed_case(case: dict[str, Any], backend: str) -> None:
+    found = match(case["pattern"], case["events"], key=case.get("key"), backend=backend)
+    wanted = sorted(json.dumps(m, sort_keys=True) for m in case["expected"])
+    assert sorted(json.dumps(m, sort_keys=True) for m in found) == wanted
