@@ -233,7 +233,9 @@ class View:
 
     def fits(self, node: ast.Like) -> Value:
         """Whether a text fits the pattern, ``NOT`` left aside; null for null."""
-        fits = self.data.texts.mapped(self.value(node.value), like.test_of(node), (node.regex, node.text))
+        fits = self.data.texts.mapped(
+            self.value(node.value), like.test_of(node.text, node.regex), (node.regex, node.text)
+        )
         assert isinstance(fits, Value), "a test of texts gives truths"
         return fits
 

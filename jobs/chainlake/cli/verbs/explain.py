@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
     days = None if args.near_misses is None else Days.parse(*args.near_misses)
     if args.simulate is None:
         if args.source or says_columns(args):
-            options = "--source, --id, --type, --ts, --ts-unit, --type-of and --missing"
+            options = "--source, --id, --type, --ts, --key, --ts-unit, --type-of and --missing"
             raise UsageError(f"{options} are for files", hint="Give files with --simulate.")
         if args.first is not None:
             raise UsageError("--first is for --simulate", hint="Give files with --simulate.")

@@ -250,7 +250,7 @@ class Expressions:
     def null_test(self, node: ast.IsNull, value: Code) -> str:
         """As ``values.not_null``, or the opposite."""
         known = "False" if value.dtype == "0" else _all([*([value.valid] if value.valid else []), *_not_nan(value)])
-        return known if node.negated else f"(not {known})"
+        return known if node.negated else f"(not ({known}))"
 
     def known(self, literal: ast.Node) -> str:
         """A condition on one event within a clause on several: a column of truths."""
