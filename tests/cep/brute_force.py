@@ -5,11 +5,13 @@ Slow on purpose: it shares no code and no idea with the engine. Patterns come as
 * structure: ``("EVENT", type, name, kleene)``, ``("NOT", type, name)``, ``("SEQ", [items])``, ``("AND", [items])``
 * condition: ``("cmp", op, value, value)``, ``("in", value, negated, [literals])``, ``("null", value, negated)``,
   ``("const", bool)``, ``("not", c)``, ``("and", [c])``, ``("or", [c])``
-* value: ``("lit", v)``, ``("ref", name, attr)``, ``("agg", function, name, attr or None)``,
+* value: ``("lit", v)``, ``("ref", name, attr)``, ``("agg", function, name, attr or None)`` (``DISTINCT`` is a
+  function, ``PERCENTILE 0.9`` another),
   ``("op", op, value, value)``, ``("neg", value)``, ``("abs", value)``, ``("corr", value, value)``
 * branch: ``(structure, condition or None)``; query: ``([branches], shared condition or None, window)``
 
-Events are dicts ``{id, type, ts, attrs}`` with whole-number ts. Truth is True, False or None (unknown).
+Events are dicts ``{id, type, ts, attrs}`` with whole-number ts, and sometimes ``seq``. Truth is True, False or None
+(unknown).
 """
 
 from __future__ import annotations
@@ -224,15 +226,28 @@ def attribute(event: Event, name: str) -> Any:
 def aggregate(function: str, members: tuple[Event, ...], attr: str | None) -> Any:
     if attr is None:
         return len(members)
+    if function in ("FIRST", "LAST"):
+        stream = sorted(members, key=lambda e: (e["ts"], e.get("seq") or 0, e["id"]))
+        return attribute(stream[0 if function == "FIRST" else -1], attr) if stream else None
     values = [v for v in (attribute(e, attr) for e in members) if v is not None]
     if function == "COUNT":
         return len(values)
+    if function == "DISTINCT":
+        return len(set(values))
     if not values:
         return None
     if function == "MIN":
         return min(values)
     if function == "MAX":
         return max(values)
+    exact = sorted(Fraction(v) for v in values)
+    if function == "STDDEV":
+        mean = sum(exact) / len(exact)
+        return math.sqrt(sum((v - mean) ** 2 for v in exact) / (len(exact) - 1)) if len(exact) > 1 else None
+    if function == "MEDIAN" or function.startswith("PERCENTILE"):
+        at = Fraction(function.split()[1] if " " in function else "0.5") * (len(exact) - 1)
+        below = math.floor(at)
+        return float(exact[below] + (exact[min(below + 1, len(exact) - 1)] - exact[below]) * (at - below))
     total = 0.0
     for v in values:  # members come by (ts, id)
         total += v

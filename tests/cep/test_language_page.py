@@ -34,7 +34,7 @@ def page_events() -> list[dict]:
 
 
 def test_every_example_has_its_matches() -> None:
-    assert len(EXAMPLES) == sum(kind == "matches" for kind, _ in BLOCKS) >= 8
+    assert len(EXAMPLES) == sum(kind == "matches" for kind, _ in BLOCKS) >= 10
 
 
 @pytest.mark.parametrize("text, matches", EXAMPLES)

@@ -93,6 +93,11 @@ def test_warnings_of_what_is_probably_not_meant(query: str, what: str) -> None:
         "WITHIN 5 min\n"
         "MEASURES b.x - a.x AS rise, CASE WHEN b.x > 3 THEN 'high' ELSE 'low' END AS how",
         "PATTERN SEQ(Open a, * b)\nWHERE a.key = b.key\nWITHIN 5 min PAUSE 1 min OUTERMOST",
+        "PATTERN SEQ(Open a, Heat b)\nWHERE a.key = b.key\nWITHIN 5 min CONTEXT chronicle",
+        "PATTERN ANY(2, Open a, Heat b, Close c)\nWHERE a.key = b.key AND b.key = c.key AND a.key = c.key\n"
+        "WITHIN 1 h, 25 EVENTS OF KEY, GAP 3 EVENTS PAUSE 2 min PICK first a, last b within 3 s from c CONSUME a, b "
+        "PER MATCH\n"
+        "MEASURES a.x AS x",
     ],
 )
 def test_what_is_meant_is_not_warned_of_and_laid_out_already(query: str) -> None:

@@ -39,7 +39,8 @@ SECOND = 1_000_000
 def test_front_matter_and_names() -> None:
     pattern = compile_pattern(TEXT, name="rises", columns=COLUMNS)
     assert (pattern.source, pattern.description, pattern.window_us) == ("stock", "two rises", 1800 * SECOND)
-    assert pattern.limits == {"kleene_members": 10, "set_members": 10_000, "matches_per_day": 10_000_000}
+    others = {"set_members": 10_000, "matches_per_day": 10_000_000, "compared_events": 20_000_000}
+    assert pattern.limits == {"kleene_members": 10, **others}
     assert [(n.name, n.type, n.kleene, n.attributes) for n in pattern.names] == [
         ("a", "Bar", False, ("key", "n", "text", "x")),
         ("b", "Bar", False, ("n", "x")),

@@ -164,7 +164,7 @@ def test_events_of_dicts_are_ordered_by_seq() -> None:
     ]
     assert [m["a"] for m in match("PATTERN A a WHERE PREV(a.x) = 2 WITHIN 1", rows)] == ["c"]
     assert [m["a"] for m in match("PATTERN A a WHERE PREV(a.x, 2) = 2 WITHIN 1", rows)] == ["a"]
-    with pytest.raises(InputError, match="seq is given"):
+    with pytest.raises(InputError, match="cannot be called seq"):
         list(match("PATTERN A a WITHIN 1", [{**rows[0], "attrs": {"seq": 1}}]))
 
 

@@ -93,6 +93,7 @@ def _compile(home: Home, file: Path, text: str, sources: Sources) -> CompiledPat
             key="source",
             hint="Add a line 'source: NAME' between the two --- lines.",
         )
+    check_independent(pattern)
     _check_reach(pattern)
     table = current_table(home, pattern, source)
     definition = Definition(
@@ -105,6 +106,28 @@ def _compile(home: Home, file: Path, text: str, sources: Sources) -> CompiledPat
         read_range=lambda day: pattern.source_range(*Days.one(day).micros()),
     )
     return CompiledPattern(pattern, table, definition)
+
+
+def check_independent(pattern: Pattern) -> None:
+    """Check that the matches of a day follow from the events that the day reads.
+
+    Raises:
+        DefinitionError: they depend on more.
+    """
+    policy = pattern.extras.policy
+    if policy is not None and policy.consumes:
+        raise DefinitionError(
+            "which events are used up depends on all days before, and the days of a lake are computed one by one",
+            file=pattern.file,
+            hint="SELECT first, last or per_initiator, CONTEXT recent and PICK use nothing up; `chainlake match` and "
+            "the library run all contexts over files.",
+        )
+    if any(isinstance(one.node, ast.Place) for one in pattern.extras.computed):
+        raise DefinitionError(
+            "a window in EVENTS counts events of all types, and a lake reads those that a pattern names",
+            file=pattern.file,
+            hint="Use a duration; `chainlake match` and the library count events.",
+        )
 
 
 def _check_reach(pattern: Pattern) -> None:

@@ -10,10 +10,11 @@ from typing import Any, TypedDict, Unpack
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from chainlake.cep.events.dataset import is_list
 from chainlake.cep.events.history import add_histories
 from chainlake.cep.pattern import Pattern, compile_pattern
 from chainlake.cep.search.batch import MatchBatch
-from chainlake.cep.search.find import find
+from chainlake.cep.search.find import SearchOptions, find
 from chainlake.cep.search.statistics import Statistics
 from chainlake.definitions.derived import Series, parse_history
 from chainlake.errors import InputError, UsageError
@@ -27,16 +28,20 @@ _CONFLICT = "An id may stand for one event only, in all files together."
 Match = dict[str, Any]
 
 
-class Histories(TypedDict, total=False):
-    """History columns that are added to the events.
+class MatchOptions(TypedDict, total=False):
+    """What is rarely asked for.
 
     Args:
         key: the attribute that says which events are of one series, for histories and ``PREV``.
-        derived: name to ``history(ATTRIBUTE, COUNT, LONGEST GAP)``, as in a source file (docs/semantics.md#histories).
+        derived: name to ``history(ATTRIBUTE, COUNT, LONGEST GAP)``, as in a source file (docs/semantics.md#histories):
+            columns that are added to the events.
+        ties_in_order: whether events of equal time follow one another in the order of (seq, id) (see
+            ``SearchOptions``).
     """
 
     key: str | None
     derived: Mapping[str, str] | None
+    ties_in_order: bool
 
 
 def match(
@@ -47,7 +52,7 @@ def match(
     *,
     backend: str = "auto",
     statistics: Statistics | None = None,
-    **histories: Unpack[Histories],
+    **options: Unpack[MatchOptions],
 ) -> Iterator[Match]:
     """All matches of a pattern, each once (docs/semantics.md#what-a-match-is).
 
@@ -71,7 +76,7 @@ def match(
         order: binding order of the positive names; it never changes the result.
         backend: ``auto``, ``numpy`` or ``compiled`` (see ``find``); it never changes the result.
         statistics: filled while matches are drawn.
-        histories: ``key`` and ``derived``, see ``Histories``.
+        options: ``key``, ``derived`` and ``ties_in_order``, see ``MatchOptions``.
 
     Raises:
         DefinitionError: the pattern is wrong.
@@ -96,15 +101,17 @@ def match(
     else:
         table, ids = from_dicts(events)
         columns = None
-    derived = histories.get("derived")
+    derived = options.get("derived")
     if derived:
-        table = _with_histories(table, histories.get("key"), derived)
+        table = _with_histories(table, options.get("key"), derived)
         if columns is not None:
             columns |= {name: table.schema.field(name).type for name in derived}
     strict = not pa.types.is_integer(table.schema.field("ts").type)
-    series = Series(histories.get("key"))
+    series = Series(options.get("key"), lists=frozenset(field.name for field in table.schema if is_list(field.type)))
     pattern = compile_pattern(pattern_text, columns=columns, params=params, strict_units=strict, series=series)
-    return _matches(pattern, table, ids, order, backend, statistics)
+    search = SearchOptions(ties_in_order=options.get("ties_in_order", False))
+    batches = find(pattern, table, order=order, backend=backend, statistics=statistics, options=search)
+    return (one for batch in batches for one in as_dicts(pattern, batch, ids))
 
 
 def _with_histories(table: pa.Table, key: str | None, derived: Mapping[str, str]) -> pa.Table:
@@ -116,18 +123,6 @@ def _with_histories(table: pa.Table, key: str | None, derived: Mapping[str, str]
             hint = "E.g. {'last5': 'history(price, 5, 10 min)'}, under a name that the events do not have."
             raise UsageError(f"the derived column {name} is not understood", key="derived", hint=hint)
     return add_histories(table, [key], [one for one in histories if one is not None])
-
-
-def _matches(
-    pattern: Pattern,
-    table: pa.Table,
-    ids: list[Any],
-    order: Sequence[str] | None,
-    backend: str,
-    statistics: Statistics | None,
-) -> Iterator[Match]:
-    for batch in find(pattern, table, order=order, backend=backend, statistics=statistics):
-        yield from as_dicts(pattern, batch, ids)
 
 
 def as_dicts(pattern: Pattern, batch: MatchBatch, ids: Sequence[Any]) -> Iterator[Match]:
@@ -182,17 +177,12 @@ def from_dicts(events: Iterable[Mapping[str, Any]]) -> tuple[pa.Table, list[Any]
     clash = {"id", "type", "ts", "event_id", *(["seq"] if ordered else [])} & names.keys()
     if clash:
         raise InputError(f"an attribute cannot be called {sorted(clash)[0]}", key=sorted(clash)[0])
-    if any(event.get("seq") is not None for event in rows):
-        if "seq" in names:
-            raise InputError("seq is given beside the attributes and among them", key="seq")
-        rows = [{**event, "attrs": {**(event.get("attrs") or {}), "seq": event.get("seq")}} for event in rows]
-        names["seq"] = None
     columns: dict[str, pa.Array] = {
         "event_id": _texts("id", list(kept)),
         "type": _texts("type", [str(event["type"]) for event in rows]),
         "ts": _times([event["ts"] for event in rows]),
     }
-    if ordered:
+    if any(event.get("seq") is not None for event in rows):
         columns["seq"] = _attribute("seq", [event.get("seq") for event in rows])
     for name in names:
         columns[name] = _attribute(name, [(event.get("attrs") or {}).get(name) for event in rows])

@@ -14,6 +14,7 @@ from chainlake.cep.language.check import Checker
 from chainlake.cep.language.computed import Columns
 from chainlake.cep.language.formatter import format_query
 from chainlake.cep.language.front_matter import FrontMatter, param_problem, read_front_matter
+from chainlake.cep.language.lists import Lists
 from chainlake.cep.language.normal_form import Branch, normal_form
 from chainlake.cep.language.parsing.query import parse
 from chainlake.cep.language.resolve import Resolver
@@ -26,11 +27,19 @@ from chainlake.cep.pattern_names import (
     kinds_of,
     positive_names,
 )
-from chainlake.cep.pattern_tail import UNBOUNDED, Extras, check_longest, check_tail, measures_of
+from chainlake.cep.pattern_tail import (
+    UNBOUNDED,
+    Extras,
+    check_longest,
+    check_tail,
+    measures_of,
+    with_event_windows,
+)
 from chainlake.cep.plan import partition
 from chainlake.cep.plan.order import choose_order
 from chainlake.cep.plan.pause import with_pause
 from chainlake.cep.remembered import Remembered
+from chainlake.cep.selection.policy import policy_of
 from chainlake.definitions.derived import History, Series
 
 if TYPE_CHECKING:
@@ -267,13 +276,13 @@ def compile_pattern(
     every = {**front.params, **given}
     query = parse(source, start)
     resolver = Resolver(source, every, strict_units)
-    resolved = resolver.query(query)
+    kinds = None if columns is None else kinds_of(columns)
+    resolved = Lists(kinds, series).query(resolver.query(query))
     window = UNBOUNDED if resolved.within is None else resolver.window(resolved.within)
     pause = None if resolved.pause is None else resolver.window(resolved.pause, "pause")
-    written = normal_form(source, resolved)
+    written = with_event_windows(source, normal_form(source, resolved), resolved.counted)
     check_tail(source, resolved, written)
     check_longest(source, front, bounded=resolved.within is not None)
-    kinds = None if columns is None else kinds_of(columns)
     checker = Checker(source, kinds, strict_units)
     for literal in (x for b in written for c in b.every_clause for x in c.literals):
         checker.condition(literal)
@@ -282,6 +291,9 @@ def compile_pattern(
         check_event_names(source, name, query)
     derived = {one.name: one for one in series.histories}
     names = positive_names(source, written, front, kinds, frozenset(derived))
+    policy = policy_of(source, resolved, written, resolver)
+    if policy is not None and policy.accumulates:
+        names = tuple(replace(one, kleene=True) for one in names)
     check_rates(source, front, names)
     into = Columns(window if pause is None else pause)
     branches = tuple(with_pause(into.branch(branch), pause, strict_units) for branch in written)
@@ -298,10 +310,11 @@ def compile_pattern(
         tuple(into.found.values()),
         written,
         tuple(one.value for one in resolved.measures),
+        policy,
     )
     mentioned = sorted(_mentioned(extras) & derived.keys())
     by_key = any(b.stream is not None and b.stream.by_key for b in branches)
-    by_key |= any(isinstance(one.node, ast.Prev) for one in extras.computed)
+    by_key |= any(isinstance(one.node, ast.Prev | ast.Place) for one in extras.computed)
     identity: dict[str, Any] = {
         "query": format_query(query),
         "params": {key: list(v) if isinstance(v, tuple) else v for key, v in every.items()},

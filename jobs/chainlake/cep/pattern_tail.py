@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 
 from chainlake.cep.language import ast
 from chainlake.cep.language.check import Checker
 from chainlake.cep.language.computed import Computed, rebuilt
 from chainlake.cep.language.front_matter import LONGEST, FrontMatter
-from chainlake.cep.language.normal_form import Branch
+from chainlake.cep.language.normal_form import Branch, clauses_of
 from chainlake.cep.language.source_text import SourceText
+from chainlake.cep.selection.policy import Policy
 from chainlake.schemas.matches import CHANGE_COLUMN
 from chainlake.schemas.matches import FIXED_COLUMNS as MATCH_COLUMNS
 
@@ -43,6 +45,7 @@ class Extras:
         computed: columns that are computed of one event each, before the search.
         written: the branches before values of one event became columns: for checks and for people.
         measured: the values of the measures, likewise.
+        policy: which matches are published, or None for all.
     """
 
     pause: int | None = None
@@ -51,11 +54,82 @@ class Extras:
     computed: tuple[Computed, ...] = ()
     written: tuple[Branch, ...] = field(default=(), repr=False)
     measured: tuple[ast.Node, ...] = field(default=(), repr=False)
+    policy: Policy | None = None
 
     @property
     def conditions(self) -> tuple[ast.Node, ...]:
         """All comparisons and tests of all branches, as written."""
         return tuple(x for b in self.written for c in b.every_clause for x in c.literals)
+
+
+def with_event_windows(
+    source: SourceText, branches: tuple[Branch, ...], windows: tuple[ast.EventWindow, ...]
+) -> tuple[Branch, ...]:
+    """The branches with windows in events as conditions.
+
+    Raises:
+        DefinitionError: a gap in events, and a repeated event.
+    """
+    for window in windows:
+        branches = tuple(_with_window(source, branch, window) for branch in branches)
+    return branches
+
+
+def _with_window(source: SourceText, branch: Branch, window: ast.EventWindow) -> Branch:
+    if window.gap and branch.kleene:
+        raise source.error(
+            f"GAP {window.count} EVENTS cannot be combined with a repeated event",
+            window.at,
+            hint="Say how far apart in time neighbours may be: PAUSE 5 min.",
+        )
+
+    def far(later: str, earlier: str) -> ast.Node:
+        ends = (("MAX", later), ("MIN", earlier))
+        places = [
+            ast.Aggregate(end, name, None, window.at, of=ast.Place(name, window.by_key, window.at))
+            if name in branch.kleene
+            else ast.Place(name, window.by_key, window.at)
+            for end, name in ends
+        ]
+        return ast.Arithmetic("-", places[0], places[1], window.at)
+
+    def near(later: str, earlier: str) -> ast.Node:
+        return ast.Compare("<=", far(later, earlier), ast.Literal(window.count, window.at), window.at)
+
+    names = branch.positive
+    if not window.gap:
+        pairs = [(x, y) for x in names for y in names if x not in branch.before[y] and (x != y or x in branch.kleene)]
+        conditions = [near(x, y) for x, y in pairs]
+    else:
+        conditions = [_followed(branch, name, near, far, window) for name in names if len(names) > 1]
+    if not conditions:
+        return branch
+    clauses = clauses_of(source, ast.All(tuple(conditions), window.at))
+    return replace(branch, clauses=(*branch.clauses, *clauses))
+
+
+def _followed(
+    branch: Branch,
+    name: str,
+    near: Callable[[str, str], ast.Node],
+    far: Callable[[str, str], ast.Node],
+    window: ast.EventWindow,
+) -> ast.Node:
+    """That an event is the last one, or that another one of the match follows it soon enough."""
+    nothing = ast.Literal(0, window.at)
+    others = [one for one in branch.positive if one != name]
+    last = [ast.Compare("<", far(one, name), nothing, window.at) for one in others if not branch.ordered(one, name)]
+    soon = [
+        ast.All((ast.Compare(">", far(one, name), nothing, window.at), near(one, name)), window.at)
+        if name not in branch.before[one]
+        else near(one, name)
+        for one in others
+        if one not in branch.before[name]
+    ]
+    follows = any(name in branch.before[one] for one in others)
+    every = ((ast.All(tuple(last), window.at),) if last and not follows else ()) if len(others) else ()
+    options = (*every, *soon)
+    return options[0] if len(options) == 1 else ast.Any(options, window.at) if options else ast.Const(True, window.at)
 
 
 def check_tail(source: SourceText, query: ast.Query, branches: tuple[Branch, ...]) -> None:
@@ -64,7 +138,7 @@ def check_tail(source: SourceText, query: ast.Query, branches: tuple[Branch, ...
     Raises:
         DefinitionError: it may not.
     """
-    if query.within is None:
+    if query.within is None and not query.counted:
         _check_unbounded(source, query, branches)
     if query.keep:
         _check_keep(source, query, branches)

@@ -46,10 +46,12 @@ class Series:
     Args:
         key: the column that says it, or None.
         histories: the derived columns of each key.
+        lists: other columns that are known to hold lists where the columns are not known.
     """
 
     key: str | None = None
     histories: tuple[History, ...] = ()
+    lists: frozenset[str] = frozenset()
 
 
 def parse_history(name: str, text: str) -> History | None:

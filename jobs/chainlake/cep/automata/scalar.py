@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from functools import cached_property
 from itertools import product
 from typing import Any
 
 import numpy as np
 
-from chainlake.cep.conditions.evaluate import View
+from chainlake.cep.conditions.evaluate import Candidates, Single, View
 from chainlake.cep.events.aggregates import Function, Members, aggregate
 from chainlake.cep.events.dataset import Dataset
 from chainlake.cep.events.values import Value, arithmetic, not_null, take
@@ -115,6 +116,8 @@ class Conditions:
                 return lambda one, bound: (value(one, bound) is not None) == negated
             case ast.Const(truth):
                 return lambda one, bound: truth
+            case ast.Like():
+                return lambda one, bound: bool(np.all(self._view(literal, one, bound).truth(literal)))
         raise TypeError(f"not a literal of a clause: {literal!r}")
 
     def _compare(
@@ -125,6 +128,9 @@ class Conditions:
         if left_kind != right_kind:
             return lambda one, bound: left(one, bound) is not None and right(one, bound) is not None
         holds = _COMPARE[op]
+        if left_kind == "string" and op not in ("=", "!="):
+            texts = self._data.texts
+            left, right = (_unless_null(lambda code: texts.words[code], side) for side in (left, right))
 
         def compare(one: Bound, bound: Bound) -> bool:
             x, y = left(one, bound), right(one, bound)
@@ -162,8 +168,14 @@ class Conditions:
                 return (_null if kind == "null" else _unless_null(operator.neg, inner)), kind
             case ast.Arithmetic(op, left, right):
                 return self._arithmetic(op, *self._value(left), *self._value(right))
-            case ast.Call(function, args):
-                return self._call(function, [self._value(arg) for arg in args])
+            case ast.Call(function, (only,)):
+                scalar = functions.scalar_of(function)
+                if scalar is None:
+                    return self._as_the_search(node)
+                inner, kind = self._value(only)
+                return (_null if kind == "null" else _unless_null(scalar, inner)), kind
+            case ast.Call() | ast.Case() | ast.ListAggregate():
+                return self._as_the_search(node)
         raise TypeError(f"not a value: {node!r}")
 
     def _column(self, attr: str) -> list[Any]:
@@ -229,20 +241,32 @@ class Conditions:
 
         return compute
 
-    def _call(self, function: str, args: list[tuple[_Value, str]]) -> tuple[_Value, str]:
-        found = functions.lookup(function)
-        assert found is not None, "resolve.py lets only known functions through"
-        kind = found.result(tuple(kind for _, kind in args))
-        if kind is None or kind == "null":
-            return _null, "null"
-        if found.scalar is not None:
-            return _unless_null(found.scalar, args[0][0]), kind
+    def _as_the_search(self, node: ast.Node) -> tuple[_Value, str]:
+        """A value that is computed as the search computes it, on one binding at a time."""
+        names = node.names
 
         def compute(one: Bound, bound: Bound) -> Any:
-            result = found.apply(tuple(_boxed(value(one, bound), kind) for value, kind in args))
-            return result if result.kind == "list" else _unboxed(result)
+            found = self._view(node, one, bound).value(node)
+            return found if found.kind == "list" else _unboxed(found)
 
-        return compute, kind
+        nobody: Bound = dict.fromkeys(names, ())
+        return compute, View(self._data, 0, *self._bound(node, nobody, nobody, 0)).value(node).kind
+
+    def _view(self, node: ast.Node, one: Bound, bound: Bound) -> View:
+        """One row: a binding, as far as a value or a condition looks at it."""
+        return View(self._data, 1, *self._bound(node, one, bound, 1))
+
+    def _bound(
+        self, node: ast.Node, one: Bound, bound: Bound, rows: int
+    ) -> tuple[dict[str, Single], dict[str, tuple[Candidates, np.ndarray, np.ndarray]]]:
+        every = self._every
+        singles = {name: (every, np.atleast_1d(np.array(one[name], np.int64))) for name in node.plain}
+        sets = {name: np.array(bound[name], np.int64) for name in node.aggregated}
+        return singles, {name: (every, np.array([0, len(of)])[: rows + 1], of) for name, of in sets.items()}
+
+    @cached_property
+    def _every(self) -> Candidates:
+        return Candidates(self._data, np.arange(len(self._data.ts)))
 
 
 def _constant(value: Any) -> _Value:
@@ -255,15 +279,6 @@ def _unless_null(function: Callable[[Any], Any], inner: _Value) -> _Value:
         return None if x is None else function(x)
 
     return compute
-
-
-def _boxed(x: Any, kind: str) -> Value:
-    """One value as a column of one row."""
-    if isinstance(x, Value):
-        return x
-    if kind == "null":
-        return Value(0, None, kind)
-    return Value(np.array([0 if x is None else x]), np.array([x is not None]), kind)
 
 
 def _unboxed(column: Value) -> Any:

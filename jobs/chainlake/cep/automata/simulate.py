@@ -21,6 +21,7 @@ from chainlake.cep.automata.scalar import Bound, Conditions
 from chainlake.cep.automata.tree import Tree
 from chainlake.cep.conditions.scan import Scan
 from chainlake.cep.pattern import Pattern
+from chainlake.cep.plan.completion import completion_of
 from chainlake.cep.plan.steps import make_plan
 from chainlake.cep.search.choice import Wish, order_of
 from chainlake.cep.search.find import candidates_of, check_kinds, dataset
@@ -59,6 +60,18 @@ class Outcome:
 
 def unfit_for(engine: str, pattern: Pattern) -> str | None:
     """Why an engine is not defined for a pattern, or None if it is."""
+    for branch in pattern.branches:
+        completion = completion_of(branch, pattern.extras.pause)
+        unknown = {
+            "SEQ STRICT": branch.stream is not None,
+            "COLLECT": bool(branch.collected),
+            "UNTIL": bool(branch.until),
+            "PAUSE, but in a sequence of single events": completion.pause is not None,
+            pattern.extras.keep: bool(pattern.extras.keep),
+        }
+        for word, used in unknown.items():
+            if used:
+                return f"{word}: it is defined for the search only"
     reasons = {"eager": eager.unfit, "tree": tree.unfit}
     found = (reasons[engine](branch) for branch in pattern.branches if engine in reasons)
     return next((reason for reason in found if reason is not None), None)

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from chainlake.cep.conditions.evaluate import View
 from chainlake.cep.events.dataset import encoded, kind_of, ticks_of, values_of
-from chainlake.cep.events.previous import STORED, add_previous
+from chainlake.cep.events.previous import STORED, add_previous, places
 from chainlake.cep.events.texts import Texts, Words, masked
 from chainlake.cep.events.values import NULL, Value, as_float
-from chainlake.cep.language import ast, functions
+from chainlake.cep.language import ast
 from chainlake.cep.language.computed import EVENT, Computed
 from chainlake.cep.language.formatter import format_node
 from chainlake.errors import InputError
@@ -37,7 +36,11 @@ def add_computed(events: pa.Table, computed: Sequence[Computed], key: str | None
     before = [(one.column, one.node) for one in missing if isinstance(one.node, ast.Prev)]
     if before:
         events = add_previous(events, key, before, strict)
-    others = [one for one in missing if not isinstance(one.node, ast.Prev)]
+    for column, node in [(one.column, one.node) for one in missing if isinstance(one.node, ast.Place)]:
+        if node.by_key and key is None:
+            raise InputError("a window in EVENTS OF KEY needs a key", hint="Say which column the key is.")
+        events = events.append_column(column, places(events, key if node.by_key else None))
+    others = [one for one in missing if not isinstance(one.node, ast.Prev | ast.Place)]
     if not others:
         return events
     rows = _Rows(events, strict)
@@ -77,17 +80,6 @@ class _Rows(View):
                 self._columns[node.attr] = self._column(node.attr)
             return self._columns[node.attr]
         return super().value(node)
-
-    def compared(self, op: str, left: Value, right: Value) -> Any:
-        if op not in ("=", "!="):
-            left, right = self._texts.ranked(left), self._texts.ranked(right)
-        return super().compared(op, left, right)
-
-    def applied(self, function: functions.Function, args: tuple[Any, ...]) -> Value | Words:
-        if not any(isinstance(arg, Value) and arg.kind == "string" for arg in args):
-            return super().applied(function, args)
-        found = super().applied(function, tuple(self._texts.ranked(arg) for arg in args))
-        return self._texts.unranked(found) if isinstance(found, Value) else found
 
     def _column(self, attr: str) -> Value:
         if attr == "ts":

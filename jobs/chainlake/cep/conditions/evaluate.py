@@ -134,13 +134,15 @@ class View:
                 return negative(self.value(of))
             case ast.Arithmetic(op, left, right):
                 return arithmetic(op, self.value(left), self.value(right))
+            case ast.ListAggregate(function, of):
+                return operations.of_lists(Function(function, node.distinct, node.share), self.value(of))
             case ast.Call():
                 return self.call(node)
             case ast.Case(whens, otherwise):
-                value = NULL if otherwise is None else self.value(otherwise)
+                found = NULL if otherwise is None else self.value(otherwise)
                 for when, then in reversed(whens):
-                    value = operations.choose(self.truth(when), self.value(then), value)
-                return value
+                    found = operations.choose(self.truth(when), self.value(then), found)
+                return found
         raise TypeError(f"not a value: {node!r}")
 
     def call(self, node: ast.Call) -> Value:
@@ -159,7 +161,11 @@ class View:
     def applied(self, function: functions.Function, args: tuple[Any, ...]) -> Value | Words:
         """A function that is of no text applied to columns and constants."""
         assert function.apply is not None, "a function that is of no text has one"
-        return function.apply(args)
+        texts = self.data.texts
+        if texts.in_order or not any(isinstance(arg, Value) and arg.kind == "string" for arg in args):
+            return function.apply(args)
+        found = function.apply(tuple(texts.ranked(arg) if isinstance(arg, Value) else arg for arg in args))
+        return texts.unranked(found) if isinstance(found, Value) else found
 
     def literal(self, value: Any) -> Value:
         if isinstance(value, bool):
@@ -196,6 +202,8 @@ class View:
 
     def compared(self, op: str, left: Value, right: Value) -> Any:
         """Where ``left op right`` is TRUE."""
+        if left.kind == right.kind == "string" and op not in ("=", "!=") and not self.data.texts.in_order:
+            left, right = self.data.texts.ranked(left), self.data.texts.ranked(right)
         return compare(op, left, right)
 
     def fits(self, node: ast.Like) -> Value:

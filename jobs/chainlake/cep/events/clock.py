@@ -46,3 +46,30 @@ class Clock:
     def real(self, moved: np.ndarray) -> np.ndarray:
         """The times that were moved there; also of a time at most a window after one of them."""
         return self.base + moved % self.period
+
+
+@dataclass(frozen=True)
+class Ties(Clock):
+    """Times as they are searched where events of equal time follow one another: ``ts * period + place``.
+
+    Args:
+        base: 0.
+        period: more than the largest place.
+    """
+
+    @classmethod
+    def of(cls, places: np.ndarray) -> Ties:
+        """For events with these places among those of equal time."""
+        return cls(0, int(places.max(initial=0)) + 1)
+
+    def moved(self, ts: np.ndarray, parts: np.ndarray) -> np.ndarray:
+        """The times to search, of events with the given places."""
+        return ts * self.period + parts
+
+    def real(self, moved: np.ndarray) -> np.ndarray:
+        """The times that were moved there."""
+        return moved // self.period
+
+    def window(self, window: int) -> int:
+        """The shortest window that holds all events that lie in ``window``; it may hold some that do not."""
+        return window * self.period + self.period - 1

@@ -32,9 +32,14 @@ def kind_of(kind: pa.DataType) -> str | None:
         return "time"
     if pa.types.is_duration(kind):
         return "duration"
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+    if is_list(kind):
         return "list" if kind_of(kind.value_type) in ("number", "null") else None
     return "null" if pa.types.is_null(kind) else None
+
+
+def is_list(kind: pa.DataType) -> bool:
+    """Whether a column of this Arrow type holds lists."""
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
 
 
 def ticks_of(column: pa.ChunkedArray | pa.Array, name: str) -> np.ndarray:

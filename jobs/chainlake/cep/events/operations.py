@@ -9,9 +9,12 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
+from chainlake.cep.events.aggregates import Function, Members, aggregate
 from chainlake.cep.events.texts import Words
-from chainlake.cep.events.values import NULL, Value, as_float, both, is_whole, not_null
+from chainlake.cep.events.values import NULL, Lists, Value, as_float, both, is_whole, not_null
 
+#: Elements of lists that are copied at a time.
+_LIST_BLOCK = 1 << 20
 _SECOND = 1_000_000
 _HOUR = 3_600 * _SECOND
 _DAY = 24 * _HOUR
@@ -34,7 +37,8 @@ def choose(where: Any, one: Value, other: Value) -> Value:
     x, y = (_filled(value, floating) for value in (one, other))
     values = np.where(where, x, y)
     if floating:
-        return _shaped(*_ticks(values, kind), kind)
+        ticks, known = _ticks(values, kind)
+        return _shaped(ticks, known, kind)
     valid = [value.kind != "null" if value.valid is None else value.valid for value in (one, other)]
     if all(item is True for item in valid):
         return _shaped(values, None, kind)
@@ -66,8 +70,8 @@ def _extreme(args: tuple[Value, ...], better: np.ufunc) -> Value:
             return NULL
         floating = _is_float(found) or _is_float(value)
         values = better(_filled(found, floating), _filled(value, floating))
-        valid = both(found.valid, value.valid)
-        found = _shaped(*(_ticks(values, found.kind) if floating else (values, valid)), found.kind)
+        values, valid = _ticks(values, found.kind) if floating else (values, both(found.valid, value.valid))
+        found = _shaped(values, valid, found.kind)
     return found
 
 
@@ -173,6 +177,24 @@ def modulo(args: tuple[Value, ...]) -> Value:
     return _shaped(found, both(both(one.valid, other.valid), None if good.all() else good), "number")
 
 
+def of_lists(function: Function, value: Value) -> Value:
+    """An aggregate over each list of a column; null of a list that is null."""
+    if value.kind == "null":
+        return NULL
+    lists, rows = value.values, len(value.values.rows)
+    size = max(1, _LIST_BLOCK // max(1, lists.matrix.shape[1]))
+    parts = [_of_some(function, lists, lists.rows[start : start + size]) for start in range(0, max(rows, 1), size)]
+    values = np.concatenate([part.values for part in parts])
+    known = both(value.valid, np.concatenate([np.broadcast_to(not_null(part), part.values.shape) for part in parts]))
+    return choose(known, Value(values, None, "number"), NULL)
+
+
+def _of_some(function: Function, lists: Lists, rows: np.ndarray) -> Value:
+    matrix, lengths = lists.matrix[rows], lists.lengths[rows]
+    flat = matrix[np.arange(matrix.shape[1]) < lengths[:, None]]
+    return aggregate(function, Value(flat, None, "number"), Members(np.concatenate([[0], np.cumsum(lengths)])))
+
+
 def seconds(args: tuple[Value, ...]) -> Value:
     """A difference of times in seconds."""
     value = args[0]
@@ -183,18 +205,18 @@ def seconds(args: tuple[Value, ...]) -> Value:
 
 def hour(args: tuple[Any, ...]) -> Value:
     """The hour of the day in a zone, 0 to 23."""
-    return _of_clock(*args, lambda local: local // _HOUR % 24)
+    return _of_clock(args, lambda local: local // _HOUR % 24)
 
 
 def minute(args: tuple[Any, ...]) -> Value:
     """The minute of the hour in a zone, 0 to 59."""
-    return _of_clock(*args, lambda local: local // (60 * _SECOND) % 60)
+    return _of_clock(args, lambda local: local // (60 * _SECOND) % 60)
 
 
 def weekday(args: tuple[Any, ...]) -> Value:
     """The day of the week in a zone, from 1 for Monday to 7 for Sunday."""
     # The first day of 1970 was a Thursday.
-    return _of_clock(*args, lambda local: (local // _DAY + 3) % 7 + 1)
+    return _of_clock(args, lambda local: (local // _DAY + 3) % 7 + 1)
 
 
 def date(args: tuple[Any, ...]) -> Value | Words:
@@ -208,7 +230,8 @@ def date(args: tuple[Any, ...]) -> Value | Words:
     return Words(words, index.reshape(-1), valid)
 
 
-def _of_clock(value: Value, zone: str, part: Callable[[np.ndarray], np.ndarray]) -> Value:
+def _of_clock(args: tuple[Any, ...], part: Callable[[np.ndarray], np.ndarray]) -> Value:
+    value, zone = args
     if value.kind == "null":
         return NULL
     local, valid = _local(value, zone)

@@ -52,6 +52,25 @@ def add_previous(
     return events
 
 
+def places(events: pa.Table, key: str | None) -> pa.Array:
+    """The number of each event in the order of (ts, seq, event_id), among all of them or those of its key.
+
+    Args:
+        events: as for ``add_previous``.
+        key: the column that says which events are numbered together, or None for all.
+
+    Returns:
+        whole numbers, null for events without a key.
+    """
+    order, group, known = _streams(events, key, ticks_of(events["ts"], "ts"), any_type=True)
+    group = group[order]
+    begins = np.flatnonzero(np.concatenate([[True], group[1:] != group[:-1]])) if len(group) else np.zeros(0, int)
+    sizes = np.diff(np.append(begins, len(group)))
+    found = np.empty(len(group), np.int64)
+    found[order] = np.arange(len(group)) - np.repeat(begins, sizes)
+    return masked(found, known)
+
+
 def last_of_each(events: pa.Table, key: str | None, steps: int) -> pa.Table:
     """The last ``steps`` events of each type and key, in the order of ``events``: those of all types are among them."""
     order, group, known = _streams(events, key, ticks_of(events["ts"], "ts"), any_type=False)

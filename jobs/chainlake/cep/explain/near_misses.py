@@ -6,6 +6,7 @@ of several that an event fails, the first in the order of testing is named. Unkn
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -17,12 +18,14 @@ from chainlake.cep.conditions.blocks import Bindings, flat_blocks
 from chainlake.cep.conditions.evaluate import Candidates, View
 from chainlake.cep.conditions.scan import BLOCK_ROWS, Scan
 from chainlake.cep.events.dataset import Dataset
-from chainlake.cep.explain.report import conjunction
+from chainlake.cep.explain.parts import conjunction
 from chainlake.cep.language.check import PSEUDO
 from chainlake.cep.language.normal_form import Branch
 from chainlake.cep.pattern import Pattern
+from chainlake.cep.plan.completion import completion_of
 from chainlake.cep.plan.steps import Forbidden, Plan, Step
-from chainlake.cep.search.find import candidates_of, dataset
+from chainlake.cep.search.complete import Completer
+from chainlake.cep.search.find import candidates_of, dataset, find
 from chainlake.cep.search.kleene import SetLimit, iterate
 from chainlake.cep.search.negation import not_forbidden
 from chainlake.cep.search.statistics import Statistics
@@ -105,7 +108,17 @@ def near_misses(
         LimitExceeded: a set has more usable members than the pattern allows.
     """
     data = dataset(pattern, events, own, by_id=True)
-    return [_Probe(pattern, data, plan, own, block_rows).report() for plan in plans]
+    probes = [_Probe(pattern, data, plan, own, block_rows) for plan in plans]
+    if not pattern.neighbours:
+        return [probe.report() for probe in probes]
+    # Which events are neighbours no condition decides, so of a branch of neighbours there is no step to look at.
+    found: Counter[int] = Counter()
+    for batch in find(pattern, events, own=own):
+        found[batch.branch] += batch.n
+    return [
+        probe.report() if plan.branch.stream is None else Report(plan, probe.names(), found[number])
+        for number, (plan, probe) in enumerate(zip(plans, probes, strict=True))
+    ]
 
 
 class _Probe:
@@ -113,23 +126,51 @@ class _Probe:
         self.pattern, self.data, self.plan, self.own = pattern, data, plan, own
         self.branch: Branch = plan.branch
         self.scan = Scan(data, candidates_of(pattern, self.branch, data, own), pattern.window_us, block_rows)
+        self.completion = completion_of(self.branch, pattern.extras.pause)
         self.limit = SetLimit(pattern.limits["kleene_members"], pattern.open_right, own, pattern.window_us)
 
+    def names(self) -> list[Stage]:
+        """The events of each name."""
+        return [self._name(name) for name in (*self.plan.order, *self.branch.gaps, *self.branch.until)]
+
     def report(self) -> Report:
-        names = [self._name(name) for name in (*self.plan.order, *self.branch.negated)]
+        """All steps of the search."""
         steps = [Stage(f"{'iterate' if step.kleene else 'take'} {step.name}") for step in self.plan.steps]
-        report = Report(self.plan, [*names, *steps])
+        last = [Stage("complete")] * (not self.completion.is_nothing)
+        report = Report(self.plan, [*self.names(), *steps, *last])
         nothing = View(self.data, 1, {}, {})
         if all(nothing.holds(clause, frozenset())[0] for clause in self.plan.constant):
-            for found in self._extend(Bindings.root(), 0, steps):
+            for bound in self._extend(Bindings.root(), 0, steps):
+                found = self._completed(bound, last[0]) if last else bound
                 decided = found.start + self.pattern.window_us if self.pattern.open_right else found.end
                 report.matches += int(np.count_nonzero((decided >= self.own[0]) & (decided < self.own[1])))
         return report
 
+    def _completed(self, found: Bindings, stage: Stage) -> Bindings:
+        """The bindings that PAUSE, UNTIL and COLLECT leave."""
+        whole = self.completion
+        bare = replace(whole, pause=None, until=(), gatherings=(), finished=())
+        tests = [("the pause", replace(bare, pause=whole.pause))] if whole.pause is not None else []
+        tests += [(f"{self._forbids(one)} inside it", replace(bare, until=(one,))) for one in whole.until]
+        if whole.gatherings:
+            sets = ", ".join(one.name for one in whole.gatherings)
+            tests.append((f"the set of {sets}", replace(whole, pause=None, until=())))
+        stage.entered += found.n
+        for reason, completion in tests:
+            complete = Completer(completion, self.scan, None, Statistics())
+            kept = np.concatenate([np.zeros(0, np.int64), *(rows for rows, _ in complete.run(found))])
+            self._drop(stage, reason, found, np.setdiff1d(np.arange(found.n), kept))
+            found = found.at(np.sort(kept))
+        stage.left += found.n
+        return found
+
     def _name(self, name: str) -> Stage:
         """The events of the name's type, and which conditions on the name alone they fail."""
         kind = self.branch.types[name]
-        stage = Stage(f"{kind} {name}{', forbidden' if name in self.branch.negated else ''}")
+        forbidden = name in self.branch.negated or name in self.branch.until
+        collected = name in {one.name for one in self.branch.collected}
+        role = ", forbidden" if forbidden else ", collected" if collected else ""
+        stage = Stage(f"{kind} {name}{role}")
         of = Candidates(self.data, self.data.of_type(kind))
         stage.entered = len(of)
         left = np.arange(len(of))

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, fields, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass
 from fractions import Fraction
-from typing import Any
 
 import pyarrow as pa
 
@@ -15,11 +14,9 @@ from chainlake.cep.automata.edges import State, Test, states_of
 from chainlake.cep.automata.simulate import ENGINES, NEGATIONS, Outcome, simulate, unfit_for
 from chainlake.cep.conditions.scan import Scan
 from chainlake.cep.estimate.selectivity import measure
-from chainlake.cep.language import ast
-from chainlake.cep.language.formatter import format_node
+from chainlake.cep.explain.parts import bounds, completions, conjunction, in_units, neighbours
 from chainlake.cep.language.normal_form import Branch, Clause
 from chainlake.cep.pattern import Pattern
-from chainlake.cep.pattern_tail import UNBOUNDED
 from chainlake.cep.plan.order import given_order
 from chainlake.cep.plan.steps import Plan, make_plan
 from chainlake.cep.search.backend import Decision, Estimate, decide
@@ -28,7 +25,6 @@ from chainlake.cep.search.compiled.generate import Limits
 from chainlake.cep.search.compiled.run import Compiled
 from chainlake.cep.search.find import candidates_of, check_kinds, dataset
 from chainlake.cep.search.reach import within_reach
-from chainlake.definitions.duration import UNITS
 from chainlake.terminal import table_lines
 
 _HOW = {
@@ -96,14 +92,9 @@ def explain(pattern: Pattern, choices: Sequence[Choice]) -> Iterator[str]:
     yield f"{pattern.name}: {pattern.description or 'no description'}"
     if pattern.source:
         yield f"source    {pattern.source}"
-    yield from _reach(pattern)
-    if pattern.reach_us < UNBOUNDED:
-        back = duration(pattern, -pattern.read_range(0, 0)[0])
-        yield f"reads     for matches decided in [s, e): events with ts in [s - {back}, e)"
-    else:
-        yield "reads     for matches decided in [s, e): all events with ts before e"
+    yield from bounds(pattern)
     for one in pattern.histories:
-        reach = _in_units(Fraction(one.reach_us, 1_000_000))
+        reach = in_units(Fraction(one.reach_us, 1_000_000))
         yield f"          and for {one.name} the values of {one.of} up to {reach} before them"
     key = pattern.partition_key
     yield f"parallel  {f'by {key}: equality links all names' if key else 'by time only: no column links all names'}"
@@ -111,6 +102,9 @@ def explain(pattern: Pattern, choices: Sequence[Choice]) -> Iterator[str]:
         yield ""
         yield f"branch {number} of {len(pattern.branches)}"
         yield from _normal_form(branch, choice.plan)
+        if branch.stream is not None:
+            yield from neighbours(branch)
+            continue
         yield f"  order     {', '.join(choice.plan.order)} ({_HOW[choice.how]})"
         for order, cost in choice.estimates.items():
             yield f"              {order}: about {cost:,.0f} evaluations"
@@ -120,30 +114,12 @@ def explain(pattern: Pattern, choices: Sequence[Choice]) -> Iterator[str]:
             yield from _state(state, len(choice.plan.steps))
 
 
-def _reach(pattern: Pattern) -> Iterator[str]:
-    """How far the events of a match lie apart, and when it is decided."""
-    window, pause = duration(pattern, pattern.window_us), duration(pattern, pattern.extras.pause or 0)
-    if pattern.window_us < UNBOUNDED:
-        yield f"window    {window}: the first and the last event are at most so far apart"
-    elif pattern.longest is not None:
-        longest = duration(pattern, pattern.longest)
-        yield f"limit     {longest}: longer stretches of events give no match, and are counted"
-    if pattern.by_pause:
-        latest = f", at the latest {window} after the first event" if pattern.window_us < UNBOUNDED else ""
-        yield f"decision  {pause} after the last event of the unbroken stretch{latest}: until then a match may grow"
-    elif pattern.open_right:
-        yield f"decision  {window} after the first event: until then a forbidden event may still come"
-    elif pattern.extras.keep:
-        yield f"decision  {window} after the first event: until then a larger match may still come"
-    else:
-        yield "decision  at the last event"
-
-
 def _normal_form(branch: Branch, plan: Plan) -> Iterator[str]:
     names = [f"{n} {branch.types[n]}{'*' if n in branch.kleene else ''}" for n in branch.positive]
     yield f"  names     {', '.join(names)}"
     if branch.negated:
         yield f"  forbidden {', '.join(f'{n} {branch.types[n]}' for n in branch.negated)}"
+    yield from completions(branch)
     yield f"  sequence  {', '.join(_pairs(branch)) or 'none: any order'}"
     for name, clauses in plan.routing.items():
         if clauses:
@@ -194,45 +170,14 @@ def _among(which: str, names: tuple[str, ...]) -> str:
     return names[0] if len(names) == 1 else f"{which} of {', '.join(names)}" if names else ""
 
 
-def conjunction(clauses: Iterable[Clause]) -> str:
-    """Clauses as one condition, in the words of the language."""
-    parts = [" OR ".join(format_node(_readable(literal)) for literal in clause.literals) for clause in clauses]
-    return " AND ".join(f"({part})" if " OR " in part and len(parts) > 1 else part for part in parts)
-
-
-def _readable(node: ast.Node) -> ast.Node:
-    """The same node with each duration as a word: its largest exact unit."""
-    if isinstance(node, ast.Duration):
-        return ast.Word(_in_units(node.seconds))
-    changed: dict[str, Any] = {}
-    for each in fields(node):
-        value = getattr(node, each.name)
-        if isinstance(value, ast.Node):
-            changed[each.name] = _readable(value)
-        elif isinstance(value, tuple) and value and all(isinstance(part, ast.Node) for part in value):
-            changed[each.name] = tuple(map(_readable, value))
-    return replace(node, **changed)
-
-
-def _in_units(seconds: Fraction) -> str:
-    for unit in ("d", "h", "min", "s"):
-        count = seconds / UNITS[unit]
-        if count.denominator == 1 and (count or unit == "s"):
-            return f"{count} {unit}"
-    milliseconds = seconds * 1000
-    return f"{milliseconds if milliseconds.denominator == 1 else float(milliseconds)} ms"
-
-
-def duration(pattern: Pattern, ticks: int) -> str:
-    """A length of time of the pattern, in its largest exact unit."""
-    return _in_units(Fraction(ticks, 1_000_000)) if pattern.strict else str(ticks)
-
-
 def mermaid(choices: Sequence[Choice]) -> Iterator[str]:
     """The lines of a Mermaid flowchart of the chains; all branches begin in one state and end in F or R."""
     yield "flowchart LR"
     for number, choice in enumerate(choices, 1):
         branch = f"b{number}" if len(choices) > 1 else ""
+        if choice.plan.branch.stream is not None:
+            yield from _in_a_row(choice.plan.branch, branch)
+            continue
         states = states_of(choice.plan)
         for state in states:
             here = _node(branch, state.number)
@@ -251,6 +196,16 @@ def mermaid(choices: Sequence[Choice]) -> Iterator[str]:
                 yield f"  {there} -- {_quoted('no ' + ', no '.join(t.name for t in state.tests))} --> F(((F)))"
             for test in state.tests:
                 yield f"  {there} -- {_quoted(f'{test.name} in {_interval(test)}{_where(test.clauses)}')} --> R(((R)))"
+
+
+def _in_a_row(branch: Branch, prefix: str) -> Iterator[str]:
+    """The edges of a branch of neighbours: each event is the next of its stream."""
+    for number, name in enumerate(branch.positive, 1):
+        there = "F(((F)))" if number == len(branch.positive) else _node(prefix, number + 1)
+        what = f"{'next' if number > 1 else 'take'} {name}"
+        yield f"  {_node(prefix, number)} -- {_quoted(what)} --> {there}"
+        if name in branch.kleene:
+            yield f"  {there} -- {_quoted(f'next {name}')} --> {there}"
 
 
 def _node(branch: str, number: int) -> str:

@@ -1,9 +1,9 @@
-"""OR inside SEQ and AND, and events that may be missing, distributed into branches (docs/semantics.md#normal-form)."""
+"""ANY, OR inside SEQ and AND, and events that may be missing, taken apart (docs/semantics.md#normal-form)."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import product
+from itertools import combinations, product
 from math import prod
 
 from chainlake.cep.language import ast
@@ -46,12 +46,17 @@ def _count(item: ast.Structure) -> int:
     if isinstance(item, ast.Event):
         return 2 if is_optional(item) else 1
     counts = [_count(one) for one in item.items]
+    if item.kind == "ANY":
+        return sum(prod(some) for some in combinations(counts, item.of))
     return sum(counts) if item.kind == "OR" else prod(counts)
 
 
 def _alternatives(item: ast.Structure) -> list[_Alternative]:
     if isinstance(item, ast.Event):
         return [(replace(item, optional=False),), ()] if is_optional(item) else [(item,)]
+    if item.kind == "ANY":
+        chosen = combinations(item.items, item.of)
+        return [one for some in chosen for one in _alternatives(replace(item, kind="AND", items=some, of=0))]
     each = [_alternatives(one) for one in item.items]
     if item.kind == "OR":
         return [alternative for alternatives in each for alternative in alternatives]

@@ -42,12 +42,25 @@ class Checker:
         elif isinstance(node, ast.IsNull):
             self.kind(node.value)
         elif isinstance(node, ast.Like):
-            kind = self.kind(node.value)
-            if kind not in OPEN | {"string"}:
-                raise self.source.error(f"{'MATCHES' if node.regex else 'LIKE'} takes a text, not a {kind}", node.at)
+            self.text_test(node)
         else:
             for part in node.parts():
                 self.condition(part)
+
+    def text_test(self, node: ast.Like) -> None:
+        from chainlake.cep.events.like import problem_of
+
+        word = "MATCHES" if node.regex else "LIKE"
+        kind = self.kind(node.value)
+        if kind not in OPEN | {"string"}:
+            raise self.source.error(f"{word} takes a text, not a {kind}", node.at)
+        problem = problem_of(node.text, node.regex)
+        if problem is not None:
+            hint = "Write \\% for a percent sign, and \\\\ for a backslash."
+            if node.regex:
+                hint = "Expressions are those of RE2: without look-around and references to groups."
+            at = node.pattern.at if isinstance(node.pattern, ast.Literal) else node.at
+            raise self.source.error(f"{word} cannot use '{node.text}': {problem}", at, hint=hint)
 
     def compare(self, node: ast.Compare) -> None:
         left, right = self.kind(node.left), self.kind(node.right)
@@ -99,8 +112,12 @@ class Checker:
                 return self.attribute(node, name, attr)
             case ast.Aggregate():
                 return self.aggregate(node)
+            case ast.ListAggregate():
+                return self.list_aggregate(node)
             case ast.Prev(name, attr):
                 return self.attribute(node, name, attr)
+            case ast.Place():
+                return "number"
             case ast.Case():
                 return self.case(node)
             case ast.Negative(of):
@@ -156,8 +173,20 @@ class Checker:
                 raise self.source.error("lists are not compared, so different ones cannot be counted", node.at)
             return "number"
         if kind not in _AGGREGATED[node.function] | OPEN:
-            raise self.source.error(f"{node.function} of a {kind} is not defined", node.at)
+            hint = "Which columns hold lists has to be known when the pattern is compiled." if kind == "list" else None
+            raise self.source.error(f"{node.function} of a {kind} is not defined", node.at, hint=hint)
         return kind
+
+    def list_aggregate(self, node: ast.ListAggregate) -> str:
+        kind = self.kind(node.of)
+        if kind not in OPEN | {"list"}:
+            name = node.of.name
+            raise self.source.error(
+                f"{node.function} needs a repeated event, and {name} is a single one",
+                node.at,
+                hint=f"Write {node.type}* {name} in the pattern, or use {name}.attribute.",
+            )
+        return "number"
 
     def arithmetic(self, node: ast.Arithmetic) -> str:
         left, right = self.kind(node.left), self.kind(node.right)
@@ -183,7 +212,15 @@ class Checker:
     def call(self, node: ast.Call) -> str:
         function = functions.lookup(node.function)
         assert function is not None, "resolve.py lets only known functions through"
+        for number, problem_of in function.constants.items():
+            for arg in node.args[number : number + 1]:
+                problem = problem_of(arg.value if isinstance(arg, ast.Literal) else None)
+                if problem is not None:
+                    raise self.source.error(f"{node.function}: {problem}", getattr(arg, "at", node.at))
         kinds = tuple(self.kind(arg) for arg in node.args)
+        if node.function == "seconds" and not self.strict:
+            # Differences of plain numbers are seconds already.
+            kinds = tuple("duration" if kind == "number" else kind for kind in kinds)
         result = function.result(kinds)
         if result is None:
             raise self.source.error(f"{node.function} does not take {', '.join(f'a {k}' for k in kinds)}", node.at)

@@ -71,6 +71,8 @@ class Columns:
         return self._functions(self._previous(node, types))
 
     def _previous(self, node: ast.Node, types: Mapping[str, str]) -> ast.Node:
+        if isinstance(node, ast.Place):
+            return ast.Ref(node.name, self._column(replace(node, name=EVENT)), node.at, node)
         if not isinstance(node, ast.Prev):
             return rebuilt(node, lambda part: self._previous(part, types))
         gap = self.gap if node.gap is None else node.gap
@@ -82,7 +84,11 @@ class Columns:
         if isinstance(node, ast.Aggregate) and node.of is not None:
             of = self._functions(node.of)
             return replace(node, attr=of.attr if isinstance(of, ast.Ref) else self._column(_of_event(of)))
-        called = isinstance(node, ast.Case | ast.Like) or isinstance(node, ast.Call) and node.function not in NATIVE
+        called = (
+            isinstance(node, ast.Case | ast.Like | ast.ListAggregate)
+            or isinstance(node, ast.Call)
+            and node.function not in NATIVE
+        )
         if called and not node.aggregated and len(node.plain) == 1:
             name = next(iter(node.plain))
             if not isinstance(node, ast.Like):

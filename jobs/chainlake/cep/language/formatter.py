@@ -16,8 +16,11 @@ def format_query(query: ast.Query) -> str:
     """``query`` as text; equal queries give equal texts, and parsing the text gives the query back."""
     branches = [_structure(b.structure) + _where(b.where) for b in query.branches]
     head = branches[0] if len(branches) == 1 else f"OR({', '.join(branches)})"
-    tail = _window("WITHIN", query.within) + _window("PAUSE", query.pause)
+    windows = [_window("", query.within).strip(), *map(_event_window, query.counted)]
+    tail = f" WITHIN {', '.join(filter(None, windows))}" if any(windows) else ""
+    tail += _window("PAUSE", query.pause)
     tail += f" {query.keep}" if query.keep else ""
+    tail += "" if query.selection is None else _selection(query.selection)
     if query.measures:
         tail += " MEASURES " + ", ".join(f"{format_node(one.value)} AS {one.name}" for one in query.measures)
     return f"PATTERN {head}{_where(query.where)}{tail}"
@@ -29,6 +32,26 @@ def _window(word: str, window: ast.Within | None) -> str:
     return f" {word} {window.value}{f' {window.unit}' if window.unit else ''}"
 
 
+def _event_window(window: ast.EventWindow) -> str:
+    return f"{'GAP ' * window.gap}{window.count} EVENTS{' OF KEY' * window.by_key}"
+
+
+def _selection(selection: ast.Selection) -> str:
+    text = f" CONTEXT {selection.context}" if selection.context else ""
+    text += f" SELECT {selection.select}" if selection.select else ""
+    if selection.picks:
+        text += " PICK " + ", ".join(map(_pick, selection.picks))
+    if selection.consume is not None:
+        names = selection.consume if isinstance(selection.consume, str) else ", ".join(selection.consume)
+        text += f" CONSUME {names}"
+    return text + (f" PER {selection.per.upper()}" if selection.per else "")
+
+
+def _pick(pick: ast.Pick) -> str:
+    distance = "" if pick.within is None else f"{_window('within', pick.within)} from {pick.origin}"
+    return f"{'last' if pick.last else 'first'} {pick.name}{distance}"
+
+
 def _where(where: ast.Node | None) -> str:
     return "" if where is None else f" WHERE {format_node(where)}"
 
@@ -36,7 +59,8 @@ def _where(where: ast.Node | None) -> str:
 def _structure(item: ast.Structure) -> str:
     if isinstance(item, ast.Group):
         strict = {"": "", "stream": " STRICT ", "key": " STRICT OF KEY "}[item.strict]
-        return f"{item.kind}{strict}({', '.join(_structure(i) for i in item.items)})"
+        items = [str(item.of)] * (item.kind == "ANY") + [_structure(i) for i in item.items]
+        return f"{item.kind}{strict}({', '.join(items)})"
     kind = item.type if item.type == ast.ANY_TYPE else identifier(item.type)
     collected = item.role is ast.Role.COLLECTED
     text = f"{kind}{_quantifier(item)} {item.name}"
@@ -88,8 +112,12 @@ def _value(node: ast.Node) -> str | None:
             return f"{name}.{identifier(attr)}"
         case ast.Aggregate():
             return _aggregate(node)
+        case ast.ListAggregate(function, of):
+            return _called(function, format_node(of), node.distinct, node.share)
         case ast.Prev(name, attr, steps, gap):
             return f"PREV({name}.{identifier(attr)}, {steps}{'' if gap is None else ', ' + _gap(gap)})"
+        case ast.Place(name, by_key):
+            return f"number of {name} among the events{' of its key' * by_key}"
         case ast.Case(whens, otherwise):
             found = "".join(f" WHEN {format_node(when)} THEN {format_node(then)}" for when, then in whens)
             return f"CASE{found}{'' if otherwise is None else f' ELSE {format_node(otherwise)}'} END"
@@ -106,8 +134,11 @@ def _aggregate(node: ast.Aggregate) -> str:
     of = f"{node.name}{'' if node.attr is None else '.' + identifier(node.attr)}"
     if node.of is not None:
         of = format_node(node.of)
-    share = "" if node.share is None else f", {node.share!r}"
-    return f"{node.function}({'DISTINCT ' if node.distinct else ''}{of}{share})"
+    return _called(node.function, of, node.distinct, node.share)
+
+
+def _called(function: str, of: str, distinct: bool, share: float | None) -> str:
+    return f"{function}({'DISTINCT ' if distinct else ''}{of}{'' if share is None else f', {share!r}'})"
 
 
 def _gap(gap: ast.Node | int) -> str:

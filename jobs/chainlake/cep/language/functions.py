@@ -59,6 +59,12 @@ def lookup(name: str) -> Function | None:
     return _REGISTRY.get(name.lower())
 
 
+def scalar_of(name: str) -> Callable[[Any], Any] | None:
+    """The function called ``name`` for one value that is not null, if it has such a form."""
+    found = lookup(name)
+    return None if found is None else found.scalar
+
+
 def known() -> list[str]:
     """The names of all functions."""
     return sorted(_REGISTRY)

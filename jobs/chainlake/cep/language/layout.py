@@ -14,10 +14,13 @@ from chainlake.cep.language.lexer import pieces
 from chainlake.cep.language.parsing.conditions import AGGREGATES
 
 WIDTH = 100
+#: Words that begin a part after the window, and those with which such a part ends.
+_FOLLOWING = frozenset({"PAUSE", "MAXIMAL", "OUTERMOST", "CONTEXT", "SELECT", "PICK", "CONSUME", "PER", "MEASURES"})
+_ENDING = frozenset({"MAXIMAL", "OUTERMOST", "MATCH", "TERMINATOR", "EVENTS", "KEY"})
 #: Words before a parenthesis that are written in capitals.
-_CALLED = AGGREGATES | {"PREV", "COLLECT", "UNTIL"}
+_CALLED = AGGREGATES | {"PREV", "COLLECT", "UNTIL", "ANY"}
 _SAME = {"==": "=", "<>": "!=", "∈": "IN"}
-_GROUPS = frozenset({"SEQ", "AND", "OR", "STRICT", "KEY"})
+_GROUPS = frozenset({"SEQ", "AND", "OR", "ANY", "STRICT", "KEY"})
 _NO_SPACE_BEFORE = frozenset(",)}.")
 _NO_SPACE_AFTER = frozenset("({.")
 
@@ -179,6 +182,8 @@ def _reserve(words: list[_Piece]) -> None:
     cases, between, tail = 0, False, False
     for at, piece in enumerate(words):
         if piece.kind == "keyword":
+            if piece.text == "WITHIN" and tail:
+                piece.text = "within"  # of a clause of PICK
             tail |= piece.text == "WITHIN"
             if piece.text == "AND" and between:
                 piece.reserved, between = True, False
@@ -190,7 +195,7 @@ def _reserve(words: list[_Piece]) -> None:
         follows = place.follows(tail)
         inner = cases > 0 and word in ("WHEN", "THEN", "ELSE", "END")
         measure = tail and word == "AS" and place.before.ends_value and place.after.kind == "word"
-        if follows or inner or measure or place.tests or place.structure or place.function:
+        if follows or inner or measure or place.tests or place.structure or place.function or place.counts(tail):
             piece.text, piece.reserved = word, True
             cases += (word == "CASE") - (inner and word == "END")
             between |= word == "BETWEEN"
@@ -208,9 +213,22 @@ class _Place(NamedTuple):
     def follows(self, tail: bool) -> bool:
         """Whether it begins one of the parts after the window, some of which may stand before (``tail``)."""
         word, before = self.piece.text.upper(), self.before
-        ended = before.ends_value or before.reserved and before.text in ("MAXIMAL", "OUTERMOST")
-        known = word in ("PAUSE", "MAXIMAL", "OUTERMOST", "MEASURES")
+        ended = before.ends_value or before.reserved and before.text in _ENDING
+        known = word in _FOLLOWING
         return known and ended and (tail or word == "PAUSE" and self.after.kind in ("number", "word"))
+
+    def counts(self, tail: bool) -> bool:
+        """Whether it is a word of a window in events, or of PER, after the window's first word (``tail``)."""
+        word, before, after = self.piece.text.upper(), self.before, self.after
+        if not tail:
+            return False
+        if word == "GAP":
+            return after.kind == "number"
+        if word == "EVENTS":
+            return before.kind == "number"
+        if word in ("OF", "KEY"):
+            return before.reserved and before.text in ("EVENTS", "OF")
+        return word in ("MATCH", "TERMINATOR") and before.reserved and before.text == "PER"
 
     @property
     def tests(self) -> bool:
@@ -232,7 +250,7 @@ class _Place(NamedTuple):
         if word == "COLLECT":
             return after.text == "?" and after.kind == "symbol"
         strict = word == "STRICT" and before.text == "SEQ" and before.kind == "keyword"
-        return strict or word in ("OF", "KEY") and before.reserved
+        return strict or word in ("OF", "KEY") and before.reserved and before.text in ("STRICT", "OF")
 
     @property
     def function(self) -> bool:

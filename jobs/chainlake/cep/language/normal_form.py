@@ -168,7 +168,7 @@ def normal_form(source: SourceText, query: ast.Query) -> tuple[Branch, ...]:
         _check_number(source, one)
     written = [(branch, expand(source, branch)) for branch in query.branches]
     every = [(one, own) for _, found in written for one in found for own in [_names_of(one)]]
-    shared = () if query.where is None else _clauses(source, query.where)
+    shared = () if query.where is None else clauses_of(source, query.where)
     for clause in shared:
         if not any(clause.names <= own for _, own in every):
             raise source.error(
@@ -179,7 +179,7 @@ def normal_form(source: SourceText, query: ast.Query) -> tuple[Branch, ...]:
     types = _stream_types(query)
     found = []
     for branch, alternatives in written:
-        own_clauses = () if branch.where is None else _clauses(source, branch.where)
+        own_clauses = () if branch.where is None else clauses_of(source, branch.where)
         for clause in own_clauses:
             if not any(clause.names <= _names_of(one) for one in alternatives):
                 raise source.error(
@@ -323,7 +323,12 @@ def _check_clause(source: SourceText, branch: Branch, clause: Clause) -> None:
                 )
 
 
-def _clauses(source: SourceText, where: ast.Node) -> tuple[Clause, ...]:
+def clauses_of(source: SourceText, where: ast.Node) -> tuple[Clause, ...]:
+    """The clauses of a condition.
+
+    Raises:
+        DefinitionError: there are too many.
+    """
     return tuple(Clause(literals) for literals in _cnf(source, push_not(where, False)))
 
 

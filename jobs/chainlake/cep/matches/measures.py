@@ -64,7 +64,7 @@ def measure_type(measure: Measure, types: Mapping[str, pa.DataType]) -> pa.DataT
 
 def _is_whole(node: ast.Node, types: Mapping[str, pa.DataType]) -> bool:
     match node:
-        case ast.Aggregate("COUNT"):
+        case ast.Aggregate("COUNT") | ast.ListAggregate("COUNT"):
             return True
         case ast.Aggregate(function, _, str(attr)) if function in _OF_ONE:
             return pa.types.is_integer(types.get(attr, pa.null()))

@@ -7,7 +7,7 @@ from chainlake.cep.language.normal_form import Branch, Clause
 
 
 def partition_key(branches: tuple[Branch, ...], key: str | None = None) -> str | None:
-    """A column such that equal values of it link all names, not only positive ones, of every branch.
+    """A column such that equal values of it link all names of every branch, not only positive ones.
 
     Neighbours are so among all events, whatever the conditions say; only those of one key are linked by that key.
 

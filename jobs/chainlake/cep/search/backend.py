@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from chainlake.cep.estimate.cost import Model
 from chainlake.cep.search.compiled import machine
-from chainlake.cep.search.compiled.expressions import NotCompilable
+from chainlake.cep.search.compiled.code import NotCompilable
 from chainlake.cep.search.compiled.run import Compiled
 from chainlake.cep.search.seconds import compiled_seconds, numpy_seconds
 

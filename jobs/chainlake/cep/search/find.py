@@ -32,6 +32,8 @@ from chainlake.cep.search.kleene import SetLimit
 from chainlake.cep.search.levels import Search
 from chainlake.cep.search.reach import within_reach
 from chainlake.cep.search.statistics import Statistics
+from chainlake.cep.selection.apply import selected
+from chainlake.cep.selection.ties import in_total_order
 from chainlake.errors import InputError, LimitExceeded, UsageError
 
 #: Ticks lie nearer to 0 than this, or sums of one and a window (at most 2^61) and differences may not fit in 64 bits.
@@ -42,7 +44,7 @@ _DAYS_ONE_BY_ONE = 8
 
 @dataclass(frozen=True)
 class SearchOptions:
-    """What is rarely asked of a search; none of it changes what is found but ``parts``.
+    """What is rarely asked of a search; none of it changes what is found but ``parts`` and ``ties_in_order``.
 
     Args:
         orders: the binding order of each branch by itself.
@@ -51,6 +53,8 @@ class SearchOptions:
             (chainlake.cep.search.seconds), ``frequency`` the rarest name first.
         parts: a whole number from 0 on for each event, in the order of the rows: the matches are those of the events of
             each number by itself. So all keys of a partitioned pattern can be searched at a time.
+        ties_in_order: events of equal time follow one another in the order of (seq, id), so that they can be in
+            sequence; not with ``own`` and ``parts``, and of patterns of single events.
         block_rows: bounds the memory.
     """
 
@@ -58,6 +62,7 @@ class SearchOptions:
     rates: Mapping[str, float] | None = None
     by: str = "cost"
     parts: np.ndarray | None = None
+    ties_in_order: bool = False
     block_rows: int = BLOCK_ROWS
 
 
@@ -114,14 +119,23 @@ def find(
         raise UsageError(f"the order names {', '.join(strange)}, which is no positive name of {pattern.name}")
     check_kinds(pattern, events)
     statistics = Statistics() if statistics is None else statistics
+    clock: Clock | None = None
+    if options.ties_in_order:
+        if own is not None or options.parts is not None:
+            raise UsageError("ties in order are for a search of all events at a time")
+        pattern, clock, places = in_total_order(pattern, events)
+        options = replace(options, parts=places)
     rates = None if options.rates is None else tuple(sorted(options.rates.items()))
     given = [order] * len(pattern.branches) if options.orders is None else options.orders
     wishes = [Wish(None if one is None else tuple(one), rates, options.by, backend) for one in given]
-    ask = _Asked(pattern, events, statistics, wishes, options)
+    ask = _Asked(pattern, events, statistics, wishes, options, clock)
     per_day: dict[int, int] = {}
     found = ask.all(own)
     if pattern.neighbours or pattern.extras.keep:
         found = Finder(pattern, events, statistics, ask.data, ask.branch, options.block_rows).run(own)
+    if pattern.extras.policy is not None:
+        names = tuple(name.name for name in pattern.names)
+        found = selected(pattern.extras.policy, names, events, found)
     for batch in found:
         _count(pattern, batch, per_day)
         statistics.matches += batch.n
@@ -138,6 +152,7 @@ class _Asked:
         statistics: what is counted.
         wishes: how the order of each branch is to be chosen.
         options: the options.
+        clock: how times are moved, if it is not for the sake of the parts.
     """
 
     pattern: Pattern
@@ -145,10 +160,11 @@ class _Asked:
     statistics: Statistics
     wishes: Sequence[Wish]
     options: SearchOptions
+    clock: Clock | None = None
 
     def data(self, own: tuple[int, int] | None) -> Dataset:
         """The events that matches decided in ``own`` need."""
-        return dataset(self.pattern, self.events, own, parts=self.options.parts)
+        return dataset(self.pattern, self.events, own, parts=self.options.parts, clock=self.clock)
 
     def all(self, own: tuple[int, int] | None) -> Iterator[MatchBatch]:
         """The matches of all branches, each once."""
@@ -246,11 +262,12 @@ def dataset(
     *,
     by_id: bool | None = None,
     parts: np.ndarray | None = None,
+    clock: Clock | None = None,
 ) -> Dataset:
     """The events that ``pattern`` may use for the matches decided in ``own``, with the columns it mentions.
 
     Ties of ts are in the order of the ids as ``by_id`` says; default: where that order can show (in sums over sets, and
-    in E_neg). ``parts`` are those of ``find``.
+    in E_neg). ``parts`` are those of ``find``, and ``clock`` says how their times are moved.
 
     Raises:
         InputError: missing columns, null ts, a ts that is not within ±2^62 ticks.
@@ -263,7 +280,7 @@ def dataset(
     in_order = any(shown) if by_id is None else by_id
     types, attributes, words = pattern.event_types, pattern.searched, pattern.words
     wanted = Wanted(types, attributes, words, lo, hi, in_order, pattern.strict, pattern.in_stream)
-    apart = None if parts is None or not len(parts) else (_clock(pattern, events, parts), parts)
+    apart = None if parts is None or not len(parts) else (clock or _clock(pattern, events, parts), parts)
     data = Dataset(events, wanted, apart)
     if len(data.ts):
         ends = (data.ts[0], data.ts[-1])

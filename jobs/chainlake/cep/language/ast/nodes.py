@@ -137,6 +137,29 @@ class Aggregate(Node):
 
 
 @dataclass(frozen=True)
+class ListAggregate(Node):
+    """``AVG(name.attr)`` and the like, over the list that an attribute of one event holds.
+
+    Args:
+        function: as of ``Aggregate``.
+        of: the list.
+        type: the type of the name's events, for messages.
+        distinct: whether equal values count once (``COUNT`` only).
+        share: of ``PERCENTILE``, from 0 to 1.
+    """
+
+    function: str
+    of: Ref | Prev
+    type: str = field(default="", compare=False, repr=False)
+    at: At = AT
+    distinct: bool = False
+    share: float | None = None
+
+    def parts(self) -> tuple[Node, ...]:
+        return (self.of,)
+
+
+@dataclass(frozen=True)
 class Call(Node):
     """A function of the registry applied to values."""
 
@@ -178,6 +201,24 @@ class Prev(Node):
     def reach(self) -> int:
         """How far back the earlier event can lie, in ticks."""
         return self.steps * self.ticks
+
+    @cached_property
+    def plain(self) -> frozenset[str]:
+        return frozenset({self.name})
+
+
+@dataclass(frozen=True)
+class Place(Node):
+    """The number of an event among all events of the source, which windows in events are measured by.
+
+    Args:
+        name: the name of the event.
+        by_key: whether only the events of its key are numbered.
+    """
+
+    name: str
+    by_key: bool
+    at: At = AT
 
     @cached_property
     def plain(self) -> frozenset[str]:

@@ -65,18 +65,20 @@ class Event:
 
 @dataclass(frozen=True)
 class Group:
-    """``SEQ(…)``, ``AND(…)``, or ``OR(…)`` inside one of them.
+    """``SEQ(…)``, ``AND(…)``, ``ANY(2, …)``, or ``OR(…)`` inside one of them.
 
     Args:
-        kind: ``SEQ``, ``AND`` or ``OR``.
+        kind: ``SEQ``, ``AND``, ``ANY`` or ``OR``.
         items: in the order written.
         strict: of ``SEQ STRICT``: ``stream``, with ``OF KEY``: ``key``; else empty.
+        of: how many of the items ``ANY`` takes.
     """
 
     kind: str
     items: tuple[Event | Group, ...]
     at: At = AT
     strict: str = ""
+    of: int = 0
 
 
 Structure = Event | Group
@@ -110,6 +112,60 @@ class Within:
 
 
 @dataclass(frozen=True)
+class EventWindow:
+    """``25 EVENTS`` or ``GAP 25 EVENTS``, with ``OF KEY``.
+
+    Args:
+        count: so many events at most, from the first to the last or between neighbours of the match.
+        gap: whether it is between neighbours.
+        by_key: whether only events of one key count.
+    """
+
+    count: int
+    gap: bool
+    by_key: bool
+    at: At = AT
+
+
+@dataclass(frozen=True)
+class Pick:
+    """``first a within 5 s from c``.
+
+    Args:
+        last: whether the last event is taken, not the first.
+        name: whose event is chosen.
+        within: how far it may be from the other event, or None.
+        origin: the name of the other event, or None.
+    """
+
+    last: bool
+    name: str
+    within: Within | None = None
+    origin: str | None = None
+    at: At = AT
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which of the matches are published, and which events they use up.
+
+    Args:
+        context: ``unrestricted``, ``recent``, ``chronicle``, ``continuous``, ``cumulative``, or empty.
+        select: ``each``, ``first``, ``last``, ``per_initiator``, or empty.
+        picks: instead of both.
+        consume: ``all``, ``none``, ``initiator``, names, or None if it is not said.
+        per: ``match``, ``terminator``, or empty if it is not said.
+    """
+
+    context: str = ""
+    select: str = ""
+    picks: tuple[Pick, ...] = ()
+    consume: str | tuple[str, ...] | None = None
+    per: str = ""
+    at: At = AT
+
+
+@dataclass(frozen=True)
 class Measure(Placed):
     """``expression AS name``.
 
@@ -134,6 +190,8 @@ class Query:
         pause: the longest time between neighbouring events of a match, or None.
         keep: ``MAXIMAL``, ``OUTERMOST``, or empty.
         measures: computed columns.
+        counted: windows in events.
+        selection: which matches are published, or None for all.
     """
 
     branches: tuple[Branch, ...]
@@ -142,3 +200,5 @@ class Query:
     pause: Within | None = None
     keep: str = ""
     measures: tuple[Measure, ...] = ()
+    counted: tuple[EventWindow, ...] = ()
+    selection: Selection | None = None

@@ -6,15 +6,15 @@ from dataclasses import replace
 
 from chainlake.cep.language import ast
 from chainlake.cep.language.lexer import Token
-from chainlake.cep.language.parsing.conditions import Conditions
-from chainlake.cep.language.parsing.cursor import is_word, number
+from chainlake.cep.language.parsing.cursor import is_word
+from chainlake.cep.language.parsing.tail import SELECTING, Tail
 from chainlake.cep.language.source_text import SourceText
 
 _GROUPS = ("SEQ", "AND", "OR")
 #: How queries begin in other languages.
 _ELSEWHERE = ("SELECT", "MATCH_RECOGNIZE", "SEQUENCE", "EVENT", "SEQ", "EVERY", "FROM")
 #: What may follow the window, in this order.
-_TAIL = ("PAUSE", "MAXIMAL", "OUTERMOST", "MEASURES")
+_TAIL = ("PAUSE", "MAXIMAL", "OUTERMOST", *SELECTING, "MEASURES")
 
 
 def parse(source: SourceText, start: int = 0) -> ast.Query:
@@ -26,7 +26,7 @@ def parse(source: SourceText, start: int = 0) -> ast.Query:
     return _Parser(source, start).query()
 
 
-class _Parser(Conditions):
+class _Parser(Tail):
     def query(self) -> ast.Query:
         if not self.at_keyword("PATTERN"):
             hint = "E.g. PATTERN SEQ(Open a, Close b) WHERE a.door = b.door WITHIN 5 min."
@@ -35,23 +35,25 @@ class _Parser(Conditions):
         self.take()
         branches = self.alternatives() if self.at_keyword("OR") else (self.branch(where=False),)
         where = self.condition_after_where()
-        within = self.window("WITHIN") if self.at_keyword("WITHIN") else None
-        if within is None and not self.at_word("PAUSE"):
+        within, counted = self.windows() if self.at_keyword("WITHIN") else (None, ())
+        if within is None and not counted and not self.at_word("PAUSE"):
             hint = "End the query with WITHIN 10 min."
             if self.at_symbol("-") or self.at_word("FOLLOWED", "FOLLOWEDBY", "THEN"):
                 hint = "A sequence is written SEQ(A a, B b)."
             raise self.source.error(f"WITHIN is expected, not {self.token.shown}", self.token.at, hint=hint)
         pause = self.window("PAUSE") if self.at_word("PAUSE") else None
         keep = self.accept_word("MAXIMAL", "OUTERMOST")
+        selection = self.selection() if self.at_word(*SELECTING) else None
         measures = self.measures() if self.at_word("MEASURES") else ()
         if self.token.kind != "end":
             raise self.after_the_end()
-        return ast.Query(branches, where, within, pause, keep.text.upper() if keep else "", measures)
+        kept = keep.text.upper() if keep else ""
+        return ast.Query(branches, where, within, pause, kept, measures, counted, selection)
 
     def after_the_end(self) -> Exception:
         token = self.token
         if is_word(token, *_TAIL) or token.kind == "keyword" and token.text in ("WITHIN", "WHERE"):
-            hint = f"The order is WHERE, WITHIN, {', '.join(_TAIL[:2])} or OUTERMOST, MEASURES."
+            hint = "The order is WHERE, WITHIN, PAUSE, MAXIMAL or CONTEXT and the like, CONSUME, PER, MEASURES."
             return self.source.error(f"{token.text.upper()} does not belong here", token.at, hint=hint)
         return self.source.error(f"nothing may follow the window, but {token.shown} does", token.at)
 
@@ -81,6 +83,8 @@ class _Parser(Conditions):
         """A group or an event, with what stands around it."""
         if self.at_keyword(*_GROUPS):
             return self.nested(lambda: self.group(top=top))
+        if self.at_word("ANY") and self.symbol_ahead("("):
+            return self.nested(self.any_of)
         if self.at_keyword("NOT"):
             return self.around("NOT", ast.Role.FORBIDDEN)
         if self.at_word("COLLECT") and (self.symbol_ahead("(") or self.symbol_ahead("?") and self.symbol_ahead("(", 2)):
@@ -114,6 +118,20 @@ class _Parser(Conditions):
         if opening.text == "OR" and len(items) < 2:
             raise self.source.error("OR needs at least two alternatives", opening.at)
         return ast.Group(opening.text, tuple(items), opening.at, strict)
+
+    def any_of(self) -> ast.Group:
+        """``ANY(2, A a, B b, C c)``."""
+        opening = self.take()
+        self.expect_symbol("(", "after ANY")
+        at = self.token.at
+        of = self.whole_number("the number of events that ANY takes")
+        items: list[ast.Structure] = []
+        while self.accept_symbol(","):
+            items.append(self.item())
+        self.expect_symbol(")", "inside ANY", other=",")
+        if not 1 <= of <= len(items):
+            raise self.source.error(f"ANY takes 1 to {len(items)} of {len(items)} items, not {of}", at)
+        return ast.Group("ANY", tuple(items), opening.at, "", of)
 
     def strict(self, opening: Token, *, top: bool) -> str:
         if not self.accept_word("STRICT"):
@@ -205,31 +223,3 @@ class _Parser(Conditions):
         elif optional or kleene:
             word = "NOT" if role is ast.Role.FORBIDDEN else "UNTIL"
             raise self.source.error(f"{word} takes no repeated event", at, hint=f"{word}({kind.text}) is enough.")
-
-    # ---- what follows
-
-    def window(self, word: str) -> ast.Within:
-        opening = self.take()
-        token = self.take()
-        if token.kind not in ("number", "word"):
-            raise self.source.error(f"a duration is expected after {word}, not {token.shown}", token.at)
-        value = number(token.text) if token.kind == "number" else token.text
-        return ast.Within(value, None if self.at_word(*_TAIL) else self.unit(), opening.at)
-
-    def measures(self) -> tuple[ast.Measure, ...]:
-        self.take()
-        found = [self.measure()]
-        while self.accept_symbol(","):
-            found.append(self.measure())
-        return tuple(found)
-
-    def measure(self) -> ast.Measure:
-        place = self.token.at
-        value = self.as_value(self.sum(), place)
-        if not self.accept_word("AS"):
-            raise self.source.error(
-                f"AS and a name are expected after a measure, not {self.token.shown}",
-                self.token.at,
-                hint="MEASURES LAST(b.price) - a.price AS rise.",
-            )
-        return ast.Measure(value, self.expect_word("the name of a measure").text, place)

@@ -16,36 +16,12 @@ from chainlake.cep.conditions.scan import Scan
 from chainlake.cep.events.values import Value, result_kind
 from chainlake.cep.language import ast
 from chainlake.cep.language.normal_form import Clause
-from chainlake.cep.search.compiled.facts import ANY_SIZE, Facts, Form, Size, form_of
+from chainlake.cep.search.compiled.calls import call
+from chainlake.cep.search.compiled.code import NULL, Code, NotCompilable, Writer
+from chainlake.cep.search.compiled.facts import Facts, Form, Size, form_of
 from chainlake.cep.search.compiled.slots import Slots
 
 _OPS = {"<": "<", "<=": "<=", ">": ">", ">=": ">=", "=": "==", "!=": "!="}
-
-
-class NotCompilable(Exception):
-    """The plan holds something that the generator has no code for; the message says what."""
-
-
-@dataclass(frozen=True)
-class Code:
-    """A value in the code.
-
-    Args:
-        text: an expression without side effects.
-        dtype: ``f`` float64 (NaN is null), ``i`` int64, ``b`` bool, ``0`` null.
-        kind: kind of the value (chainlake.cep.events.values).
-        valid: an expression that is true where the value is not null; None if it always is (floats: but for NaN).
-        size: of an int64, the largest that its absolute value can be: the sum of these.
-    """
-
-    text: str
-    dtype: str
-    kind: str
-    valid: str | None = None
-    size: tuple[Size, ...] = (ANY_SIZE,)
-
-
-NULL = Code("0", "0", "null")
 
 
 @dataclass
@@ -67,27 +43,6 @@ class Group:
     def position(self, number: str) -> str:
         """The position of a member among the name's candidates."""
         return f"{self.members}[{self.picked}[{number}]]"
-
-
-class Writer:
-    """Lines of code with indentation."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-        self.depth = 1
-
-    def put(self, *lines: str) -> None:
-        """Add lines at the current depth."""
-        self.lines += ["    " * self.depth + line for line in lines]
-
-    def open(self, line: str) -> None:
-        """Add a line and go one deeper."""
-        self.put(line)
-        self.depth += 1
-
-    def close(self, levels: int = 1) -> None:
-        """Go back."""
-        self.depth -= levels
 
 
 class Expressions:
@@ -137,11 +92,10 @@ class Expressions:
                 return replace(value, text=f"(-{value.text})")
             case ast.Arithmetic(op, left, right):
                 return self.arithmetic(op, self.value(left, out), self.value(right, out), out)
-            case ast.Call(function, (argument,)) if function.lower() == "abs":
-                value = self.fitting(self.value(argument, out))
-                return value if value.dtype == "0" else replace(value, text=f"abs({value.text})")
-            case ast.Call(function):
-                raise NotCompilable(f"{function} of several events")
+            case ast.Call():
+                return call(self, node, out)
+            case ast.Case() | ast.ListAggregate():
+                raise NotCompilable("CASE over several events")
         raise TypeError(f"not a value: {node!r}")
 
     def before_loop(self, node: ast.Node) -> Code:
@@ -247,6 +201,8 @@ class Expressions:
             return self.member(literal, out)
         if isinstance(literal, ast.IsNull):
             return self.null_test(literal, self.value(literal.value, out))
+        if isinstance(literal, ast.Like):
+            raise NotCompilable("LIKE or MATCHES over several events")
         assert isinstance(literal, ast.Compare), literal
         return self.compare(literal, self.value(literal.left, out), self.value(literal.right, out))
 

@@ -15,7 +15,8 @@ from chainlake.cep.language.normal_form import Clause
 from chainlake.cep.plan.sizes import most_usable
 from chainlake.cep.plan.steps import Forbidden, Plan, Scope, Step
 from chainlake.cep.search.compiled import slots as state
-from chainlake.cep.search.compiled.expressions import Expressions, Writer
+from chainlake.cep.search.compiled.code import Writer
+from chainlake.cep.search.compiled.expressions import Expressions
 from chainlake.cep.search.compiled.facts import Facts
 from chainlake.cep.search.compiled.listed import Listed
 from chainlake.cep.search.compiled.scopes import Scopes
@@ -108,7 +109,8 @@ class Generator:
         head.put(*(f"{self._written(name)} = 0" for name in self.output.offsets), *self.kept)
         tail = Writer()
         self._return(tail, state.DONE)
-        return "\n".join(["def kernel(F, I, B, J, kf, ki, st):", *head.lines, *body, *tail.lines]) + "\n"
+        imports = ["import math", ""] if any("math." in line for line in body) else []
+        return "\n".join([*imports, "def kernel(F, I, B, J, kf, ki, st):", *head.lines, *body, *tail.lines]) + "\n"
 
     def _output(self) -> Output:
         slots, kleene = self.slots, self.plan.branch.kleene

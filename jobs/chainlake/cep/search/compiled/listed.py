@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from chainlake.cep.plan.steps import Step
-from chainlake.cep.search.compiled.expressions import Writer
+from chainlake.cep.search.compiled.code import Writer
 from chainlake.cep.search.compiled.site import Site
 
 

@@ -15,7 +15,7 @@ from chainlake.cep.plan.steps import Plan
 from chainlake.cep.remembered import Remembered
 from chainlake.cep.search.compiled import machine
 from chainlake.cep.search.compiled import slots as state
-from chainlake.cep.search.compiled.expressions import NotCompilable
+from chainlake.cep.search.compiled.code import NotCompilable
 from chainlake.cep.search.compiled.facts import Facts
 from chainlake.cep.search.compiled.generate import Generator, Limits, Output
 from chainlake.cep.search.compiled.skip import choose_ways

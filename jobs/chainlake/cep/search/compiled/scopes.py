@@ -13,7 +13,8 @@ import numpy as np
 from chainlake.cep.conditions.scan import Scan
 from chainlake.cep.language.normal_form import Branch
 from chainlake.cep.plan.steps import Scope
-from chainlake.cep.search.compiled.expressions import Expressions, Writer
+from chainlake.cep.search.compiled.code import Writer
+from chainlake.cep.search.compiled.expressions import Expressions
 from chainlake.cep.search.compiled.merge import first_positions
 
 

@@ -15,7 +15,8 @@ from chainlake.cep.language import ast
 from chainlake.cep.language.ast import ANY_SIZE
 from chainlake.cep.plan.aggregates import aggregates_of
 from chainlake.cep.plan.steps import Step
-from chainlake.cep.search.compiled.expressions import NULL, Code, Group, NotCompilable, Writer
+from chainlake.cep.search.compiled.code import NULL, Code, NotCompilable, Writer
+from chainlake.cep.search.compiled.expressions import Group
 from chainlake.cep.search.compiled.facts import Size
 from chainlake.cep.search.compiled.site import Site
 

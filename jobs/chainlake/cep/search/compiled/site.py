@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from chainlake.cep.plan.steps import Plan, Scope, Step
-from chainlake.cep.search.compiled.expressions import Expressions, Writer
+from chainlake.cep.search.compiled.code import Writer
+from chainlake.cep.search.compiled.expressions import Expressions
 from chainlake.cep.search.compiled.scopes import Scopes
 from chainlake.cep.search.compiled.skip import Skip
 from chainlake.cep.search.compiled.slots import Slots

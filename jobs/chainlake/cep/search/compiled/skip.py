@@ -16,7 +16,8 @@ from chainlake.cep.conditions.scan import Scan
 from chainlake.cep.language import ast
 from chainlake.cep.language.normal_form import Branch, Clause
 from chainlake.cep.plan.steps import Plan, Step
-from chainlake.cep.search.compiled.expressions import Expressions, Writer
+from chainlake.cep.search.compiled.code import Writer
+from chainlake.cep.search.compiled.expressions import Expressions
 from chainlake.cep.search.compiled.facts import Facts, Form, form_of
 from chainlake.cep.search.compiled.slots import Slots
 from chainlake.cep.search.compiled.stretches import sorted_stretches

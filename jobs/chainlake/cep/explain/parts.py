@@ -1,0 +1,155 @@
+"""A pattern's bounds, conditions and what completes its matches, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import fields, replace
+from fractions import Fraction
+from typing import Any
+
+from chainlake.cep.language import ast
+from chainlake.cep.language.formatter import format_node
+from chainlake.cep.language.normal_form import Branch, Clause
+from chainlake.cep.pattern import Pattern
+from chainlake.cep.pattern_tail import UNBOUNDED
+from chainlake.definitions.duration import UNITS
+
+_SELECTS = {
+    "each": "all of them",
+    "first": "the first",
+    "last": "the latest, read back from the last event",
+    "per_initiator": "the first of each first event",
+    "accumulate": "all of them as one row",
+}
+
+
+def bounds(pattern: Pattern) -> Iterator[str]:
+    """How far the events of a match may be apart, which matches are kept and when they are decided."""
+    extras = pattern.extras
+    window = duration(pattern, pattern.window_us)
+    if pattern.window_us < UNBOUNDED:
+        yield f"window    {window}: the first and the last event are at most so far apart"
+    elif pattern.longest is not None:
+        longest = duration(pattern, pattern.longest)
+        yield f"longest   {longest}: a longer stretch of neighbours gives no match, and is counted"
+    if extras.pause is not None:
+        yield f"pause     {duration(pattern, extras.pause)}: neighbouring events of a match are at most so far apart"
+    if extras.keep:
+        how = {"MAXIMAL": "name by name", "OUTERMOST": "whatever their names"}[extras.keep]
+        yield f"keeps     no match all of whose events are, {how}, among those of another one"
+    if extras.policy is not None:
+        yield f"selects   of the matches with one last event {_selected(pattern)}"
+    yield f"decision  {_decision(pattern, window)}"
+    if pattern.reach_us < UNBOUNDED:
+        back = duration(pattern, -pattern.read_range(0, 0)[0])
+        yield f"reads     for matches decided in [s, e): events with ts in [s - {back}, e)"
+    else:
+        yield "reads     for matches decided in [s, e): all events with ts before e"
+    for measure, value in zip(extras.measures, extras.measured, strict=True):
+        yield f"measure   {measure.name}: {format_node(_readable(value))}"
+
+
+def _selected(pattern: Pattern) -> str:
+    policy = pattern.extras.policy
+    assert policy is not None
+    if policy.picks:
+        which = ", then ".join(f"those with the {'last' if one.last else 'first'} {one.name}" for one in policy.picks)
+    else:
+        which = _SELECTS[policy.select]
+    if not policy.consumes:
+        return f"{which}; no event is used up"
+    used = policy.consume if isinstance(policy.consume, str) else ", ".join(policy.consume)
+    used = {"all": "all of its events", "initiator": "its first event"}.get(used, used)
+    return f"{which}; it uses up {used}{', with the others of that last event' if policy.together else ''}"
+
+
+def _decision(pattern: Pattern, window: str) -> str:
+    if pattern.decision == "end":
+        return "at the last event"
+    if pattern.decision == "pause":
+        pause = duration(pattern, pattern.extras.pause or 0)
+        whole = f", at the latest {window} after the first event" if pattern.window_us < UNBOUNDED else ""
+        return f"{pause} after the end of its stretch of neighbours{whole}: until then a larger one may come"
+    if pattern.extras.keep:
+        return f"{window} after the first event: until then a larger one may come"
+    sets = any(branch.collected for branch in pattern.branches)
+    what = "an event that it collects" if sets and not _forbids_later(pattern) else "a forbidden event"
+    return f"{window} after the first event: until then {what} may still come"
+
+
+def _forbids_later(pattern: Pattern) -> bool:
+    return any(branch.open_right(name) for branch in pattern.branches for name in branch.negated)
+
+
+def completions(branch: Branch) -> Iterator[str]:
+    """What is looked for once the other events of a match are bound."""
+    for one in branch.collected:
+        empty = ", which may be none" if one.may_be_empty else ""
+        where = _where(branch.clauses_of(one.name))
+        yield f"  collects  {one.name} {branch.types[one.name]}: all that fit{empty}{where}"
+    if branch.finished:
+        yield f"  sets      {conjunction(branch.finished)}"
+    for name in branch.until:
+        yield f"  until     {name} {branch.types[name]}: none inside a match{_where(branch.clauses_of(name))}"
+
+
+def neighbours(branch: Branch) -> Iterator[str]:
+    """How a branch of neighbours is searched."""
+    stream = branch.stream
+    assert stream is not None
+    types = "all types" if stream.types is None else f"the types {', '.join(sorted(stream.types))}"
+    yield f"  neighbours of {types}{', each key by itself' if stream.by_key else ', of all keys together'}"
+    for name in branch.positive:
+        clauses = [c for c in branch.clauses if name in c.names and c.names <= _until(branch, name)]
+        many = "one or more " if name in branch.kleene else ""
+        yield f"  then      {many}{name}{_where(clauses)}"
+
+
+def _until(branch: Branch, name: str) -> frozenset[str]:
+    """The names up to and with ``name``."""
+    return frozenset(branch.positive[: branch.positive.index(name) + 1])
+
+
+def _where(clauses: Iterable[Clause]) -> str:
+    text = conjunction(clauses)
+    return f" where {text}" if text else ""
+
+
+def conjunction(clauses: Iterable[Clause]) -> str:
+    """Clauses as one condition, in the words of the language."""
+    parts = [" OR ".join(format_node(_readable(literal)) for literal in clause.literals) for clause in clauses]
+    return " AND ".join(f"({part})" if " OR " in part and len(parts) > 1 else part for part in parts)
+
+
+def _readable(node: ast.Node) -> ast.Node:
+    """The same node with each duration as a word: its largest exact unit."""
+    if isinstance(node, ast.Duration):
+        return ast.Word(in_units(node.seconds))
+    match node:
+        case ast.Compare("=", ast.Ref(_, _, _, ast.Like() as test), ast.Literal(bool() as fits)):
+            return replace(test, negated=not fits)
+    if isinstance(node, ast.Prev) and isinstance(node.gap, int):
+        return replace(node, gap=ast.Word(in_units(Fraction(node.gap, 1_000_000))))
+    changed: dict[str, Any] = {}
+    for each in fields(node):
+        value = getattr(node, each.name)
+        if isinstance(value, ast.Node):
+            changed[each.name] = _readable(value)
+        elif isinstance(value, tuple) and value and all(isinstance(part, ast.Node) for part in value):
+            changed[each.name] = tuple(map(_readable, value))
+    return replace(node, **changed)
+
+
+def duration(pattern: Pattern, ticks: int) -> str:
+    """A length of time of the pattern, in its largest exact unit."""
+    return in_units(Fraction(ticks, 1_000_000)) if pattern.strict else str(ticks)
+
+
+def in_units(seconds: Fraction) -> str:
+    """A length of time in its largest exact unit."""
+    for unit in ("d", "h", "min", "s"):
+        count = seconds / UNITS[unit]
+        if count.denominator == 1 and (count or unit == "s"):
+            return f"{count} {unit}"
+    milliseconds = seconds * 1000
+    return f"{milliseconds if milliseconds.denominator == 1 else float(milliseconds)} ms"

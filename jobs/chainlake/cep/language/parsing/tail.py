@@ -1,0 +1,146 @@
+"""What follows the conditions of a query: windows, which matches are kept, and what is computed of them."""
+
+from __future__ import annotations
+
+from chainlake.cep.language import ast
+from chainlake.cep.language.lexer import Token
+from chainlake.cep.language.parsing.conditions import Conditions
+from chainlake.cep.language.parsing.cursor import is_word, number
+
+CONTEXTS = ("unrestricted", "recent", "chronicle", "continuous", "cumulative")
+SELECTS = ("each", "first", "last", "per_initiator")
+#: How a selection may begin.
+SELECTING = ("CONTEXT", "SELECT", "PICK", "CONSUME", "PER")
+#: Words after a number that are no unit of it.
+_AFTER_WINDOW = ("PAUSE", "MAXIMAL", "OUTERMOST", *SELECTING, "MEASURES", "FROM", "EVENTS")
+
+
+class Tail(Conditions):
+    """The rules for what follows the conditions."""
+
+    def windows(self) -> tuple[ast.Within | None, tuple[ast.EventWindow, ...]]:
+        """``WITHIN 1 h, 25 EVENTS, GAP 3 EVENTS OF KEY``: at most one duration, and windows in events."""
+        within: ast.Within | None = None
+        counted: list[ast.EventWindow] = []
+        while True:
+            opening = self.take()  # WITHIN, or a comma
+            if self.at_word("GAP") and self.ahead().kind == "number" or is_word(self.ahead(), "EVENTS"):
+                counted.append(self.event_window())
+            elif within is not None:
+                raise self.source.error("a second duration", self.token.at, hint="WITHIN 1 h, 25 EVENTS.")
+            else:
+                within = self.duration("WITHIN", opening)
+            if not self.at_symbol(","):
+                break
+        if len({window.gap for window in counted}) < len(counted):
+            raise self.source.error("a second window in events", counted[-1].at, hint="Write the smaller one.")
+        return within, tuple(counted)
+
+    def event_window(self) -> ast.EventWindow:
+        """``25 EVENTS`` or ``GAP 25 EVENTS``, with ``OF KEY``."""
+        at = self.token.at
+        gap = self.accept_word("GAP") is not None
+        count = self.whole_number("a number of events")
+        if not self.accept_word("EVENTS"):
+            raise self.source.error(f"EVENTS is expected, not {self.token.shown}", self.token.at)
+        by_key = self.accept_word("OF") is not None
+        if by_key and not self.accept_word("KEY"):
+            raise self.source.error(f"KEY is expected after OF, not {self.token.shown}", self.token.at)
+        return ast.EventWindow(count, gap, by_key, at)
+
+    def window(self, word: str) -> ast.Within:
+        """A word and a duration."""
+        return self.duration(word, self.take())
+
+    def duration(self, word: str, opening: Token) -> ast.Within:
+        """A duration after a word."""
+        token = self.take()
+        if token.kind not in ("number", "word"):
+            raise self.source.error(f"a duration is expected after {word}, not {token.shown}", token.at)
+        value = number(token.text) if token.kind == "number" else token.text
+        return ast.Within(value, None if self.at_word(*_AFTER_WINDOW) else self.unit(), opening.at)
+
+    # ---- which matches
+
+    def selection(self) -> ast.Selection:
+        """``CONTEXT``, ``SELECT`` or ``PICK``, then ``CONSUME``, then ``PER``; each may be left out."""
+        at = self.token.at
+        context = self.choice("a context", CONTEXTS) if self.accept_word("CONTEXT") else ""
+        select = self.choice("a selection", SELECTS) if not context and self.accept_word("SELECT") else ""
+        picks = self.picks() if not context and not select and self.at_word("PICK") else ()
+        if self.at_word("CONTEXT", "SELECT", "PICK"):
+            raise self.source.error(
+                "CONTEXT, SELECT and PICK exclude one another", self.token.at, hint="Write one of them."
+            )
+        consume = self.consume() if self.at_word("CONSUME") else None
+        per = self.choice("what is published at a time", ("match", "terminator")) if self.accept_word("PER") else ""
+        if context and (consume is not None or per):
+            raise self.source.error(
+                f"CONTEXT {context} says already what is used up", at, hint="Use SELECT with CONSUME and PER."
+            )
+        return ast.Selection(context, select, picks, consume, per, at)
+
+    def choice(self, what: str, words: tuple[str, ...]) -> str:
+        """One of some words, in any case."""
+        if self.token.kind != "word" or self.token.text.lower() not in words:
+            raise self.source.error(
+                f"{what} is expected, not {self.token.shown}", self.token.at, hint=f"One of {', '.join(words)}."
+            )
+        return self.take().text.lower()
+
+    def picks(self) -> tuple[ast.Pick, ...]:
+        """``PICK first a, last b within 5 s from c``."""
+        self.take()
+        found = [self.pick()]
+        while self.accept_symbol(","):
+            found.append(self.pick())
+        return tuple(found)
+
+    def pick(self) -> ast.Pick:
+        """One clause of PICK."""
+        at = self.token.at
+        last = self.choice("first or last", ("first", "last")) == "last"
+        name = self.expect_word("an event name").text
+        within = self.window("within") if self.at_keyword("WITHIN") else None
+        origin = self.expect_word("an event name").text if self.accept_word("FROM") else None
+        if (within is None) != (origin is None):
+            raise self.source.error(
+                "a distance has a length and an origin", at, hint=f"PICK first {name} within 5 s from c."
+            )
+        return ast.Pick(last, name, within, origin, at)
+
+    def consume(self) -> str | tuple[str, ...]:
+        """``CONSUME all``, ``none``, ``initiator``, or names."""
+        self.take()
+        if self.at_word("ALL", "NONE", "INITIATOR") and not self.ahead_symbol("."):
+            return self.take().text.lower()
+        names = [self.expect_word("all, none, initiator or an event name").text]
+        while self.accept_symbol(","):
+            names.append(self.expect_word("an event name").text)
+        return tuple(names)
+
+    def ahead_symbol(self, symbol: str) -> bool:
+        """Whether a symbol follows the next token."""
+        return self.ahead().kind == "symbol" and self.ahead().text == symbol
+
+    # ---- what is computed
+
+    def measures(self) -> tuple[ast.Measure, ...]:
+        """``MEASURES value AS name, …``."""
+        self.take()
+        found = [self.measure()]
+        while self.accept_symbol(","):
+            found.append(self.measure())
+        return tuple(found)
+
+    def measure(self) -> ast.Measure:
+        """One measure."""
+        place = self.token.at
+        value = self.as_value(self.sum(), place)
+        if not self.accept_word("AS"):
+            raise self.source.error(
+                f"AS and a name are expected after a measure, not {self.token.shown}",
+                self.token.at,
+                hint="MEASURES LAST(b.price) - a.price AS rise.",
+            )
+        return ast.Measure(value, self.expect_word("the name of a measure").text, place)
