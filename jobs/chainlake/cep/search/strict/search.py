@@ -124,9 +124,11 @@ class Search:
         if name not in self.form.branch.kleene:
             return accepted if followed is None else accepted & followed
         least, most = self.form.sizes[name]
+        if followed is None and least == 1:
+            return accepted
         place, stop = np.arange(len(accepted)), self._stops[name]
         if followed is None:
-            return accepted if least == 1 else accepted & (stop - place >= least - 1)
+            return accepted & (stop - place >= least - 1)
         before = np.concatenate([[0], np.cumsum(followed)])
         until = np.minimum(stop, place + (most - 1)) + 1
         found: np.ndarray = accepted & (before[until] > before[np.minimum(place + (least - 1), until)])
