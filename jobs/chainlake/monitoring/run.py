@@ -17,8 +17,7 @@ from itertools import groupby
 from chainlake.catalog.models import load_models
 from chainlake.definitions.source import Sources
 from chainlake.errors import AuditFailed, InfrastructureError
-from chainlake.lake.commits.publish import ModelOutput, Published, publish_models
-from chainlake.lake.commits.publish import Run as PublishingRun
+from chainlake.lake.commits.publish import ModelOutput, Published, PublishingRun, publish_models
 from chainlake.lake.records.event_days import EventDays, Pinned
 from chainlake.lake.records.runs import Phase, one_line, phases
 from chainlake.lake.records.staleness import fingerprint

@@ -30,7 +30,7 @@ from chainlake.schemas.table import Table
 
 
 @dataclass(frozen=True)
-class Run:
+class PublishingRun:
     """Who publishes, and with what.
 
     Args:
@@ -81,7 +81,7 @@ class _Days:
 
 
 def publish_matches(
-    run: Run,
+    run: PublishingRun,
     definition: Definition,
     table: Table,
     staged: Staged,
@@ -157,7 +157,7 @@ class ModelOutput:
 
 
 def publish_models(
-    run: Run,
+    run: PublishingRun,
     outputs: Sequence[ModelOutput],
     recheck: Callable[[], Mapping[str, Mapping[date, str]]],
     table: Table = CHANGES,
@@ -208,7 +208,9 @@ def publish_models(
     return published
 
 
-def _commit_models(run: Run, outputs: Sequence[ModelOutput], days: Sequence[date], table: Table) -> tuple[Change, int]:
+def _commit_models(
+    run: PublishingRun, outputs: Sequence[ModelOutput], days: Sequence[date], table: Table
+) -> tuple[Change, int]:
     """Commit what some models found on the same days; the change of ``table`` and the version that holds the days."""
     owners = [output.owner for output in outputs]
     day_column = "event_date" if "event_date" in table.column_names else "ts"
@@ -261,7 +263,9 @@ def _publishable(
     return _Days(ready, left_out, broken)
 
 
-def _note_failed_audits(run: Run, definition: Definition, fingerprints: Mapping[date, str], days: _Days) -> None:
+def _note_failed_audits(
+    run: PublishingRun, definition: Definition, fingerprints: Mapping[date, str], days: _Days
+) -> None:
     _append(
         run,
         [
@@ -271,7 +275,7 @@ def _note_failed_audits(run: Run, definition: Definition, fingerprints: Mapping[
     )
 
 
-def _append(run: Run, rows: list[dict[str, Any]]) -> None:
+def _append(run: PublishingRun, rows: list[dict[str, Any]]) -> None:
     ops.append(run.home, "intervals", rows, run.run_id)
 
 
