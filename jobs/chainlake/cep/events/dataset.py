@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -186,6 +186,10 @@ class Dataset:
     def _one_type(self) -> bool:
         """Whether all rows have the one type that is asked for."""
         return len(self._codes_of) == 1 and bool((self._types == next(iter(self._codes_of.values()))).all())
+
+    def is_one_type(self, names: Collection[str]) -> bool:
+        """Whether all rows have the one type that is asked for."""
+        return self._one_type and self._codes_of.keys() <= set(names)
 
     def have_types(self, names: Iterable[str]) -> np.ndarray:
         """Which of the sorted rows have one of these types."""
