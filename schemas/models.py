@@ -25,7 +25,7 @@ CHANGES = Table(
         Column(
             "round",
             pa.int64(),
-            "Number of the round within its UTC day, from 0; rounds that were not used count too.",
+            "Number of the round within its UTC day, from 0, unused ones included.",
             False,
         ),
         Column("violators", pa.list_(pa.field("element", pa.string())), "Nodes whose local test failed."),
@@ -113,7 +113,7 @@ STATE = Table(
         Column(
             "fingerprint",
             pa.string(),
-            "The day's state_out in ops.intervals, of all groups together; any other row is never used.",
+            "state_out of the day in ops.intervals, of all groups together; a row with another one is not used.",
             False,
         ),
         Column("state", pa.string(), "State as JSON, documented in docs/model-change.md.", False),
