@@ -1,4 +1,4 @@
-"""Chained days: each goes on from the state that the day before it left. What is done, what a run does, what is published.
+"""Chained days, each of which goes on from the state that the day before it left: what is done, what a run does.
 
 Of each published day the digests of the states at its two ends are kept, ``state_in`` and ``state_out``. A day is up to
 date if and only if its row is that of its own input, definition and engine, *and* its ``state_in`` is the current
@@ -110,7 +110,7 @@ def standing(chain: Chain) -> Standing:
 
 
 def _first_since(flags: np.ndarray, begin: np.ndarray) -> np.ndarray:
-    """Position of the first flagged day of each day's part of the chain, its own or a later one if there is none yet."""
+    """Position of the first flagged day in each day's part of the chain, up to the day itself; n if there is none."""
     n = len(flags)
     place = np.arange(n)
     # The last flagged day that has none before it in its part; a part begins where it says so.
@@ -133,6 +133,19 @@ class Outlook:
     certain: tuple[int, ...]
     possible: tuple[int, ...]
 
+    @property
+    def days(self) -> frozenset[int]:
+        """All of them."""
+        return frozenset((*self.certain, *self.possible))
+
+    def cut(self, end: int) -> tuple[Outlook, Outlook]:
+        """The days before one, and the others."""
+        before, after = (
+            Outlook(*(tuple(day for day in days if (day < end) is first) for days in (self.certain, self.possible)))
+            for first in (True, False)
+        )
+        return before, after
+
 
 @dataclass(frozen=True)
 class Stretch:
@@ -153,7 +166,7 @@ class Stretch:
 
 
 class Walk:
-    """A run's way through the days of a chain, in their order: what is not up to date is computed, the rest passed over.
+    """A run's way through the days of a chain: what is not up to date is computed, the rest passed over.
 
     Args:
         chain: all days from ``chain.numbers[0]`` on, without holes.
@@ -173,19 +186,19 @@ class Walk:
         self._states: Sequence[str] = ()
 
     def next(self) -> Stretch | None:
-        """The next days to compute; None at the end, or where a day cannot be computed for the time being."""
+        """The next days to compute; None where no day is left that can be."""
         while self._at < self._end:
             place = self._at - self._lo
             if self._chain.anew[place]:
                 self._state = EMPTY
-            if self._settled(self._at, self._state):
-                if self._chain.refused[place]:
-                    return None
+            settled = self._settled(self._at, self._state)
+            if self._chain.refused[place] if settled else not self._chain.ready[place]:
+                self._at = self._next_anew(self._at)
+                continue
+            if settled:
                 self._state = self._chain.state_out[place]
                 self._at += 1
                 continue
-            if not self._chain.ready[place]:
-                return None
             begin = max(self._kept(self._at), self._held)
             end = min(self._until(), begin + self._longest)
             self._stretch = Stretch(begin, min(self._at, end), end, bool(self._chain.anew[begin - self._lo]))
@@ -196,6 +209,11 @@ class Walk:
         """Whether nothing is to do for a day that goes on from a state."""
         place, chain = day - self._lo, self._chain
         return bool((chain.own[place] or chain.refused[place]) and state is not None and chain.state_in[place] == state)
+
+    def _next_anew(self, day: int) -> int:
+        """The first day after one that depends on none before it."""
+        later = np.flatnonzero(self._chain.anew[day + 1 - self._lo :])
+        return day + 1 + int(later[0]) if len(later) else self._end
 
     def _until(self) -> int:
         """The end of a stretch from here: what is to do in any case, and some days that may be."""
@@ -249,22 +267,24 @@ class Walk:
         certain: list[int] = []
         possible: list[int] = []
         unknown = doubtful = False
+        held = False
         for day in range(self._at, self._end):
             place = day - self._lo
             if chain.anew[place]:
-                state, unknown, doubtful = EMPTY, False, False
+                state, unknown, doubtful, held = EMPTY, False, False, False
+            if held:
+                continue
             if unknown and not self._to_do(day):
                 if chain.ready[place]:
                     possible.append(day)
                 doubtful |= bool(chain.refused[place] or not chain.ready[place])
                 continue
             if not unknown and self._settled(day, state):
-                if chain.refused[place]:
-                    break
-                state = chain.state_out[place]
+                state, held = chain.state_out[place], bool(chain.refused[place])
                 continue
             if not chain.ready[place]:
-                break
+                held = True
+                continue
             if not unknown:
                 certain += range(self._kept(day), day)
             (possible if doubtful else certain).append(day)
@@ -280,17 +300,22 @@ class Link:
     state_out: str
 
 
-def unlinked(links: Mapping[Day, Link], days: Sequence[Day], before: str | None) -> str | None:
-    """Why consecutive days cannot be published after the state that the day before them has left; None if they can.
+def left_out(links: Mapping[Day, Link], wrong: Mapping[Day, str], before: str | None) -> dict[Day, str]:
+    """Which of consecutive days are not published, and why: the first that is wrong, and all after it.
 
     Args:
-        links: of the days at least.
-        days: ascending.
-        before: its current ``state_out``, read under the lock of their table; :data:`EMPTY` if the first of the days
-            begins anew.
+        links: of every day, ascending.
+        wrong: days that cannot be published for reasons of their own, with these.
+        before: the state that the first one has to go on from, as it is under the lock of the table: the ``state_out``
+            of the day before, or :data:`EMPTY` if it begins anew.
     """
-    for day in days:
-        if links[day].state_in != before:
-            return "the state that it was computed from is not the one that the day before it has left"
-        before = links[day].state_out
-    return None
+    found: dict[Day, str] = {}
+    for day, link in links.items():
+        if found:
+            found[day] = f"{next(iter(found))}, on which it depends, was left out"
+        elif day in wrong:
+            found[day] = wrong[day]
+        elif link.state_in != before:
+            found[day] = "the state that it was computed from is not the one that the day before it has left"
+        before = link.state_out
+    return found
