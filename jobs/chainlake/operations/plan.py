@@ -206,8 +206,9 @@ def _inside(judged: Judged, asked: _Asked) -> np.ndarray:
 
 def _note_left(judged: Judged, asked: _Asked, plan: RangePlan) -> None:
     """Days that somebody may expect to be computed and that will not be, each with the reason."""
-    states = (*asked.states, "audit_failed", *(() if asked.only_stale else ("waiting",)))
-    left = _inside(judged, asked) & np.isin(judged.state, states)
+    left = _inside(judged, asked) & np.isin(judged.state, (*asked.states, "audit_failed", "waiting"))
+    if asked.only_stale:
+        left &= (judged.state != "waiting") | (judged.noted("status") != None)  # noqa: E711 (element by element)
     left &= ~(judged.ready & np.isin(judged.state, asked.states))
     for at in np.flatnonzero(left).tolist():
         why = judged.why(at)
