@@ -13,7 +13,7 @@ from datetime import date
 import numpy as np
 import pytest
 
-from chainlake.lake.records.chain import EMPTY, Chain, Link, Outlook, Walk, left_out, standing
+from chainlake.lake.records.chain import EMPTY, Chain, Link, Outlook, Stretch, Walk, left_out, standing
 
 DAYS = 14
 
@@ -65,9 +65,9 @@ class Toy:
         return self.events[day] if day >= self.edit % 4 else -1, self.edit
 
     def anew(self, day: int) -> bool:
-        """Nothing was seen before it, or, where that is asked for, so little that it is forgotten."""
+        """Nothing was seen before it, or, where that is asked for, nothing for two days, whatever the state then is."""
         first = max(self.edit % 4, next((n for n, found in enumerate(self.events) if found), DAYS))
-        return day <= first or (self.quiet and not any(self.events[max(day - 3, self.edit % 4) : day]))
+        return day <= first or (self.quiet and not any(self.events[max(day - 2, self.edit % 4) : day]))
 
     def chain(self) -> Chain:
         """The chain as it is noted, holes left out."""
@@ -115,6 +115,9 @@ class Toy:
                 count = walk.came([links[day].state_out for day in range(stretch.begin, stretch.end)])
                 if self.rng.random() < meanwhile:
                     self.happens()
+                    if self.rng.random() < 0.5:
+                        # Another run goes through the same days.
+                        self.run(first, end, longest=longest)
                 done = self.publish(range(stretch.begin, stretch.begin + count), links, values, of, dies)
                 texts[stretch.begin + count - 1] = links[stretch.begin + count - 1].state_out
                 if done < count:
@@ -329,6 +332,22 @@ def test_a_stretch_is_no_longer_than_allowed_and_looks_further_as_it_has_to():
     walk, seen = Walk(chain, 1, lambda day: 0, 1), []
     stretch = walk.next()
     assert (stretch.begin, stretch.target, stretch.end, stretch.anew) == (0, 1, 1, True)
+
+
+def test_a_run_stops_at_a_day_whose_audit_failed_unless_the_state_before_it_is_another_one():
+    # Day 2 failed its audit on the state 2; day 1 is to do, and leaves that state or another one.
+    for state, end in (("2", 2), ("x", 4)):
+        walk = Walk(chain_of("dsfs"), 1, lambda day: day, 9)
+        assert walk.next() == Stretch(1, 1, 4, False)
+        count = walk.came([state, "y", "z"])
+        assert 1 + count == end
+        walk.published(count)
+        assert walk.next() is None
+    # A day of which the events are not there stops it, too, but not a part of the chain that begins anew.
+    walk = Walk(chain_of("dsos", anew="a--a"), 1, lambda day: day, 9)
+    assert walk.next() == Stretch(1, 1, 2, False)
+    walk.published(walk.came(["2"]))
+    assert walk.next() == Stretch(3, 3, 4, True)
 
 
 def test_the_first_day_that_is_wrong_ends_what_is_published():

@@ -2,7 +2,7 @@
 
 One application computes all to-do days of a source's definitions within a window of ``chunk`` days. Patterns of a
 day depend on events alone, so their applications may run in any order; a model carries state, so its windows go in
-the order of time, and its first one replays whatever comes before it (docs/semantics.md#model-days).
+the order of time, and what they compute may depend on the states they come to (docs/semantics.md#chained-days).
 """
 
 from __future__ import annotations
