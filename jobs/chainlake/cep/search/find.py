@@ -16,7 +16,6 @@ from chainlake.cep.events.clock import Clock
 from chainlake.cep.events.dataset import Dataset, Wanted, kind_of, ticks_of
 from chainlake.cep.language.check import Checker
 from chainlake.cep.language.normal_form import Branch
-from chainlake.cep.matches.measures import measured
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.plan.completion import completion_of
 from chainlake.cep.plan.steps import routing
@@ -31,10 +30,11 @@ from chainlake.cep.search.kept import Finder
 from chainlake.cep.search.keys import parts_by_key
 from chainlake.cep.search.kleene import SetLimit
 from chainlake.cep.search.levels import Search
+from chainlake.cep.search.measured import measured
 from chainlake.cep.search.reach import within_reach
+from chainlake.cep.search.selection.apply import selected
 from chainlake.cep.search.statistics import Statistics
-from chainlake.cep.selection.apply import selected
-from chainlake.cep.selection.ties import in_total_order
+from chainlake.cep.search.ties import in_total_order
 from chainlake.errors import InputError, LimitExceeded, UsageError
 
 #: Ticks lie nearer to 0 than this, or sums of one and a window (at most 2^61) and differences may not fit in 64 bits.
