@@ -186,6 +186,7 @@ def _between(low: Value, high: Value, part: float) -> np.ndarray:
         return np.asarray(x / 2 + y / 2)
     with np.errstate(all="ignore"):
         wide = y - x
-        found = x + wide * part if part < 0.5 else y - wide * (1.0 - part)
+        near = x + wide * part if part < 0.5 else y - wide * (1.0 - part)
         # Doubles can lie further apart than a double can say.
-        return np.where(np.isinf(wide), x * (1.0 - part) + y * part, found)
+        found: np.ndarray = np.where(np.isinf(wide), x * (1.0 - part) + y * part, near)
+    return found

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from chainlake.cep.selection.order import NONE, Ranked
-from chainlake.cep.selection.policy import PickRule
+from chainlake.cep.policy import PickRule
+from chainlake.cep.search.selection.order import NONE, Ranked
 
 
 def chosen(found: Ranked, select: str) -> np.ndarray:

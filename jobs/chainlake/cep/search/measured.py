@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 import pyarrow as pa
 
 from chainlake.cep.conditions.blocks import Bindings
 from chainlake.cep.conditions.scan import Scan
 from chainlake.cep.events.values import Value, as_float, not_null
-from chainlake.cep.language import ast
 from chainlake.cep.pattern import Pattern
-from chainlake.cep.pattern_tail import Measure
 from chainlake.schemas.table import TIMESTAMP
 
 #: Microseconds of a second: durations are written in seconds.
 _SECOND = 1_000_000
-#: Aggregates whose value is one of those that they range over.
-_OF_ONE = frozenset({"MIN", "MAX", "FIRST", "LAST"})
 
 
 def measured(pattern: Pattern, branch: int, found: Bindings, scan: Scan) -> dict[str, pa.Array]:
@@ -31,7 +25,7 @@ def measured(pattern: Pattern, branch: int, found: Bindings, scan: Scan) -> dict
         scan: what they were found in.
 
     Returns:
-        by name of the measure, of the type that ``measure_type`` gives; a number whose type cannot be known without
+        by name of the measure, of the type that its column has; a number whose type cannot be known without
         its values is a whole number if all are.
     """
     view = found.view(scan.data, scan.candidates)
@@ -39,42 +33,6 @@ def measured(pattern: Pattern, branch: int, found: Bindings, scan: Scan) -> dict
         measure.name: _array(view.value(measure.values[branch]), found.n, scan, pattern.strict)
         for measure in pattern.extras.measures
     }
-
-
-def measure_type(measure: Measure, types: Mapping[str, pa.DataType]) -> pa.DataType:
-    """The type of a measure's column.
-
-    Args:
-        measure: the measure.
-        types: of the events' attributes.
-
-    Returns:
-        text, boolean or timestamp; a whole number for counts and for attributes that are whole numbers; a double for
-        all other numbers, and for durations, which are seconds.
-    """
-    if measure.kind == "string":
-        return pa.string()
-    if measure.kind == "bool":
-        return pa.bool_()
-    if measure.kind == "time":
-        return TIMESTAMP
-    whole = measure.kind == "number" and all(_is_whole(node, types) for node in measure.values)
-    return pa.int64() if whole else pa.float64()
-
-
-def _is_whole(node: ast.Node, types: Mapping[str, pa.DataType]) -> bool:
-    match node:
-        case ast.Aggregate("COUNT") | ast.ListAggregate("COUNT"):
-            return True
-        case ast.Aggregate(function, _, str(attr)) if function in _OF_ONE:
-            return pa.types.is_integer(types.get(attr, pa.null()))
-        case ast.Ref(_, attr):
-            return pa.types.is_integer(types.get(attr, pa.null()))
-        case ast.Literal(value):
-            return isinstance(value, int)
-        case ast.Case((), None):
-            return True  # null in a branch that lacks the event
-    return False
 
 
 def _array(value: Value, n: int, scan: Scan, strict: bool) -> pa.Array:
@@ -100,5 +58,5 @@ def _array(value: Value, n: int, scan: Scan, strict: bool) -> pa.Array:
 def _fits_whole(value: Value) -> bool:
     """Whether numbers are whole ones of 64 bits."""
     if isinstance(value.values, np.ndarray):
-        return value.values.dtype.kind == "i"
+        return bool(value.values.dtype.kind == "i")
     return isinstance(value.values, int) and -(2**63) <= value.values < 2**63

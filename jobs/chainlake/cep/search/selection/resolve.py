@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from chainlake.cep.policy import PickRule, Policy
 from chainlake.cep.search.compiled import machine
-from chainlake.cep.selection.choose import accumulated, chosen, picked
-from chainlake.cep.selection.order import NONE, Ranked
-from chainlake.cep.selection.policy import PickRule, Policy
+from chainlake.cep.search.selection.choose import accumulated, chosen, picked
+from chainlake.cep.search.selection.order import NONE, Ranked
 
 #: Matches from which the loop is compiled rather than interpreted, which takes longer to be ready.
 _WORTH_COMPILING = 100_000
@@ -151,7 +151,7 @@ def _kernel(matches: int) -> machine.Kernel:
 
 def _interpreted() -> machine.Kernel:
     space: dict[str, machine.Kernel] = {}
-    exec(compile(_SOURCE, "selection", "exec"), space)  # type: ignore[arg-type]
+    exec(compile(_SOURCE, "selection", "exec"), space)
     return space["kernel"]
 
 
