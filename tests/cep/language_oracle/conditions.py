@@ -172,7 +172,7 @@ class Conditions:
         n = {"prev": pick.one((None, 1)), "prev n": pick.one((2, 2, 3)), "prev gap": pick.one((1, 1, 2))}[kind]
         attr = pick.one(("x", "x", "y", "k"))
         before = "prev", name, attr, n, pick.one((1, 2, 3, 4)) if kind == "prev gap" else None
-        if pick.one(range(4)) == 0:
+        if pick.one(range(4 if kind == "prev" else 2)) == 0:
             return "null", before, pick.one((False, True))
         if attr == "k":
             return "cmp", pick.one(("=", "!=")), before, ("ref", pick.one((name, other[1])), "k")

@@ -130,7 +130,8 @@ class _Query:
             own = self.where([structure], kinds if not split or pick.one((False, True)) else [], structures)
             branches.append(Branch(structure, own))
         shared = self.where(structures, kinds, structures) if split else None
-        pause = pick.one((1, 2, 2, 3, 4)) if self.timeless or self.has("pause", 6) else None
+        before = bool(self.want & {"prev", "prev n", "prev gap"})
+        pause = pick.one((1, 2, 2, 3, 4)) if self.timeless or self.has("pause", 2 if before else 6) else None
         within = None if self.timeless else pick.one((2, 4, 5, 6, 7, 9))
         measures = self.measures(structures) if self.has("measures", 6) else []
         return Query(tuple(branches), shared, within, pause, self.keep, tuple(measures))

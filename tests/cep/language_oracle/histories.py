@@ -16,8 +16,8 @@ def history(pick: Random, query: Query, key: str | None, want: set[str]) -> list
         want: constructs that it is about: ties, seq, and what looks at the event before.
     """
     before = bool(want & {"prev", "prev n", "prev gap"})
-    ties = "ties" in want or pick.one(range(2 if "seq" in want else 3)) == 0
-    seq = "seq" in want or pick.one(range(4)) == 0
+    ties = "ties" in want or pick.one(range(2 if want & {"seq", "first, last"} else 3)) == 0
+    seq = "seq" in want or pick.one(range(2 if "first, last" in want else 4)) == 0
     ts, lonely = pick.one((0, 0, 3)), 4 if before else pick.one((6, 12))
     types = planted(pick, query)
     events = []
@@ -45,7 +45,7 @@ def planted(pick: Random, query: Query) -> list[str]:
     types = []
     for item in leaves(pick.one(expanded(pick.one(query.branches).structure))):
         often = item.many or item.role.startswith("COLLECT")
-        types += [pick.one("ABC") if item.type == ANY else item.type] * (pick.one((1, 1, 2)) if often else 1)
+        types += [pick.one("ABC") if item.type == ANY else item.type] * (pick.one((1, 2, 2, 3)) if often else 1)
     known = sorted({item.type for branch in query.branches for item in leaves(branch.structure)} - {ANY}) or ["A"]
     while len(types) < 4 or (len(types) < most and pick.one(range(4))):
         types.insert(pick.one(range(len(types) + 1)), pick.one((*known, *known, pick.one("ABCD"))))

@@ -82,7 +82,8 @@ MUTANTS: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
         "model", "for alternative in structure.items:", "for alternative in structure.items[:1]:", ("or inside",)),
     "a clause of a name that a branch has not refuses": (
         "matches", "[clause for clause in every if names_of(clause) <= names]",
-        'every if all(names_of(clause) <= names for clause in every) else [((("const", False), False),)]', ("optional",)),
+        'every if all(names_of(clause) <= names for clause in every) else [((("const", False), False),)]',
+        ("optional",)),
     "BETWEEN is open": ("model", '("cmp", "<=", value, high)', '("cmp", "<", value, high)', ("between",)),
     "NOT BETWEEN is BETWEEN": ("model", "negate != negated", "negate", ("between",)),
     "PREV skips nulls": (
@@ -108,7 +109,8 @@ MUTANTS: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
     "PREV goes by time and id": ("values", "same.sort(key=place)", "same.sort(key=listed)", ("prev", "seq", "ties")),
     "FIRST and LAST skip nulls": (
         "values", "ordered = sorted(members, key=lambda member: place(member[0]))",
-        "ordered = sorted((m for m in members if m[1] is not None), key=lambda member: place(member[0]))", ("first, last",)),
+        "ordered = sorted((m for m in members if m[1] is not None), key=lambda member: place(member[0]))",
+        ("first, last",)),
     "FIRST and LAST go by time and id": (
         "values", "ordered = sorted(members, key=lambda member: place(member[0]))",
         "ordered = sorted(members, key=lambda member: listed(member[0]))", ("first, last", "seq", "ties")),
