@@ -2,9 +2,10 @@
 
 The kind of a file is told from its content: pattern cases go through ``chainlake.cep.match``, monitor cases through
 ``tests.monitor_cases``, cases of contexts through ``match``, too; cases of ranked queries count as not supported yet.
-With ``--engine`` pattern cases go through machine code instead, or through an automaton in event order (``chainlake.cep.automata.simulate``) with
-NOT in both ways of testing it, or through Spark, cut into slices. Each difference is printed, and what was skipped and
-why; then the number of runs, and ``N cases, M different, K not supported yet``. The exit code is 1 if anything differs.
+With ``--engine`` pattern cases go through machine code instead, or through an automaton in event order
+(``chainlake.cep.automata.simulate``) with NOT in both ways of testing it, or through Spark, cut into slices. Each
+difference is printed, and what was skipped and why; then the number of runs, and ``N cases, M different, K not
+supported yet``. The exit code is 1 if anything differs.
 """
 
 from __future__ import annotations
