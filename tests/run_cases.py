@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import random
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -63,10 +64,21 @@ def run_file(path: Path, *, all_orders: bool = False, engine: str = "kernel") ->
 
 def pattern_case(case: dict[str, Any], *, all_orders: bool = False, engine: str = "kernel") -> Result:
     """One pattern case, in the engine's own order or in every order of the positive names."""
+    from chainlake.errors import DefinitionError
+
+    try:
+        return _ran(case, all_orders, engine)
+    except DefinitionError as error:
+        return Result(case["name"], [f"refused: {error.what}"])
+
+
+def _ran(case: dict[str, Any], all_orders: bool, engine: str) -> Result:
     from chainlake.cep import compile_pattern
     from chainlake.cep.automata.simulate import unfit_for
+    from chainlake.definitions.derived import Series
 
-    pattern = compile_pattern(case["pattern"], params=case.get("params"), strict_units=False)
+    series = Series(case.get("key"), ())
+    pattern = compile_pattern(case["pattern"], params=case.get("params"), strict_units=False, series=series)
     reason = None if engine in (*KERNELS, "tasks") else unfit_for(engine, pattern)
     if reason is not None:
         return Result(case["name"], [], reason, 0)
@@ -107,11 +119,16 @@ def _runs(
     from chainlake.cep.library import from_dicts
 
     negated = any(branch.negated for branch in pattern.branches)
+    draw = random.Random(case["name"])
     for order in orders:
         how = f"order {', '.join(order)}: " if order else ""
         if engine in KERNELS:
-            matches = match(case["pattern"], case["events"], case.get("params"), order, backend=KERNELS[engine])
-            yield how, sorted(json.dumps(m, sort_keys=True) for m in matches)
+            rows = case["events"]
+            for shuffled in ("", "shuffled rows: "):
+                options = {"backend": KERNELS[engine], "key": case.get("key")}
+                matches = match(case["pattern"], rows, case.get("params"), order, **options)
+                yield how + shuffled, sorted(json.dumps(m, sort_keys=True) for m in matches)
+                rows = draw.sample(rows, len(rows))
             continue
         if engine == "tasks":
             from tests.task_cases import task_matches

@@ -260,7 +260,9 @@ class Conditions:
         self, node: ast.Node, one: Bound, bound: Bound, rows: int
     ) -> tuple[dict[str, Single], dict[str, tuple[Candidates, np.ndarray, np.ndarray]]]:
         every = self._every
-        singles = {name: (every, np.atleast_1d(np.array(one[name], np.int64))) for name in node.plain}
+        singles: dict[str, Single] = {
+            name: (every, np.atleast_1d(np.array(one[name], np.int64))) for name in node.plain
+        }
         sets = {name: np.array(bound[name], np.int64) for name in node.aggregated}
         return singles, {name: (every, np.array([0, len(of)])[: rows + 1], of) for name, of in sets.items()}
 

@@ -8,12 +8,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from chainlake.cep.events.arrow import text_array
-from chainlake.cep.language import ast
 
 
-def test_of(node: ast.Like) -> Callable[[pa.Array], pa.Array]:
-    """Whether texts fit the pattern of a condition, ``NOT`` left aside."""
-    expression = node.text if node.regex else _expression(node.text)
+def test_of(text: str, regex: bool) -> Callable[[pa.Array], pa.Array]:
+    """Whether texts fit a pattern of ``LIKE``, or a regular expression."""
+    expression = text if regex else _expression(text)
     return lambda texts: pc.match_substring_regex(texts, expression)
 
 

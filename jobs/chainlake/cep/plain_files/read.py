@@ -52,12 +52,16 @@ class Events:
         texts: columns that are texts because of their cells, with the first that makes them so.
         cells: columns of delimited files as they are written, except those whose kind the caller declares.
         notes: what the reader of the matches should know.
+        key: the column that says which events are of one series, or None.
+        landed: whether they are read as those of a source; then ``seq`` is no attribute.
     """
 
     table: pa.Table
     texts: Mapping[str, Cell] = field(default_factory=dict)
     cells: Mapping[str, Sequence[Column]] = field(default_factory=dict)
     notes: Sequence[str] = ()
+    key: str | None = None
+    landed: bool = False
 
 
 @dataclass(frozen=True)

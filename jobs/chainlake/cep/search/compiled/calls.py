@@ -4,19 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from chainlake.cep.language import ast
 from chainlake.cep.search.compiled.code import NULL, Code, NotCompilable, Writer
+from chainlake.cep.search.compiled.slots import Slots
 
-if TYPE_CHECKING:
-    from chainlake.cep.search.compiled.expressions import Expressions
+
+class Maker(Protocol):
+    """What makes code of values."""
+
+    slots: Slots
+
+    def fresh(self) -> str:
+        """A new local name."""
+
+    def value(self, node: ast.Node, out: Writer) -> Code:
+        """The value of ``node``."""
+
+    def fitting(self, value: Code) -> Code:
+        """The value, if its whole numbers cannot pass 64 bits."""
+
+    def as_float(self, value: Code) -> str:
+        """The value as float64, NaN for null."""
+
 
 #: From here on every double is a whole number.
 _WHOLE = "4503599627370496.0"
 
 
-def call(make: Expressions, node: ast.Call, out: Writer) -> Code:
+def call(make: Maker, node: ast.Call, out: Writer) -> Code:
     """The value of a function; statements that it needs go to ``out``.
 
     Raises:
@@ -26,22 +43,22 @@ def call(make: Expressions, node: ast.Call, out: Writer) -> Code:
     if write is None:
         raise NotCompilable(f"{node.function} of several events")
     plain = node.args[:1] if node.function == "round" else node.args
-    values = [make.fitting(make.value(arg, out)) for arg in plain]
+    values = [make.value(arg, out) for arg in plain]
     if any(value.dtype == "0" for value in values):
         return NULL
     return write(make, node, values, out)
 
 
-def _absolute(make: Expressions, node: ast.Call, values: Sequence[Code], out: Writer) -> Code:
-    return replace(values[0], text=f"abs({values[0].text})")
+def _absolute(make: Maker, node: ast.Call, values: Sequence[Code], out: Writer) -> Code:
+    return replace(make.fitting(values[0]), text=f"abs({values[0].text})")
 
 
-def _seconds(make: Expressions, node: ast.Call, values: Sequence[Code], out: Writer) -> Code:
+def _seconds(make: Maker, node: ast.Call, values: Sequence[Code], out: Writer) -> Code:
     value = values[0]
     return value if value.kind == "number" else Code(f"({make.as_float(value)} / 1000000.0)", "f", "number")
 
 
-def _square_root(make: Expressions, node: ast.Call, values: Sequence[Code], out: Writer) -> Code:
+def _square_root(make: Maker, node: ast.Call, values: Sequence[Code], out: Writer) -> Code:
     x, found = make.fresh(), make.fresh()
     out.put(f"{x} = {make.as_float(values[0])}")
     # Of infinity it is no finite number.
@@ -49,7 +66,7 @@ def _square_root(make: Expressions, node: ast.Call, values: Sequence[Code], out:
     return Code(found, "f", "number")
 
 
-def _floor(make: Expressions, node: ast.Call, values: Sequence[Code], out: Writer) -> Code:
+def _floor(make: Maker, node: ast.Call, values: Sequence[Code], out: Writer) -> Code:
     value = values[0]
     if value.dtype == "i":
         return value
@@ -59,7 +76,7 @@ def _floor(make: Expressions, node: ast.Call, values: Sequence[Code], out: Write
     return Code(found, "f", "number")
 
 
-def _rounded(make: Expressions, node: ast.Call, values: Sequence[Code], out: Writer) -> Code:
+def _rounded(make: Maker, node: ast.Call, values: Sequence[Code], out: Writer) -> Code:
     value, digits = values[0], 0
     for arg in node.args[1:]:
         assert isinstance(arg, ast.Literal) and isinstance(arg.value, int), "the check lets whole numbers through"
@@ -82,7 +99,7 @@ def _rounded(make: Expressions, node: ast.Call, values: Sequence[Code], out: Wri
     return Code(found, "f", "number")
 
 
-def _extreme(make: Expressions, node: ast.Call, values: Sequence[Code], out: Writer) -> Code:
+def _extreme(make: Maker, node: ast.Call, values: Sequence[Code], out: Writer) -> Code:
     better = "<" if node.function == "least" else ">"
     found = values[0]
     for value in values[1:]:
@@ -98,23 +115,26 @@ def _extreme(make: Expressions, node: ast.Call, values: Sequence[Code], out: Wri
         out.put(f"{x} = {make.as_float(found)}", f"{y} = {make.as_float(value)}")
         out.put(f"{best} = {x} if {x} {better} {y} or {x} != {x} else {y}")
         found = Code(best, "f", "number")
-    return make.fitting(found)
+    return found
 
 
-def _modulo(make: Expressions, node: ast.Call, values: Sequence[Code], out: Writer) -> Code:
+def _modulo(make: Maker, node: ast.Call, values: Sequence[Code], out: Writer) -> Code:
     one, other = values
     x, y, found = make.fresh(), make.fresh(), make.fresh()
     if not one.dtype == other.dtype == "i":
         out.put(f"{x} = {make.as_float(one)}", f"{y} = {make.as_float(other)}")
-        out.put(f"{found} = math.fmod({x}, {y}) if {y} != 0.0 and {x} - {x} == 0.0 else {make.slots.nan}")
+        # Where both are positive, Python's remainder is that of C.
+        out.put(f"{found} = abs({x}) % abs({y}) if {y} != 0.0 and {x} - {x} == 0.0 else {make.slots.nan}")
+        out.put(f"{found} = -{found} if {x} < 0.0 else {found}")
         return Code(found, "f", "number")
+    one, other = make.fitting(one), make.fitting(other)
     out.put(f"{x} = {one.text}", f"{y} = {other.text}")
     out.put(f"{found} = abs({x}) % (abs({y}) if {y} != 0 else 1)", f"{found} = -{found} if {x} < 0 else {found}")
     known = " and ".join(v for v in (one.valid, other.valid, f"{y} != 0") if v)
     return Code(found, "i", "number", known, one.size)
 
 
-_WRITERS: dict[str, Callable[[Expressions, ast.Call, Sequence[Code], Writer], Code]] = {
+_WRITERS: dict[str, Callable[[Maker, ast.Call, Sequence[Code], Writer], Code]] = {
     "abs": _absolute,
     "seconds": _seconds,
     "sqrt": _square_root,

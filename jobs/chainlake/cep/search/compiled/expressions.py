@@ -18,7 +18,7 @@ from chainlake.cep.language import ast
 from chainlake.cep.language.normal_form import Clause
 from chainlake.cep.search.compiled.calls import call
 from chainlake.cep.search.compiled.code import NULL, Code, NotCompilable, Writer
-from chainlake.cep.search.compiled.facts import Facts, Form, Size, form_of
+from chainlake.cep.search.compiled.facts import Facts, Form, Size, form_in, form_of
 from chainlake.cep.search.compiled.slots import Slots
 
 _OPS = {"<": "<", "<=": "<=", ">": ">", ">=": ">=", "=": "==", "!=": "!="}
@@ -51,10 +51,11 @@ class Expressions:
     Args:
         slots: gets the columns and constants.
         facts: what may be known of the events.
+        limited: the names of which only candidates that can pass are searched.
     """
 
-    def __init__(self, slots: Slots, facts: Facts) -> None:
-        self.slots, self.facts = slots, facts
+    def __init__(self, slots: Slots, facts: Facts, limited: frozenset[str] = frozenset()) -> None:
+        self.slots, self.facts, self.limited = slots, facts, limited
         #: name to the code of the position of its single event
         self.singles: dict[str, str] = {}
         #: name to its set
@@ -153,7 +154,7 @@ class Expressions:
 
     def form(self, name: str, node: ast.Node) -> Form:
         """The form that the value of ``node`` has for the candidates of the one name that it mentions."""
-        return self.facts.of(("form of", name, node.written), lambda scan: form_of(scan.value(name, node)))
+        return self.facts.of(("form of", name, node.written), lambda scan: form_in(scan, name, node))
 
     def fitting(self, value: Code) -> Code:
         """The value, if its whole numbers cannot pass 64 bits."""
@@ -249,7 +250,7 @@ class Expressions:
     def null_test(self, node: ast.IsNull, value: Code) -> str:
         """As ``values.not_null``, or the opposite."""
         known = "False" if value.dtype == "0" else _all([*([value.valid] if value.valid else []), *_not_nan(value)])
-        return known if node.negated else f"(not {known})"
+        return known if node.negated else f"(not ({known}))"
 
     def known(self, literal: ast.Node) -> str:
         """A condition on one event within a clause on several: a column of truths."""

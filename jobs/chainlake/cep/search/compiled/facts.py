@@ -14,6 +14,7 @@ import numpy as np
 
 from chainlake.cep.conditions.scan import Scan
 from chainlake.cep.events.values import Lists, Value
+from chainlake.cep.language import ast
 
 #: Whole numbers lie below this in size, or code in int64 may be wrong.
 TOO_LARGE = 2**63
@@ -49,6 +50,12 @@ def form_of(value: Value) -> Form:
         return Form(value.kind, "list", value.valid is not None)
     letter = "bool" if isinstance(values, bool | np.bool_) else "float" if isinstance(values, float) else "int"
     return Form(value.kind, letter, False)
+
+
+def form_in(scan: Scan, name: str, node: ast.Node) -> Form:
+    """The form of the value of ``node`` for the candidates of ``name``, the one name that it mentions."""
+    # An attribute has one form for all events, so none of them is looked at.
+    return form_of(scan.data.columns[node.attr] if isinstance(node, ast.Ref) else scan.value(name, node))
 
 
 @dataclass(frozen=True)

@@ -145,7 +145,7 @@ class Listed:
         out.put(f"{q} = {self.members}[{p}]", f"{p} += 1")
         scopes = to.scopes.among(frozenset(to.scopes.first))
         scopes.bind(self.step.name, q, q)
-        scopes.code(following.name, following.scope, lo, hi, out)
+        scopes.counted(following.name, following.scope, lo, hi, out)
         out.put(f"E += max({hi} - {lo}, 0)")
         out.close()
         out.put(f"{self.count} = 0")

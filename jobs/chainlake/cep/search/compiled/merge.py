@@ -53,7 +53,7 @@ def first_positions(wanted: np.ndarray, shift: int, ts: np.ndarray) -> np.ndarra
         return np.searchsorted(ts, wanted + shift, "left").astype(np.int32)
     wanted, ts = np.ascontiguousarray(wanted, np.int64), np.ascontiguousarray(ts, np.int64)
     found = np.empty(len(wanted), np.int32)
-    kernel = machine.load(_source(4 if 2 * len(ts) > len(wanted) else 2))
+    kernel = machine.load(_source(8 if len(ts) > 6 * len(wanted) else 4 if 2 * len(ts) > len(wanted) else 2))
     sizes = np.array([len(wanted), len(ts), shift, len(wanted) // _LANES], np.int64)
     kernel([], [wanted, ts], [], [found], machine.NOTHING, sizes, machine.NOTHING)
     return found

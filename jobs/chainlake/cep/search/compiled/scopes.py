@@ -6,7 +6,7 @@ time, so one pass over both gives a whole table, and the search only looks posit
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
@@ -16,6 +16,10 @@ from chainlake.cep.plan.steps import Scope
 from chainlake.cep.search.compiled.code import Writer
 from chainlake.cep.search.compiled.expressions import Expressions
 from chainlake.cep.search.compiled.merge import first_positions
+from chainlake.cep.search.compiled.passing import counted_before
+
+#: Gives the table of a bound name, a name and a shift.
+_Table = Callable[[str, str, int], str]
 
 
 class Scopes:
@@ -49,19 +53,20 @@ class Scopes:
 
     def code(self, name: str, scope: Scope, lo: str, hi: str, out: Writer) -> None:
         """Statements that set ``lo`` and ``hi`` to the bounds of ``name``'s candidates in scope and in window."""
-        below = last_of(self.branch, scope.after)
-        low = [self._entry(x, name, 1, self.last[x]) for x in below]
-        latest = last_of(self.branch, self.last)
-        low += [self._entry(x, name, -self.window, self.last[x]) for x in latest if x not in below]
-        above = first_of(self.branch, scope.before)
-        high = [self._entry(x, name, 0, self.first[x]) for x in above]
-        high += [
-            self._entry(x, name, self.window + 1, self.first[x])
-            for x in first_of(self.branch, self.first)
-            if x not in above
-        ]
-        self._extreme(lo, low, ">", out)
-        self._extreme(hi, high, "<", out)
+        self._bounds(name, scope, (lo, hi), self.table, out)
+
+    def counted(self, name: str, scope: Scope, lo: str, hi: str, out: Writer) -> None:
+        """The same among all candidates of ``name``, where only those that can pass are searched."""
+        self._bounds(name, scope, (lo, hi), self._counted_table if name in self.make.limited else self.table, out)
+
+    def _bounds(self, name: str, scope: Scope, bounds: tuple[str, str], table: _Table, out: Writer) -> None:
+        below, above = last_of(self.branch, scope.after), first_of(self.branch, scope.before)
+        low = [(x, 1) for x in below]
+        low += [(x, -self.window) for x in last_of(self.branch, self.last) if x not in below]
+        high = [(x, 0) for x in above]
+        high += [(x, self.window + 1) for x in first_of(self.branch, self.first) if x not in above]
+        self._extreme(bounds[0], [f"{table(x, name, shift)}[{self.last[x]}]" for x, shift in low], ">", out)
+        self._extreme(bounds[1], [f"{table(x, name, shift)}[{self.first[x]}]" for x, shift in high], "<", out)
 
     def time(self, which: str, result: str, out: Writer) -> None:
         """Statements that set ``result`` to the smallest (``first``) or largest (``last``) bound time."""
@@ -93,8 +98,11 @@ class Scopes:
 
         return self.make.slots.array("j", make, ("bounds", bound, name, shift))
 
-    def _entry(self, bound: str, name: str, shift: int, position: str) -> str:
-        return f"{self.table(bound, name, shift)}[{position}]"
+    def _counted_table(self, bound: str, name: str, shift: int) -> str:
+        def make(scan: Scan) -> np.ndarray:
+            return counted_before(scan, bound, shift, name)
+
+        return self.make.slots.array("j", make, ("counted", bound, name, shift))
 
     def _extreme(self, result: str, values: list[str], sign: str, out: Writer) -> None:
         out.put(f"{result} = {values[0]}")

@@ -17,20 +17,25 @@ from chainlake.cep.language import ast
 from chainlake.cep.language.normal_form import Branch, Clause
 from chainlake.cep.plan.steps import Plan, Step
 from chainlake.cep.search.compiled.code import Writer
+from chainlake.cep.search.compiled.comparison import comparison
 from chainlake.cep.search.compiled.expressions import Expressions
 from chainlake.cep.search.compiled.facts import Facts, Form, form_of
+from chainlake.cep.search.compiled.passing import Bar, bars_of, share_left
 from chainlake.cep.search.compiled.slots import Slots
 from chainlake.cep.search.compiled.stretches import sorted_stretches
 
 #: Seconds: one candidate tested in order, one look into a stretch, one passing candidate, one candidate sorted.
 TEST, LOOK, PASS, SORT = 1.2e-9, 5e-9, 1.5e-9, 12e-9
+#: Seconds: what is gathered of a candidate, and what it costs to leave candidates out, whatever their number.
+GATHER, LIMIT = 4e-9, 100e-6
+#: Candidates are left out where that takes at most this share of the seconds without it.
+LIMITED = 0.8
 #: Visits per event of an earlier step from which one list for all of them pays.
 LISTED = 1.5
 #: The share of candidates that pass a condition of which nothing is known.
 GUESS = 0.3
 #: Values drawn to estimate how many candidates pass.
 DRAWN = 256
-_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
 
 
 @dataclass(frozen=True)
@@ -100,10 +105,12 @@ class Ways:
         skips: step number to the value test that its pass skips by.
         lists: number of every later step with conditions, which lists what passes, to that of the step whose event its
             list belongs to.
+        bars: what leaves candidates out before the search.
     """
 
     skips: Mapping[int, Skip]
     lists: Mapping[int, int]
+    bars: tuple[Bar, ...] = ()
 
 
 def can_be_sorted(form: Form) -> bool:
@@ -117,6 +124,7 @@ def choose_ways(plan: Plan, scan: Scan) -> Ways:
     A step whose conditions look at some of the bound names only finds the same candidates, but for the window, for all
     bindings of the others: where it is entered often per event of the last of these names, they are listed once.
     """
+    bars: list[Bar] = []
     skips: dict[int, Skip] = {}
     lists: dict[int, int] = {}
     order = list(plan.order)
@@ -136,15 +144,39 @@ def choose_ways(plan: Plan, scan: Scan) -> Ways:
                     for clause in step.clauses
                     if (option := _option(step, clause, scan, seen, size, visits)) is not None
                 ]
-                if options:
-                    skips[number] = min(options, key=lambda option: option[0])[1]
+                price, skip = min(options, key=lambda option: option[0], default=(size * TEST, None))
+                limits = _limits(plan, number, scan, bars, (price * visits, size * visits))
+                bars += limits
+                if skip is not None and not limits:
+                    skips[number] = skip
         scope = _scope_size(plan.branch, step.name, bound, scan)
         passing = 1.0
         for clause in step.clauses:
             passing *= _passing(step, clause, scan)
         entered.append(entered[number] * scope * passing)
         bound.append(step.name)
-    return Ways(skips, lists)
+    return Ways(skips, lists, tuple(bars))
+
+
+def _limits(plan: Plan, number: int, scan: Scan, bars: list[Bar], unlimited: tuple[float, float]) -> list[Bar]:
+    """The bars that leave so few candidates of a step that they pay.
+
+    Args:
+        plan: the plan.
+        number: of the step.
+        scan: what is looked through.
+        bars: of the steps before.
+        unlimited: seconds of the step without bars, and the tests of a search in order.
+    """
+    rows, count = len(scan.data.ts), len(scan.candidates[plan.steps[number].name])
+    seconds, tests = unlimited
+    cheapest, found, left = seconds + count * GATHER, list[Bar](), 1.0
+    for bar in bars_of(plan, number, scan.data):
+        share = left * share_left(scan, bar, bars)
+        spent = LIMIT + (len(found) + 1) * rows * PASS + share * (tests * TEST + count * GATHER)
+        if spent <= LIMITED * cheapest:
+            cheapest, found, left = spent, [*found, bar], share
+    return found
 
 
 def by_value(scope: float, share: float, visits: float, size: float) -> tuple[float, int]:
@@ -179,17 +211,6 @@ def _passing(step: Step, clause: Clause, scan: Scan) -> float:
     if bound is None or not isinstance(value.values, np.ndarray):
         return GUESS
     return _share(op, value.values, bound)
-
-
-def comparison(name: str, clause: Clause) -> tuple[str, ast.Node, ast.Node] | None:
-    """``op``, the side of ``name`` and the other side of a clause that is one comparison of these."""
-    match clause.literals:
-        case (ast.Compare(op, left, right),) if op in _MIRRORED and not clause.aggregated:
-            if left.names == {name} and name not in right.names:
-                return op, left, right
-            if right.names == {name} and name not in left.names:
-                return _MIRRORED[op], right, left
-    return None
 
 
 def _option(
