@@ -129,7 +129,10 @@ def _running(function: np.ufunc, values: np.ndarray, offsets: np.ndarray) -> np.
     found = np.zeros(len(sizes), values.dtype)
     for step, many in enumerate(longer.tolist()):
         at = values[starts[:many] + step]
-        found[:many] = function(found[:many], at) if step else at
+        if step:
+            function(found[:many], at, out=found[:many])
+        else:
+            found[:many] = at
     result = np.empty_like(found)
     result[order] = found
     return result

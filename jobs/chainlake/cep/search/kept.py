@@ -65,7 +65,8 @@ class Finder:
         parts = [own]
         while parts:
             part = parts.pop()
-            before = replace(self.statistics)
+            done = self.statistics
+            before = replace(done, order=[*done.order], backends=[*done.backends])
             try:
                 batches = self._largest(part)
                 first = next(batches, None)
