@@ -370,7 +370,7 @@ def test_examples_of_the_language_page_are_without_errors() -> None:
 @given(queries(), st.integers(0, 2**32))
 def test_layout_keeps_meaning_and_comments_and_is_its_own_layout(query: tuple, seed: int) -> None:
     """Random patterns with line breaks, blanks and comments thrown in between the tokens."""
-    from chainlake.cep.language.lexer import pieces
+    from chainlake.cep.language.parsing.lexer import pieces
 
     draw = random.Random(seed)
     noise = ["", "", " ", "\n", "\n\n  ", " # note\n", "\n# own\n  "]

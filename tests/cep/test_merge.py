@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chainlake.cep.search.compiled.merge import FEW, first_positions
+from chainlake.cep.search.compiled.lists.merge import FEW, first_positions
 
 TIMES = st.lists(st.integers(-20, 20), max_size=40).map(sorted)
 

@@ -11,8 +11,8 @@ import pytest
 from chainlake.cep import Statistics, compile_pattern, find
 from chainlake.cep.conditions.scan import Scan
 from chainlake.cep.plan.steps import make_plan
-from chainlake.cep.search.compiled.passing import Bar, counted_before, only_passing, share_left
-from chainlake.cep.search.compiled.skip import choose_ways
+from chainlake.cep.search.compiled.lists.passing import Bar, counted_before, only_passing, share_left
+from chainlake.cep.search.compiled.lists.skip import choose_ways
 from chainlake.cep.search.find import candidates_of, dataset
 from tests.cep.interpreted import always_limited, no_compiler
 

@@ -163,8 +163,8 @@ def with_type(events: pa.Table, pattern: Pattern) -> pa.Table:
     import pyarrow.compute as pc
 
     from chainlake.cep.events.any_type import ANY_TYPE
-    from chainlake.cep.events.arrow import text_array
     from chainlake.cep.plain_files.places import shown
+    from chainlake.cep.values.arrow import text_array
 
     if "type" in events.column_names:
         found = pc.unique(events["type"]).to_pylist()

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from chainlake.cep.conditions.evaluate import Candidates, Single, View
-from chainlake.cep.events.aggregates import Function, Members, aggregate
 from chainlake.cep.events.dataset import Dataset
-from chainlake.cep.events.values import Value, arithmetic, not_null, take
 from chainlake.cep.language import ast, functions
 from chainlake.cep.language.normal_form import Clause
+from chainlake.cep.values.aggregates import Function, Members, aggregate
+from chainlake.cep.values.values import Value, arithmetic, not_null, take
 
 #: Name to the sorted row of its event, or to the ascending rows of its set.
 Bound = dict[str, Any]

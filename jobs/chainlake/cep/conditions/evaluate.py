@@ -8,14 +8,14 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from chainlake.cep.events import like, operations
-from chainlake.cep.events.aggregates import Function, aggregate
-from chainlake.cep.events.aggregates import Members as Sets
 from chainlake.cep.events.dataset import Dataset
-from chainlake.cep.events.texts import Texts, Words
-from chainlake.cep.events.values import NULL, Value, arithmetic, compare, member, negative, not_null, take
 from chainlake.cep.language import ast, functions
 from chainlake.cep.language.normal_form import Clause, push_not
+from chainlake.cep.values import like, operations
+from chainlake.cep.values.aggregates import Function, aggregate
+from chainlake.cep.values.aggregates import Members as Sets
+from chainlake.cep.values.texts import Texts, Words
+from chainlake.cep.values.values import NULL, Value, arithmetic, compare, member, negative, not_null, take
 
 
 class Candidates:

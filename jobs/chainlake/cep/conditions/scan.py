@@ -10,8 +10,8 @@ import numpy as np
 
 from chainlake.cep.conditions.evaluate import Candidates, View
 from chainlake.cep.events.dataset import Dataset
-from chainlake.cep.events.values import Value
 from chainlake.cep.language import ast
+from chainlake.cep.values.values import Value
 
 #: Candidate bindings in memory at a time and level.
 BLOCK_ROWS = 1 << 17

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from chainlake.cep.events.any_type import ANY_TYPE
-from chainlake.cep.events.arrow import FALSE, MINUS_ONE, NAN, ZERO, int64_array, numpy_of, text_array
 from chainlake.cep.events.clock import Clock
-from chainlake.cep.events.texts import Texts
-from chainlake.cep.events.values import NULL, Lists, Value
+from chainlake.cep.values.arrow import FALSE, MINUS_ONE, NAN, ZERO, int64_array, numpy_of, text_array
+from chainlake.cep.values.texts import Texts
+from chainlake.cep.values.values import NULL, Lists, Value
 from chainlake.errors import InputError
 
 

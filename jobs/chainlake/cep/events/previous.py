@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from chainlake.cep.events.arrow import MINUS_ONE, ZERO, int64_array, numpy_of
 from chainlake.cep.events.dataset import plain, ticks_of
 from chainlake.cep.events.order import by_number
-from chainlake.cep.events.texts import masked
+from chainlake.cep.values.arrow import MINUS_ONE, ZERO, int64_array, numpy_of
+from chainlake.cep.values.texts import masked
 from chainlake.errors import InputError
 
 #: Columns that say which event is earlier, beside the key.

@@ -1,6 +1,6 @@
 """What nearly was a match: per step of the search, how many candidates each condition ended, with examples.
 
-The same search as ``chainlake.cep.search.levels`` in NumPy, which only looks at what it drops, condition by condition:
+The same search as ``chainlake.cep.search.binding.levels``, which only looks at what it drops, condition by condition:
 of several that an event fails, the first in the order of testing is named. Unknown counts as failed.
 """
 
@@ -24,11 +24,11 @@ from chainlake.cep.language.normal_form import Branch
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.plan.completion import completion_of
 from chainlake.cep.plan.steps import Forbidden, Plan, Step
-from chainlake.cep.search.complete import Completer
+from chainlake.cep.search.binding.complete import Completer
+from chainlake.cep.search.binding.kleene import SetLimit, iterate
+from chainlake.cep.search.binding.negation import not_forbidden
 from chainlake.cep.search.find import candidates_of, dataset, find
 from chainlake.cep.search.keys import parts_by_key
-from chainlake.cep.search.kleene import SetLimit, iterate
-from chainlake.cep.search.negation import not_forbidden
 from chainlake.cep.search.statistics import Statistics
 from chainlake.errors import LimitExceeded
 

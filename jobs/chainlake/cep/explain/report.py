@@ -20,12 +20,12 @@ from chainlake.cep.language.normal_form import Branch, Clause
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.plan.order import given_order
 from chainlake.cep.plan.steps import Plan, make_plan
-from chainlake.cep.search.backend import Decision, Estimate, decide
-from chainlake.cep.search.choice import Wish, order_of
+from chainlake.cep.search.choosing.backend import Decision, Estimate, decide
+from chainlake.cep.search.choosing.choice import Wish, order_of
+from chainlake.cep.search.choosing.reach import within_reach
 from chainlake.cep.search.compiled.generate import Limits
 from chainlake.cep.search.compiled.run import Compiled
 from chainlake.cep.search.find import candidates_of, check_kinds, dataset
-from chainlake.cep.search.reach import within_reach
 from chainlake.terminal import table_lines
 
 _HOW = {

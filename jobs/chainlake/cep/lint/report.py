@@ -16,8 +16,8 @@ from chainlake.cep.language import ast
 from chainlake.cep.language.check import Checker
 from chainlake.cep.language.front_matter import FrontMatter, read_front_matter
 from chainlake.cep.language.layout import format_text
-from chainlake.cep.language.lexer import pieces
 from chainlake.cep.language.normal_form import Branch, normal_form
+from chainlake.cep.language.parsing.lexer import pieces
 from chainlake.cep.language.parsing.query import parse
 from chainlake.cep.language.resolve import IN_A_MATCH, Resolver
 from chainlake.cep.language.source_text import SourceText

@@ -11,12 +11,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from chainlake.cep.events.arrow import NO_TEXT, TRUE, text_array
 from chainlake.cep.plain_files.cells import ANY, Cell, Column, as_asked, typed
 from chainlake.cep.plain_files.delimited import read_delimited
 from chainlake.cep.plain_files.event_times import UTC_US, check_form, counted, dates, first_without_zone, iso, iso_error
 from chainlake.cep.plain_files.json_lines import read_json_lines
 from chainlake.cep.plain_files.places import JSON, TEXT, row_place, shown, suffix_of
+from chainlake.cep.values.arrow import NO_TEXT, TRUE, text_array
 from chainlake.errors import InputError, UsageError
 from chainlake.words import counted as number_of
 

@@ -19,19 +19,19 @@ from chainlake.cep.language.normal_form import Branch
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.plan.completion import completion_of
 from chainlake.cep.plan.steps import routing
-from chainlake.cep.search.backend import BACKENDS, decide
 from chainlake.cep.search.batch import MatchBatch
-from chainlake.cep.search.choice import Choice, Wish, choose, likeness
+from chainlake.cep.search.binding.complete import Completer
+from chainlake.cep.search.binding.kleene import SetLimit
+from chainlake.cep.search.binding.levels import Search
+from chainlake.cep.search.choosing.backend import BACKENDS, decide
+from chainlake.cep.search.choosing.choice import Choice, Wish, choose, likeness
+from chainlake.cep.search.choosing.reach import within_reach
 from chainlake.cep.search.compiled.generate import Limits
 from chainlake.cep.search.compiled.run import Compiled
-from chainlake.cep.search.complete import Completer
 from chainlake.cep.search.dedupe import also_matches, same_names
-from chainlake.cep.search.kept import Finder
 from chainlake.cep.search.keys import parts_by_key
-from chainlake.cep.search.kleene import SetLimit
-from chainlake.cep.search.levels import Search
+from chainlake.cep.search.largest.kept import Finder
 from chainlake.cep.search.measured import measured
-from chainlake.cep.search.reach import within_reach
 from chainlake.cep.search.selection.apply import selected
 from chainlake.cep.search.statistics import Statistics
 from chainlake.cep.search.ties import in_total_order
@@ -51,7 +51,7 @@ class SearchOptions:
         orders: the binding order of each branch by itself.
         rates: events per name in any common unit; default: the front matter's.
         by: without order and rates: ``cost`` takes the order of the fewest estimated seconds
-            (chainlake.cep.search.seconds), ``frequency`` the rarest name first.
+            (chainlake.cep.search.choosing.seconds), ``frequency`` the rarest name first.
         parts: a whole number from 0 on for each event, in the order of the rows: the matches are those of the events of
             each number by itself. So all keys of a partitioned pattern can be searched at a time.
         ties_in_order: events of equal time follow one another in the order of (seq, id), so that they can be in

@@ -6,10 +6,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from chainlake.cep.events.arrow import MINUS_ONE, numpy_of
 from chainlake.cep.events.clock import Clock
 from chainlake.cep.events.dataset import kind_of, ticks_of
 from chainlake.cep.pattern import Pattern
+from chainlake.cep.values.arrow import MINUS_ONE, numpy_of
 
 
 def parts_by_key(pattern: Pattern, events: pa.Table) -> np.ndarray | None:

@@ -7,8 +7,8 @@ import pyarrow as pa
 
 from chainlake.cep.conditions.blocks import Bindings
 from chainlake.cep.conditions.scan import Scan
-from chainlake.cep.events.values import Value, as_float, not_null
 from chainlake.cep.pattern import Pattern
+from chainlake.cep.values.values import Value, as_float, not_null
 from chainlake.schemas.table import TIMESTAMP
 
 #: Microseconds of a second: durations are written in seconds.

@@ -14,15 +14,15 @@ from chainlake.cep.events.clock import Clock
 from chainlake.cep.language.normal_form import Clause
 from chainlake.cep.plan.sizes import most_usable
 from chainlake.cep.plan.steps import Forbidden, Plan, Scope, Step
-from chainlake.cep.search.compiled import slots as state
-from chainlake.cep.search.compiled.code import Writer
-from chainlake.cep.search.compiled.expressions import Expressions
-from chainlake.cep.search.compiled.facts import Facts
-from chainlake.cep.search.compiled.listed import Listed
-from chainlake.cep.search.compiled.scopes import Scopes
+from chainlake.cep.search.compiled.lists.listed import Listed
+from chainlake.cep.search.compiled.lists.scopes import Scopes
+from chainlake.cep.search.compiled.lists.skip import Ways
 from chainlake.cep.search.compiled.sets import Sets
-from chainlake.cep.search.compiled.skip import Ways
-from chainlake.cep.search.compiled.slots import Slots
+from chainlake.cep.search.compiled.text import slots as state
+from chainlake.cep.search.compiled.text.code import Writer
+from chainlake.cep.search.compiled.text.expressions import Expressions
+from chainlake.cep.search.compiled.text.facts import Facts
+from chainlake.cep.search.compiled.text.slots import Slots
 
 
 @dataclass(frozen=True)

@@ -13,15 +13,15 @@ from chainlake.cep.conditions.scan import Scan
 from chainlake.cep.plan.sizes import most_usable
 from chainlake.cep.plan.steps import Plan
 from chainlake.cep.remembered import Remembered
+from chainlake.cep.search.binding.kleene import too_many
 from chainlake.cep.search.compiled import machine
-from chainlake.cep.search.compiled import slots as state
-from chainlake.cep.search.compiled.code import NotCompilable
-from chainlake.cep.search.compiled.facts import Facts
 from chainlake.cep.search.compiled.generate import Generator, Limits, Output
-from chainlake.cep.search.compiled.passing import Bar, only_passing
-from chainlake.cep.search.compiled.skip import choose_ways
-from chainlake.cep.search.compiled.slots import Arguments, Slots
-from chainlake.cep.search.kleene import too_many
+from chainlake.cep.search.compiled.lists.passing import Bar, only_passing
+from chainlake.cep.search.compiled.lists.skip import choose_ways
+from chainlake.cep.search.compiled.text import slots as state
+from chainlake.cep.search.compiled.text.code import NotCompilable
+from chainlake.cep.search.compiled.text.facts import Facts
+from chainlake.cep.search.compiled.text.slots import Arguments, Slots
 from chainlake.cep.search.statistics import Statistics
 
 #: Loops within each other that Python takes.

@@ -8,12 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from chainlake.cep.events.arrow import int64_array, numpy_of
 from chainlake.cep.events.dataset import ticks_of
 from chainlake.cep.policy import Policy
 from chainlake.cep.search.batch import MatchBatch
 from chainlake.cep.search.selection.order import NONE, Ranked
 from chainlake.cep.search.selection.resolve import Published, published
+from chainlake.cep.values.arrow import int64_array, numpy_of
 
 
 def selected(

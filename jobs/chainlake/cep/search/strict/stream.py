@@ -16,13 +16,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from chainlake.cep.conditions.evaluate import Candidates, View
-from chainlake.cep.events.arrow import MINUS_ONE, ZERO, int64_array, numpy_of
 from chainlake.cep.events.clock import Clock
 from chainlake.cep.events.dataset import Dataset
 from chainlake.cep.events.order import by_number
 from chainlake.cep.language import ast
 from chainlake.cep.language.normal_form import Branch, Clause
 from chainlake.cep.pattern import Pattern
+from chainlake.cep.values.arrow import MINUS_ONE, ZERO, int64_array, numpy_of
 from chainlake.errors import DefinitionError
 
 

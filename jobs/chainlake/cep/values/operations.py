@@ -9,9 +9,9 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from chainlake.cep.events.aggregates import Function, Members, aggregate
-from chainlake.cep.events.texts import Words
-from chainlake.cep.events.values import NULL, Lists, Value, as_float, both, is_whole, not_null
+from chainlake.cep.values.aggregates import Function, Members, aggregate
+from chainlake.cep.values.texts import Words
+from chainlake.cep.values.values import NULL, Lists, Value, as_float, both, is_whole, not_null
 
 #: Elements of lists that are copied at a time.
 _LIST_BLOCK = 1 << 20

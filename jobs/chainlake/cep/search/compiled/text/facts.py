@@ -13,8 +13,8 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from chainlake.cep.conditions.scan import Scan
-from chainlake.cep.events.values import Lists, Value
 from chainlake.cep.language import ast
+from chainlake.cep.values.values import Lists, Value
 
 #: Whole numbers lie below this in size, or code in int64 may be wrong.
 TOO_LARGE = 2**63
@@ -26,7 +26,7 @@ class Form(NamedTuple):
     """What code depends on of a value.
 
     Args:
-        kind: kind of the value (chainlake.cep.events.values).
+        kind: kind of the value (chainlake.cep.values.values).
         letter: an array's dtype (f, i, b or O), ``list``, or of one value for all ``float``, ``int`` or ``bool``.
         nullable: whether an array beside it says which values are null.
     """

@@ -14,8 +14,8 @@ from chainlake.cep.events.clock import Clock
 from chainlake.cep.language.ast import ANY_SIZE
 from chainlake.cep.plan.sizes import most_usable
 from chainlake.cep.plan.steps import Step
+from chainlake.cep.search.binding.subsets import subsets
 from chainlake.cep.search.statistics import Statistics
-from chainlake.cep.search.subsets import subsets
 from chainlake.errors import LimitExceeded
 
 

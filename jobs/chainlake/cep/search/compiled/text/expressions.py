@@ -1,4 +1,4 @@
-"""Values and clauses as code: typed, three-valued, and equal to chainlake.cep.events.values in every bit.
+"""Values and clauses as code: typed, three-valued, and equal to chainlake.cep.values.values in every bit.
 
 Whatever depends on one event alone (``a.price * 1.01``, ``a.kind IN {…}``, a function of one name's attributes) is
 computed by NumPy before the search and read from a column; the code holds only what joins names.
@@ -13,13 +13,13 @@ from functools import partial
 import numpy as np
 
 from chainlake.cep.conditions.scan import Scan
-from chainlake.cep.events.values import Value, result_kind
 from chainlake.cep.language import ast
 from chainlake.cep.language.normal_form import Clause
-from chainlake.cep.search.compiled.calls import call
-from chainlake.cep.search.compiled.code import NULL, Code, NotCompilable, Writer
-from chainlake.cep.search.compiled.facts import Facts, Form, Size, form_in, form_of
-from chainlake.cep.search.compiled.slots import Slots
+from chainlake.cep.search.compiled.text.calls import call
+from chainlake.cep.search.compiled.text.code import NULL, Code, NotCompilable, Writer
+from chainlake.cep.search.compiled.text.facts import Facts, Form, Size, form_in, form_of
+from chainlake.cep.search.compiled.text.slots import Slots
+from chainlake.cep.values.values import Value, result_kind
 
 _OPS = {"<": "<", "<=": "<=", ">": ">", ">=": ">=", "=": "==", "!=": "!="}
 

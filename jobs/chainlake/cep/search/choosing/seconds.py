@@ -14,9 +14,9 @@ from math import inf
 from chainlake.cep.estimate.cost import LISTED_NAMES, Model
 from chainlake.cep.language.normal_form import Branch, Clause
 from chainlake.cep.plan.steps import scope_of
-from chainlake.cep.search.compiled.comparison import comparison
-from chainlake.cep.search.compiled.scopes import first_of, last_of
-from chainlake.cep.search.compiled.skip import by_value, list_key
+from chainlake.cep.search.compiled.lists.scopes import first_of, last_of
+from chainlake.cep.search.compiled.lists.skip import by_value, list_key
+from chainlake.cep.search.compiled.text.comparison import comparison
 
 #: Seconds on NumPy: a binding to be extended, an evaluation, a binding found.
 NUMPY_VISIT, NUMPY_TEST, NUMPY_FOUND = 60e-9, 9e-9, 60e-9

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from chainlake.cep.plan.steps import Plan, Scope, Step
-from chainlake.cep.search.compiled.code import Writer
-from chainlake.cep.search.compiled.expressions import Expressions
-from chainlake.cep.search.compiled.scopes import Scopes
-from chainlake.cep.search.compiled.skip import Skip
-from chainlake.cep.search.compiled.slots import Slots
+from chainlake.cep.search.compiled.lists.scopes import Scopes
+from chainlake.cep.search.compiled.lists.skip import Skip
+from chainlake.cep.search.compiled.text.code import Writer
+from chainlake.cep.search.compiled.text.expressions import Expressions
+from chainlake.cep.search.compiled.text.slots import Slots
 
 
 class Site(Protocol):

@@ -11,7 +11,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from chainlake.cep.events.values import NULL, Value, arithmetic, as_float, not_null, take
+from chainlake.cep.values.values import NULL, Value, arithmetic, as_float, not_null, take
 
 
 @dataclass(frozen=True)

@@ -16,13 +16,13 @@ from chainlake.cep.conditions.scan import Scan
 from chainlake.cep.language import ast
 from chainlake.cep.language.normal_form import Branch, Clause
 from chainlake.cep.plan.steps import Plan, Step
-from chainlake.cep.search.compiled.code import Writer
-from chainlake.cep.search.compiled.comparison import comparison
-from chainlake.cep.search.compiled.expressions import Expressions
-from chainlake.cep.search.compiled.facts import Facts, Form, form_of
-from chainlake.cep.search.compiled.passing import Bar, bars_of, share_left
-from chainlake.cep.search.compiled.slots import Slots
-from chainlake.cep.search.compiled.stretches import sorted_stretches
+from chainlake.cep.search.compiled.lists.passing import Bar, bars_of, share_left
+from chainlake.cep.search.compiled.lists.stretches import sorted_stretches
+from chainlake.cep.search.compiled.text.code import Writer
+from chainlake.cep.search.compiled.text.comparison import comparison
+from chainlake.cep.search.compiled.text.expressions import Expressions
+from chainlake.cep.search.compiled.text.facts import Facts, Form, form_of
+from chainlake.cep.search.compiled.text.slots import Slots
 
 #: Seconds: one candidate tested in order, one look into a stretch, one passing candidate, one candidate sorted.
 TEST, LOOK, PASS, SORT = 1.2e-9, 5e-9, 1.5e-9, 12e-9

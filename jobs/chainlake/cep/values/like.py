@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from chainlake.cep.events.arrow import text_array
+from chainlake.cep.values.arrow import text_array
 
 
 def test_of(text: str, regex: bool) -> Callable[[pa.Array], pa.Array]:

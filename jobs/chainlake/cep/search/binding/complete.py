@@ -11,8 +11,8 @@ from chainlake.cep.conditions.blocks import Bindings, flat_blocks
 from chainlake.cep.conditions.evaluate import View, spread
 from chainlake.cep.conditions.scan import Scan
 from chainlake.cep.plan.completion import Completion, Gathering
-from chainlake.cep.search.negation import not_until
-from chainlake.cep.search.pause import without_pause
+from chainlake.cep.search.binding.negation import not_until
+from chainlake.cep.search.binding.pause import without_pause
 from chainlake.cep.search.statistics import Statistics
 from chainlake.errors import LimitExceeded
 

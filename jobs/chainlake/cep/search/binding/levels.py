@@ -11,8 +11,8 @@ from chainlake.cep.conditions.blocks import Bindings, flat_blocks
 from chainlake.cep.conditions.evaluate import View
 from chainlake.cep.conditions.scan import Scan
 from chainlake.cep.plan.steps import Plan, Step
-from chainlake.cep.search.kleene import SetLimit, iterate
-from chainlake.cep.search.negation import not_forbidden
+from chainlake.cep.search.binding.kleene import SetLimit, iterate
+from chainlake.cep.search.binding.negation import not_forbidden
 from chainlake.cep.search.statistics import Statistics
 
 

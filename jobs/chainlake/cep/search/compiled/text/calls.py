@@ -1,4 +1,4 @@
-"""Functions of several events as code, equal to chainlake.cep.events.operations in every bit."""
+"""Functions of several events as code, equal to chainlake.cep.values.operations in every bit."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Protocol
 
 from chainlake.cep.language import ast
-from chainlake.cep.search.compiled.code import NULL, Code, NotCompilable, Writer
-from chainlake.cep.search.compiled.slots import Slots
+from chainlake.cep.search.compiled.text.code import NULL, Code, NotCompilable, Writer
+from chainlake.cep.search.compiled.text.slots import Slots
 
 
 class Maker(Protocol):

@@ -18,9 +18,9 @@ from chainlake.cep.language.normal_form import Branch
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.plan.order import choose_order, given_order
 from chainlake.cep.plan.steps import Plan, make_plan
-from chainlake.cep.search.backend import UNKNOWN, Estimate
-from chainlake.cep.search.compiled.facts import form_of
-from chainlake.cep.search.seconds import best_order
+from chainlake.cep.search.choosing.backend import UNKNOWN, Estimate
+from chainlake.cep.search.choosing.seconds import best_order
+from chainlake.cep.search.compiled.text.facts import form_of
 from chainlake.errors import UsageError
 
 #: Evaluations, by their upper bound, from which a run with a given order looks what they really are.

@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from chainlake.cep.plan.steps import Step
-from chainlake.cep.search.compiled.code import Writer
-from chainlake.cep.search.compiled.site import Site
+from chainlake.cep.search.compiled.lists.site import Site
+from chainlake.cep.search.compiled.text.code import Writer
 
 
 class Listed:

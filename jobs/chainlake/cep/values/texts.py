@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from chainlake.cep.events.arrow import numpy_of, text_array
-from chainlake.cep.events.values import NULL, Value
+from chainlake.cep.values.arrow import numpy_of, text_array
+from chainlake.cep.values.values import NULL, Value
 
 
 class Words(NamedTuple):

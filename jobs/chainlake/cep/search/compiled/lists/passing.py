@@ -20,9 +20,9 @@ from chainlake.cep.events.dataset import Dataset
 from chainlake.cep.language import ast
 from chainlake.cep.plan.steps import Plan
 from chainlake.cep.search.compiled import machine
-from chainlake.cep.search.compiled.comparison import comparison
-from chainlake.cep.search.compiled.facts import Form, form_of
-from chainlake.cep.search.compiled.merge import first_positions
+from chainlake.cep.search.compiled.lists.merge import first_positions
+from chainlake.cep.search.compiled.text.comparison import comparison
+from chainlake.cep.search.compiled.text.facts import Form, form_of
 
 #: Candidates drawn to estimate how many can pass.
 _DRAWN = 256

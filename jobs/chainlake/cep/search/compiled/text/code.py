@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from chainlake.cep.search.compiled.facts import ANY_SIZE, Size
+from chainlake.cep.search.compiled.text.facts import ANY_SIZE, Size
 
 
 class NotCompilable(Exception):
@@ -18,7 +18,7 @@ class Code:
     Args:
         text: an expression without side effects.
         dtype: ``f`` float64 (NaN is null), ``i`` int64, ``b`` bool, ``0`` null.
-        kind: kind of the value (chainlake.cep.events.values).
+        kind: kind of the value (chainlake.cep.values.values).
         valid: an expression that is true where the value is not null; None if it always is (floats: but for NaN).
         size: of an int64, the largest that its absolute value can be: the sum of these.
     """

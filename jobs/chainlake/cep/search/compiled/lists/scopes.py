@@ -13,10 +13,10 @@ import numpy as np
 from chainlake.cep.conditions.scan import Scan
 from chainlake.cep.language.normal_form import Branch
 from chainlake.cep.plan.steps import Scope
-from chainlake.cep.search.compiled.code import Writer
-from chainlake.cep.search.compiled.expressions import Expressions
-from chainlake.cep.search.compiled.merge import first_positions
-from chainlake.cep.search.compiled.passing import counted_before
+from chainlake.cep.search.compiled.lists.merge import first_positions
+from chainlake.cep.search.compiled.lists.passing import counted_before
+from chainlake.cep.search.compiled.text.code import Writer
+from chainlake.cep.search.compiled.text.expressions import Expressions
 
 #: Gives the table of a bound name, a name and a shift.
 _Table = Callable[[str, str, int], str]
