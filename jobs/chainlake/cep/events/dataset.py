@@ -204,7 +204,8 @@ class Dataset:
             return np.zeros(len(rows), bool)
         if self._one_type:
             return np.ones(len(rows), bool)
-        return self._types[rows] == self._codes_of[name]
+        found: np.ndarray = self._types[rows] == self._codes_of[name]
+        return found
 
     def code(self, word: str) -> int:
         """The code of a string of the conditions; codes are ordered as the strings are."""

@@ -63,13 +63,13 @@ def add_previous(
     for any_type in sorted({one.of_any_type for _, one in wanted}):
         order, group, known = _streams(events, key, ts, any_type)
         times, ordered = ts[order], group[order]
-        known = None if known.all() else known[order]
+        in_a_stream = None if known.all() else known[order]
         for column, one in wanted:
             if one.of_any_type != any_type:
                 continue
             back = _steps_back(ordered, times, order, one)
             before = np.empty(len(order), np.int64)
-            before[order] = back if known is None else np.where(known, back, -1)
+            before[order] = back if in_a_stream is None else np.where(in_a_stream, back, -1)
             events = events.append_column(column, _taken(_attribute(events, one.attr, strict), before))
     return events
 

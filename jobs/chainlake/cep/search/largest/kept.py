@@ -177,7 +177,8 @@ def largest(pattern: Pattern, batches: list[MatchBatch]) -> np.ndarray:
     counts = np.bincount(sets[compared], minlength=len(branch))
     name, row = name[compared], row[compared]
     elements = row if pattern.extras.keep == "OUTERMOST" else row * len(names) + name
-    return new & ~contained(np.concatenate([[0], np.cumsum(counts)]), elements)
+    kept: np.ndarray = new & ~contained(np.concatenate([[0], np.cumsum(counts)]), elements)
+    return kept
 
 
 def _first_of_equals(offsets: np.ndarray, elements: np.ndarray) -> np.ndarray:

@@ -175,7 +175,8 @@ def _decided(source: Source, stream: Stream, last: np.ndarray, times: tuple[np.n
         place = np.zeros(len(source.data.ts), np.int64)
         place[judge.rows] = np.arange(len(judge))
         last = place[stream.rows[last]]
-    return np.minimum(latest, judge.real(judge.stretch(last)[1]) + (pattern.extras.pause or 0))
+    decided: np.ndarray = np.minimum(latest, judge.real(judge.stretch(last)[1]) + (pattern.extras.pause or 0))
+    return decided
 
 
 def _not_too_long(stream: Stream, longest: int, *, whole: bool, own: tuple[int, int] | None) -> tuple[np.ndarray, int]:

@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from chainlake.cep.conditions.blocks import flat_blocks
-from chainlake.cep.conditions.evaluate import View
+from chainlake.cep.conditions.evaluate import Candidates, View
 from chainlake.cep.conditions.scan import BLOCK_ROWS
 from chainlake.cep.language.normal_form import Clause
 from chainlake.cep.search.statistics import Statistics
@@ -219,9 +219,9 @@ class Search:
         members = self._members_of(name)
         if members:
             until = self._reached(runs, name, (begin, until), members)
-        ends, before = self._ends(number), self._counted(number, self._followed[number])
-        low = before[np.minimum(begin + (least - 1), len(stream))]
-        counts = np.maximum(before[until + 1] - low, 0)
+        ends, followed = self._ends(number), self._counted(number, self._followed[number])
+        low = followed[np.minimum(begin + (least - 1), len(stream))]
+        counts = np.maximum(followed[until + 1] - low, 0)
         for rows, within in flat_blocks(counts, self.block_rows):
             found = runs.at(rows).bind(name, begin[rows], ends[low[rows] + within])
             yield from self._extend(self._tested(found, name), number + 1)
@@ -258,7 +258,7 @@ class Search:
         return runs
 
     @cached_property
-    def _candidates(self) -> dict:
+    def _candidates(self) -> dict[str, Candidates]:
         return dict.fromkeys(self.form.names, self.stream.candidates)
 
     def _reached(

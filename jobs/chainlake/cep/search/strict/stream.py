@@ -140,7 +140,8 @@ class Stream:
             return until
         found = until.copy()
         found[far] = np.searchsorted(self.times, self.times[at[far]] + self.window, "right") - 1
-        return np.minimum(found, until)
+        latest: np.ndarray = np.minimum(found, until)
+        return latest
 
     def earliest(self, at: np.ndarray, since: np.ndarray) -> np.ndarray:
         """The first places within a window before some places, but none before ``since``."""
@@ -149,7 +150,8 @@ class Stream:
             return since
         found = since.copy()
         found[far] = np.searchsorted(self.times, self.times[at[far]] - self.window, "left")
-        return np.maximum(found, since)
+        earliest: np.ndarray = np.maximum(found, since)
+        return earliest
 
     def members(self, first: np.ndarray, last: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The events from ``first`` to ``last`` of each row, as offsets and positions among the candidates."""
