@@ -113,7 +113,7 @@ def test_cuts_of_time_that_know_nothing_of_what_comes_later(first: int, loose: b
         whole = Statistics()
         list(find(pattern, from_dicts(dicts(events))[0], statistics=whole))
         assert whole.long_stretches == long, (query.text(), events, cuts)
-    assert waited > 5  # a larger match could still come after the last event of these
+    assert waited > 3  # a larger match could still come after the last event of these
 
 
 def test_the_limit_of_compared_events_only_cuts_the_work() -> None:

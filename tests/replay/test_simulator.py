@@ -51,7 +51,7 @@ def test_a_plan_that_announces_other_days_is_seen(home: Home, tmp_path: Path, mo
 
 
 def test_the_world_is_a_function_of_the_seed_and_has_every_pattern(home: Home, tmp_path: Path) -> None:
-    made = [Simulation(seed, tmp_path / f"{seed}", home.cache, light=True) for seed in range(8)]
+    made = [Simulation(seed, tmp_path / f"{seed}", home.cache, light=True) for seed in range(len(world.PATTERNS))]
     again = Simulation(3, tmp_path / "again", home.cache, light=True)
     assert (again.kind, again.patterns, again.coming) == (made[3].kind, made[3].patterns, made[3].coming)
     assert {name for one in made for name in one.patterns} == set(world.PATTERNS)

@@ -87,6 +87,36 @@ PATTERNS: dict[str, tuple[tuple[str, str], ...]] = {
         ("", "AND(A a, B b, NOT(C c)) WITHIN 18 h"),
         ("", "AND(A a, B b, NOT(C c)) WHERE c.sensor = a.sensor WITHIN 18 h"),
     ),
+    "sets": (
+        ("", "SEQ(A a, COLLECT(B b), C c) WHERE b.x > a.x WITHIN 20 h MEASURES COUNT(b) AS n, MAX(b.x) AS most"),
+        ("", "SEQ(A a, C c, COLLECT?(B b)) WITHIN 14 h MEASURES COUNT(b) AS n, c.ts - a.ts AS took"),
+        ("output: [COUNT(b)]\n", "SEQ(COLLECT(B{1,3} b), A a, C c) WITHIN 14 h"),
+    ),
+    "neighbours": (
+        ("", "SEQ STRICT OF KEY (A a, B+ b) WHERE b.x > PREV(b.x, 1, 12 h) WITHIN 20 h MAXIMAL"),
+        ("", "SEQ STRICT (A a, NOT(D d), B+ b) WITHIN 24 h OUTERMOST"),
+        ("", "SEQ STRICT OF KEY (A+ a, B{1,2} b) WITHIN 20 h"),
+    ),
+    "sessions": (
+        ("limits: {longest: 4 d}\n", "SEQ STRICT OF KEY (*+ e) PAUSE 8 h MAXIMAL MEASURES COUNT(e) AS n"),
+        ("limits: {longest: 2 d}\n", "SEQ STRICT OF KEY (*+ e) PAUSE 6 h MAXIMAL MEASURES COUNT(e) AS n"),
+        ("", "SEQ STRICT OF KEY (*+ e) WITHIN 20 h PAUSE 8 h MAXIMAL"),
+    ),
+    "until_": (
+        ("", "SEQ(A a, B? b, C c, UNTIL(D d)) WHERE d.sensor = a.sensor WITHIN 20 h PAUSE 12 h"),
+        ("", "SEQ(A a, OR(B b, D d), C c) WITHIN 18 h"),
+        ("", "SEQ(A a, B? b, C c) WITHIN 16 h MAXIMAL"),
+    ),
+    "one_each": (
+        ("", "SEQ(A a, B b) WITHIN 16 h SELECT first"),
+        ("", "SEQ(A a, B b) WITHIN 16 h CONTEXT recent MEASURES b.x - a.x AS rise"),
+        ("", "AND(A a, B b, C c) WITHIN 12 h PICK last a, first b"),
+    ),
+    "functions": (
+        ("", "SEQ(A a, B b) WHERE Hour(a.ts, 'Europe/Berlin') >= 6 AND CASE WHEN b.x > 0 THEN b.x ELSE -b.x END > a.x "
+             "WITHIN 16 h"),
+        ("", "SEQ(A a, B b) WHERE b.x > PREV(b.x, 2, 10 h) AND a.sensor LIKE 'k%' WITHIN 16 h"),
+    ),
 }  # fmt: skip
 
 MODELS = (

@@ -23,6 +23,7 @@ from chainlake.lake.upkeep.maintain import lock_of
 from chainlake.paths import Home
 
 STEP = "retire"
+_KEPT, _DROPPED = "retired, rows kept", "retired, rows dropped"
 #: Kind → folder and ending of its files.
 FILES = {"pattern": ("patterns", ".sase"), "model": ("models", ".yaml")}
 #: Tables that hold rows of several models, in the order in which publishing locks them, and the column that says whose.
@@ -63,9 +64,14 @@ def retire(home: Home, name: str, *, drop: bool, run_id: str) -> dict[str, Any]:
         for purpose in dict.fromkeys(lock_of(schema, table) for schema, table in owned):
             locks.enter_context(file_lock(home, purpose))
         rows = [row for row in ops.current(home, "intervals", definition=definition) if row["status"] != "retired"]
-        ops.append(home, "intervals", [_retired(row, drop) for row in rows], run_id)
-        # The first version last: while it is there, the others are known as its versions.
-        dropped = [_drop(home, schema, table, short) for schema, table in reversed(owned)] if drop else []
+        ops.append(home, "intervals", [_retired(row, False) for row in rows], run_id)
+        dropped: list[str | None] = []
+        if drop:
+            # The first version last: while it is there, the others are known as its versions.
+            dropped = [_drop(home, schema, table, short) for schema, table in reversed(owned)]
+            # Noted when they are gone: whoever looks at what a killed attempt left finds what is noted.
+            kept = [row for row in ops.current(home, "intervals", definition=definition) if row["reason"] == _KEPT]
+            ops.append(home, "intervals", [_retired(row, True) for row in kept], run_id)
         report.rows_out = len(rows)
     return {"definition": definition, "days": len(rows), "dropped": [name for name in dropped if name]}
 
@@ -90,9 +96,8 @@ def _tables(home: Home, kind: str, name: str) -> list[tuple[str, str]]:
 
 def _retired(row: dict[str, Any], drop: bool) -> dict[str, Any]:
     kept = {key: value for key, value in row.items() if key not in ("seq", "written_at", "run_id")}
-    what = "rows dropped" if drop else "rows kept"
     counts = {"rows": 0 if drop else row["rows"], "added": None, "withdrawn": None, "changed": None}
-    return {**kept, **counts, "status": "retired", "reason": f"retired, {what}"}
+    return {**kept, **counts, "status": "retired", "reason": _DROPPED if drop else _KEPT}
 
 
 def _drop(home: Home, schema: str, table: str, name: str) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -24,6 +25,14 @@ class SourceText:
 
     text: str
     file: str | None = None
+
+    def place(self, word: str) -> At:
+        """Where a word stands for the first time, in any case; ``NOWHERE`` if it does not."""
+        found = re.search(rf"\b{word}\b", self.text, re.IGNORECASE)
+        if found is None:
+            return NOWHERE
+        before = self.text[: found.start()]
+        return before.count("\n") + 1, found.start() - before.rfind("\n")
 
     def error(self, what: str, at: At = NOWHERE, *, hint: str | None = None, key: str | None = None) -> DefinitionError:
         """A DefinitionError at ``at``, with the line it points to."""

@@ -16,6 +16,7 @@ from chainlake.cep.language import ast
 from chainlake.cep.language.check import Checker
 from chainlake.cep.language.front_matter import FrontMatter, read_front_matter
 from chainlake.cep.language.layout import format_text
+from chainlake.cep.language.lists import Lists
 from chainlake.cep.language.normal_form import Branch, normal_form
 from chainlake.cep.language.parsing.lexer import pieces
 from chainlake.cep.language.parsing.query import parse
@@ -186,6 +187,8 @@ class _Lint:
 
     def meaning(self, query: ast.Query, front: FrontMatter, schema: Schema | None, checker: Checker) -> None:
         resolver = Resolver(self.source, front.params, True)
+        series = Series() if schema is None else Series(schema.key, schema.histories)
+        lists = Lists(checker.columns, series)
         if query.within is not None:
             self.tried(resolver.window, query.within)
         if query.pause is not None:
@@ -197,14 +200,19 @@ class _Lint:
         ]
         self.names(query)
         every = frozenset().union(*own)
+
+        def resolve(node: ast.Node, names: frozenset[str]) -> ast.Node:
+            whole = replace(query, branches=tuple(bare), where=resolver.node(node, names), measures=())
+            return lists.query(whole).where or node
+
         for number, names in enumerate(own):
             for part in _parts(query.branches[number].where):
-                resolved = self.condition(part, names, resolver, checker)
+                resolved = self.condition(part, names, resolve, checker)
                 if resolved is not None and structures[number] is not None:
                     lone = replace(query, branches=(replace(bare[number], where=resolved),), where=None)
                     self.tried(normal_form, self.source, lone)
         for part in _parts(query.where):
-            resolved = self.condition(part, every, resolver, checker)
+            resolved = self.condition(part, every, resolve, checker)
             if resolved is not None and None not in structures:
                 lone = replace(query, branches=tuple(bare), where=resolved)
                 self.tried(normal_form, self.source, lone)
@@ -212,22 +220,29 @@ class _Lint:
         for measure in query.measures:
             value = self.tried(resolver.computed, measure.value, kept)
             if value is not None:
-                self.tried(checker.kind, value)
+                one = replace(query, branches=tuple(bare), where=None, measures=(replace(measure, value=value),))
+                self.tried(checker.kind, lists.query(one).measures[0].value)
         if None not in structures:
             derived = frozenset() if schema is None else frozenset(one.name for one in schema.histories)
             self.front(front, tuple(branch for those in structures for branch in those), checker.columns, derived)
 
-    def condition(self, node: ast.Node, names: frozenset[str], resolver: Resolver, checker: Checker) -> ast.Node | None:
+    def condition(
+        self,
+        node: ast.Node,
+        names: frozenset[str],
+        resolve: Callable[[ast.Node, frozenset[str]], ast.Node],
+        checker: Checker,
+    ) -> ast.Node | None:
         """The condition with its words replaced; None if something in it is wrong."""
         good = True
         for leaf in _leaves(node):
-            resolved = self.tried(resolver.node, leaf, names)
+            resolved = self.tried(resolve, leaf, names)
             good &= resolved is not None
             if resolved is not None:
                 before = len(self.errors)
                 self.tried(checker.condition, resolved)
                 good &= len(self.errors) == before
-        return resolver.node(node, names) if good else None
+        return resolve(node, names) if good else None
 
     def names(self, query: ast.Query) -> None:
         self.tried(check_event_names, self.source, self.name, replace(query, branches=(), where=None))

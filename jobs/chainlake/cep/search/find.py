@@ -95,7 +95,8 @@ def find(
             An attribute that is missing is null.
         order: binding order of the positive names; default: by rates, or as the options say. An order that was chosen
             once is kept for events like those, beside the pattern.
-        own: ``[lo, hi)`` in µs; only matches decided in it are given. ``events`` must hold ``pattern.read_range(own)``.
+        own: ``[lo, hi)`` in µs; only matches decided in it are given. ``events`` must hold
+            ``pattern.source_range(*own)``.
         backend: ``numpy``; ``compiled``, which falls back on NumPy where there is no code for a condition; or ``auto``,
             the one that is estimated to be done first. Both give the same matches and counts; ``statistics`` says
             which it was.

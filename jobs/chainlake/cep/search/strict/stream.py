@@ -23,7 +23,6 @@ from chainlake.cep.language import ast
 from chainlake.cep.language.normal_form import Branch, Clause
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.values.arrow import MINUS_ONE, ZERO, int64_array, numpy_of
-from chainlake.errors import DefinitionError
 
 
 @dataclass(frozen=True)
@@ -305,9 +304,10 @@ def _codes(source: Source, by_key: bool) -> tuple[np.ndarray | None, int]:
         return parts, 0 if parts is None else int(parts.max(initial=-1)) + 1
     key = source.pattern.key
     if key is None:
-        raise DefinitionError(
+        text = source.pattern.text
+        raise text.error(
             "SEQ STRICT OF KEY needs a key, and the events have none",
-            file=source.pattern.file,
+            text.place("STRICT"),
             hint="A source names its key; in the library, say key= which attribute it is.",
         )
     if key not in source.events.column_names:
