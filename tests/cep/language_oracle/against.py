@@ -68,10 +68,10 @@ def difference(pair: Pair, backends: tuple[str, ...] = ("numpy",), cuts: bool = 
 
 
 def in_cuts(pair: Pair, pattern: Pattern, bounds: list[int], backend: str) -> list[dict[str, Any]]:
-    """What is found in stretches of history, each of which has the events of its read range only."""
+    """What is found in stretches of history, each of which has only the events that it must read."""
     union = []
     for own in itertools.pairwise(bounds):
-        lo, hi = pattern.read_range(*own)
+        lo, hi = pattern.source_range(*own)
         union += search(pair, pattern, [e for e in pair.events if lo <= e["ts"] < hi], own=own, backend=backend)
     return union
 

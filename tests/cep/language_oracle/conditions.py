@@ -126,6 +126,9 @@ class Conditions:
         if pick.one(range(4)) == 0:
             inner = ("op", pick.one("+-*"), ("ref", name, attr), pick.one((("lit", 1), ("ref", name, "y"))))
             left = "agg", pick.one(function), name, inner, None
+        if kind == "first, last" and pick.one((False, True)):
+            first, last = of("FIRST", attr), of("LAST", attr)
+            return "cmp", pick.one(("<", ">", "=", "!=")), first, pick.one((last, last, ("lit", 1)))
         if kind == "first, last" and pick.one((False, False, True)):
             return "cmp", pick.one(("=", "!=")), of(pick.one(function), "k"), ("ref", pick.one(pool), "k")
         right = pick.one(((of(pick.one(function), attr)), ("ref", pick.one(pool), "x"), ("ref", name, attr),

@@ -23,7 +23,7 @@ from tests.cep.language_oracle.model import (
     plain,
     precedences,
 )  # fmt: skip
-from tests.cep.language_oracle.values import Binding, World, attribute, compute, holds, listed, place
+from tests.cep.language_oracle.values import NOTHING, Binding, World, attribute, compute, holds, listed, place
 
 
 def matches(query: Query, events: list[Event], key: str | None = None) -> list[dict[str, Any]]:
@@ -86,12 +86,11 @@ def drops(keep: str, one: dict[str, frozenset[str]], other: dict[str, frozenset[
 
 
 def _measures(query: Query, binding: Binding, lists: set[str], world: World) -> dict[str, Any]:
-    """Values of a match; null where the branch lacks a name."""
-    one = {name: members[0] for name, members in binding.items() if name not in lists}
-    return {
-        name: rounded(compute(value, one, binding, world)) if names_of(value) <= binding.keys() else None
-        for name, value in query.measures
-    }
+    """Values of a match; an event that the branch lacks has null for all, and a set that it lacks is empty."""
+    lacking = {name for _, value in query.measures for name in names_of(value) - binding.keys()}
+    one = {name: members[0] for name, members in binding.items() if name not in lists} | dict.fromkeys(lacking, NOTHING)
+    every: Binding = binding | dict.fromkeys(lacking, ())
+    return {name: rounded(compute(value, one, every, world)) for name, value in query.measures}
 
 
 def branch_matches(

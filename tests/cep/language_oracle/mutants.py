@@ -93,7 +93,8 @@ MUTANTS: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
     "PREV looks over all keys": (
         "values", "and (self.key is None or attribute(e, self.key) == key)", "", ("prev", "key")),
     "PREV has a key where there is none": (
-        "values", "if self.key is not None and key is None:", "if False:", ("prev", "key")),
+        "values", "if event is NOTHING or (self.key is not None and key is None):", "if event is NOTHING:",
+        ("prev", "key")),
     "PREV does not look at steps": ("values", '["ts"] > longest for i', '["ts"] > 99 for i', ("prev",)),
     "PREV takes an equal step for too long": (
         "values", '["ts"] > longest for i', '["ts"] >= longest for i', ("prev",)),

@@ -12,6 +12,8 @@ from typing import Any
 from tests.cep.language_oracle.model import ANY, Clause, Event, plain
 
 Binding = dict[str, tuple[Event, ...]]
+#: The event of a name that a branch lacks.
+NOTHING: Event = {"id": None, "type": None, "ts": None, "attrs": {}}
 
 
 def place(event: Event) -> tuple[int, int, str]:
@@ -48,7 +50,7 @@ class World:
     def before(self, event: Event, name: str, n: int, longest: int) -> Event | None:
         """The event ``n`` places before, of the name's type and the event's key."""
         key = None if self.key is None else attribute(event, self.key)
-        if self.key is not None and key is None:
+        if event is NOTHING or (self.key is not None and key is None):
             return None
         same = [
             e
