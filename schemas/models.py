@@ -22,7 +22,12 @@ CHANGES = Table(
         Column("group_id", pa.string(), "Independent model of the same kind, empty if there is just one.", False),
         Column("ts", TIMESTAMP, "Start of the round.", False),
         Column("kind", pa.string(), f"One of {', '.join(KINDS)}.", False),
-        Column("round", pa.int64(), "Round number, from 0 at the first round of the model.", False),
+        Column(
+            "round",
+            pa.int64(),
+            "Number of the round within its UTC day, from 0, unused ones included.",
+            False,
+        ),
         Column("violators", pa.list_(pa.field("element", pa.string())), "Nodes whose local test failed."),
         Column(
             "max_value",
@@ -105,7 +110,12 @@ STATE = Table(
         Column("model", pa.string(), "Name of the model.", False),
         Column("group_id", pa.string(), "Independent model of the same kind, empty if there is just one.", False),
         Column("day", pa.date32(), "UTC day at whose end the state holds.", False),
-        Column("fingerprint", pa.string(), "Fingerprint of the day that produced it.", False),
+        Column(
+            "fingerprint",
+            pa.string(),
+            "state_out of the day in ops.intervals, of all groups together; a row with another one is not used.",
+            False,
+        ),
         Column("state", pa.string(), "State as JSON, documented in docs/model-change.md.", False),
     ),
     key=("model", "group_id", "day"),

@@ -98,7 +98,7 @@ INTERVALS = _log(
     Column("table_name", pa.string(), "Table that the day was published to.", False),
     Column("definition_hash", pa.string(), "Hash of the definition.", False),
     Column("engine_version", pa.int64(), "Version of the engine.", False),
-    Column("input_fingerprint", pa.string(), "Hash of the checksums of the days read.", False),
+    Column("input_fingerprint", pa.string(), "Hash of the checksums of the days whose events it reads.", False),
     Column("status", pa.string(), "publishing, done, failed, audit_failed or retired.", False),
     Column("rows", pa.int64(), "Rows of the day after publishing."),
     Column("added", pa.int64(), "Rows added."),
@@ -110,6 +110,10 @@ INTERVALS = _log(
         "rows_checksum",
         pa.string(),
         "Count, xor and sum of the hashes of the day's rows; of a model: changes or alerts, metrics, state.",
+    ),
+    Column("state_in", pa.string(), "Of a chained day: digest of the state that it was computed from."),
+    Column(
+        "state_out", pa.string(), "Of a chained day: digest of the state at its end, which the next one goes on from."
     ),
 )
 

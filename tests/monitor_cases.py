@@ -102,11 +102,11 @@ def _monitor(case: dict[str, Any], check: _Check) -> None:
         traces.append((at, kernel.feed(x[rows], y[rows], np.ones(size, np.int64), np.zeros(size, bool))))
         at += size
         if state is None:
-            state = _state(kernel, start)
+            state = _state(kernel, at)
     _compare(check, expect, settings, traces, state)
 
 
-def _state(kernel: Kernel, start: int) -> dict[str, Any] | None:
+def _state(kernel: Kernel, at: int) -> dict[str, Any] | None:
     """The state after the first chunk in the features' own coordinates (there is none before the first window)."""
     st = kernel.state
     if st.basis is None or st.ref_a is None:
@@ -118,8 +118,8 @@ def _state(kernel: Kernel, start: int) -> dict[str, Any] | None:
     j1, e1 = st.basis.feature_map, st.basis.constant
     inverse = st.ref_basis.beta_map @ np.linalg.inv(st.ref_average) @ st.ref_basis.beta_map.T
     return {
-        "rounds_consumed": st.fed + start,
-        "last_sync_round": st.last["sync"] + start,
+        "rounds_consumed": at,
+        "last_sync_round": at + st.last["sync"],
         "A0": a.tolist(),
         "c0": c.tolist(),
         "Ahat_inv": inverse.tolist(),

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
+from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -16,8 +17,10 @@ from deltalake import write_deltalake
 from chainlake.days import US_PER_DAY, day_start_us
 from chainlake.lake import faults
 from chainlake.lake.commits.publish import ModelOutput, Published, Run, publish_matches, publish_models
+from chainlake.lake.commits.publishable import DaysNow
 from chainlake.lake.delta import tables
 from chainlake.lake.records import ops
+from chainlake.lake.records.chain import EMPTY, Link
 from chainlake.lake.records.definitions import Definition
 from chainlake.lake.store.files import FilesLake
 from chainlake.lake.store.port import Staged
@@ -172,10 +175,15 @@ def change_row(day: date, beta: float) -> dict[str, Any]:
 
 
 def publish_model(
-    home: Home, days: list[date], beta: float = 1.0, audits: dict[date, str | None] | None = None
+    home: Home,
+    days: list[date],
+    beta: float = 1.0,
+    audits: dict[date, str | None] | None = None,
+    links: list[str] | None = None,
 ) -> Published:
     prints = {day: f"f{day}" for day in days}
     key = {"model": "m", "group_id": ""}
+    ends = links or [EMPTY, *(f"s{day}" for day in days)]
     output = ModelOutput(
         definition("model/m", "models.changes"),
         pa.Table.from_pylist([change_row(day, beta) for day in days], schema=CHANGES.arrow()),
@@ -187,8 +195,10 @@ def publish_model(
         ),
         prints,
         audits or {day: None for day in days},
+        {day: Link(*pair) for day, pair in zip(days, pairwise(ends), strict=True)},
     )
-    return publish_models(run_of(home), [output], lambda: {"model/m": prints})["model/m"]
+    now = DaysNow(prints, lambda day: day <= D1)
+    return publish_models(run_of(home), [output], lambda: {"model/m": now})["model/m"]
 
 
 def test_models_publish_changes_metrics_and_state_up_to_the_first_failed_audit(home: Home) -> None:
@@ -200,6 +210,33 @@ def test_models_publish_changes_metrics_and_state_up_to_the_first_failed_audit(h
     again = publish_model(home, [D1, D2], beta=2.0)
     assert (again.added, again.changed, again.withdrawn) == (1, 1, 0)
     assert intervals(home, "day", "status") == [(D1, "done"), (D2, "done")]
+
+
+def test_a_chain_is_published_after_the_state_that_the_day_before_has_left_and_no_other(home: Home) -> None:
+    moved = "the state that it was computed from is not the one that the day before it has left"
+    # Nothing was ever published before it.
+    assert publish_model(home, [D2], links=["a", "b"]).left_out == {D2: moved}
+    assert publish_model(home, [D2], links=[EMPTY, "b"]).left_out == {D2: moved}, "it does not begin anew"
+    assert publish_model(home, [D1, D2], links=[EMPTY, "a", "b"]).days_done == [D1, D2]
+    assert intervals(home, "day", "state_in", "state_out") == [(D1, EMPTY, "a"), (D2, "a", "b")]
+    assert publish_model(home, [D3], links=["b", "c"]).days_done == [D3]
+    # Another attempt has moved the state meanwhile.
+    assert publish_model(home, [D1], links=[EMPTY, "x"]).days_done == [D1]
+    assert publish_model(home, [D2], links=["a", "b"]).left_out == {D2: moved}
+    # A day that is not done has left no state, nor has one of another definition or engine.
+    for change in ({"status": "failed"}, {"definition_hash": "other"}, {"engine_version": 0}):
+        publish_model(home, [D1], links=[EMPTY, "a"])
+        assert publish_model(home, [D2], links=["a", "b"]).days_done == [D2]
+        (row,) = (row for row in ops.current(home, "intervals") if row["day"] == D1)
+        ops.append(home, "intervals", [{**row, **change}], "r")
+        assert publish_model(home, [D2], links=["a", "b"]).left_out == {D2: moved}, change
+
+
+def test_an_audit_is_noted_as_failed_for_the_first_day_alone(home: Home) -> None:
+    found = publish_model(home, [D1, D2, D3], audits={D1: None, D2: "too far", D3: "farther"})
+    assert list(found.left_out) == [D2, D3]
+    noted = intervals(home, "day", "status", "state_in")
+    assert noted == [(D1, "done", EMPTY), (D2, "audit_failed", f"s{D1}")]
 
 
 def test_a_model_leaves_the_rows_of_other_models_alone(home: Home) -> None:

@@ -19,6 +19,7 @@ from chainlake.errors import InfrastructureError
 from chainlake.lake.delta import tables
 from chainlake.lake.locks import file_lock
 from chainlake.lake.records import ops
+from chainlake.lake.records.chain import EMPTY
 from chainlake.lake.records.definitions import Definition
 from chainlake.lake.records.event_days import AbandonedDays, EventDays, pin
 from chainlake.lake.records.staleness import fingerprint, status_rows, to_do
@@ -103,17 +104,56 @@ def test_a_day_without_events_counts_as_an_absent_one() -> None:
     assert (empty.first, empty.last) == (day(1), day(1))
 
 
-def test_a_models_fingerprint_depends_on_every_day_since_its_start() -> None:
+def test_a_chained_days_fingerprint_is_that_of_its_own_events() -> None:
     model = pattern(start=day(1), window=0)
     days = [event_day(n) for n in range(5)]
     changed = [*days[:1], event_day(1, "other"), *days[2:]]
-    prints = [fingerprint(model, day(4), EventDays.of("s", rows)) for rows in (days, changed)]
-    assert prints[0] != prints[1]
+    for n in range(5):
+        prints = [fingerprint(model, day(n), EventDays.of("s", rows)) for rows in (days, changed)]
+        assert (prints[0] != prints[1]) is (n == 1)
     before_start = [event_day(0, "other"), *days[1:]]
-    assert fingerprint(model, day(4), EventDays.of("s", before_start)) == prints[0]
-    other = pattern(start=day(1), window=0, definition_hash="h2")
-    assert fingerprint(other, day(4), EventDays.of("s", days)) != prints[0]
-    assert fingerprint(model, day(0), EventDays.of("s", days)) == fingerprint(model, day(-9), EventDays.of("s", days))
+    same = {fingerprint(model, day(n), EventDays.of("s", rows)) for n in (0, -9) for rows in (days, before_start)}
+    assert len(same) == 1, "what happens before the start is not seen"
+
+
+def test_a_chained_day_is_done_if_it_goes_on_from_what_the_day_before_left(home: Home) -> None:
+    ops.append(home, "event_days", [event_day(n) for n in range(5)], "t")
+    tables.ensure_table(home, METRICS)
+    model = pattern(start=day(1), window=0)
+
+    def chained(n: int, ends: str, **more: Any) -> None:
+        before, after = ends.split(":")
+        done(home, model, n, state_in=before or EMPTY, state_out=after, **more)
+
+    for n, ends in ((1, ":a"), (2, "a:b"), (3, "b:b"), (4, "b:c")):
+        chained(n, ends)
+    assert states(home, model) == dict.fromkeys((1, 2, 3, 4), "done")
+    # Another state at the end of day 2, and then the one that was there before.
+    chained(2, "a:x")
+    assert states(home, model) == {1: "done", 2: "done", 3: "stale", 4: "following"}
+    (item,) = to_do(home, [model])
+    assert item.why == "the state of the day before is another one"
+    assert [row.state for row in status_rows(home, [model], Days(day(3), day(5)))] == ["stale", "following"]
+    chained(2, "a:b")
+    assert states(home, model) == dict.fromkeys((1, 2, 3, 4), "done")
+    # A late file: what lies behind its day may be affected, or not.
+    ops.append(home, "event_days", [event_day(2, "other")], "t")
+    rows = status_rows(home, [model])
+    assert [row.state for row in rows] == ["done", "stale", "following", "following"]
+    assert rows[2].why == rows[3].why == f"{day(2)} before it is stale; it may turn out to be unaffected"
+    chained(2, "a:b")
+    assert states(home, model) == dict.fromkeys((1, 2, 3, 4), "done")
+    # No state crosses an edit, and nothing goes on behind a day that cannot be finished.
+    edited = pattern(start=day(1), window=0, definition_hash="h2")
+    assert states(home, edited) == dict.fromkeys((1, 2, 3, 4), "stale")
+    chained(3, "b:", status="audit_failed")
+    assert states(home, model) == {1: "done", 2: "done", 3: "audit_failed", 4: "waiting"}
+    chained(2, "a:x")
+    assert states(home, model) == {1: "done", 2: "done", 3: "stale", 4: "following"}, "from another state it may pass"
+    # Earlier events: the chain begins with them.
+    ops.append(home, "event_days", [event_day(0)], "t")
+    longer = pattern(start=day(0), window=0)
+    assert states(home, longer)[0] == "missing" and states(home, longer)[1] == "following"
 
 
 def test_a_model_has_no_days_before_its_start(home: Home) -> None:
@@ -122,7 +162,7 @@ def test_a_model_has_no_days_before_its_start(home: Home) -> None:
     assert states(home, model) == {2: "missing", 3: "missing"}
     assert [item.day for item in to_do(home, [model])] == [day(2), day(3)]
     tables.ensure_table(home, METRICS)
-    done(home, model, 1)
+    done(home, model, 1, state_in=EMPTY, state_out=EMPTY)
     assert states(home, model) == {1: "done", 2: "missing", 3: "missing"}
     assert states(home, pattern(start=day(9), window=0, name="later")) == {}
 

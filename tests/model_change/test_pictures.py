@@ -13,6 +13,7 @@ from chainlake.cli.main import main
 from chainlake.days import Days, day_start_us
 from chainlake.lake.delta import tables
 from chainlake.lake.records import ops
+from chainlake.lake.records.chain import EMPTY
 from chainlake.lake.records.event_days import EventDays
 from chainlake.lake.records.staleness import fingerprint
 from chainlake.model_change import monitor
@@ -20,6 +21,7 @@ from chainlake.model_change.config.model import parse_model
 from chainlake.model_change.days.traces import trace_group
 from chainlake.model_change.rounds.reduce import reduce_rows
 from chainlake.monitoring.model_days import beginning, find_model, published, read_rounds
+from chainlake.monitoring.states import digest_of
 from chainlake.pictures.model import largest_changes, profile_feature, shown_by_trace
 from chainlake.schemas.models import CHANGES, METRICS, STATE
 from tests.model_change import lab
@@ -40,7 +42,8 @@ def publish(home, result, until, state):
     write_deltalake(home.table("models", "changes"), result.changes.cast(CHANGES.arrow()), mode="append")
     write_deltalake(home.table("models", "metrics"), result.metrics.cast(METRICS.arrow()), mode="append")
     last = days[-1]
-    row = {"model": "bend", "group_id": "", "day": last, "fingerprint": prints[last], "state": state}
+    ends = [EMPTY, *(str(day) for day in days[:-1]), digest_of({"": state}, {})]
+    row = {"model": "bend", "group_id": "", "day": last, "fingerprint": ends[-1], "state": state}
     write_deltalake(home.table("models", "state"), pa.Table.from_pylist([row], schema=STATE.arrow()), mode="append")
     ops.append(
         home,
@@ -48,7 +51,8 @@ def publish(home, result, until, state):
         [{"definition": definition.name, "day": day, "table_name": definition.table_name, "status": "done", "rows": 1,
           "definition_hash": definition.definition_hash, "engine_version": definition.engine_version,
           "input_fingerprint": prints[day], "added": 1, "withdrawn": 0, "changed": 0, "published_version": 1,
-          "reason": ""} for day in days],
+          "state_in": before, "state_out": after, "reason": ""}
+         for day, before, after in zip(days, ends[:-1], ends[1:], strict=True)],
         "test",
     )  # fmt: skip
 

@@ -21,17 +21,18 @@ from chainlake.errors import AuditFailed, ChainlakeError, DefinitionError, Input
 from chainlake.lake.delta import tables
 from chainlake.lake.delta.log import marked
 from chainlake.lake.records import ops
+from chainlake.lake.records.chain import EMPTY
+from chainlake.lake.records.chained import day_of
 from chainlake.lake.records.event_days import EventDays, pin
-from chainlake.lake.records.staleness import StatusRow, fingerprint, status_rows
+from chainlake.lake.records.staleness import TO_DO, fingerprint, judge, status_rows
 from chainlake.lake.store.files import FilesLake
-from chainlake.model_change import ENGINE_VERSION
 from chainlake.model_change import monitor as library
 from chainlake.monitoring import compute as monitor_compute
 from chainlake.monitoring import events as monitor_events
 from chainlake.monitoring import run as monitor_run
 from chainlake.monitoring import step as monitor_step
 from chainlake.monitoring.states import KeptStates
-from chainlake.monitoring.step import monitor, plan_model
+from chainlake.monitoring.step import Wanted, course_of, monitor
 from chainlake.quality import Verdict
 from chainlake.run.ports import Ports
 from chainlake.run.tasks import LocalTasks
@@ -63,66 +64,117 @@ def the_model(lab):
     return model
 
 
-def event_days(statuses: str, version: int = 0) -> EventDays:
-    """One letter per day from FIRST: c complete, e complete without events, o open, - no row."""
+def noted(lab, events: str, letters: str) -> None:
+    """What ops says, one letter per day from FIRST, and no state of any day.
+
+    Args:
+        events: c complete, e complete without events, o open, - no row.
+        letters: d done, s done and stale since, m never computed, f its audit failed, - nothing to compute.
+    """
+    model = the_model(lab).definition
     names = {"c": "complete", "e": "complete", "o": "open"}
-    rows = [
-        {
-            "day": day(i),
-            "status": names[s],
-            "rows": 0 if s == "e" else 9,
-            "checksum": f"{i}{s}",
-            "events_version": version,
-        }
-        for i, s in enumerate(statuses)
-        if s != "-"
-    ]
-    return EventDays.of("lab", rows)
+    days = [{"source": "lab", "day": day(i), "status": names[s], "rows": 9 * (s != "e"), "checksum": f"{i}{s}",
+             "events_version": 0} for i, s in enumerate(events) if s != "-"]  # fmt: skip
+    ops.append(lab, "event_days", days, "r")
+    for table in (CHANGES, METRICS):
+        tables.ensure_table(lab, table)
+    now = EventDays.load(lab, "lab")
+    first = min((i for i, s in enumerate(letters) if s != "-"), default=0)
+    ops.append(lab, "intervals", [
+        {"definition": model.name, "day": day(i), "table_name": model.table_name, "rows": 0, "published_version": 0,
+         "definition_hash": model.definition_hash, "engine_version": model.engine_version,
+         "input_fingerprint": "old" if s == "s" else fingerprint(model, day(i), now),
+         "status": "audit_failed" if s == "f" else "done",
+         "state_in": EMPTY if i == first else f"{i - 1}", "state_out": f"{i}"}
+        for i, s in enumerate(letters) if s in "dsf"
+    ], "r")  # fmt: skip
 
 
-def status(letters: str) -> list[StatusRow]:
-    """One letter per day from FIRST: d done, s stale, m missing, f audit failed, - no row."""
-    names = {"d": "done", "s": "stale", "m": "missing", "f": "audit_failed"}
-    return [
-        StatusRow("model/slope", day(i), names[s], "", False, True, None, 1 if s in "dsf" else None)
-        for i, s in enumerate(letters)
-        if s != "-"
-    ]
+def course(lab, asked: Days, pinned=None):
+    """How a run for some days would go, None if nothing is to do."""
+    model, events = the_model(lab), pinned or EventDays.load(lab, "lab")
+    (judged,) = judge(lab, [model.definition], asked=asked)
+    first = Wanted(asked, 7, TO_DO).first(model, judged)
+    return first and course_of(KeptStates(lab, [model.config.name]), model, judged, (asked, first), events)
 
 
-def plan(lab, asked: tuple[int, int], events: str, letters: str):
-    span = Days(day(asked[0]), day(asked[1]))
-    return plan_model(KeptStates(lab, ["slope"]), the_model(lab), span, event_days(events), status(letters))
+def numbers(outlook):
+    return tuple([day_of(n) for n in listed] for listed in (outlook.certain, outlook.possible))
+
+
+def replays(lab, loaded, days: Days, event_days: EventDays):
+    """All days of models of which nothing was ever computed."""
+    found = []
+    for model in loaded:
+        (judged,) = judge(lab, [model.definition], asked=days)
+        kept = KeptStates(lab, [model.config.name])
+        found.append(course_of(kept, model, judged, (days, days.start), event_days).next())
+    return found
 
 
 @pytest.mark.parametrize(
-    ("asked", "events", "letters", "wanted"),
+    ("asked", "events", "letters", "certain", "possible"),
     [
-        ((1, 2), "-c", "-m", (1, 2)),
-        ((3, 4), "-ccc", "-mmm", (1, 4)),  # missing days before are made up for
-        ((2, 3), "-cccc", "-dsdd", (1, 5)),  # to the last day ever published, and from the start: there is no state
-        ((2, 3), "-cccc", "-dsds", (1, 5)),
-        ((3, 4), "-ccc", "-dfm", (1, 4)),  # a day whose audit failed holds up the ones after it
-        ((1, 4), "-cco", "-mmm", (1, 3)),  # a day that is not finished ends the chain
-        ((0, 2), "ec", "mm", (0, 2)),  # days before the start are published empty
-        ((4, 5), "----c", "----m", (4, 5)),  # no state exists before the first event
+        ((1, 2), "-c", "-m", [1], []),
+        ((3, 4), "-ccc", "-mmm", [1, 2, 3], []),  # missing days before are made up for
+        ((2, 3), "-cccc", "-dsdd", [1, 2], [3, 4]),  # from the start, since there is no state, to the last published
+        ((2, 3), "-cccc", "-dsds", [1, 2, 4], [3]),
+        ((1, 4), "-cco", "-mmm", [1, 2], []),  # a day that is not finished ends the chain
+        ((0, 2), "ec", "mm", [0, 1], []),  # days before the start are published empty
+        ((4, 5), "----c", "----m", [4], []),  # no state exists before the first event
+        ((3, 4), "-ccc", "-sdm", [1, 3], [2]),
     ],
 )
-def test_replayed_days(lab, asked, events, letters, wanted):
-    item = plan(lab, asked, events, letters)
-    assert item.days == Days(day(wanted[0]), day(wanted[1])) and item.snapshots == {}
-    assert sorted(item.fingerprints) == list(item.days)
+def test_replayed_days(lab, asked, events, letters, certain, possible):
+    noted(lab, events, letters)
+    found = course(lab, Days(day(asked[0]), day(asked[1]))).outlook
+    assert numbers(found) == ([day(n) for n in certain], [day(n) for n in possible])
+
+
+def test_days_behind_one_whose_audit_failed_wait_and_their_run_says_so(lab, here):
+    noted(lab, "-cccc", "-dfdm")
+    assert course(lab, Days(day(4), day(5))) is None
+    rows = {row.day: (row.state, row.why) for row in status_rows(lab, [the_model(lab).definition])}
+    assert rows[day(1)][0] == "done" and rows[day(2)][0] == "audit_failed"
+    assert rows[day(3)] == rows[day(4)] == ("waiting", f"{day(2)} before it: its audit failed")
+    with pytest.raises(InputError, match="cannot go on to 2025-03-05: 2025-03-03 before it: its audit failed"):
+        monitor(lab, "lab", Days(day(4), day(5)), run_id="r", ports=here)
+
+
+def test_days_behind_one_whose_events_are_not_there_wait_and_their_run_says_so(lab, here):
+    noted(lab, "-coc", "-dmm")
+    assert course(lab, Days(day(3), day(4))) is None
+    with pytest.raises(InputError, match="2025-03-04: 2025-03-03 before it: expected files are missing"):
+        monitor(lab, "lab", Days(day(3), day(4)), run_id="r", ports=here)
+    # It was asked for itself, and shows that it waits.
+    assert monitor(lab, "lab", Days(day(2), day(4)), run_id="r", ports=here)["days"] == 0
+
+
+def test_what_follows_a_late_day_is_marked_as_an_estimate(lab):
+    noted(lab, "-ccccc", "-dsddm")
+    rows = [(row.state, row.why) for row in status_rows(lab, [the_model(lab).definition])]
+    follows = ("following", "2025-03-03 before it is stale; it may turn out to be unaffected")
+    assert [state for state, _ in rows] == ["done", "stale", "following", "following", "missing"]
+    assert rows[2] == rows[3] == follows
+    # Days are shown as they stand in the whole chain.
+    assert [row.state for row in status_rows(lab, [the_model(lab).definition], Days(day(3), day(5)))] == [
+        "following", "following",
+    ]  # fmt: skip
 
 
 def test_a_long_replay_names_the_stretch_to_ask_for(lab):
+    noted(lab, "-ccccccc", "-sddddds")
     with pytest.raises(InputError, match="must be replayed from 2025-03-02, 6 days") as caught:
-        plan(lab, (7, 8), "-ccccccc", "-sddddds")
+        course(lab, Days(day(7), day(8))).outlook  # noqa: B018
     assert caught.value.key == "max_replay" and "jobs backfill 2025-03-02" in caught.value.hint
 
 
 def test_a_chain_that_cannot_go_on_names_the_ingest(lab):
-    with pytest.raises(InputError, match="cannot go on from 2025-03-03: the events of that day are open") as caught:
-        plan(lab, (3, 4), "-coc", "-dmm")
+    noted(lab, "-coc", "-dds")
+    with pytest.raises(
+        InputError, match="cannot go on from 2025-03-03: the events of that day are not final"
+    ) as caught:
+        course(lab, Days(day(3), day(4))).outlook  # noqa: B018
     assert "jobs ingest lab 2025-03-03 2025-03-04" in caught.value.hint
 
 
@@ -172,7 +224,8 @@ def _by_time(row: dict) -> list[str]:
 
 def states(lab) -> str:
     rows = status_rows(lab, [the_model(lab).definition])
-    return "".join({"done": "d", "audit_failed": "f", "missing": "m", "stale": "s"}[row.state] for row in rows)
+    letters = {"done": "d", "audit_failed": "f", "missing": "m", "stale": "s", "following": "o", "waiting": "w"}
+    return "".join(letters[row.state] for row in rows)
 
 
 def test_any_history_ends_in_the_tables_of_one_pass(lab, spark, monkeypatch, tmp_path):
@@ -189,19 +242,19 @@ def test_any_history_ends_in_the_tables_of_one_pass(lab, spark, monkeypatch, tmp
     monkeypatch.setattr(
         monitor_run, "audit_models", lambda *a: Verdict({d: "broken" if d == day(4) else None for d in a[4]})
     )
-    deliver(lab, {i: kept[i] for i in (3, 4)})
+    deliver(lab, {3: kept[3], 4: readings(4, seed=8)})
     with pytest.raises(AuditFailed, match="first 2025-03-05: broken"):
         monitor(lab, "lab", Days(day(4), day(5)), run_id="r3")
     assert states(lab) == "dddf"
     assert {row["day"] for row in published(lab)["metrics"]} == {day(i) for i in range(1, 4)}
     monkeypatch.setattr(monitor_run, "audit_models", lambda *a: Verdict.passed(a[4]))
 
-    # Day 1 is corrected, so all days are stale; the cache is lost besides, and day 5 arrives.
-    deliver(lab, {1: kept[1], 5: kept[5]})
-    assert states(lab) == "ssssm"
+    # Days 1 and 4 are corrected, so the days between may be affected; the cache is lost besides, and day 5 arrives.
+    deliver(lab, {1: kept[1], 4: kept[4], 5: kept[5]})
+    assert states(lab) == "soosm"
     shutil.rmtree(Path(lab.table("models", "state")))
     last = monitor(lab, "lab", Days(day(5), day(6)), run_id="r4")
-    assert last["days"] == 5 and states(lab) == "ddddd"
+    assert 3 <= last["days"] <= 5 and states(lab) == "ddddd"
 
     # The library, given all rows at once, is the one pass.
     rows = [row for of_day in kept.values() for row in of_day]
@@ -211,9 +264,10 @@ def test_any_history_ends_in_the_tables_of_one_pass(lab, spark, monkeypatch, tmp
         assert published(lab)[table.name] == wanted
     assert any(row["kind"] == "change" and row["event_date"] >= day(4) for row in published(lab)["changes"])
     state = published(lab)["state"]
-    assert len(state) == 5 and {"": state[-1]["state"]} == whole.state
-    now = EventDays.load(lab, "lab")
-    assert all(row["fingerprint"] == fingerprint(the_model(lab).definition, row["day"], now) for row in state)
+    assert {"": state[-1]["state"]} == whole.state
+    ends = {row["day"]: (row["state_in"], row["state_out"]) for row in ops.current(lab, "intervals")}
+    assert all(row["fingerprint"] == ends[row["day"]][1] for row in state)
+    assert [ends[day(i)][0] for i in range(1, 6)] == [EMPTY, *(ends[day(i)][1] for i in range(1, 5))]
 
 
 THRESHOLD = """\
@@ -300,8 +354,7 @@ def test_models_give_the_same_however_they_are_packed(lab, computed, monkeypatch
     deliver(lab, rows)
     days = Days(day(1), day(4))
     pinned = pin(lab, "lab", days)
-    kept = KeptStates(lab, list(MANY))
-    items = [plan_model(kept, model, days, pinned.event_days, status("-mmm")) for model in loaded]
+    items = replays(lab, loaded, days, pinned.event_days)
     monkeypatch.setattr(monitor_compute, "_ROWS_PER_TASK", 1)
     monkeypatch.setattr(monitor_events, "ROWS_PER_PIECE", piece)
     found = computed(pinned, items, tasks)
@@ -336,8 +389,7 @@ def test_a_task_reads_a_file_once_for_all_its_groups(lab, computed, monkeypatch)
     loaded = configured(lab, MANY)
     deliver(lab, {i: readings(i) for i in (1, 2, 3)})
     pinned = pin(lab, "lab", Days(day(1), day(4)))
-    kept = KeptStates(lab, list(MANY))
-    items = [plan_model(kept, m, Days(day(1), day(4)), pinned.event_days, status("-mmm")) for m in loaded]
+    items = replays(lab, loaded, Days(day(1), day(4)), pinned.event_days)
     read: list[str] = []
     honest = monitor_task.read_events
     monkeypatch.setattr(monitor_task, "read_events", lambda piece, *a: read.extend(piece.paths) or honest(piece, *a))
@@ -353,8 +405,7 @@ def test_a_model_whose_column_is_missing_stops_alone(lab, computed):
     source.write_text(source.read_text().replace("y: {type: double}", "y: {type: double}\n  z: {type: double}"))
     loaded = configured(lab, {"later": MODEL.replace("response: y", "response: z")})
     pinned = pin(lab, "lab", Days.one(day(1)))
-    kept = KeptStates(lab, ["plain"])
-    items = [plan_model(kept, m, Days.one(day(1)), pinned.event_days, status("-m")) for m in loaded]
+    items = replays(lab, loaded, Days.one(day(1)), pinned.event_days)
     of = {item.model.config.name: one for item, one in zip(items, computed(pinned, items).outcomes, strict=True)}
     assert "no column 'z'" in str(of["later"]) and len(of["plain"].metrics) == 1
 
@@ -398,7 +449,10 @@ def test_models_share_their_commits_and_fail_by_themselves(lab, here, monkeypatc
     # Mended, what is left to do is done; then nothing is.
     monkeypatch.setattr(monitor_run, "compute", original)
     (lab.config / "models" / "third.yaml").write_text(MODEL)
-    monitor(lab, "lab", days, run_id="r2", ports=here)
+    with pytest.raises(InputError, match="model/also cannot go on to 2025-03-04: 2025-03-03 before it: its audit"):
+        monitor(lab, "lab", days, run_id="r2", ports=here)
+    (lab.config / "models" / "also.yaml").write_text(MODEL.replace("eps: 0.3", "eps: 0.31"))
+    monitor(lab, "lab", days, run_id="r2b", ports=here)
     loaded = configured(lab, {})
     rows = status_rows(lab, [model.definition for model in loaded], days)
     assert {row.state for row in rows} == {"done"} and len(rows) == 3 * len(loaded)
@@ -433,21 +487,14 @@ def test_status_says_which_keys_no_event_has(lab, monkeypatch, capsys):
     monkeypatch.setenv("CHAINLAKE_CONFIG", str(lab.config))
     for nodes, wanted in (("[a, 7]", ["the key '7':"]), ("[b, c]", ["the keys 'b', 'c':"]), ("[a]", [])):
         file.write_text(text.replace("[a, b]", nodes))
-        model = the_model(lab)
         rows = [row for i in (1, 2) for row in readings(i) if row["sensor"] == "a"]
         state = library(file, rows, key="sensor", until=day(3)).state[""]
-        head = {"model": "slope", "group_id": "", "day": day(2), "fingerprint": "x", "state": state}
+        head = {"model": "slope", "group_id": "", "day": day(2), "fingerprint": "2", "state": state}
         kept = pa.Table.from_pylist([head], schema=STATE.arrow())
         for table in (CHANGES, METRICS, STATE):
             tables.ensure_table(lab, table)
         write_deltalake(lab.table("models", "state"), kept, mode="overwrite", commit_properties=marked("monitor"))
-        ops.append(lab, "event_days", [{"source": "lab", "day": day(i), "status": "complete", "rows": 24,
-                                        "checksum": f"{i}", "events_version": 0} for i in (1, 2)], "r")  # fmt: skip
-        print_ = fingerprint(model.definition, day(2), EventDays.load(lab, "lab"))
-        done = {"definition": "model/slope", "day": day(2), "table_name": model.definition.table_name,
-                "definition_hash": model.definition.definition_hash, "engine_version": ENGINE_VERSION,
-                "input_fingerprint": print_, "status": "done", "rows": 0, "published_version": 0}  # fmt: skip
-        ops.append(lab, "intervals", [done], "r")
+        noted(lab, "-cc", "-dd")
         assert main(["status"]) == 0
         out = capsys.readouterr().out
         said = [line for line in out.splitlines() if "no event up to" in line]

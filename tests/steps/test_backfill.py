@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,10 +15,12 @@ from chainlake.definitions.source import load_sources
 from chainlake.errors import AuditFailed, InfrastructureError, UsageError
 from chainlake.lake.delta import tables
 from chainlake.lake.records import ops
+from chainlake.lake.records.chain import EMPTY
+from chainlake.lake.records.definitions import Definition
 from chainlake.lake.records.event_days import EventDays
 from chainlake.lake.records.staleness import fingerprint
 from chainlake.lake.upkeep.same import same_tables
-from chainlake.monitoring import replay
+from chainlake.monitoring import course
 from chainlake.operations.backfill import run_plan
 from chainlake.operations.plan import Application, plan_range
 from chainlake.operations.status import all_definitions
@@ -57,10 +60,17 @@ def played(home: Home, application: Application, run_id: str) -> dict[str, Any]:
             {"definition": definition.name, "day": d, "table_name": definition.table_name, "status": "done",
              "rows": 1, "published_version": 1,
              "definition_hash": definition.definition_hash, "engine_version": definition.engine_version,
-             "input_fingerprint": fingerprint(definition, d, events)}
+             "input_fingerprint": fingerprint(definition, d, events), **ends(definition, d)}
             for d in part.days
         ], run_id)  # fmt: skip
     return {"days": sum(len(p.days) for p in application.parts), "added": 0, "changed": 0, "withdrawn": 0}
+
+
+def ends(definition: Definition, at: date) -> dict[str, str]:
+    """The states of a chained day, which nothing changes."""
+    if definition.start is None:
+        return {}
+    return {"state_in": EMPTY if at <= definition.start else "some", "state_out": "some"}
 
 
 def counts(home: Home, **options: Any) -> list[tuple[str, dict[str, int]]]:
@@ -119,8 +129,10 @@ def test_what_was_done_is_not_done_again_and_failures_lose_nothing_else(history:
     assert any(line.startswith("[3/6] ok") for line in said)
     assert counts(history) == [
         ("detect lab 2025-03-04 2025-03-07", {"pattern/far": 3, "pattern/near": 3}),
-        ("monitor lab 2025-03-04 2025-03-07", {"model/slope": 7}),  # nothing kept its state
+        ("monitor lab 2025-03-04 2025-03-07", {"model/slope": 5}),  # nothing kept its state
     ]
+    (part,) = plan_range(history, ALL, models=["slope"]).applications[0].parts
+    assert part.following == (day(6), day(7)) and part.states == {"missing": 3, "done": 2}
 
     def stopped(home: Home, application: Application, run_id: str) -> dict[str, Any]:
         raise KeyboardInterrupt
@@ -136,13 +148,16 @@ def test_only_what_is_stale_is_restated(history: Home) -> None:
     deliver(history, {1: readings(1, edition=1)})
     assert counts(history, days=None, only_stale=True) == [
         ("detect lab 2025-03-02 2025-03-05", {"pattern/far": 3, "pattern/near": 2}),
-        ("monitor lab 2025-03-02 2025-03-05", {"model/slope": 5}),
+        ("monitor lab 2025-03-02 2025-03-03", {"model/slope": 1}),
     ]
+    (part,) = plan_range(history, None, models=["slope"], only_stale=True).applications[0].parts
+    assert part.days == (day(1),) and part.following == tuple(day(n) for n in range(2, 6))
+    assert part.reads == Days(day(1), day(6)) and part.rows_there == 5
     assert counts(history, days=None, sources=["lab"], only_stale=True) == counts(history, days=None, only_stale=True)
     with pytest.raises(UsageError, match="no source 'road'"):
         run_plan(history, plan_range(history, None, sources=["road"], only_stale=True), run_id="r")
     stale = {"run_id": "r", "launch": played, **QUIET}
-    assert run_plan(history, plan_range(history, None, only_stale=True), **stale)["days"] == 10
+    assert run_plan(history, plan_range(history, None, only_stale=True), **stale)["days"] == 6
     assert run_plan(history, plan_range(history, None, only_stale=True), **stale)["applications"] == 0
     assert [a.days for a in plan_range(history, ALL).applications] == [Days(day(6), day(8))] * 2
 
@@ -166,7 +181,7 @@ def test_chunks_in_reverse_and_one_application_give_the_same_tables(
 
     other = dataclasses.replace(history, root=tmp_path / "other", lake=str(tmp_path / "other" / "lake"))
     deliver(other, {n: readings(n) for n in range(SPAN)})
-    monkeypatch.setattr(replay, "STRETCH", 3)  # one application, published in stretches
+    monkeypatch.setattr(course, "STRETCH", 3)  # one application, published in stretches
     total = run_plan(other, plan_range(other, ALL), run_id="b", **QUIET)
     assert total["applications"] == 2 and total["added"] > 20
     assert {tables.version(other, "matches", name) for name in ("near", "far")} == {1}, "one commit for all days"

@@ -77,7 +77,7 @@ def load_one(file: Path, sources: Sources) -> LoadedModel:
         engine_version=ENGINE_VERSION,
         table_name=result_table(config).path_name,
         late_us=0,
-        read_range=lambda day: (Days.one(min(config.start, day)).micros()[0], Days.one(day).micros()[1]),
+        read_range=lambda day: Days.one(day).micros(),
         start=config.start,
     )
     return LoadedModel(config, source, definition)

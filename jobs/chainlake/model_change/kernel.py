@@ -74,7 +74,7 @@ class Kernel:
             self.settings = replace(self.settings, k=k)
         s = self.settings
         self.state = State(
-            fed=old.fed, x=np.zeros((0, s.k, s.m)), y=np.zeros((0, s.k)), measure=old.measure, eps=old.eps, phi=old.phi
+            x=np.zeros((0, s.k, s.m)), y=np.zeros((0, s.k)), measure=old.measure, eps=old.eps, phi=old.phi
         )
 
     def feed(self, x: Array, y: Array, gap: Array, anchor: Array) -> Trace:
@@ -95,10 +95,19 @@ class Kernel:
             self._advance((x, y, gap), at, first + np.flatnonzero(anchor), trace)
         # Each block reports all its changes before its synchronisations: by round the order knows no blocks.
         trace.events.sort(key=lambda event: event.at)
-        st.fed += len(x) - first
+        self._passed(len(x) - first)
         keep = s.window if not s.infinite else (1 if st.ready else len(x))
         st.x, st.y, st.gap = x[-keep:].copy(), y[-keep:].copy(), gap[-keep:].copy()
         return trace
+
+    def _reference_set(self, at: int) -> None:
+        """Both detectors begin anew at place ``at`` of the rounds that are fed."""
+        self.state.last = {
+            kind: at for kind, used in (("sync", self.settings.local), ("change", self.settings.exact)) if used
+        }
+
+    def _passed(self, rounds: int) -> None:
+        self.state.last = {kind: at - rounds for kind, at in self.state.last.items()}
 
     @property
     def condition(self) -> float:
@@ -151,7 +160,7 @@ class Kernel:
         st.gap = np.concatenate([st.gap, gap])[-w:]
         trace = Trace.empty(1, s.k, s.m, self.record_values)
         self._synchronise(carried, (st.x, st.y, st.gap), trace)
-        st.fed += 1
+        self._passed(1)
         return trace
 
     def _carried_sums(self, change: Switch, x: Array, y: Array, gap: Array) -> tuple[Array, Array]:
@@ -199,7 +208,7 @@ class Kernel:
             "node_change",
             model,
             basis.original(beta)[0] if found else None,
-            since=st.fed - st.last["sync" if s.local else "change"],
+            since=-st.last["sync" if s.local else "change"],
         )
         if found and known is not None:
             event.error_before = float(norm(trace.beta[:1] - known)[0])
@@ -211,8 +220,8 @@ class Kernel:
             trace.error_local[0] = 0.0 if found else np.nan
         if s.exact and found:
             st.exact_beta, st.exact_model, trace.error_exact[0] = trace.beta[0].copy(), event.beta_after, 0.0
-        st.exact_lost = not found
-        st.last = {"sync": st.fed, "change": st.fed}
+        st.exact_lost = s.exact and not found
+        self._reference_set(0)
         _fit(z[-1:], u[-1:], beta, trace, slice(0, 1))
 
     def _begin_sums(self, total: Array, u: Array, gap: Array) -> None:
@@ -302,10 +311,11 @@ class Kernel:
         st.basis, st.measure, st.phi, st.ready = basis, measure, phi, True
         st.base_a, st.base_c = sums
         self._begin_sums(total[0], basis.response(y), gap)
-        st.exact_beta, st.exact_model, st.exact_lost = monitored, model, False
+        if s.exact:
+            st.exact_beta, st.exact_model, st.exact_lost = monitored, model, False
         if s.local:
             local.install(st, s.k, (total[0], *sums), beta[0], monitored)
-        st.last = {"sync": st.fed + at, "change": st.fed + at}
+        self._reference_set(at)
         trace.events.append(Event(at, "init", None, model))
         return True
 

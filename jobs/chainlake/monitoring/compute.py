@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from chainlake.days import Days
+from chainlake.lake.records.chain import Link
 from chainlake.lake.records.event_days import Pinned
 from chainlake.lake.store.port import DayFiles
 from chainlake.model_change.days.definitions import result_table
@@ -15,6 +18,7 @@ from chainlake.model_change.days.replay import GroupRun, pack
 from chainlake.monitoring.by_value import ByValue
 from chainlake.monitoring.replay import Replay
 from chainlake.monitoring.staging import Folder
+from chainlake.monitoring.states import digest_of, fresh_states
 from chainlake.monitoring.task import GroupReport, Share, ShareReport, nullable, run_share
 from chainlake.run.ports import Ports
 from chainlake.schemas.models import METRICS, STATE
@@ -33,6 +37,7 @@ class Outcome:
         found: rows of the definition's table.
         metrics: rows of ``models.metrics``.
         states: rows of ``models.state``.
+        links: day → the digests of the states at its ends.
         eps: the threshold in force per group where known.
         remarks: what the model should make its owner think about, one sentence each.
     """
@@ -41,8 +46,35 @@ class Outcome:
     found: pa.Table
     metrics: pa.Table
     states: pa.Table
+    links: dict[date, Link]
     eps: dict[str, float]
     remarks: list[str]
+
+    @property
+    def days(self) -> Days:
+        """The days that it is about."""
+        return Days(min(self.links), max(self.links) + timedelta(days=1))
+
+    def first_days(self, count: int) -> Outcome:
+        """What the first days gave; at least one."""
+        days = sorted(self.links)[:count]
+        day_column = "event_date" if "event_date" in self.found.column_names else "ts"
+        rows = {name: until(getattr(self, name), column, Days(days[0], days[-1] + timedelta(days=1)))
+                for name, column in (("found", day_column), ("metrics", "day"), ("states", "day"))}  # fmt: skip
+        return replace(self, links={day: self.links[day] for day in days}, **rows)
+
+    def state_after(self, day: date) -> dict[str, str]:
+        """State per group at the end of a day."""
+        rows = self.states.filter(pc.equal(self.states["day"], pa.scalar(day)))
+        return dict(zip(rows["group_id"].to_pylist(), rows["state"].to_pylist(), strict=True))
+
+
+def until(rows: pa.Table, column: str, days: Days) -> pa.Table:
+    """Rows of some days, by a column of times or dates."""
+    times = rows[column]
+    lo, hi = (pa.scalar(us).cast(times.type) for us in days.micros()) if pa.types.is_timestamp(times.type) else (
+        pa.scalar(day) for day in (days.start, days.end))  # fmt: skip
+    return rows.filter(pc.and_(pc.greater_equal(times, lo), pc.less(times, hi)))
 
 
 @dataclass(frozen=True)
@@ -128,13 +160,29 @@ def _outcome(item: Replay, groups: dict[str, GroupReport | Exception], staged: _
         remarks.append(f"{near_ties} decisions within 1e-9 of eps could fall otherwise on another machine")
     table = result_table(config)
     states = staged.rows(STATE, config.name)
-    prints = pa.array([item.fingerprints[day] for day in states["day"].to_pylist()], pa.string())
-    states = states.set_column(states.column_names.index("fingerprint"), "fingerprint", prints)
+    links = _links(item, states)
+    digests = pa.array([links[day].state_out for day in states["day"].to_pylist()], pa.string())
+    states = states.set_column(states.column_names.index("fingerprint"), "fingerprint", digests)
     return Outcome(
         item,
         staged.rows(table, config.name).cast(table.arrow()),
         staged.rows(METRICS, config.name).cast(METRICS.arrow()),
         states.cast(STATE.arrow()),
+        links,
         {group: one.eps for group, one in reports.items() if one.eps is not None},
         remarks,
     )
+
+
+def _links(item: Replay, states: pa.Table) -> dict[date, Link]:
+    """The digests of the states at the ends of each day; before its start a model has seen nothing."""
+    of: dict[date, dict[str, str]] = {day: {} for day in item.days}
+    for row in states.select(["group_id", "day", "state"]).to_pylist():
+        of[row["day"]][row["group_id"]] = row["state"]
+    fresh = fresh_states(item.model.config)
+    before, links = item.state, {}
+    for day, kept in of.items():
+        after = digest_of(kept, fresh)
+        links[day] = Link(before, after)
+        before = after
+    return links

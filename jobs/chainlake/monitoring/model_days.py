@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 
+import numpy as np
 import pyarrow as pa
 
 from chainlake.catalog.models import LoadedModel, load_models
@@ -12,8 +13,9 @@ from chainlake.days import Days
 from chainlake.definitions.source import load_sources
 from chainlake.errors import InputError, UsageError
 from chainlake.lake.delta import tables
+from chainlake.lake.records.chained import begins
 from chainlake.lake.records.event_days import EventDays, pin
-from chainlake.lake.records.staleness import status_rows
+from chainlake.lake.records.staleness import day_number, judge, status_rows
 from chainlake.model_change.config.model import ModelConfig
 from chainlake.model_change.rounds.reduce import reduce_rows, reduced_schema
 from chainlake.monitoring.states import KeptStates
@@ -92,9 +94,17 @@ def read_rounds(home: Home, model: Model, days: Days) -> pa.Table:
 def beginning(home: Home, model: Model, first: date) -> tuple[date, dict[str, str]]:
     """Where to go on from, so that ``first`` comes out as published: a day, and the state per group before it."""
     event_days = EventDays.load(home, model.loaded.source.name)
-    fresh = max(model.config.start, event_days.first or model.config.start)
     kept = KeptStates(home, [model.loaded.config.name])
-    return kept.last(model.loaded, fresh, first, event_days)
+    (judged,) = judge(home, [model.loaded.definition])
+    begun = begins(model.loaded.definition, event_days) or first
+    for at in np.flatnonzero(judged.numbers < day_number(first))[::-1].tolist():
+        day, digest = judged.day(at), judged.noted("state_out")[at]
+        if day < begun or judged.state[at] != "done":
+            continue
+        state = kept.at_end_of(day, model.loaded, digest)
+        if state is not None:
+            return day + timedelta(days=1), state
+    return begun, {}
 
 
 def published(home: Home, model: Model, days: Days) -> Published | None:

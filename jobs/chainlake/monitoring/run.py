@@ -3,29 +3,34 @@
 A commit, an audit and a read of the events cost much the same for one model as for hundreds: so models share them. They
 fail separately all the same: a model whose computation or audit fails is left out of what the others publish.
 
-A replay is planned (`Replay`), then staged (`Outcome`), audited (`Audited`) and published (`Published`).
+The days of a model are planned (`Course`), some of them are staged (`Outcome`), audited (`Audited`) and published
+(`Published`), and then come the next.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
+from functools import partial
 from itertools import groupby
 
 from chainlake.catalog.models import load_models
 from chainlake.definitions.source import Sources
-from chainlake.errors import AuditFailed, InfrastructureError
+from chainlake.errors import AuditFailed, InfrastructureError, InputError
 from chainlake.lake.commits.publish import ModelOutput, Published, publish_models
 from chainlake.lake.commits.publish import Run as PublishingRun
+from chainlake.lake.commits.publishable import DaysNow
+from chainlake.lake.records.chained import begins_anew
 from chainlake.lake.records.event_days import EventDays, Pinned
 from chainlake.lake.records.runs import Phase, one_line, phases
 from chainlake.lake.records.staleness import fingerprint
 from chainlake.model_change.config.threshold import ThresholdConfig
 from chainlake.model_change.days.definitions import result_table
 from chainlake.monitoring.compute import Outcome, compute
-from chainlake.monitoring.replay import STEP, Replay, stretches
+from chainlake.monitoring.course import Course
+from chainlake.monitoring.replay import STEP, Replay
 from chainlake.monitoring.result import Failures, StepResult
 from chainlake.monitoring.staging import Folder
 from chainlake.paths import Home
@@ -66,9 +71,10 @@ class Run:
         return phases(self.home, self.run_id, spans, source=self.source, step=STEP, phase=name)
 
     def record(self, item: Replay, error: BaseException) -> None:
-        """Note what stopped a model; publishing notes failed audits, day by day."""
+        """Note what stopped a model, at the first day that was to do; publishing notes failed audits."""
         if not isinstance(error, AuditFailed):
-            record_failure(self.home, item.model.definition, item.fingerprints, error, self.run_id)
+            inputs = {item.target: item.fingerprints[item.target]}
+            record_failure(self.home, item.model.definition, inputs, error, self.run_id)
 
 
 @dataclass(frozen=True)
@@ -86,30 +92,60 @@ class Audited:
     @property
     def output(self) -> ModelOutput:
         """As publishing takes it."""
-        item, one = self.outcome.item, self.outcome
-        prints, reasons = item.fingerprints, self.verdict.reasons
-        return ModelOutput(item.model.definition, one.found, one.metrics, one.states, prints, reasons)
+        definition, one = self.outcome.item.model.definition, self.outcome
+        prints = {day: self.outcome.item.fingerprints[day] for day in one.links}
+        return ModelOutput(definition, one.found, one.metrics, one.states, prints, self.verdict.reasons, one.links)
 
 
-def run_work(run: Run, work: Sequence[Replay]) -> StepResult:
+@dataclass(frozen=True)
+class Finished:
+    """What came of some days of models.
+
+    Args:
+        published: by definition.
+        failed: what stopped others.
+    """
+
+    published: dict[str, Published] = field(default_factory=dict)
+    failed: Failures = field(default_factory=dict)
+
+    def __or__(self, other: Finished) -> Finished:
+        return Finished(self.published | other.published, self.failed | other.failed)
+
+
+def run_work(run: Run, work: Sequence[Course]) -> StepResult:
     """Run the days of models, as many as fit together."""
-    waiting = {item.model.definition.name: stretches(run.home, item, run.pinned.event_days) for item in work}
+    waiting = {course.model.definition.name: course for course in work}
     result = StepResult()
     while waiting:
-        parts = {name: next(more, None) for name, more in waiting.items()}
-        ended = [name for name, part in parts.items() if part is None]
-        result += StepResult(models=len(ended))
-        for batch in _batches([part for part in parts.values() if part is not None]):
-            found = _run_batch(run, batch)
-            result += found
-            for name, error in found.failed:
-                # Whatever stops one model must not stop the others; the caller raises it once they have published.
-                ended.append(name)
-                print(f"{name} failed: {one_line(error)}", flush=True)
-        for name in ended:
+        parts, found = _next_parts(waiting)
+        ended = [name for name in waiting if name not in parts]
+        result += StepResult(models=len(ended) - len(found.failed))
+        for batch in _batches(list(parts.values())):
+            found |= _run_batch(run, batch, waiting)
+        result += StepResult.of(found.published, found.failed)
+        for name, error in found.failed.items():
+            # Whatever stops one model must not stop the others; the caller raises it once they have published.
+            print(f"{name} failed: {one_line(error)}", flush=True)
+        for name in {*ended, *found.failed}:
             del waiting[name]
     print(f"Data Docs: {run.audit.build_docs()}", flush=True)
     return result
+
+
+def _next_parts(waiting: Mapping[str, Course]) -> tuple[dict[str, Replay], Finished]:
+    """The next days of every model that has some, and what stopped others."""
+    parts: dict[str, Replay] = {}
+    failed: Failures = {}
+    for name, course in waiting.items():
+        try:
+            part = course.next()
+        except InputError as error:
+            failed[name] = error
+            continue
+        if part is not None:
+            parts[name] = part
+    return parts, Finished(failed=failed)
 
 
 def _batches(parts: Sequence[Replay]) -> Iterator[list[Replay]]:
@@ -127,22 +163,27 @@ def _batches(parts: Sequence[Replay]) -> Iterator[list[Replay]]:
         yield batch
 
 
-def _run_batch(run: Run, items: Sequence[Replay]) -> StepResult:
-    """Stage, audit and publish some days of models."""
+def _run_batch(run: Run, items: Sequence[Replay], courses: Mapping[str, Course]) -> Finished:
+    """Stage, audit and publish some days of models, and tell their courses."""
     folder = Folder(staging_folder(run.home, run.run_id, items[0].model.config.name if len(items) == 1 else "models"))
     outcomes, failed = _stage(run, items, folder)
     for item in items:
         if item.model.definition.name in failed:
             run.record(item, failed[item.model.definition.name])
-    result = StepResult.of({}, failed)
+    result = Finished(failed=failed)
+    needed = [courses[outcome.item.model.definition.name].needed(outcome) for outcome in outcomes]
 
     def parcel(outcome: Outcome) -> tuple[str, date, date]:
-        days = outcome.item.days
+        days = outcome.days
         return result_table(outcome.item.model.config).path_name, days.start, days.end
 
-    for _, same in groupby(sorted(outcomes, key=parcel), key=parcel):
-        result += _finish(run, list(same), folder)
-    if not any(isinstance(error, AuditFailed) for _, error in result.failed):
+    for _, same in groupby(sorted(needed, key=parcel), key=parcel):
+        result |= _finish(run, list(same), folder)
+    for outcome in needed:
+        name = outcome.item.model.definition.name
+        done = result.published.get(name)
+        courses[name].published(outcome, len(done.days_done) if done is not None else 0)
+    if not any(isinstance(error, AuditFailed) for error in result.failed.values()):
         discard(folder.path)
     return result
 
@@ -171,7 +212,7 @@ def _stage(run: Run, items: Sequence[Replay], folder: Folder) -> tuple[list[Outc
     return good, failed
 
 
-def _finish(run: Run, outcomes: Sequence[Outcome], folder: Folder) -> StepResult:
+def _finish(run: Run, outcomes: Sequence[Outcome], folder: Folder) -> Finished:
     """Audit and publish models of one table and the same days."""
     try:
         audited = _audit(run, outcomes)
@@ -179,21 +220,21 @@ def _finish(run: Run, outcomes: Sequence[Outcome], folder: Folder) -> StepResult
     except Exception as error:
         if len(outcomes) > 1 and not isinstance(error, InfrastructureError):
             # Rows of one of them can break a rule of the table: the others must come out as if run by themselves.
-            result = StepResult()
+            result = Finished()
             for outcome in outcomes:
-                result += _finish(run, [outcome], folder)
+                result |= _finish(run, [outcome], folder)
             return result
         for outcome in outcomes:
             run.record(outcome.item, error)
-        return StepResult.of({}, {outcome.item.model.definition.name: error for outcome in outcomes})
+        return Finished(failed={outcome.item.model.definition.name: error for outcome in outcomes})
     hint = f"Nothing from that day on was published; the staged rows are kept in {folder.path}."
     broken: Failures = {one.name: DaysBroken.of(one.name, one.verdict, hint) for one in audited if one.verdict.broken}
-    return StepResult.of(published, broken)
+    return Finished(published, broken)
 
 
 def _audit(run: Run, outcomes: Sequence[Outcome]) -> list[Audited]:
     """Which days of which model may be published: a suite over all of them, and over each if that one fails."""
-    days = list(outcomes[0].item.days)
+    days = list(outcomes[0].days)
     gate = CHANGES_GATE if result_table(outcomes[0].item.model.config) is CHANGES else ALERTS_GATE
     with run.phases("audit", [outcome.item for outcome in outcomes]) as reports:
         if len(outcomes) > 1 and audit_together(run.audit, gate, [_gated(outcome) for outcome in outcomes], days):
@@ -226,7 +267,7 @@ def _publish(run: Run, audited: Sequence[Audited]) -> dict[str, Published]:
         published = publish_models(
             PublishingRun(run.home, run.ports.lake, run.run_id),
             [one.output for one in audited],
-            recheck=lambda: _fingerprints_now(run.home, items),
+            recheck=lambda: _days_now(run.home, items),
             table=result_table(items[0].model.config),
         )
         for name, found in published.items():
@@ -234,15 +275,18 @@ def _publish(run: Run, audited: Sequence[Audited]) -> dict[str, Published]:
     return published
 
 
-def _fingerprints_now(home: Home, items: Sequence[Replay]) -> dict[str, dict[date, str]]:
-    """What the fingerprints are now: a day whose input or definition moved meanwhile is left to the next run."""
+def _days_now(home: Home, items: Sequence[Replay]) -> dict[str, DaysNow]:
+    """What the days are computed from now: one whose input or definition moved meanwhile is left to the next run."""
     source = items[0].model.source
     names = {item.model.config.name for item in items}
     loaded, _ = load_models(home, Sources(source), only=names)
     hashes = {model.definition.name: model.definition.definition_hash for model in loaded}
     now = EventDays.load(home, source.name)
     return {
-        item.model.definition.name: {day: fingerprint(item.model.definition, day, now) for day in item.fingerprints}
+        item.model.definition.name: DaysNow(
+            {day: fingerprint(item.model.definition, day, now) for day in item.fingerprints},
+            partial(begins_anew, item.model.definition, now),
+        )
         for item in items
         if hashes.get(item.model.definition.name) == item.model.definition.definition_hash
     }

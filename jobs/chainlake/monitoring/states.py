@@ -2,20 +2,39 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
 
 from chainlake.catalog.models import LoadedModel
 from chainlake.lake.delta import tables
-from chainlake.lake.records.event_days import EventDays
-from chainlake.lake.records.staleness import fingerprint
-from chainlake.model_change.statistics import state as states
+from chainlake.lake.records.chain import EMPTY
+from chainlake.model_change.days.definitions import Config, start
 from chainlake.model_change.unheard import unheard_of_state
 from chainlake.paths import Home
 
-#: Days whose fingerprints are read at a time: the last good state is seldom far back.
+#: Days whose digests are read at a time: the last good state is seldom far back.
 _BLOCK = 64
-_ONE = timedelta(days=1)
+
+
+def digest_of(kept: Mapping[str, str], fresh: Mapping[str, str]) -> str:
+    """Digest of the state of all groups of a model: that of a model that has seen nothing yet is :data:`EMPTY`.
+
+    Args:
+        kept: state per group, none before the model's start.
+        fresh: those of a model that has seen nothing yet.
+    """
+    return EMPTY if kept.items() <= fresh.items() else _hash(kept)
+
+
+def fresh_states(config: Config) -> dict[str, str]:
+    """The state per group of a model that has seen nothing yet."""
+    return {group: start(config, group).snapshot() for group in config.groups}
+
+
+def _hash(kept: Mapping[str, str]) -> str:
+    return hashlib.blake2b(json.dumps(sorted(kept.items())).encode(), digest_size=16).hexdigest()
 
 
 class KeptStates:
@@ -33,30 +52,25 @@ class KeptStates:
         self._prints: dict[int, dict[tuple[str, date], dict[str, str]]] = {}
         self._of_day: tuple[date, dict[str, dict[str, str]]] | None = None
 
-    def last(self, model: LoadedModel, fresh: date, wrong: date, event_days: EventDays) -> tuple[date, dict[str, str]]:
-        """Where a model can go on before ``wrong``.
+    def at_end_of(self, day: date, model: LoadedModel, digest: str) -> dict[str, str] | None:
+        """The state of a model at the end of a day, per group.
 
         Args:
+            day: the day.
             model: one of the models.
-            fresh: the day before which it has no state.
-            wrong: the first day that is not as it should be.
-            event_days: the source's days, pinned if a computation follows.
+            digest: of the state.
 
         Returns:
-            the day after the last good state, and that state per group; ``fresh`` and none if there is none.
+            the state; none of any group if nothing has been seen yet; None if it is not kept.
         """
+        if digest == EMPTY:
+            return {}
         config = model.config
-        day = wrong - _ONE
-        while self._exists and day >= fresh:
-            found = self._fingerprints(day).get((config.name, day), {})
-            if set(found) == set(config.groups):
-                wanted = fingerprint(model.definition, day, event_days)
-                if all(one == wanted for one in found.values()):
-                    kept = self._states(day)[config.name]
-                    if all(states.loads(text) is not None for text in kept.values()):
-                        return day + _ONE, kept
-            day -= _ONE
-        return fresh, {}
+        found = self._fingerprints(day).get((config.name, day), {}) if self._exists else {}
+        if set(found) != set(config.groups) or any(one != digest for one in found.values()):
+            return None
+        kept = self._states(day).get(config.name, {})
+        return kept if _hash(kept) == digest else None
 
     def unheard(self, models: Sequence[LoadedModel], last: Mapping[str, date]) -> list[str]:
         """A line for each group of which no event had a key that its file names, by the state of its last day.

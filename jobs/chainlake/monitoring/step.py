@@ -1,23 +1,27 @@
 """The monitor step: events of a source to the changes and metrics of its models.
 
-A model carries state from day to day, so its days form a chain. What is to do is decided without a JVM; a run replays
-from the first day that is not as it should be, and goes on to the last day ever published. Models fail separately.
+A model carries state from day to day, so its days form a chain. What is to do is decided without a JVM; a run begins
+with the first day that is, and looks at every later one up to the last ever published. Models fail separately.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any, TypedDict, Unpack
 
+import numpy as np
+
 from chainlake.catalog.models import LoadedModel, load_models
 from chainlake.days import Days
 from chainlake.errors import InputError
-from chainlake.lake.records.event_days import COMPUTABLE, EventDays, Pinned, pin
+from chainlake.lake.records.chained import EPOCH, dense
+from chainlake.lake.records.event_days import EventDays, Pinned, pin
 from chainlake.lake.records.runs import phase
-from chainlake.lake.records.staleness import TO_DO, StatusRow, fingerprint, status_rows, to_do
-from chainlake.monitoring.replay import _ONE, STEP, Replay
+from chainlake.lake.records.staleness import TO_DO, Judged, fingerprint, inside, judge
+from chainlake.monitoring.course import Asked, Course, Held
+from chainlake.monitoring.replay import STEP
 from chainlake.monitoring.result import StepResult
 from chainlake.monitoring.states import KeptStates
 from chainlake.paths import Home
@@ -33,6 +37,8 @@ from chainlake.run.common import (
 )
 from chainlake.run.ports import Ports, open_ports
 
+_ONE = timedelta(days=1)
+
 
 class Options(TypedDict, total=False):
     """What of a source is monitored, and how."""
@@ -44,17 +50,39 @@ class Options(TypedDict, total=False):
 
 
 @dataclass(frozen=True)
+class Wanted:
+    """Which days make a model run.
+
+    Args:
+        days: the days asked for.
+        horizon: days before them that are repaired with them.
+        states: of the days that are to do.
+    """
+
+    days: Days
+    horizon: int
+    states: Sequence[str]
+
+    def first(self, model: LoadedModel, judged: Judged) -> date | None:
+        """The first day of a model that is to do, None if there is none."""
+        back = min(self.horizon, model.config.max_replay)
+        mine = inside(judged.numbers, Days(self.days.start - timedelta(days=back), self.days.end))
+        found = np.flatnonzero(mine & judged.ready & np.isin(judged.state, self.states))
+        return judged.day(int(found[0])) if len(found) else None
+
+
+@dataclass(frozen=True)
 class Plan:
     """What is to do.
 
     Args:
         pinned: the source's events.
-        work: which days each model replays.
-        failed: definition and why it cannot be replayed.
+        work: a course for each model with something to do.
+        failed: definition and why it cannot be computed.
     """
 
     pinned: Pinned = Pinned(None, EventDays.of("", []))
-    work: tuple[Replay, ...] = ()
+    work: tuple[Course, ...] = ()
     failed: tuple[tuple[str, BaseException], ...] = ()
 
 
@@ -67,7 +95,8 @@ def monitor(home: Home, source_name: str, days: Days, *, run_id: str, **options:
         days: days asked for.
         run_id: id of the run in ``ops``.
         options: ``models``: names of the models to run; all of the source if None.
-            ``repair_horizon``: days before ``days`` in which something to do makes a model run.
+            ``repair_horizon``: days before ``days`` in which something to do makes a model run, ``max_replay`` of the
+            model at most.
             ``only_stale``: days that were never computed do not make a model run.
             ``ports``: what the step works with; those of the installation if None.
 
@@ -75,18 +104,13 @@ def monitor(home: Home, source_name: str, days: Days, *, run_id: str, **options:
         ``{"models": …, "days": days published, "added": …, "changed": …, "withdrawn": …}``.
 
     Raises:
-        ChainlakeError: after all other models published, if one failed.
+        ChainlakeError: after all other models published, if one failed, or waits for a day before those asked for.
     """
     _, sources = the_source(home, source_name)
     loaded, broken = load_models(home, sources)
     mine, bad = chosen("model", options.get("models"), loaded, broken, source_name)
-    horizon = Days(days.start - timedelta(days=options.get("repair_horizon", REPAIR_HORIZON)), days.end)
-    wanted = STALE if options.get("only_stale") else TO_DO
-    wanting: dict[str, list[date]] = {}
-    for item in to_do(home, [m.definition for m in mine], horizon, asked=days):
-        if item.state in wanted:
-            wanting.setdefault(item.definition, []).append(item.day)
-    plan = _plan(home, mine, days, wanting, run_id)
+    states = STALE if options.get("only_stale") else TO_DO
+    plan = _plan(home, mine, Wanted(days, options.get("repair_horizon", REPAIR_HORIZON), states), run_id)
     result = StepResult()
     if plan.work:
         from chainlake.monitoring.run import Run, run_work  # imports Arrow's readers, which a run without work need not
@@ -97,101 +121,102 @@ def monitor(home: Home, source_name: str, days: Days, *, run_id: str, **options:
         with phase(home, run_id, source=source_name, step=STEP, phase="plan", days=days) as row:
             row.status, row.reason = "nothing", "nothing to do"
     sweep_leftovers(home)
-    failures = [*((f"model/{b.name}", b.error) for b in bad), *plan.failed, *result.failed]
+    stopped = {name for name, _ in (*plan.failed, *result.failed)}
+    held = _held(home, [m for m in mine if m.definition.name not in stopped], days)
+    failures = [*((f"model/{b.name}", b.error) for b in bad), *plan.failed, *result.failed, *held]
     raise_together(failures, f"{result.days} days published")
     return result.counts
 
 
-def _opened(home: Home, app: str, work: Sequence[Replay]) -> Ports:
+def _opened(home: Home, app: str, work: Sequence[Course]) -> Ports:
     # Great Expectations is imported while Java starts.
     warm_up()
-    return open_ports(home, app, long_running=max(len(item.fingerprints) for item in work) > REPAIR_HORIZON)
+    longest = max(len(course.outlook.certain) for course in work)
+    return open_ports(home, app, long_running=longest > REPAIR_HORIZON)
 
 
-def _plan(
-    home: Home, mine: Sequence[LoadedModel], days: Days, wanting: Mapping[str, Sequence[date]], run_id: str
-) -> Plan:
-    """Which days each model replays; the events are pinned first, so that fingerprints are those of that version.
+def _plan(home: Home, mine: Sequence[LoadedModel], wanted: Wanted, run_id: str) -> Plan:
+    """Which days each model goes through; the events are pinned first, so that fingerprints are those of that version.
 
     Args:
         home: the installation.
         mine: models of one source.
-        days: the days asked for.
-        wanting: the models with something to do, and these days.
-        run_id: id of the run in ``ops``, in which is noted what cannot be replayed.
+        wanted: which days make a model run.
+        run_id: id of the run in ``ops``, in which is noted what cannot be computed.
     """
-    if not wanting:
+    wanting = {name for name, _ in _firsts(home, mine, wanted)}
+    concerned = [model for model in mine if model.definition.name in wanting]
+    if not concerned:
         return Plan()
-    source = mine[0].source.name
+    days, source = wanted.days, mine[0].source.name
     first = min([days.start, *(m.config.start for m in mine)])
     pinned = pin(home, source, Days(first, max(days.end, first + _ONE)))
-    rows: dict[str, list[StatusRow]] = {name: [] for name in wanting}
-    for row in status_rows(home, [m.definition for m in mine]):
-        rows.get(row.definition, []).append(row)
-    concerned = [model for model in mine if model.definition.name in wanting]
     kept = KeptStates(home, [model.config.name for model in concerned])
-    work: list[Replay] = []
+    work: list[Course] = []
     failed: list[tuple[str, BaseException]] = []
-    for model in concerned:
-        name = model.definition.name
+    by_name = {model.definition.name: model for model in concerned}
+    for name, (judged, start) in _firsts(home, concerned, wanted, pinned.event_days):
+        course = course_of(kept, by_name[name], judged, (days, start), pinned.event_days)
         try:
-            work.append(plan_model(kept, model, days, pinned.event_days, rows[name]))
+            # Whether the states that it needs can be had.
+            course.outlook  # noqa: B018
         except InputError as error:
             failed.append((name, error))
-            inputs = {day: fingerprint(model.definition, day, pinned.event_days) for day in wanting[name]}
-            record_failure(home, model.definition, inputs, error, run_id)
+            inputs = {start: fingerprint(by_name[name].definition, start, pinned.event_days)}
+            record_failure(home, by_name[name].definition, inputs, error, run_id)
+        else:
+            work.append(course)
     return Plan(pinned, tuple(work), tuple(failed))
 
 
-def plan_model(
-    kept: KeptStates, model: LoadedModel, days: Days, event_days: EventDays, status: Sequence[StatusRow]
-) -> Replay:
-    """From which day to which a model must be replayed.
+def _firsts(
+    home: Home, models: Sequence[LoadedModel], wanted: Wanted, events: EventDays | None = None
+) -> Iterable[tuple[str, tuple[Judged, date]]]:
+    """The models with something to do, by name, how their days stand, and the first that is to do."""
+    of = {model.definition.name: model for model in models}
+    known = None if events is None else {events.source: events}
+    for judged in judge(home, [model.definition for model in models], asked=wanted.days, events=known):
+        first = wanted.first(of[judged.name], judged)
+        if first is not None:
+            yield judged.name, (judged, first)
+
+
+def course_of(
+    kept: KeptStates, model: LoadedModel, judged: Judged, asked: tuple[Days, date], event_days: EventDays
+) -> Course:
+    """The way of a run through the days of a model, up to the last day ever published.
 
     Args:
         kept: the states that the model, among others, has left.
-        model: the model, which has something to do.
-        days: the days asked for.
-        event_days: the source's days, pinned.
-        status: every day of the model that has a row or should have one.
-
-    Raises:
-        InputError: if a day of the chain has no finished events, or the replay would be longer than ``max_replay``.
+        model: the model.
+        judged: all its days, those asked for among them.
+        asked: the days asked for, and the first day that is to do.
+        event_days: the source's days, pinned if a computation follows.
     """
-    config, name = model.config, model.definition.name
-    done = {row.day for row in status if row.state == "done"}
-    end = max([days.end, *(row.day + _ONE for row in status if row.version is not None or row.state == "done")])
-    wrong = min(day for day in {row.day for row in status}.union(days) if day < end and day not in done)
-    # Before its start, and before the first event, a model has no state: nothing needs to be replayed there.
-    fresh = max(config.start, event_days.first or config.start)
-    start = min(wrong, fresh)
-    snapshots: dict[str, str] = {}
-    if wrong > fresh:
-        start, snapshots = kept.last(model, fresh, wrong, event_days)
-    # Days before the model's start, and before the first event, are published empty and cost nothing.
-    counted = max(start, fresh)
-    if (days.start - counted).days > config.max_replay:
-        raise InputError(
-            f"{name} must be replayed from {counted}, {(days.start - counted).days} days before {days.start}; "
-            f"its max_replay is {config.max_replay} days",
-            file=config.file,
-            key="max_replay",
-            hint=f"Run 'python -m jobs backfill {start} {days.end} --models {config.name}', "
-            "which asks for the whole stretch, or raise max_replay.",
-        )
-    last = start
-    while last < end and _ready(event_days, last):
-        last += _ONE
-    if last <= wrong:
-        raise InputError(
-            f"{name} cannot go on from {last}: the events of that day are {event_days.status(last) or 'not ingested'}",
-            hint=f"Run 'python -m jobs ingest {config.source} {last} {last + _ONE}' first.",
-        )
-    whole = Days(start, last)
-    return Replay(model, whole, snapshots, {day: fingerprint(model.definition, day, event_days) for day in whole})
+    days, first = asked
+    assert judged.place is not None
+    end = max(days.end, published_end(judged) or days.end)
+    chain = dense(judged.place.chain, model.definition, event_days, end)
+    return Course(kept, model, Asked(days, first, chain), lambda day: fingerprint(model.definition, day, event_days))
 
 
-def _ready(event_days: EventDays, day: date) -> bool:
-    """Whether a day's events are final; before the first event day there is nothing to wait for."""
-    before = event_days.first is not None and day < event_days.first
-    return event_days.status(day) in COMPUTABLE or (before and event_days.status(day) is None)
+def published_end(judged: Judged) -> date | None:
+    """The day after the last one that was ever published."""
+    versions = np.array([version is not None for version in judged.noted("published_version")], dtype=bool)
+    found = np.flatnonzero(versions | (judged.noted("status") == "done"))
+    return judged.day(int(found[-1])) + _ONE if len(found) else None
+
+
+def _held(home: Home, models: Sequence[LoadedModel], days: Days) -> list[tuple[str, BaseException]]:
+    """Models whose days that were asked for wait for one that this run was not to finish, and why."""
+    found: list[tuple[str, BaseException]] = []
+    of = {model.definition.name: model for model in models}
+    for judged in judge(home, [model.definition for model in models], days, asked=days):
+        place = judged.place
+        assert place is not None
+        others = (place.states == "audit_failed") | (place.cause < (days.start - EPOCH).days)
+        waits = np.flatnonzero(place.behind & (judged.state == "waiting") & others)
+        if len(waits):
+            listed = [judged.day(at) for at in waits.tolist()]
+            found.append((judged.name, Held.of(of[judged.name], listed, judged.why(int(waits[0])))))
+    return found

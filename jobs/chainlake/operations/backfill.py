@@ -82,7 +82,9 @@ def run_plan(
         at = f"[{number}/{len(plan.applications)}]"
         asked = sum(len(part.days) for part in application.parts)
         definitions, days = counted(len(application.parts), "definition"), counted(asked, "day")
-        say(f"{at} {application.name}: {definitions}, {days} of theirs to compute")
+        following = sum(len(part.following) for part in application.parts)
+        more = f", at most {following} more that follow" if following else ""
+        say(f"{at} {application.name}: {definitions}, {days} of theirs to compute{more}")
         total["applications"] += 1
         start = time.monotonic()
         try:

@@ -2,7 +2,7 @@
 
 One application computes all to-do days of a source's definitions within a window of ``chunk`` days. Patterns of a
 day depend on events alone, so their applications may run in any order; a model carries state, so its windows go in
-the order of time, and its first one replays whatever comes before it (docs/semantics.md#model-days).
+the order of time, and what they compute may depend on the states they come to (docs/semantics.md#chained-days).
 """
 
 from __future__ import annotations
@@ -21,11 +21,13 @@ from chainlake.days import Days, day_of_us
 from chainlake.definitions.files import BrokenDefinition
 from chainlake.definitions.source import load_sources
 from chainlake.errors import InputError, UsageError
+from chainlake.lake.records.chain import Outlook
+from chainlake.lake.records.chained import day_of
 from chainlake.lake.records.definitions import Definition
 from chainlake.lake.records.event_days import EventDays
-from chainlake.lake.records.staleness import TO_DO, Judged, StatusRow, judge
+from chainlake.lake.records.staleness import TO_DO, Judged, day_number, judge
 from chainlake.monitoring.states import KeptStates
-from chainlake.monitoring.step import plan_model
+from chainlake.monitoring.step import course_of, published_end
 from chainlake.paths import Home
 from chainlake.run.common import STALE, the_source
 
@@ -42,16 +44,18 @@ class Part:
         definition: ``pattern/NAME`` or ``model/NAME``.
         table: ``schema.name`` of the table it publishes to.
         days: the days to compute, ascending.
-        states: how many of them are ``missing``, ``stale``, ``failed``, or ``following`` (of a model: up to date by
-            themselves, but computed again because a day before them is).
-        reads: whole days that hold the read ranges.
+        following: of a model, days that may be computed besides: a day before them is, and only its state will say.
+        states: how many of ``days`` are ``missing``, ``stale``, ``failed``, or ``done`` (of a model: no state is kept
+            of them that a later day could go on from).
+        reads: whole days that hold the read ranges of all these days.
         rows_read: events on these days.
-        rows_there: rows published for ``days`` so far; these and no others can be withdrawn or changed.
+        rows_there: rows published for all these days so far; these and no others can be withdrawn or changed.
     """
 
     definition: str
     table: str
     days: tuple[date, ...]
+    following: tuple[date, ...]
     states: dict[str, int]
     reads: Days
     rows_read: int
@@ -202,8 +206,9 @@ def _inside(judged: Judged, asked: _Asked) -> np.ndarray:
 
 def _note_left(judged: Judged, asked: _Asked, plan: RangePlan) -> None:
     """Days that somebody may expect to be computed and that will not be, each with the reason."""
-    states = (*asked.states, "audit_failed", *(() if asked.only_stale else ("waiting",)))
-    left = _inside(judged, asked) & np.isin(judged.state, states)
+    left = _inside(judged, asked) & np.isin(judged.state, (*asked.states, "audit_failed", "waiting"))
+    if asked.only_stale:
+        left &= (judged.state != "waiting") | (judged.noted("status") != None)  # noqa: E711 (element by element)
     left &= ~(judged.ready & np.isin(judged.state, asked.states))
     for at in np.flatnonzero(left).tolist():
         why = judged.why(at)
@@ -233,7 +238,7 @@ def _pattern_applications(judged: Sequence[Judged], source: str, events: EventDa
             if inside:
                 spans = [j.definition.read_range(j.day(at)) for at in (inside[0], inside[-1])]
                 reads = Days(day_of_us(spans[0][0]), day_of_us(spans[1][1] - 1) + _ONE)
-                parts.append(_part(j, inside, reads, events))
+                parts.append(_part(j, [j.day(at) for at in inside], (), reads, events))
         applications.append(_application("detect", source, parts, asked))
     return applications
 
@@ -245,12 +250,15 @@ def _application(step: str, source: str, parts: list[Part], asked: _Asked, windo
     return Application(step, source, window, asked.only_stale, tuple(parts))
 
 
-def _part(judged: Judged, positions: Sequence[int], reads: Days, events: EventDays) -> Part:
-    days = tuple(judged.day(at) for at in positions)
-    states = Counter(state if state in TO_DO else "following" for state in judged.state[list(positions)].tolist())
+def _part(judged: Judged, days: Sequence[date], following: Sequence[date], reads: Days, events: EventDays) -> Part:
+    known = dict(zip(judged.numbers.tolist(), judged.state.tolist(), strict=True))
+    found = [known.get(day_number(day), "missing") for day in days]
+    states = Counter(state if state in TO_DO else "done" for state in found)
     rows_read = sum(int(row["rows"] or 0) for day, row in events.rows.items() if day in reads)
-    there = int(judged.rows(np.array(positions, dtype=np.int64)).sum())
-    return Part(judged.definition.name, judged.definition.table_name, days, dict(states), reads, rows_read, there)
+    concerned = np.isin(judged.numbers, [day_number(day) for day in (*days, *following)])
+    there = int(judged.rows(np.flatnonzero(concerned)).sum())
+    name, table = judged.definition.name, judged.definition.table_name
+    return Part(name, table, tuple(days), tuple(following), dict(states), reads, rows_read, there)
 
 
 def _model_applications(
@@ -263,43 +271,42 @@ def _model_applications(
 ) -> list[Application]:
     """The windows of all models of a source, in the order of time."""
     to_do = {j.definition.name: [j.day(at) for at in _positions(j, asked).tolist()] for _, j in models}
-    reached: dict[str, date] = {}
+    left: dict[str, Outlook] = {}
     applications = []
     kept = KeptStates(home, [model.config.name for model, _ in models])
     for window in _windows(sorted({day for days in to_do.values() for day in days}), asked):
         parts, spans = [], []
         for model, j in models:
             name = j.definition.name
-            days = [day for day in to_do[name] if day in window and day >= reached.get(name, day)]
+            days = [day for day in to_do[name] if day in window]
             if not days:
                 continue
             span = Days(days[0], days[-1] + _ONE)
-            if name in reached:
-                replay = Days(reached[name], span.end)
-            else:
+            end = span.end
+            if name not in left:
+                whole_span = Days(days[0], to_do[name][-1] + _ONE)
                 try:
-                    replay = plan_model(kept, model, span, events, _status(j)).days
+                    left[name] = course_of(kept, model, j, (whole_span, days[0]), events).outlook
                 except InputError as error:
                     plan.failures.append((name, error))
                     to_do[name] = []
                     continue
-            reached[name] = replay.end
-            spans.append(span)
-            parts.append(_replayed(j, replay, model, events))
+                # The first window goes on to the last day ever published; later ones have what lies behind it.
+                end = max(end, published_end(j) or end)
+            now, left[name] = left[name].cut(day_number(end))
+            if now.days:
+                spans.append(span)
+                parts.append(_looked_at(j, now, events))
         if parts:
             whole = Days(min(s.start for s in spans), max(s.end for s in spans))
             applications.append(_application("monitor", source, parts, asked, whole))
     return applications
 
 
-def _status(judged: Judged) -> list[StatusRow]:
-    return [judged.row(at) for at in range(len(judged.numbers))]
-
-
-def _replayed(judged: Judged, replay: Days, model: LoadedModel, events: EventDays) -> Part:
-    inside = [at for at in range(len(judged.numbers)) if judged.day(at) in replay]
-    reads = Days(min(max(replay.start, model.config.start), replay.end - _ONE), replay.end)
-    return _part(judged, inside, reads, events)
+def _looked_at(judged: Judged, outlook: Outlook, events: EventDays) -> Part:
+    days, following = (tuple(map(day_of, numbers)) for numbers in (outlook.certain, outlook.possible))
+    reads = Days(day_of(min(outlook.days)), day_of(max(outlook.days)) + _ONE)
+    return _part(judged, days, following, reads, events)
 
 
 def as_json(plan: RangePlan) -> dict[str, Any]:
@@ -316,6 +323,7 @@ def as_json(plan: RangePlan) -> dict[str, Any]:
                         "definition": part.definition,
                         "table": part.table,
                         "days": [str(day) for day in part.days],
+                        "following": [str(day) for day in part.following],
                         "states": part.states,
                         "reads_from": str(part.reads.start),
                         "reads_to": str(part.reads.end),

@@ -8,7 +8,7 @@ import json
 from chainlake.cli.ranges import add_range_arguments
 from chainlake.days import Days
 from chainlake.lake.records.runs import one_line
-from chainlake.operations.plan import RangePlan, as_json, plan_range
+from chainlake.operations.plan import Part, RangePlan, as_json, plan_range
 from chainlake.paths import Home
 from chainlake.terminal import json_visible, table_lines
 from chainlake.words import counted
@@ -16,7 +16,8 @@ from chainlake.words import counted
 HELP = (
     "The dry run of 'backfill' with the same arguments: a line per definition and Spark application with the days that "
     "would be computed and why, the days and events that would be read, and the published rows that could be changed "
-    "or withdrawn. Nothing is touched and no JVM is started."
+    "or withdrawn. Days of a model that only may be computed, since it depends on how far a late file reaches, are "
+    "counted apart as an estimate. Nothing is touched and no JVM is started."
 )
 EXAMPLE = (
     "  python -m jobs plan 2013-10-07 2013-10-10\n"
@@ -47,6 +48,10 @@ def run(args: argparse.Namespace) -> int:
     return max((getattr(error, "exit_code", 5) for _, error in plan.failures), default=0)
 
 
+def _estimated(part: Part) -> list[str]:
+    return [f"at most {len(part.following)} following (estimate)"] if part.following else []
+
+
 def _print(plan: RangePlan) -> None:
     header = ("application", "definition", "days", "why", "reads", "events", "rows there")
     lines = []
@@ -57,7 +62,7 @@ def _print(plan: RangePlan) -> None:
                     application.name,
                     part.definition,
                     str(len(part.days)),
-                    ", ".join(f"{n} {state}" for state, n in sorted(part.states.items())),
+                    ", ".join([*(f"{n} {state}" for state, n in sorted(part.states.items())), *_estimated(part)]),
                     f"{part.reads.start} {part.reads.end}",
                     str(part.rows_read),
                     str(part.rows_there),
@@ -71,7 +76,9 @@ def _print(plan: RangePlan) -> None:
         print(f"cannot be computed: {name}: {one_line(error)}")
     parts = [part for application in plan.applications for part in application.parts]
     definitions, days = len({part.definition for part in parts}), sum(len(part.days) for part in parts)
+    following = sum(len(part.following) for part in parts)
+    more = f", and at most {following} more that follow (estimate)" if following else ""
     print(
         f"{counted(len(plan.applications), 'Spark application')} for {counted(definitions, 'definition')} "
-        f"and {counted(days, 'day')} of theirs"
+        f"and {counted(days, 'day')} of theirs{more}"
     )

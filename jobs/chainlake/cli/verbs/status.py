@@ -30,9 +30,10 @@ from chainlake.words import counted
 
 HELP = (
     "Show for every pattern and model which days are done, missing (never computed), stale (with what changed), "
-    "failed, audit_failed, retired, waiting for files or for an ingest, or suspect because somebody else has written "
-    "to their table; and which landed files, definitions or tables need attention. Consecutive days that are alike are "
-    "shown as one line; TO is not included."
+    "following (of a model: a day before them is to do, which may make them stale), failed, audit_failed, retired, "
+    "waiting for files, for an ingest or for a day before them, or suspect because somebody else has written to their "
+    "table; and which landed files, definitions or tables need attention. Consecutive days that are alike are shown as "
+    "one line; TO is not included."
 )
 EXAMPLE = (
     "  python -m jobs status\n"
@@ -40,7 +41,7 @@ EXAMPLE = (
     "  python -m jobs status --definition pattern/NAME --json"
 )
 
-STATES = ("done", "suspect", "missing", "stale", "failed", "audit_failed", "waiting", "retired")
+STATES = ("done", "suspect", "missing", "stale", "following", "failed", "audit_failed", "waiting", "retired")
 
 _ONE = timedelta(days=1)
 #: Files of each kind that are listed.

@@ -18,8 +18,10 @@ from typing import Any
 import pyarrow as pa
 
 from chainlake.lake.commits.places import table_lock, take_place
+from chainlake.lake.commits.publishable import DaysNow, Publishable, chained, publishable, states_left
 from chainlake.lake.faults import around
 from chainlake.lake.records import ops
+from chainlake.lake.records.chain import Link
 from chainlake.lake.records.definitions import Definition
 from chainlake.lake.records.lost import note_lost
 from chainlake.lake.store.parts import days_of
@@ -65,21 +67,6 @@ class Published:
     version: int | None = None
 
 
-@dataclass(frozen=True)
-class _Days:
-    """The days of a definition that are published now, and why others are not.
-
-    Args:
-        ready: to publish.
-        left_out: day → why.
-        broken: day → why its audit failed; all of them are left out.
-    """
-
-    ready: list[date]
-    left_out: dict[date, str]
-    broken: dict[date, str]
-
-
 def publish_matches(
     run: Run,
     definition: Definition,
@@ -110,7 +97,7 @@ def publish_matches(
     with run.lake.lock(table_lock(table.name)):
         # First of all: what a killed attempt left half done decides which table the days belong to.
         take_place(run.home, pattern, run.run_id)
-        days = _publishable(fingerprints, audits, recheck(), chained=False)
+        days = publishable(fingerprints, audits, recheck())
         _note_failed_audits(run, definition, fingerprints, days)
         if not days.ready:
             return Published([], days.left_out)
@@ -139,8 +126,9 @@ class ModelOutput:
         found: its rows of ``models.changes``, or of ``alerts.threshold``.
         metrics: its rows of ``models.metrics``.
         state: its rows of ``models.state``.
-        fingerprints: day → fingerprint that the computation started from; these are the days.
+        fingerprints: day → fingerprint that the computation started from; these are the days, without holes.
         audits: day → ``None`` if its audit passed, else the reason in one line.
+        links: day → the digests of the states at its ends.
     """
 
     definition: Definition
@@ -149,6 +137,7 @@ class ModelOutput:
     state: pa.Table
     fingerprints: Mapping[date, str]
     audits: Mapping[date, str | None]
+    links: Mapping[date, Link]
 
     @property
     def owner(self) -> str:
@@ -159,18 +148,19 @@ class ModelOutput:
 def publish_models(
     run: Run,
     outputs: Sequence[ModelOutput],
-    recheck: Callable[[], Mapping[str, Mapping[date, str]]],
+    recheck: Callable[[], Mapping[str, DaysNow]],
     table: Table = CHANGES,
 ) -> dict[str, Published]:
     """Publish what models or monitors found on some days and their metrics, then their state, which is a cache.
 
-    State is carried from day to day, so nothing of a model from its first day that is left out is published. Models
-    that publish the same days share one commit per table, however many they are.
+    State is carried from day to day, so nothing of a model from its first day that is left out is published, nor
+    anything that goes on from another state than the one that the day before has left. Models that publish the same
+    days share one commit per table, however many they are.
 
     Args:
         run: who publishes.
         outputs: of different models that publish in ``table``.
-        recheck: the fingerprints now by definition, as for :func:`publish_matches`.
+        recheck: what they are computed from now, by definition; one that is absent is left to do.
         table: ``models.changes``, or ``alerts.threshold``.
 
     Returns:
@@ -188,11 +178,11 @@ def publish_models(
         note_lost(run.home, [table, METRICS], run.run_id)
         published: dict[str, Published] = {}
         together: dict[tuple[date, ...], list[ModelOutput]] = defaultdict(list)
-        now = recheck()
+        now, left = recheck(), states_left(run.home, {o.definition: min(o.fingerprints) for o in outputs})
         for output in outputs:
             name = output.definition.name
-            days = _publishable(output.fingerprints, output.audits, now.get(name, {}), chained=True)
-            _note_failed_audits(run, output.definition, output.fingerprints, days)
+            days = chained(output.fingerprints, output.audits, output.links, now.get(name), left.get(name))
+            _note_failed_audits(run, output.definition, output.fingerprints, days, output.links)
             published[name] = Published([], days.left_out)
             if days.ready:
                 together[tuple(days.ready)].append(output)
@@ -225,7 +215,7 @@ def _commit_models(run: Run, outputs: Sequence[ModelOutput], days: Sequence[date
             [
                 row
                 for output in outputs
-                for row in _notes(output.definition, days, output.fingerprints, status, outcome, output.owner)
+                for row in _notes(output.definition, days, output.fingerprints, status, outcome, output)
             ],
         )
 
@@ -241,31 +231,17 @@ def _commit_models(run: Run, outputs: Sequence[ModelOutput], days: Sequence[date
     return taken[0], version
 
 
-def _publishable(
-    fingerprints: Mapping[date, str], audits: Mapping[date, str | None], now: Mapping[date, str], *, chained: bool
-) -> _Days:
-    ready: list[date] = []
-    left_out: dict[date, str] = {}
-    broken: dict[date, str] = {}
-    for day in sorted(fingerprints):
-        failed = audits.get(day)
-        if now.get(day) != fingerprints[day]:
-            left_out[day] = "its input or definition changed while it was computed"
-        elif failed is not None:
-            broken[day] = failed
-            left_out[day] = f"its audit failed: {failed}"
-        elif chained and left_out:
-            left_out[day] = f"{min(left_out)}, on which it depends, was left out"
-        else:
-            ready.append(day)
-    return _Days(ready, left_out, broken)
-
-
-def _note_failed_audits(run: Run, definition: Definition, fingerprints: Mapping[date, str], days: _Days) -> None:
+def _note_failed_audits(
+    run: Run,
+    definition: Definition,
+    fingerprints: Mapping[date, str],
+    days: Publishable,
+    links: Mapping[date, Link] | None = None,
+) -> None:
     _append(
         run,
         [
-            {**_row(definition, day, fingerprints), "status": "audit_failed", "reason": why}
+            {**_row(definition, day, fingerprints, links), "status": "audit_failed", "reason": why}
             for day, why in days.broken.items()
         ],
     )
@@ -321,12 +297,13 @@ def _notes(
     fingerprints: Mapping[date, str],
     status: str,
     outcome: _Outcome | None = None,
-    owner: str = "",
+    of: ModelOutput | None = None,
 ) -> list[dict[str, Any]]:
     """Rows of ``ops.intervals``, with counts, checksums and version once they are known."""
     rows: list[dict[str, Any]] = []
+    owner = "" if of is None else of.owner
     for day in days:
-        row = {**_row(definition, day, fingerprints), "status": status}
+        row = {**_row(definition, day, fingerprints, None if of is None else of.links), "status": status}
         if outcome is not None:
             change = outcome.changes[0]
             row |= {
@@ -341,8 +318,12 @@ def _notes(
     return rows
 
 
-def _row(definition: Definition, day: date, fingerprints: Mapping[date, str]) -> dict[str, Any]:
+def _row(
+    definition: Definition, day: date, fingerprints: Mapping[date, str], links: Mapping[date, Link] | None
+) -> dict[str, Any]:
+    chained = {} if links is None else {"state_in": links[day].state_in, "state_out": links[day].state_out}
     return {
+        **chained,
         "definition": definition.name,
         "day": day,
         "table_name": definition.table_name,

@@ -19,7 +19,8 @@ class Definition:
         table_name: ``schema.name`` of the table it publishes to.
         late_us: how long after its last event a match can decide, µs: W of a pattern with an open-right name, else 0.
         read_range: UTC day → events it reads for that day, ``(lo, hi)`` in µs, half-open.
-        start: first day of a model, whose state is carried from day to day from there on; ``None`` for a pattern.
+        start: first day of a chain: state is carried from day to day from there on, as a model's is; ``None`` where
+            days are independent of each other, as a pattern's are.
     """
 
     name: str

@@ -7,9 +7,9 @@ column by column; fingerprints are shared by all patterns that read the same num
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -18,6 +18,8 @@ import pyarrow as pa
 
 from chainlake.days import Days, day_of_us
 from chainlake.lake.delta import tables
+from chainlake.lake.records.chain import standing
+from chainlake.lake.records.chained import Place, chain_of, waiting_for
 from chainlake.lake.records.definitions import Definition
 from chainlake.lake.records.event_days import COMPUTABLE, EventDays
 from chainlake.lake.records.intervals import Intervals
@@ -46,8 +48,9 @@ class StatusRow:
     Args:
         definition: ``pattern/NAME`` or ``model/NAME``.
         day: UTC day.
-        state: ``done``, ``missing``, ``stale``, ``failed``, ``audit_failed``, ``waiting`` or ``retired``; where
-            ``status`` asks, also ``suspect``.
+        state: ``done``, ``missing``, ``stale``, ``failed``, ``audit_failed``, ``waiting`` or ``retired``; of a chained
+            day also ``following``: up to date by itself, but a day before it is to do, after which it may not be;
+            where ``status`` asks, also ``suspect``.
         why: one line, empty for ``done``.
         provisional: files of the day that are expected had not all come when it was last ingested.
         ready: the day's events are complete or provisional, so that it can be computed.
@@ -68,15 +71,15 @@ class StatusRow:
 def fingerprint(definition: Definition, day: date, event_days: EventDays) -> str:
     """Hash of the input of ``day``: it changes if and only if a checksum in the day's read range does.
 
-    A model carries state, so its fingerprint is chained: hash of yesterday's, today's checksum and the config.
+    A chained day, such as a model's, goes on from the day before it as well: `chainlake.lake.records.chain` says how.
 
     Args:
         definition: the pattern or model.
         day: UTC day.
         event_days: the source's days, pinned if a computation follows.
     """
-    if definition.start is not None:
-        return _chained(definition, day, event_days)
+    if definition.start is not None and day < definition.start:
+        return _digest(["before the start"])
     return _digest(event_days.checksums(*definition.read_range(day)))
 
 
@@ -165,6 +168,22 @@ class Judged:
             [np.full(len(at), "missing"), np.full(len(at), "waiting"), status.astype(str), status.astype(str)],
             "stale",
         )
+        #: What a chained day depends on before it; of a chain only.
+        self.place: Place | None = None
+        if definition.start is not None:
+            chain = chain_of(definition, events, numbers, self.ready, ~moved, intervals, at)
+            found = standing(chain)
+            self._moved.append(("the state of the day before is another one", found.moved))
+            words = [found.waiting, found.following, found.moved]
+            self.state = np.select(words, ["waiting", "following", "stale"], self.state)
+            self.place = Place.of(chain, found, self.state, self._event_status)
+
+    def keep(self, some: np.ndarray) -> None:
+        """Leave the days out that are not among ``some``, a flag per day."""
+        for name in ("numbers", "ready", "provisional", "state", "_at", "_event_status"):
+            setattr(self, name, getattr(self, name)[some])
+        self._moved = [(text, differs[some]) for text, differs in self._moved]
+        self.place = None if self.place is None else self.place.kept(some)
 
     def suspect(self, why: str) -> None:
         """Show the days that are done as ``suspect``: their table is not as it was when it was last published to."""
@@ -180,7 +199,9 @@ class Judged:
         state = self.state[position]
         if state == "suspect":
             return self._suspected
-        waiting = _waiting(str(self._event_status[position]))
+        waiting = waiting_for(str(self._event_status[position]))
+        if self.place is not None and self.place.behind[position]:
+            return self.place.why(position)
         if state in ("missing", "waiting", "done"):
             return {"missing": "never computed", "waiting": waiting, "done": ""}[state]
         if state == "stale":
@@ -207,8 +228,9 @@ class Judged:
         """Per position whether it follows the one before it by a day and in the same state for the same reason."""
         columns = [self.state, self.provisional, self._event_status, self._late]
         columns += [differs for _, differs in self._moved]
+        columns += [] if self.place is None else [self.place.behind, self.place.cause]
         same: np.ndarray = np.diff(self.numbers[positions], prepend=-1) == 1
-        same &= np.isin(self.state[positions], ("done", "suspect", "missing", "waiting", "stale"))
+        same &= np.isin(self.state[positions], ("done", "suspect", "missing", "waiting", "stale", "following"))
         for column in columns:
             same[1:] &= column[positions[1:]] == column[positions[:-1]]
         same[:1] = False
@@ -219,12 +241,14 @@ class Judged:
         found = self._intervals.columns["rows"][self._at[positions]]
         return np.array([value or 0 for value in found], dtype=np.int64)
 
+    def noted(self, name: str) -> np.ndarray:
+        """A column of ``ops.intervals``, None where a day has no row."""
+        found: np.ndarray = self._intervals.columns[name][self._at]
+        return found
+
     def row(self, position: int) -> StatusRow:
         """All of ``position``."""
-        at = self._at[position]
-        rows, version = (
-            (None, None) if at < 0 else (_whole(self._intervals.columns[n][at]) for n in ("rows", "published_version"))
-        )
+        rows, version = (_whole(self.noted(name)[position]) for name in ("rows", "published_version"))
         return StatusRow(
             self.name,
             self.day(position),
@@ -238,7 +262,6 @@ class Judged:
 
     def table(self, positions: np.ndarray) -> pa.Table:
         """:class:`StatusRow` of every position as columns, see :data:`STATUS`."""
-        at = self._at[positions]
         whys = np.full(len(positions), "", dtype=object)
         for n in np.flatnonzero((self.state[positions] != "done") | self.unjudged).tolist():
             whys[n] = self.why(int(positions[n]))
@@ -249,8 +272,8 @@ class Judged:
             "why": pa.array(whys, pa.string()),
             "provisional": pa.array(self.provisional[positions]),
             "ready": pa.array(self.ready[positions]),
-            "rows": pa.array(self._intervals.columns["rows"][at], pa.int64()),
-            "version": pa.array(self._intervals.columns["published_version"][at], pa.int64()),
+            "rows": pa.array(self.noted("rows")[positions], pa.int64()),
+            "version": pa.array(self.noted("published_version")[positions], pa.int64()),
         }
         return pa.table(values, schema=STATUS)
 
@@ -264,33 +287,20 @@ STATUS = pa.schema(
 )  # fmt: skip
 
 
-def _chained(definition: Definition, day: date, event_days: EventDays) -> str:
-    start = definition.start
-    assert start is not None
-    if day < start:
-        return _digest(["before the start", definition.definition_hash])
-    chain: list[str] = event_days.memo.setdefault((start, definition.definition_hash), [])
-    while len(chain) <= (day - start).days:
-        before = chain[-1] if chain else ""
-        today = start + timedelta(days=len(chain))
-        chain.append(_digest([before, event_days.checksum(today), definition.definition_hash]))
-    result: str = chain[(day - start).days]
-    return result
-
-
 def judge(
     home: Home,
     definitions: Sequence[Definition],
     days: Days | None = None,
     asked: Days | None = None,
     intervals: Intervals | None = None,
+    events: Mapping[str, EventDays] | None = None,
 ) -> Iterator[Judged]:
-    """Judge every definition; arguments as for :func:`to_do`, ``intervals`` if they were read before."""
+    """Judge every definition; arguments as for :func:`to_do`, ``intervals`` and ``events`` if they were read before."""
     if not definitions:
         return
     intervals = intervals or Intervals(home, {definition.name for definition in definitions})
     files = {source: _once(home, source) for source in {d.source for d in definitions}}
-    events = {source: EventDays.load(home, source) for source in {d.source for d in definitions}}
+    events = events or {source: EventDays.load(home, source) for source in {d.source for d in definitions}}
     gone = lru_cache(maxsize=None)(lambda name: not tables.exists(home, *name.split(".", 1)))
     for definition in sorted(definitions, key=lambda d: d.name):
         part = intervals.of(definition.name)
@@ -298,11 +308,15 @@ def judge(
         numbers = _wanted(definition, events[definition.source], asked)
         if not np.array_equal(numbers, mine):
             numbers = np.union1d(numbers, mine).astype(np.int64)
-        if days is not None:
-            numbers = numbers[(numbers >= day_number(days.start)) & (numbers < day_number(days.end))]
+        if days is not None and definition.start is None:
+            numbers = numbers[inside(numbers, days)]
         found = np.searchsorted(mine, numbers)
         at = np.where(np.isin(numbers, mine), found + part.start, -1)
-        yield Judged(definition, events[definition.source], numbers, at, intervals, files[definition.source], gone)
+        one = Judged(definition, events[definition.source], numbers, at, intervals, files[definition.source], gone)
+        if days is not None and definition.start is not None:
+            # How a day stands depends on all before it.
+            one.keep(inside(numbers, days))
+        yield one
 
 
 def _once(home: Home, source: str) -> Callable[[], LateFiles]:
@@ -319,11 +333,9 @@ def fingerprints(definition: Definition, events: EventDays, numbers: np.ndarray)
     """:func:`fingerprint` of each day. A read range moves with its day, so one day tells how far it reaches."""
     if not len(numbers):
         return np.empty(0, dtype=object)
-    key: Any = ("prints", definition.start, definition.definition_hash)
-    if definition.start is None:
-        first = date.fromordinal(_EPOCH + int(numbers[0]))
-        lo, hi = definition.read_range(first)
-        key = ("prints", first - day_of_us(lo), day_of_us(hi - 1) - first)
+    first = date.fromordinal(_EPOCH + int(numbers[0]))
+    lo, hi = definition.read_range(first)
+    key = ("prints", definition.start, first - day_of_us(lo), day_of_us(hi - 1) - first)
     return _dense(events, key, lambda day: fingerprint(definition, day, events), numbers)
 
 
@@ -348,6 +360,12 @@ _EPOCH = date(1970, 1, 1).toordinal()
 def day_number(day: date) -> int:
     """Days since 1970-01-01."""
     return day.toordinal() - _EPOCH
+
+
+def inside(numbers: np.ndarray, days: Days) -> np.ndarray:
+    """Which of some days, as days since 1970-01-01, are among ``days``."""
+    result: np.ndarray = (numbers >= day_number(days.start)) & (numbers < day_number(days.end))
+    return result
 
 
 def _wanted(definition: Definition, events: EventDays, asked: Days | None) -> np.ndarray:
@@ -376,12 +394,6 @@ def last_day(definition: Definition, events: EventDays) -> date | None:
     if last_us is None or day_of_us(last_us) != events.last:
         last_us = Days.one(events.last).micros()[1] - 1
     return day_of_us(last_us + definition.late_us)
-
-
-def _waiting(status: str) -> str:
-    if not status:
-        return "no ingest has passed this day yet"
-    return "its events are being changed" if status == "changing" else "expected files are missing or not read"
 
 
 def _whole(value: Any) -> int | None:

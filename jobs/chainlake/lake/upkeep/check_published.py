@@ -85,7 +85,7 @@ def check_models(
 
 def _valid_states(days: noted.Days) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
     """Keeps the states of what was last published: one that an attempt died over is older, and never used."""
-    valid = {(_owner(name), day, one.fingerprint) for (name, day), one in days.items()}
+    valid = {(_owner(name), day, one.state_out) for (name, day), one in days.items()}
 
     def keep(batch: pa.RecordBatch) -> pa.RecordBatch:
         columns = (batch.column(name).to_pylist() for name in ("model", "day", "fingerprint"))

@@ -10,7 +10,7 @@ from chainlake.lake.delta.checksums import Checksum
 from chainlake.lake.records import ops
 from chainlake.paths import Home
 
-_COLUMNS = ["definition", "day", "table_name", "status", "rows", "rows_checksum", "input_fingerprint", "seq"]
+_COLUMNS = ["definition", "day", "table_name", "status", "rows", "rows_checksum", "state_out", "seq"]
 
 
 @dataclass(frozen=True)
@@ -20,13 +20,13 @@ class Noted:
     Args:
         rows: how many.
         sums: checksum per table, see ``rows_checksum``; ``None`` if it was published before these were kept.
-        fingerprint: of what it was computed from.
+        state_out: of a chained day, the digest of the state at its end.
         settled: no attempt has begun to publish it since, without coming to its end.
     """
 
     rows: int
     sums: tuple[Checksum, ...] | None
-    fingerprint: str | None
+    state_out: str | None
     settled: bool = True
 
 
@@ -45,10 +45,10 @@ def noted_days(home: Home) -> dict[str, Days]:
         if row["status"] == "done":
             text = row["rows_checksum"]
             sums = None if text is None else tuple(map(Checksum.of, text.split(" ")))
-            days[key] = Noted(int(row["rows"] or 0), sums, row["input_fingerprint"])
+            days[key] = Noted(int(row["rows"] or 0), sums, row["state_out"])
         elif row["status"] == "publishing":
             old = days.get(key, Noted(0, None, None))
-            days[key] = Noted(old.rows, old.sums, old.fingerprint, settled=False)
+            days[key] = Noted(old.rows, old.sums, old.state_out, settled=False)
         elif row["status"] == "retired" and not row["rows"]:
             days.pop(key, None)
         elif key not in days:

@@ -46,6 +46,11 @@ class ModelConfig(SeriesConfig):
     count_from: int
 
     @property
+    def counted_from(self) -> int:
+        """Number of the first round that metrics count; the group's first is number 0."""
+        return self.count_from
+
+    @property
     def warnings(self) -> tuple[str, ...]:
         """What is allowed but rarely intended, one sentence each."""
         found = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, timedelta
 from typing import Any
 
 import numpy as np
@@ -39,6 +39,10 @@ class Node:
     def begun(self, day: date) -> bool:
         """Whether it takes part on a day, or did on one before."""
         return any(first is None or first <= day for first, _ in self.dates or ((None, None),))
+
+    def ended(self, day: date) -> bool:
+        """Whether it takes part on no day after this one."""
+        return all(end is not None and end <= day + timedelta(days=1) for _, end in self.dates or ((None, None),))
 
     def takes_part(self, us: np.ndarray) -> np.ndarray:
         """Whether it takes part at each of some times, microseconds."""

@@ -66,6 +66,11 @@ class SeriesConfig:
         return tuple(sorted({f.of for f in (self.response, *self.features) if f.of is not None}))
 
     @property
+    def counted_from(self) -> int:
+        """Number of the first round that metrics count; the group's first is number 0."""
+        return 0
+
+    @property
     def reduction(self) -> Reduction:
         """How its events become rounds; monitors with the same one can share the work."""
         return Reduction(self.round_us, self.aggregate, self.missing_if_zero)

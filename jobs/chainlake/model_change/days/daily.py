@@ -164,7 +164,7 @@ class GroupMonitor:
         names = ("beta", "error_local", "error_exact", "reports", "synced", "sse", "sum_y", "sum_yy")
         trace = {name: np.concatenate([getattr(t, name) for _, t in traces]) for name in names}
         k = np.concatenate([np.full(len(chunk.ts), len(chunk.nodes)) for chunk, _ in traces])
-        counted = np.concatenate([t.counted & (chunk.number >= config.count_from) for chunk, t in traces])
+        counted = np.concatenate([t.counted & chunk.counts for chunk, t in traces])
         used, share = len(counted), int(k[counted].sum())
         local, exact = config.detector != "exact", config.detector != "local"
         v, replies = int(trace["reports"][counted].sum()), int((trace["synced"] * k)[counted].sum())
@@ -175,7 +175,7 @@ class GroupMonitor:
             beta = np.concatenate([before[None], trace["beta"][counted]])
             longest = int(counted.sum()) // 2
             per = best_periods(errors_by_period(beta, min(longest, config.per_longest or longest)), max_error)
-        changes = [c.number[e.at] for c, t in traces for e in t.events if e.kind == "change"]
+        changes = [c.counts[e.at] for c, t in traces for e in t.events if e.kind == "change"]
         return {
             "model": config.name,
             "group_id": self.group,
@@ -183,7 +183,7 @@ class GroupMonitor:
             "rounds": used,
             "rounds_skipped": US_PER_DAY // config.round_us - used,
             "syncs": int(trace["synced"][counted].sum()) if local else None,
-            "changes": sum(int(number) >= config.count_from for number in changes) if exact else None,
+            "changes": int(np.sum(changes)) if exact else None,
             "reports_up": v if local else None,
             "polls_down": replies if local else None,
             "normalized_up": (v + replies) / share if local and share else None,

@@ -45,9 +45,10 @@ class ThresholdRun:
 
     def snapshot(self) -> str:
         """The state after the last day, as JSON."""
-        return states.dumps(
-            {"rounds": self.rounds.carried, "thresholds": self.monitor.thresholds, "below": self.monitor.below}
-        )
+        monitor = self.monitor
+        # Below, everybody is asked, and the mean's return sets all thresholds anew.
+        kept = np.full(self.k, monitor.level) if monitor.below else monitor.thresholds
+        return states.dumps({"rounds": self.rounds.carried, "thresholds": kept, "below": monitor.below})
 
     def day(self, day: date, reduced: pa.Table) -> tuple[list[dict[str, Any]], dict[str, Any] | None]:
         """Monitor one UTC day; arguments and result as `daily.GroupMonitor.day`, with rows of alerts.threshold."""

@@ -96,7 +96,7 @@ def trace_group(
         return np.concatenate([getattr(trace, name) for _, trace in parts]) if parts else empty
 
     none = np.zeros(0)
-    numbers = np.concatenate([chunk.number for chunk, _ in parts]) if parts else none
+    counts = np.concatenate([chunk.counts for chunk, _ in parts]) if parts else none.astype(bool)
     starts = np.cumsum([0, *(len(chunk.ts) for chunk, _ in parts)])
     beta, measure = joined("beta", np.zeros((0, m))), run.kernel.state.measure
     own = beta if measure is None else measure.original(beta, config.intercept)
@@ -106,7 +106,7 @@ def trace_group(
         eps=run.eps,
         ts=np.concatenate([chunk.ts for chunk, _ in parts]) if parts else np.zeros(0, np.int64),
         nodes=np.concatenate([np.full(len(chunk.ts), len(chunk.nodes)) for chunk, _ in parts]) if parts else none,
-        counted=joined("counted", none.astype(bool)) & (numbers >= config.count_from),
+        counted=joined("counted", none.astype(bool)) & counts,
         beta=beta,
         coefficients=own,
         error_local=joined("error_local", none),

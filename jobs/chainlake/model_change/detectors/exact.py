@@ -33,7 +33,7 @@ def detect(state: State, beta: Array, place: int, trace: Trace, *, alone: bool) 
         at, size = end, size * 2
         if not len(hits):
             continue
-        now = state.fed + place + end
+        now = place + end
         model = basis.original(beta[end][None])[0]
         trace.events.append(
             Event(

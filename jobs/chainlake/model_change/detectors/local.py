@@ -82,7 +82,7 @@ def detect(kernel: Monitored, a: Array, c: Array, total: Array, beta: Array, pla
         old, model = ref, st.ref_model
         install(st, s.k, (total[end], a[end], c[end]), beta[end], monitored[end])
         ref = reference(st)
-        now = st.fed + place + end
+        now = place + end
         event = Event(
             place + end,
             "sync",

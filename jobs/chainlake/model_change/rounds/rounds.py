@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from chainlake.days import day_of_us
 from chainlake.model_change.config.features import Feature, values_of
 from chainlake.model_change.config.series import SeriesConfig
 from chainlake.model_change.rounds.carry import fill_forward
@@ -30,13 +31,15 @@ class Chunk:
 
     ``reset`` says that the window starts anew at the first of them, ``switch`` that the node set changes there (such a
     chunk is one round long); ``nodes`` are the places of the nodes among all of the group; ``number`` counts the
-    group's existing rounds from 0 at the model's first; ``gap`` is the rounds since the one before; ``carried`` counts
-    the nodes of a round with a value that was carried forward.
+    group's existing rounds of the UTC day from 0; ``counts`` says which of them metrics count, those from the model's
+    ``count_from`` on; ``gap`` is the rounds since the one before; ``carried`` counts the nodes of a round with a value
+    that was carried forward.
     """
 
     reset: bool
     ts: Array
     number: Array
+    counts: Array
     x: Array
     y: Array
     gap: Array
@@ -47,8 +50,9 @@ class Chunk:
 
 @dataclass
 class Carry:
-    """What rounds hand on: last values (keys, columns), their ages in rounds, the history that transforms need, which
-    keys ever had an event, and who takes part."""
+    """What rounds hand on: last values (keys, columns), their ages in rounds up to one that is too old, the history
+    that transforms need, which keys ever had an event, the rounds so far as long as metrics do not count them, and who
+    takes part."""
 
     last: Array
     age: Array
@@ -138,8 +142,25 @@ class Rounds:
             if lo:
                 self._forget()
             if hi > lo:
-                found += self._complete(ts[lo:hi], values[lo:hi])
+                found += self._complete(ts[lo:hi], values[lo:hi], lo)
+        if len(ts):
+            self._drop_spent(day_of_us(int(ts[-1])))
         return found
+
+    def _drop_spent(self, day: date) -> None:
+        """Leave nothing in the carry that no later round reads: or a state would tell what has no effect any more."""
+        config, c = self.config, self.carry
+        entries = (config.response, *config.features)
+        named = {feature.key for feature in entries}
+        staying = {key for node in self.nodes if not node.ended(day) for key in node.keys} | named
+        gone = np.array([key not in staying for key in self.keys])
+        # Transforms read values of earlier rounds, however old these were, and an open range takes any value.
+        open_ranges = any(f.scale is not None and f.low is None and str(i - 1) not in c.spans
+                          for i, f in enumerate(entries))  # fmt: skip
+        plain = not open_ranges and max(feature.reach for feature in entries) == 0
+        c.last[gone[:, None] | (plain & (c.age > config.max_carry))] = np.nan
+        c.history[:, gone] = np.nan
+        c.age = np.where(np.isnan(c.last), 0, np.minimum(c.age, config.max_carry + 1))
 
     def _forget(self) -> None:
         c = self.carry
@@ -168,7 +189,8 @@ class Rounds:
         exists = nodes.sum(axis=1) >= config.min_nodes
         return ts[exists], values[exists]
 
-    def _complete(self, ts: Array, values: Array) -> list[Chunk]:
+    def _complete(self, ts: Array, values: Array, before: int) -> list[Chunk]:
+        """The complete rounds of a stretch of a day with ``before`` rounds before it."""
         config, c = self.config, self.carry
         filled, age, c.last, c.age = fill_forward(values, c.last, c.age)
         h = len(c.history)
@@ -185,8 +207,10 @@ class Rounds:
         # Not a number, or a power beyond what sums of squares can hold.
         ok = (np.abs(x) <= LARGEST).all(axis=2) & (np.abs(y) <= LARGEST) & (oldest <= config.max_carry)
         self.made_beyond += int(np.sum((np.abs(x) > LARGEST).any(axis=2) | (np.abs(y) > LARGEST)))
-        number = c.seen + np.arange(len(ts))
-        c.seen += len(ts)
+        number = np.arange(len(ts))
+        counts = c.seen + number >= config.counted_from
+        c.seen = min(c.seen + len(ts), config.counted_from)
+        number += before
         c.last_ts = int(ts[-1])
         stretches = self.members.split(ts, x, y, ok, declared, window=config.window, round_us=config.round_us)
         found = []
@@ -195,7 +219,18 @@ class Rounds:
             carried = (own[grid] > 0).sum(axis=1)
             reset, c.reset_due = c.reset_due or s.anew, False
             found.append(
-                Chunk(reset, ts[s.rounds], number[s.rounds], x[grid], y[grid], s.gap, carried, s.nodes, s.switch)
+                Chunk(
+                    reset,
+                    ts[s.rounds],
+                    number[s.rounds],
+                    counts[s.rounds],
+                    x[grid],
+                    y[grid],
+                    s.gap,
+                    carried,
+                    s.nodes,
+                    s.switch,
+                )  # fmt: skip
             )
         return found
 

@@ -47,7 +47,6 @@ class State:
     """Everything that one call of `Kernel.feed` hands to the next.
 
     Args:
-        fed: complete rounds fed so far.
         x, y, gap: raw rows kept (the last W of a sliding window).
         basis: the coordinates of the sums, since the last anchor.
         base_a, base_c: window sums at the last anchor, (k, m, m) and (k, m); k is 1 if only the total is kept.
@@ -59,12 +58,12 @@ class State:
             unidentifiable.
         ref_monitored, ref_model: the same model, monitored and in the features' own units.
         ref_a, ref_c: sums at that reference.
-        exact_beta, exact_model: reference of the exact detector, monitored and in the features' own units.
+        exact_beta, exact_model: reference of the exact detector, monitored and in the features' own units; None where
+            only the local one is at work.
         exact_lost: whether its last round was unidentifiable.
-        last: round of the last synchronisation or change, per kind.
+        last: place of the last synchronisation or change, per kind, counted back from the next round: -1 is the last.
     """
 
-    fed: int = 0
     ready: bool = False
     x: Array = field(default_factory=lambda: np.zeros((0, 0, 0)))
     y: Array = field(default_factory=lambda: np.zeros((0, 0)))

@@ -2,6 +2,9 @@
 
 Every array is ``{"shape": [...], "float64" | "int64": base64 of its little-endian bytes}``, so that a number that goes
 through the state is the same number. ``version`` rises with every change of form; another version is no snapshot.
+
+The text is canonical: states that go on alike are the same text, whatever history led to them. So a state holds nothing
+that only grows and nothing that no later round reads, counters are distances to now, and every NaN has the same bits.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ import numpy as np
 from chainlake.model_change.statistics.basis import Basis, Measure
 from chainlake.model_change.statistics.records import State
 
-VERSION = 3
+VERSION = 4
 _FORMS: dict[str, Any] = {"kernel": State, "basis": Basis, "measure": Measure}
 
 
@@ -48,7 +51,8 @@ def restored(snapshot: str | None) -> dict[str, Any]:
 def _encode(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         kind = "int64" if value.dtype.kind == "i" else "float64"
-        raw = np.ascontiguousarray(value, dtype="<i8" if kind == "int64" else "<f8").tobytes()
+        same = value if kind == "int64" else np.where(np.isnan(value), np.nan, value)
+        raw = np.ascontiguousarray(same, dtype="<i8" if kind == "int64" else "<f8").tobytes()
         return {"shape": list(value.shape), kind: base64.b64encode(raw).decode("ascii")}
     form = next((name for name, form in _FORMS.items() if isinstance(value, form)), None)
     if form is not None:

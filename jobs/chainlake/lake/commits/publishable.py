@@ -1,0 +1,119 @@
+"""Which of the days that were computed may be published, decided under the lock of their table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import date, timedelta
+
+from chainlake.lake.records import ops
+from chainlake.lake.records.chain import EMPTY, Link, left_out
+from chainlake.lake.records.definitions import Definition
+from chainlake.paths import Home
+
+_ONE = timedelta(days=1)
+
+
+@dataclass(frozen=True)
+class Publishable:
+    """The days of a definition that are published now, and why others are not.
+
+    Args:
+        ready: to publish.
+        left_out: day → why.
+        broken: day → why its audit failed; all of them are left out.
+    """
+
+    ready: list[date]
+    left_out: dict[date, str]
+    broken: dict[date, str]
+
+
+@dataclass(frozen=True)
+class DaysNow:
+    """What the days of a chained definition are computed from now.
+
+    Args:
+        fingerprints: by day; none if the definition is another one.
+        anew: whether a day begins empty, whatever went before.
+    """
+
+    fingerprints: Mapping[date, str]
+    anew: Callable[[date], bool]
+
+
+def publishable(
+    fingerprints: Mapping[date, str], audits: Mapping[date, str | None], now: Mapping[date, str]
+) -> Publishable:
+    """Those of days that do not depend on each other.
+
+    Args:
+        fingerprints: day → fingerprint that the computation started from; these are the days.
+        audits: day → ``None`` if its audit passed, else the reason in one line.
+        now: the fingerprints now.
+    """
+    ready: list[date] = []
+    out: dict[date, str] = {}
+    broken: dict[date, str] = {}
+    for day in sorted(fingerprints):
+        failed = audits.get(day)
+        if now.get(day) != fingerprints[day]:
+            out[day] = "its input or definition changed while it was computed"
+        elif failed is not None:
+            broken[day] = failed
+            out[day] = f"its audit failed: {failed}"
+        else:
+            ready.append(day)
+    return Publishable(ready, out, broken)
+
+
+def chained(
+    fingerprints: Mapping[date, str],
+    audits: Mapping[date, str | None],
+    links: Mapping[date, Link],
+    now: DaysNow | None,
+    left: str | None,
+) -> Publishable:
+    """Those of consecutive days of a chain: the ones before the first that is not.
+
+    Args:
+        fingerprints, audits: as for :func:`publishable`.
+        links: day → the digests of the states at its ends.
+        now: what the days are computed from now; None if the definition is another one.
+        left: the state that the day before the first one has left.
+    """
+    days = publishable(fingerprints, audits, now.fingerprints if now is not None else {})
+    ordered = {day: links[day] for day in sorted(fingerprints)}
+    before = EMPTY if now is not None and any(map(now.anew, list(ordered)[:1])) else left
+    out = left_out(ordered, days.left_out, before)
+    first = next(iter(out), None)
+    # Whether the audits of later ones fail is not known before their state is.
+    broken = {day: why for day, why in days.broken.items() if day == first}
+    return Publishable([day for day in ordered if day not in out], out, broken)
+
+
+def states_left(home: Home, first: Mapping[Definition, date]) -> dict[str, str | None]:
+    """By name of a definition the state that the day before a day has left, under its hash and engine of today.
+
+    Args:
+        home: the installation; whoever publishes holds the lock of the table.
+        first: the day of each definition.
+    """
+    if not first:
+        return {}
+    before = {definition.name: (definition, day - _ONE) for definition, day in first.items()}
+    days = [day for _, day in before.values()]
+    rows = ops.current_table(
+        home,
+        "intervals",
+        columns=["definition", "day", "status", "definition_hash", "engine_version", "state_out"],
+        filters=[("definition", "in", list(before)), ("day", ">=", min(days)), ("day", "<=", max(days))],
+    )
+    found = {}
+    for row in rows.to_pylist():
+        definition, day = before[row["definition"]]
+        made_by = row["definition_hash"], row["engine_version"]
+        if row["day"] == day and row["status"] == "done":
+            same = made_by == (definition.definition_hash, definition.engine_version)
+            found[definition.name] = row["state_out"] if same else None
+    return found

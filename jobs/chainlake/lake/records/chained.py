@@ -1,0 +1,138 @@
+"""The chain of a definition as ``ops`` has it, and what to say of a day that depends on another one before it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from datetime import date, timedelta
+
+import numpy as np
+
+from chainlake.lake.records.chain import Chain, Standing
+from chainlake.lake.records.definitions import Definition
+from chainlake.lake.records.event_days import COMPUTABLE, EventDays
+from chainlake.lake.records.intervals import Intervals
+
+EPOCH = date(1970, 1, 1)
+
+
+def begins(definition: Definition, events: EventDays) -> date | None:
+    """The last day that begins empty whatever went before: the later of the start and the first day with events.
+
+    None if there are no events, so that all days do.
+    """
+    if events.first is None or definition.start is None:
+        return None
+    return max(definition.start, events.first)
+
+
+def begins_anew(definition: Definition, events: EventDays, day: date) -> bool:
+    """Whether a day begins empty whatever went before."""
+    last = begins(definition, events)
+    return last is None or day <= last
+
+
+def can_be_computed(events: EventDays, day: date) -> bool:
+    """Whether a day's events are final; before the first event there is nothing to wait for."""
+    status = events.status(day)
+    return status in COMPUTABLE or (status is None and events.first is not None and day < events.first)
+
+
+def chain_of(
+    definition: Definition,
+    events: EventDays,
+    numbers: np.ndarray,
+    ready: np.ndarray,
+    same: np.ndarray,
+    intervals: Intervals,
+    at: np.ndarray,
+) -> Chain:
+    """The chain of a definition.
+
+    Args:
+        definition: with a start.
+        events: days of its source.
+        numbers: its days, as days since 1970-01-01, ascending.
+        ready: whether a day's events can be computed from.
+        same: whether its row is from today's input, definition, engine and table.
+        intervals: the current rows of ``ops.intervals``.
+        at: row of ``intervals`` per day, -1 where there is none.
+    """
+    column, status = intervals.columns, intervals.columns["status"][at]
+    last = begins(definition, events)
+    # No state crosses an edit of the definition, or another engine.
+    live = (status == "done") & (column["definition_hash"][at] == definition.definition_hash)
+    live &= column["engine_version"][at] == definition.engine_version
+    return Chain(
+        numbers=numbers,
+        own=same & (status == "done"),
+        refused=same & (status == "audit_failed"),
+        ready=ready,
+        anew=np.ones(len(numbers), dtype=bool) if last is None else numbers <= (last - EPOCH).days,
+        state_in=column["state_in"][at],
+        state_out=np.where(live, column["state_out"][at], np.array(None, dtype=object)),
+    )
+
+
+def dense(chain: Chain, definition: Definition, events: EventDays, end: date) -> Chain:
+    """All days of a chain from the last that begins anew, or the first that is noted, to the one before ``end``."""
+    last = begins(definition, events)
+    first = [int(chain.numbers[0])] if len(chain.numbers) else [(end - EPOCH).days - 1]
+    lo, hi = min([*first, *([] if last is None else [(last - EPOCH).days])]), (end - EPOCH).days
+    some = Chain(**{f.name: getattr(chain, f.name)[chain.numbers < hi] for f in fields(chain)})
+    return some.dense(
+        lo,
+        max(lo + 1, hi),
+        lambda number: can_be_computed(events, day_of(number)),
+        lambda number: begins_anew(definition, events, day_of(number)),
+    )
+
+
+def day_of(number: int) -> date:
+    """The day that is so many days after 1970-01-01."""
+    return EPOCH + timedelta(days=number)
+
+
+@dataclass(frozen=True)
+class Place:
+    """What chained days depend on before them, in columns.
+
+    Args:
+        chain: the chain, with all its days.
+        behind: whether a day follows or waits for one before it.
+        cause: that day, as days since 1970-01-01.
+        states: of that day.
+        events: status of that day's events.
+    """
+
+    chain: Chain
+    behind: np.ndarray
+    cause: np.ndarray
+    states: np.ndarray
+    events: np.ndarray
+
+    @classmethod
+    def of(cls, chain: Chain, found: Standing, states: np.ndarray, events: np.ndarray) -> Place:
+        """From how the days stand, their states, and the status of their events."""
+        return cls(
+            chain, found.waiting | found.following, chain.numbers[found.cause], states[found.cause], events[found.cause]
+        )
+
+    def kept(self, some: np.ndarray) -> Place:
+        """The columns of some days, a flag per day; the chain stays whole."""
+        return Place(self.chain, self.behind[some], self.cause[some], self.states[some], self.events[some])
+
+    def why(self, position: int) -> str:
+        """Why a day that is behind another one follows or waits for it, in one line."""
+        day, state = day_of(int(self.cause[position])), str(self.states[position])
+        if self.events[position] not in COMPUTABLE:
+            return f"{day} before it: {waiting_for(str(self.events[position]))}"
+        if state == "audit_failed":
+            return f"{day} before it: its audit failed"
+        return f"{day} before it is {state}; it may turn out to be unaffected"
+
+
+def waiting_for(status: str) -> str:
+    """What a day whose events have a status waits for, in one line."""
+    if not status:
+        return "no ingest has passed this day yet"
+    return "its events are being changed" if status == "changing" else "expected files are missing or not read"

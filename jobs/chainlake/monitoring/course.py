@@ -1,0 +1,168 @@
+"""A run's way through the days of a model: which of them it computes, some at a time, and what of them is published."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date, timedelta
+
+from chainlake.catalog.models import LoadedModel
+from chainlake.days import Days
+from chainlake.errors import InputError
+from chainlake.lake.records.chain import EMPTY, Chain, Outlook, Walk
+from chainlake.lake.records.chained import day_of
+from chainlake.lake.records.staleness import day_number
+from chainlake.monitoring.compute import Outcome
+from chainlake.monitoring.replay import Replay
+from chainlake.monitoring.states import KeptStates
+
+#: Days that a model is replayed at a time.
+STRETCH = 90
+_ONE = timedelta(days=1)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a course starts from.
+
+    Args:
+        days: that the run was asked for.
+        first: the first day that is to do.
+        chain: the model's days as they are published, without holes, up to the last one that the run looks at.
+    """
+
+    days: Days
+    first: date
+    chain: Chain
+
+
+class Course:
+    """A run's way through the days of one model.
+
+    What is published is not lost when a later day fails, and years of rounds do not fit into memory at once: so the
+    days come in stretches, each published before the next is asked for. Where a stretch is not published as a whole,
+    because a day's input moved meanwhile or its audit failed, the days that follow are left to the next run.
+
+    Args:
+        kept: the states that the model, among others, has left.
+        model: the model.
+        asked: the days.
+        fingerprint: of each day's input.
+    """
+
+    def __init__(self, kept: KeptStates, model: LoadedModel, asked: Asked, fingerprint: Callable[[date], str]) -> None:
+        self.model = model
+        self._kept, self._asked, self._fingerprint = kept, asked, fingerprint
+        self._walk: Walk | None = Walk(asked.chain, day_number(asked.first), self._begin, STRETCH)
+        # The day after the last that was published, the digest of the state there, and the state.
+        self._reached: tuple[date, str, dict[str, str]] | None = None
+
+    @property
+    def outlook(self) -> Outlook:
+        """What the run will do, as days since 1970-01-01.
+
+        Raises:
+            InputError: a day before the first one would have to be computed and cannot be.
+        """
+        assert self._walk is not None
+        return self._walk.outlook()
+
+    def next(self) -> Replay | None:
+        """The next stretch, None at the end.
+
+        Raises:
+            InputError: as for :attr:`outlook`.
+        """
+        stretch = None if self._walk is None else self._walk.next()
+        if stretch is None:
+            return None
+        days = Days(day_of(stretch.begin), day_of(stretch.end))
+        state, snapshots = self._before(days.start) if not stretch.anew else (EMPTY, {})
+        prints = {day: self._fingerprint(day) for day in days}
+        return Replay(self.model, days, day_of(stretch.target), state, snapshots, prints)
+
+    def needed(self, outcome: Outcome) -> Outcome:
+        """What of a stretch is to be published; after that, all days are as they are published already."""
+        assert self._walk is not None
+        return outcome.first_days(self._walk.came([link.state_out for _, link in sorted(outcome.links.items())]))
+
+    def published(self, outcome: Outcome, days: int) -> None:
+        """That so many days of what was to be published of a stretch are."""
+        if self._walk is None or days < len(outcome.links):
+            self._walk = None
+            return
+        self._walk.published(days)
+        last = outcome.days.end - _ONE
+        self._reached = outcome.days.end, outcome.links[last].state_out, outcome.state_after(last)
+
+    def _before(self, day: date) -> tuple[str, dict[str, str]]:
+        """Digest and state at the end of the day before one where :meth:`_begin` says that there is one."""
+        if self._reached is not None and self._reached[0] == day:
+            return self._reached[1:]
+        digest = self._left(day)
+        kept = self._kept.at_end_of(day - _ONE, self.model, digest) if digest is not None else None
+        assert digest is not None and kept is not None
+        return digest, kept
+
+    def _left(self, day: date) -> str | None:
+        """The published state at the end of the day before one."""
+        chain = self._asked.chain
+        found: str | None = chain.state_out[day_number(day) - 1 - int(chain.numbers[0])]
+        return found
+
+    def _begin(self, number: int) -> int:
+        """The last day not after one that a state is kept for, or that begins anew."""
+        chain, config, asked = self._asked.chain, self.model.config, self._asked.days
+        lo, at = int(chain.numbers[0]), number
+        while not chain.anew[at - lo]:
+            digest = self._left(day_of(at))
+            if digest is not None and self._kept.at_end_of(day_of(at) - _ONE, self.model, digest) is not None:
+                return at
+            at -= 1
+            if not chain.ready[at - lo]:
+                raise CannotGoOn.of(self.model, day_of(at))
+        if day_number(asked.start) - at > config.max_replay:
+            raise ReplayTooLong.of(self.model, day_of(at), asked)
+        return at
+
+
+class CannotGoOn(InputError):
+    """A day that others depend on cannot be computed."""
+
+    @classmethod
+    def of(cls, model: LoadedModel, day: date) -> CannotGoOn:
+        """Args: the model, and the day, whose events are not there."""
+        return cls(
+            f"{model.definition.name} cannot go on from {day}: the events of that day are not final",
+            hint=f"Run 'python -m jobs ingest {model.config.source} {day} {day + _ONE}' first.",
+        )
+
+
+class ReplayTooLong(InputError):
+    """A model would have to be computed from a day that lies far back."""
+
+    @classmethod
+    def of(cls, model: LoadedModel, first: date, asked: Days) -> ReplayTooLong:
+        """Args: the model, the day, and the days that were asked for."""
+        config = model.config
+        return cls(
+            f"{model.definition.name} must be replayed from {first}, {(asked.start - first).days} days before "
+            f"{asked.start}; its max_replay is {config.max_replay} days",
+            file=config.file,
+            key="max_replay",
+            hint=f"Run 'python -m jobs backfill {first} {asked.end} --models {config.name}', "
+            "which asks for the whole stretch, or raise max_replay.",
+        )
+
+
+class Held(InputError):
+    """Days that were asked for depend on one that cannot be finished for the time being."""
+
+    @classmethod
+    def of(cls, model: LoadedModel, days: list[date], why: str) -> Held:
+        """Args: the model, the days that wait, and for what."""
+        more = f" and {len(days) - 1} more days" if len(days) > 1 else ""
+        return cls(
+            f"{model.definition.name} cannot go on to {days[0]}{more}: {why}",
+            hint="The days of a model form a chain: mend that day first; 'python -m jobs status' shows it.",
+        )
