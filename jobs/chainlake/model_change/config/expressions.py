@@ -34,7 +34,7 @@ def condition_text(section: Settings, key: str) -> str | None:
     Raises:
         DefinitionError: with the place in the file: it is none of the language.
     """
-    if section.data.get(key) is None:
+    if key not in section.data:
         return None
     section.text(key)
     from chainlake.cep.expressions import condition

@@ -47,7 +47,10 @@ class Feature:
         """Readable name without power."""
         if self.of is None:
             return "constant"
-        text = self.name or expression_of(self.of) or self.of
+        expression = expression_of(self.of)
+        text = self.name or expression or self.of
+        if text == expression and (self.key or self.member or self.degree > 1):
+            text = f"({text})"
         text = f"{self.key}.{text}" if self.key is not None else text
         text = f"{text}[{self.member}]" if self.member is not None else text
         for step, n in self.steps:
