@@ -128,6 +128,8 @@ def test_a_chained_day_is_done_if_it_goes_on_from_what_the_day_before_left(home:
     for n, ends in ((1, ":a"), (2, "a:b"), (3, "b:b"), (4, "b:c")):
         chained(n, ends)
     assert states(home, model) == dict.fromkeys((1, 2, 3, 4), "done")
+    # Also if some of the days are asked for: how they stand depends on those before them.
+    assert [row.state for row in status_rows(home, [model], Days(day(3), day(5)))] == ["done", "done"]
     # Another state at the end of day 2, and then the one that was there before.
     chained(2, "a:x")
     assert states(home, model) == {1: "done", 2: "done", 3: "stale", 4: "following"}

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from deltalake import DeltaTable
 
 from chainlake.cli.main import main
 from chainlake.days import Days
@@ -193,6 +194,30 @@ def test_a_failed_audit_ends_the_chain_and_the_days_behind_it_wait(lab: Home, mo
     run(lab, ALL, "mended")
     assert computed(lab, "mended")[:2] == [8, 9] and computed(lab, "mended")[-3:] == [10, 11, 12]
     check(lab, {8: 2})
+
+
+def test_days_without_events_leave_the_empty_state(lab: Home) -> None:
+    deliver(lab, {n: readings(n) if n > 3 else [] for n in DAYS})
+    run(lab, ALL, "first")
+    ends = {(row["day"] - day(0)).days: row["state_out"] for row in ops.current(lab, "intervals")}
+    assert ends[1] == ends[2] == ends[3] == EMPTY != ends[4]
+    # Earlier events that the model does not look at: the chain begins with them, and goes on as before.
+    other = [{**row, "sensor": "elsewhere"} for row in readings(2)]
+    deliver(lab, {2: other})
+    run(lab, ALL, "late")
+    assert computed(lab, "late") == [2]
+
+
+def test_a_state_that_is_not_what_was_published_is_not_used(lab: Home) -> None:
+    deliver(lab, {n: readings(n) for n in DAYS})
+    run(lab, ALL, "first")
+    table = DeltaTable(lab.table("models", "state"))
+    kept = {row["day"]: row["state"] for row in table.to_pyarrow_table().to_pylist()}
+    table.update({"state": f"'{kept[day(3)]}'"}, predicate=f"day = '{day(7)}'")
+    deliver(lab, {8: readings(8, edition=1)})
+    run(lab, ALL, "late")
+    assert computed(lab, "late")[:2] == [7, 8]
+    check(lab, {8: 1})
 
 
 class Killed(BaseException):

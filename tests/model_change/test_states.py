@@ -80,16 +80,40 @@ def test_the_state_forgets_what_has_no_effect_any_more(form):
         assert not before or one[0] != other[0] or one == other
 
 
+@pytest.mark.parametrize("key", ["c", "d"])
+def test_how_long_a_key_is_silent_is_forgotten_when_it_is_too_long(key):
+    """Key c stops on the first day, d never begins; what is late is how many rounds there were since."""
+    config = model(features=["x", {"of": "x", "key": key, "transform": "lag 1"}])
+    one, other = (days_of(events(late, last={"c": 0}), config)[-1][0] for late in (False, True))
+    kept = [states.loads(of[""])["rounds"] for of in (one, other)]
+    assert kept[0]["seen"] == kept[1]["seen"]
+    for name in ("last", "age", "history"):
+        # The others, a and b, go on.
+        np.testing.assert_array_equal(kept[0][name][..., 2:, :], kept[1][name][..., 2:, :])
+
+
+@pytest.mark.parametrize("form", ["both", "local", "exact"])
+def test_the_first_window_leaves_nothing_behind_where_nothing_is_frozen_in_it(form):
+    rows = events(False)
+    changed = [{**row, "x": row["x"] + 0.3 * (row["event_id"] == "b12")} for row in rows]
+    plain, late = days_of(rows, FORMS[form]), days_of(changed, FORMS[form])
+    assert plain[0][0] != late[0][0] and plain[-1][0] == late[-1][0]
+
+
+@pytest.mark.parametrize("differs", ["its last reading", "whether that is there"])
 @pytest.mark.parametrize("stops", ["left", "silent", "transformed"])
-def test_a_key_that_stops_leaves_nothing_behind(stops):
-    """Two histories whose last reading of the key differs, and nothing else."""
+def test_a_key_that_stops_leaves_nothing_behind(stops, differs):
+    """Two histories that differ in the last reading of the key, and in nothing else."""
     more = {"features": ["x", {"of": "x", "transform": "diff"}]} if stops == "transformed" else {}
     nodes = ["a", "b", "c"] if stops == "silent" else ["a", "b", {"keys": ["c"], "to": "2025-03-03"}]
     config = model(nodes=nodes, max_carry=2, detector="exact", **more)
     rows = events(False, last={"c": 1})
     changed = [dict(row) for row in rows]
     last = max((row for row in changed if row["key"] == "c"), key=lambda row: row["ts"])
-    last["x"] += 0.2
+    if differs == "its last reading":
+        last["x"] += 0.2
+    else:
+        changed.remove(last)
     one, other = (days_of(of, config)[-1][0] for of in (rows, changed))
     if stops == "silent":
         # The rows of the window keep its last reading for as long as there is no other round.

@@ -167,6 +167,10 @@ def test_a_long_replay_names_the_stretch_to_ask_for(lab):
     with pytest.raises(InputError, match="must be replayed from 2025-03-02, 6 days") as caught:
         course(lab, Days(day(7), day(8))).outlook  # noqa: B018
     assert caught.value.key == "max_replay" and "jobs backfill 2025-03-02" in caught.value.hint
+    # Stale days that lie further back make no run by themselves, whatever the horizon.
+    (judged,) = judge(lab, [the_model(lab).definition])
+    assert Wanted(Days.one(day(7)), 7, TO_DO).first(the_model(lab), judged) == day(7)
+    assert Wanted(Days.one(day(6)), 7, TO_DO).first(the_model(lab), judged) == day(1)
 
 
 def test_a_chain_that_cannot_go_on_names_the_ingest(lab):
@@ -449,6 +453,8 @@ def test_models_share_their_commits_and_fail_by_themselves(lab, here, monkeypatc
     now = {(row["definition"], row["day"]): row["status"] for row in ops.current(lab, "intervals")}
     assert {now.get(("model/also", day(i))) for i in (2, 3)} == {"audit_failed", None}
     assert now["model/also", day(1)] == now["model/plain", day(3)] == now["model/low", day(3)] == "done"
+    # Of what stopped it the first day tells; what the others hold is as it was.
+    assert now.get(("model/mean", day(2))) is now.get(("model/mean", day(3))) is None
     assert now["model/mean", day(1)] == "failed" and now["model/third", day(1)] in ("failed", "audit_failed")
     assert {row["model"] for row in tables.arrow(lab, "models", "changes").to_pylist()} >= {"slope", "plain", "also"}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, timedelta
+from functools import cached_property
 
 from chainlake.catalog.models import LoadedModel
 from chainlake.days import Days
@@ -56,10 +57,11 @@ class Course:
         self._walk: Walk | None = Walk(asked.chain, day_number(asked.first), self._begin, STRETCH)
         # The day after the last that was published, the digest of the state there, and the state.
         self._reached: tuple[date, str, dict[str, str]] | None = None
+        self._found: dict[date, dict[str, str] | None] = {}
 
-    @property
+    @cached_property
     def outlook(self) -> Outlook:
-        """What the run will do, as days since 1970-01-01.
+        """What the run will do, as days since 1970-01-01; to be asked before it begins.
 
         Raises:
             InputError: a day before the first one would have to be computed and cannot be.
@@ -99,25 +101,29 @@ class Course:
         """Digest and state at the end of the day before one where :meth:`_begin` says that there is one."""
         if self._reached is not None and self._reached[0] == day:
             return self._reached[1:]
-        digest = self._left(day)
-        kept = self._kept.at_end_of(day - _ONE, self.model, digest) if digest is not None else None
-        assert digest is not None and kept is not None
-        return digest, kept
+        left = self._left(day)
+        assert left is not None
+        return left
 
-    def _left(self, day: date) -> str | None:
-        """The published state at the end of the day before one."""
+    def _left(self, day: date) -> tuple[str, dict[str, str]] | None:
+        """Digest and state as they are published at the end of the day before one; None if no state is kept."""
         chain = self._asked.chain
-        found: str | None = chain.state_out[day_number(day) - 1 - int(chain.numbers[0])]
-        return found
+        digest: str | None = chain.state_out[day_number(day) - 1 - int(chain.numbers[0])]
+        if digest is None:
+            return None
+        if day not in self._found:
+            # Asked for several times, and the states of many models do not fit into memory for all days.
+            self._found = {day: self._kept.at_end_of(day - _ONE, self.model, digest)}
+        kept = self._found[day]
+        return None if kept is None else (digest, kept)
 
-    def _begin(self, number: int) -> int:
-        """The last day not after one that a state is kept for, or that begins anew."""
+    def _begin(self, number: int, least: int) -> int:
+        """The last day from ``least``, which can be, to ``number`` that can be begun with."""
         chain, config, asked = self._asked.chain, self.model.config, self._asked.days
         lo, at = int(chain.numbers[0]), number
-        while not chain.anew[at - lo]:
-            digest = self._left(day_of(at))
-            if digest is not None and self._kept.at_end_of(day_of(at) - _ONE, self.model, digest) is not None:
-                return at
+        while at > least and not chain.anew[at - lo]:
+            if self._left(day_of(at)) is not None:
+                break
             at -= 1
             if not chain.ready[at - lo]:
                 raise CannotGoOn.of(self.model, day_of(at))

@@ -171,11 +171,12 @@ class Walk:
     Args:
         chain: all days from ``chain.numbers[0]`` on, without holes.
         first: where the run begins; the chain before it is taken as it is published.
-        kept: a day → the last day not after it before which a state is kept, or which begins anew.
+        kept: (day, least) → the last day from ``least`` to ``day`` that can be begun with, since it begins anew, or a
+            state is kept that it goes on from; ``least`` can be, if it is a day.
         longest: days of a stretch.
     """
 
-    def __init__(self, chain: Chain, first: int, kept: Callable[[int], int], longest: int) -> None:
+    def __init__(self, chain: Chain, first: int, kept: Callable[[int, int], int], longest: int) -> None:
         self._chain, self._kept, self._longest = chain, kept, longest
         self._lo, self._end = int(chain.numbers[0]), int(chain.numbers[-1]) + 1
         self._at = first
@@ -199,7 +200,7 @@ class Walk:
                 self._state = self._chain.state_out[place]
                 self._at += 1
                 continue
-            begin = max(self._kept(self._at), self._held)
+            begin = self._kept(self._at, self._held)
             end = min(self._until(), begin + self._longest)
             self._stretch = Stretch(begin, min(self._at, end), end, bool(self._chain.anew[begin - self._lo]))
             return self._stretch
@@ -286,7 +287,7 @@ class Walk:
                 held = True
                 continue
             if not unknown:
-                certain += range(self._kept(day), day)
+                certain += range(self._kept(day, -1), day)
             (possible if doubtful else certain).append(day)
             unknown = True
         return Outlook(tuple(sorted(set(certain))), tuple(possible))
