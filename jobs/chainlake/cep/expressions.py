@@ -172,8 +172,9 @@ def _check(source: SourceText, node: ast.Node, columns: Mapping[str, pa.DataType
                 part.at,
                 hint="Of one event, it takes an attribute that holds a list.",
             )
-    for ref in _refs(node) if kinds is not None else ():
-        _known(source, ref, kinds)
+    if kinds is not None:
+        for ref in _refs(node):
+            _known(source, ref, kinds)
     checker = Checker(source, kinds, strict=True)
     if isinstance(node, ast.CONDITIONS):
         checker.condition(node)

@@ -107,7 +107,8 @@ def _values(events: pa.Table, column: str, wanted: np.ndarray, us: np.ndarray) -
     """A column of the wanted events as numbers, NaN where there is none."""
     text = expression_of(column)
     if text is None:
-        return _numbers(events, column)[wanted]
+        found: np.ndarray = _numbers(events, column)[wanted]
+        return found
     from chainlake.cep.expressions import value
 
     computed = value(text)
