@@ -67,7 +67,8 @@ def load_one(file: Path, sources: Sources) -> LoadedModel:
     source = source_for(sources, config.source, file, source_line(read_definition(file)))
     numbers = sorted(name for name, kind in source.event_columns().items() if _is_number(kind))
     response, features = ("value", "weight") if isinstance(config, ThresholdConfig) else ("response", "features")
-    check_against(Settings.read(file), source.event_columns())
+    if config.has_expressions:
+        check_against(Settings.read(file), source.event_columns())
     wanted = [(config.response.of, response), *((f.of, features) for f in config.features)]
     for name, key in (*wanted, (config.missing_if_zero, "missing_if_zero")):
         if name is not None and expression_of(name) is None and name not in numbers:

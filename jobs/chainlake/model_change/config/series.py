@@ -81,6 +81,11 @@ class SeriesConfig:
         return 0
 
     @property
+    def has_expressions(self) -> bool:
+        """Whether anything in it is said in the pattern language."""
+        return self.where is not None or any(expression_of(name) is not None for name in self.columns)
+
+    @property
     def reduction(self) -> Reduction:
         """How its events become rounds; monitors with the same one can share the work."""
         return Reduction(self.round_us, self.aggregate, self.missing_if_zero, self.where)
@@ -105,13 +110,12 @@ class SeriesConfig:
     def definition_hash(self) -> str:
         """Hash of all that can change a result, so not of ``max_replay`` (docs/semantics.md#definitions)."""
         told = {key: v for key, v in asdict(self).items() if key not in ("file", "description", "max_replay")}
-        expressions = [name for name in self.columns if expression_of(name) is not None]
         if self.where is None:
             del told["where"]
         for entry in (told["response"], *told["features"]):
             if entry["name"] is None:
                 del entry["name"]
-        if expressions or self.where is not None:
+        if self.has_expressions:
             told["language"] = language_version()
         text = json.dumps(told, sort_keys=True, default=str)
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
