@@ -206,7 +206,9 @@ def _refs(node: ast.Node) -> list[ast.Ref]:
 def _without_name(node: ast.Node) -> ast.Node:
     """The node with each attribute as it is written."""
     if isinstance(node, ast.Ref):
-        return replace(node, of=ast.Word(identifier(node.attr), node.at))
+        # A bare NULL is no attribute.
+        word = f'"{node.attr}"' if node.attr.upper() == "NULL" else identifier(node.attr)
+        return replace(node, of=ast.Word(word, node.at))
     return rebuilt(node, _without_name)
 
 
