@@ -135,6 +135,7 @@ RUNS = _log(
     Column("rows_out", pa.int64(), "Rows written."),
     Column("code_version", pa.string(), "Version of Chainlake."),
     Column("spark_app_id", pa.string(), "Spark application, empty if none was started."),
+    Column("engine", pa.string(), "Back end that changes the tables: files or spark; null if nothing was done."),
 )
 
 PLANS = _log(

@@ -31,13 +31,26 @@ def pytest_configure() -> None:
     os.environ.setdefault("CHAINLAKE_SHUFFLE_PARTITIONS", "2")
 
 
+#: About how many seconds a test of a mark takes.
+_SECONDS = {"spark": 6.0, "airflow": 5.0, "slow": 1.0}
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Name the costs: ``spark`` for whatever starts a JVM, ``airflow`` for what needs Airflow's database or a DAG."""
+    """Name the costs: ``spark`` for whatever starts a JVM, ``airflow`` for what needs Airflow's database or a DAG.
+
+    The files that take longest come first: whoever runs out of work then waits for a short one.
+    """
+    tests: dict[Path, list[float]] = {}
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker("spark")
         if "dags" in item.path.parts:
             item.add_marker("airflow")
+        seconds = max((taken for mark, taken in _SECONDS.items() if item.get_closest_marker(mark)), default=0.1)
+        tests.setdefault(item.path, []).append(seconds)
+    # A single test on Spark may take minutes, so its file comes before any of those without.
+    cost = {path: (max(seconds), sum(seconds)) for path, seconds in tests.items()}
+    items.sort(key=lambda item: cost[item.path], reverse=True)
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -66,6 +79,24 @@ def sigterm_stays_deadly() -> Iterator[None]:
 
 
 @pytest.fixture
+def pages() -> None:
+    """Asks for Data Docs, which are built nowhere else: for a run of a step they take about a second."""
+
+
+@pytest.fixture(autouse=True)
+def pages_only_where_asked_for(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Steps audit what they publish in every test, and build the pages of it where a test uses ``pages``."""
+    if "pages" in request.fixturenames:
+        yield
+        return
+    from chainlake.quality.audit import Audit
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Audit, "build_docs", lambda audit: audit.home.docs / "index.html")
+        yield
+
+
+@pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
     """An empty ``CHAINLAKE_HOME``; its path holds a space, as a user's may."""
     root = tmp_path / "chain lake"
@@ -84,5 +115,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     root = tmp_path_factory.mktemp("spark home")
     base = Home.from_env()
     session = spark_session(Home(root=root, lake=str(root / "lake"), config=base.config, cache=base.cache), "tests")
+    # Delta's VACUUM lists files with so many tasks, 10,000 of them by default: two minutes of CPU for an empty table.
+    session.conf.set("spark.sql.sources.parallelPartitionDiscovery.parallelism", "2")
     yield session
     stop_session()

@@ -1,11 +1,15 @@
-"""``python -m tests.fuzz --seconds 60``: random patterns and streams on both backends against the definition, then
-landed files damaged at random against the parser's laws.
+"""``python -m tests.fuzz --seconds 60``: random patterns and streams on both backends against the definition, random
+queries of the whole language, then landed files damaged at random against the parser's laws.
 
 Each pattern meets several streams and two binding orders. Wanted are the matches of ``tests.cep.brute_force``, and
 equal counts (E, E_neg, E_pre) on both backends. Kernels run in the Python interpreter, every fiftieth pattern's as
 machine code too; and with every pattern one of ``tests.cep.shapes``, whose kernels are compiled once, runs as machine
 code with numbers and a stream of its own. The seed of a difference is printed, ``--seed`` runs it again, and the exit
 code is 1.
+
+Queries of the whole language, each with a history (``tests.cep.language_oracle``), have as many seconds as patterns:
+both backends, interpreted, shuffled rows, a random order, and cuts of history; ``--language-seed`` runs one again and
+shows the smallest pair on which it differs.
 
 The laws of files are in ``tests.ingest.mutations``. They have half of the seconds, or ``--files 10000`` says how many
 there are; ``--file-seed`` runs one again.
@@ -28,7 +32,10 @@ from chainlake.cep import SearchOptions, Statistics, compile_pattern, find
 from chainlake.cep.library import as_dicts, from_dicts
 from chainlake.errors import DefinitionError
 from tests.cep.brute_force import brute_force
-from tests.cep.interpreted import always_by_value, no_compiler
+from tests.cep.interpreted import always_by_value, always_limited, no_compiler
+from tests.cep.language_oracle.against import difference
+from tests.cep.language_oracle.generate import pair as language_pair
+from tests.cep.language_oracle.smaller import smallest
 from tests.cep.shapes import PATTERNS, pair
 from tests.cep.strategies import Random, query, stream, text_of
 from tests.ingest import mutations
@@ -57,7 +64,8 @@ def run(seed: int, *, machine_code: bool = False, by_value: bool = False) -> Out
     Args:
         seed: makes the pattern and the streams.
         machine_code: compile its kernels, else interpret them.
-        by_value: search by value wherever a clause allows it, however few the events.
+        by_value: search by value wherever a clause allows it, however few the events; every second seed leaves
+            out what cannot pass.
     """
     pick = Random(seed)
     made = query(pick)
@@ -72,6 +80,8 @@ def run(seed: int, *, machine_code: bool = False, by_value: bool = False) -> Out
             stack.enter_context(no_compiler())
         if by_value:
             stack.enter_context(always_by_value())
+            if seed % 2:
+                stack.enter_context(always_limited())
         for _ in range(STREAMS):
             events = stream(pick, 8)
             wanted = canonical(brute_force(made, events))
@@ -117,19 +127,38 @@ def run_shape(seed: int) -> Outcome:
     return Outcome(1, 1, f"{what}\n  compiled {compiled}\n  not {one.wanted}\n  counts {numpy_counts} {counts}")
 
 
+def run_language(seed: int, *, small: bool = False) -> Outcome:
+    """One query of the whole language with a history; ``small``: a difference is shown on the smallest pair."""
+    one = language_pair(seed)
+    backends = ("numpy", "compiled")
+    with no_compiler():
+        told = difference(one, backends)
+        if told is not None and small:
+            told = difference(smallest(one, lambda less: difference(less, backends) is not None), backends)
+    return Outcome(1, int(bool(one.wanted)), told)
+
+
 def main(argv: list[str] | None = None) -> int:
     """Run for a time, or one seed."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     parser.add_argument("--seconds", type=float, default=60.0, help="how long (default 60)")
     parser.add_argument("--seed", type=int, help="the pattern of this seed alone, interpreted and as machine code")
     parser.add_argument("--files", type=int, help="how many files (default: as many as half of the seconds take)")
+    parser.add_argument("--language-seed", type=int, help="the query of the whole language of this seed alone")
     parser.add_argument("--file-seed", type=int, help="the file of this seed alone")
     args = parser.parse_args(argv)
     first = random.SystemRandom().randrange(2**40)
     if args.file_seed is not None:
         return files(args.file_seed, 1, 0.0)
-    code = patterns(args.seed, first, args.seconds / 2 if args.files is None else args.seconds)
-    return code if code or args.seed is not None else files(first, args.files, args.seconds / 2)
+    if args.language_seed is not None:
+        found = run_language(args.language_seed, small=True)
+        print(f"language {found.difference or 'seed: no difference'}")
+        return 1 if found.difference is not None else 0
+    mine = args.seconds / 2 if args.files is None else args.seconds
+    code = patterns(args.seed, first, mine / 2)
+    if code or args.seed is not None:
+        return code
+    return language(first, mine / 2) or files(first, args.files, args.seconds / 2)
 
 
 def patterns(only: int | None, first: int, seconds: float) -> int:
@@ -155,6 +184,21 @@ def patterns(only: int | None, first: int, seconds: float) -> int:
             break
     print(f"{count} patterns, {pairs} pairs, {with_matches} of them with matches, {as_machine_code} pairs of the "
           "same few patterns as machine code; no difference")  # fmt: skip
+    return 0
+
+
+def language(first: int, seconds: float) -> int:
+    """Queries of the whole language from the seed ``first`` on for a time; the exit code."""
+    end = time.monotonic() + seconds
+    pairs = with_matches = 0
+    while time.monotonic() < end:
+        found = run_language(first + pairs)
+        pairs += 1
+        with_matches += found.with_matches
+        if found.difference is not None:
+            print(f"language {found.difference}")
+            return 1
+    print(f"{pairs} queries of the whole language, {with_matches} of them with matches; no difference")
     return 0
 
 

@@ -1,16 +1,18 @@
 """``python -m tests.run_cases FILE…``: cases of a file through the product's public functions.
 
 The kind of a file is told from its content: pattern cases go through ``chainlake.cep.match``, monitor cases through
-``tests.monitor_cases``; cases of ranked queries and of contexts count as not supported yet. With ``--engine`` pattern
-cases go through machine code instead, or through an automaton in event order (``chainlake.cep.automata.simulate``) with
-NOT in both ways of testing it, or through Spark, cut into slices. Each difference is printed, and what was skipped and
-why; then the number of runs, and ``N cases, M different, K not supported yet``. The exit code is 1 if anything differs.
+``tests.monitor_cases``, cases of contexts through ``match``, too; cases of ranked queries count as not supported yet.
+With ``--engine`` pattern cases go through machine code instead, or through an automaton in event order
+(``chainlake.cep.automata.simulate``) with NOT in both ways of testing it, or through Spark, cut into slices. Each
+difference is printed, and what was skipped and why; then the number of runs, and ``N cases, M different, K not
+supported yet``. The exit code is 1 if anything differs.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import random
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -57,16 +59,46 @@ def run_file(path: Path, *, all_orders: bool = False, engine: str = "kernel") ->
     if all({"kind", "expect"} <= case.keys() for case in cases):
         return list(_monitor_cases(cases, content.get("tolerance", {})))
     if all({"events", "query", "expect"} <= case.keys() for case in cases):
-        return [Result(case["id"], None, runs=0) for case in cases]
+        return [_other_case(case, KERNELS[engine]) for case in cases]
     raise ValueError("its cases are of no known form")
+
+
+def _other_case(case: dict[str, Any], backend: str) -> Result:
+    """A case of contexts, in several orders of rows and binding; ranked queries are not supported yet."""
+    from chainlake.cep import compile_pattern, match
+    from tests.cep.context_cases import events_of, text_of
+
+    if "fired" not in case["expect"]:
+        return Result(case["id"], None, runs=0)
+    text, rows, wanted = text_of(case["query"]), events_of(case), [row["match"] for row in case["expect"]["fired"]]
+    names = [name.name for name in compile_pattern(text, strict_units=False).names]
+    total = case["query"].get("order") == "total"
+    draw, differences = random.Random(case["id"]), []
+    for run in range(4):
+        found = list(match(text, rows, order=names, backend=backend, ties_in_order=total))
+        if found != wanted:
+            differences.append(f"run {run}: {found} instead of {wanted}")
+        rows, names = draw.sample(rows, len(rows)), draw.sample(names, len(names))
+    return Result(case["id"], differences, runs=4)
 
 
 def pattern_case(case: dict[str, Any], *, all_orders: bool = False, engine: str = "kernel") -> Result:
     """One pattern case, in the engine's own order or in every order of the positive names."""
+    from chainlake.errors import DefinitionError
+
+    try:
+        return _ran(case, all_orders, engine)
+    except DefinitionError as error:
+        return Result(case["name"], [f"refused: {error.what}"])
+
+
+def _ran(case: dict[str, Any], all_orders: bool, engine: str) -> Result:
     from chainlake.cep import compile_pattern
     from chainlake.cep.automata.simulate import unfit_for
+    from chainlake.definitions.derived import Series
 
-    pattern = compile_pattern(case["pattern"], params=case.get("params"), strict_units=False)
+    series = Series(case.get("key"), ())
+    pattern = compile_pattern(case["pattern"], params=case.get("params"), strict_units=False, series=series)
     reason = None if engine in (*KERNELS, "tasks") else unfit_for(engine, pattern)
     if reason is not None:
         return Result(case["name"], [], reason, 0)
@@ -107,11 +139,16 @@ def _runs(
     from chainlake.cep.library import from_dicts
 
     negated = any(branch.negated for branch in pattern.branches)
+    draw = random.Random(case["name"])
     for order in orders:
         how = f"order {', '.join(order)}: " if order else ""
         if engine in KERNELS:
-            matches = match(case["pattern"], case["events"], case.get("params"), order, backend=KERNELS[engine])
-            yield how, sorted(json.dumps(m, sort_keys=True) for m in matches)
+            rows = case["events"]
+            for shuffled in ("", "shuffled rows: "):
+                options = {"backend": KERNELS[engine], "key": case.get("key")}
+                matches = match(case["pattern"], rows, case.get("params"), order, **options)
+                yield how + shuffled, sorted(json.dumps(m, sort_keys=True) for m in matches)
+                rows = draw.sample(rows, len(rows))
             continue
         if engine == "tasks":
             from tests.task_cases import task_matches

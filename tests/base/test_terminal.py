@@ -78,6 +78,7 @@ def test_json_and_csv_stay_exact(odd: Home, capsys: pytest.CaptureFixture[str]) 
     assert [row[0] for row in csv.reader(io.StringIO(said, newline=""))] == ["key", NASTY, NEW_LINE]
 
 
+@pytest.mark.slow
 def test_csv_on_a_terminal_does_nothing_to_it(odd: Home) -> None:
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "jobs", "sql", "--format", "csv", "SELECT key FROM events.odd"]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from chainlake.cep.search.backend import decide
+from chainlake.cep.search.choosing.backend import decide
 from chainlake.cep.search.compiled import machine
 
 
@@ -35,7 +35,8 @@ def no_compiler() -> Iterator[None]:
     """Within it, the compiled backend's kernels are interpreted."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(machine, "load", load)
-        patch.setattr("chainlake.cep.search.compiled.scopes.first_positions", first_positions)
+        for user in ("scopes", "passing"):
+            patch.setattr(f"chainlake.cep.search.compiled.{user}.first_positions", first_positions)
         yield
 
 
@@ -55,6 +56,14 @@ def always_by_value() -> Iterator[None]:
     """Within it, every clause that a loop can skip by is skipped by, and every list that can serve several
     bindings does."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("chainlake.cep.search.compiled.skip.TEST", 1e9)
-        patch.setattr("chainlake.cep.search.compiled.skip.LISTED", 0.0)
+        patch.setattr("chainlake.cep.search.compiled.lists.skip.TEST", 1e9)
+        patch.setattr("chainlake.cep.search.compiled.lists.skip.LISTED", 0.0)
+        yield
+
+
+@contextmanager
+def always_limited() -> Iterator[None]:
+    """Within it, candidates that cannot pass a comparison are left out before every search."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("chainlake.cep.search.compiled.lists.skip.LIMITED", float("inf"))
         yield

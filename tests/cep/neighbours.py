@@ -142,6 +142,10 @@ def matches(query: Query, events: list[Event]) -> list[Bound]:
     return kept
 
 
+def _has(event: Event, item: Name) -> bool:
+    return item.type in ("*", event["type"])
+
+
 def _ids(bound: Bound) -> Any:
     return tuple(sorted((name, tuple(sorted(e["id"] for e in those))) for name, those in bound.items()))
 
@@ -162,7 +166,7 @@ def _streams(branch: Sequence, types: set[str], events: list[Event]) -> list[tup
     if branch.strict == "key":
         keys = {e["k"] for e in events} - {None}
         groups = [[e for e in events if e["k"] == key] for key in sorted(keys)]
-    return [(sorted((e for e in group if e["type"] in types), key=order), group) for group in groups]
+    return [(sorted((e for e in group if "*" in types or e["type"] in types), key=order), group) for group in groups]
 
 
 def _strict(branch: Sequence, query: Query, types: set[str], events: list[Event]) -> list[Bound]:
@@ -177,7 +181,7 @@ def _strict(branch: Sequence, query: Query, types: set[str], events: list[Event]
                     for item, size in zip(items, sizes, strict=True):
                         bound[item.name] = stretch[at : at + size]
                         at += size
-                    good = all(e["type"] == i.type for i in items for e in bound[i.name])
+                    good = all(_has(e, i) for i in items for e in bound[i.name])
                     if good and _fits(bound, branch, query, there) and not _too_long(stretch, stream, query):
                         found.append(bound)
     return found
@@ -215,7 +219,7 @@ def _loose(branch: Sequence, query: Query, types: set[str], events: list[Event])
                 found.append(dict(bound))
             return
         item = items[number]
-        usable = [e for e in events if e["type"] == item.type and (after is None or e["ts"] > after)]
+        usable = [e for e in events if _has(e, item) and (after is None or e["ts"] > after)]
         most = len(usable) if item.repeated else 1
         for size in range(item.least if item.repeated else 1, min(most, item.most or most) + 1):
             for some in itertools.combinations(usable, size):
@@ -246,7 +250,7 @@ def _rejected(item: Name, bound: Bound, branch: Sequence, query: Query, there: l
     start, end = min(e["ts"] for e in every), max(e["ts"] for e in every)
     low, high = max(before) if before else None, min(after) if after else None
     for event in there:
-        if event["type"] != item.type or any(event is e for e in every):
+        if not _has(event, item) or any(event is e for e in every):
             continue
         ts = event["ts"]
         inside = (ts > low if low is not None else ts >= end - query.within) and (
@@ -313,7 +317,7 @@ class Draw:
             least = draw.choice((1, 1, 1, 2)) if repeated else 1
             most = draw.choice((None, None, None, 2, 3)) if repeated else None
             role = "optional" if not repeated and draw.random() < 0.15 else "bound"
-            items.append(Name(draw.choice("AAAB"), name, repeated, least, most, role))
+            items.append(Name(draw.choice("AAAAAABB*"), name, repeated, least, most, role))
         if all(item.role == "optional" for item in items):
             items[0] = Name(items[0].type, items[0].name)
         bound = list(items)
@@ -325,7 +329,7 @@ class Draw:
             places = range(1, len(items)) if inner else range(len(items) + 1)
             sure = [p for p in places if within is not None or self._between(items, p)]
             if sure:
-                items.insert(draw.choice(sure), Name(draw.choice("ABC"), "n", role="not"))
+                items.insert(draw.choice(sure), Name(draw.choice("ABC*"), "n", role="not"))
                 if draw.random() < 0.5:
                     other = draw.choice(bound).name
                     one = Test("pair", ("n", other), draw.choice(list(OPS)))

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from chainlake.cep.events.aggregates import Function, Members, aggregate
-from chainlake.cep.events.values import Value
+from chainlake.cep.values.aggregates import Function, Members, aggregate
+from chainlake.cep.values.values import Value
 from tests.cep import brute_force
 
 FUNCTIONS = {

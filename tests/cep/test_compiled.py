@@ -15,11 +15,11 @@ import pytest
 
 from chainlake.cep import SearchOptions, Statistics, compile_pattern, find, match
 from chainlake.cep.conditions.scan import BLOCK_ROWS
-from chainlake.cep.events.values import absolute
 from chainlake.cep.explain.report import choose, explain
 from chainlake.cep.language import functions
 from chainlake.cep.library import as_dicts
 from chainlake.cep.search.compiled import machine
+from chainlake.cep.values.values import absolute
 from chainlake.errors import LimitExceeded, UsageError
 from tests import fuzz
 from tests.cep.interpreted import no_compiler
@@ -93,7 +93,7 @@ RISING = "PATTERN SEQ(A a, B b) WHERE a.x < b.x WITHIN 9"
 @pytest.mark.parametrize("by_value", [False, True])
 def test_null_nan_and_infinities(by_value: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if by_value:
-        monkeypatch.setattr("chainlake.cep.search.compiled.skip.TEST", 1e9)
+        monkeypatch.setattr("chainlake.cep.search.compiled.lists.skip.TEST", 1e9)
     inf, nan = float("inf"), float("nan")
     values = [None, nan, -inf, 0.0, inf]
     events = table([("A", 0, v) for v in values] + [("B", 1, v) for v in values], pa.float64())
@@ -105,7 +105,7 @@ def test_null_nan_and_infinities(by_value: bool, monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize("by_value", [False, True])
 def test_negative_zero_equals_zero(by_value: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if by_value:
-        monkeypatch.setattr("chainlake.cep.search.compiled.skip.TEST", 1e9)
+        monkeypatch.setattr("chainlake.cep.search.compiled.lists.skip.TEST", 1e9)
     events = table([("A", 0, 0.0), ("A", 0, -0.0), ("B", 1, -0.0), ("B", 1, 0.0), ("B", 1, None)], pa.float64())
     equal = ["e0 e2", "e0 e3", "e1 e2", "e1 e3"]
     assert both("PATTERN SEQ(A a, B b) WHERE a.x = b.x WITHIN 9", events) == equal
@@ -116,7 +116,7 @@ def test_negative_zero_equals_zero(by_value: bool, monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize("by_value", [False, True])
 def test_whole_numbers_beyond_two_to_the_53(by_value: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if by_value:
-        monkeypatch.setattr("chainlake.cep.search.compiled.skip.TEST", 1e9)
+        monkeypatch.setattr("chainlake.cep.search.compiled.lists.skip.TEST", 1e9)
     big = 2**53
     events = table([("A", 0, big), ("B", 1, big + 1), ("B", 1, big), ("B", 1, -(2**63))], pa.int64())
     assert both(RISING, events) == ["e0 e1"]
@@ -126,7 +126,7 @@ def test_whole_numbers_beyond_two_to_the_53(by_value: bool, monkeypatch: pytest.
 @pytest.mark.parametrize("by_value", [False, True])
 def test_arrays_of_truth_beside_a_search_by_value(by_value: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if by_value:
-        monkeypatch.setattr("chainlake.cep.search.compiled.skip.TEST", 1e9)
+        monkeypatch.setattr("chainlake.cep.search.compiled.lists.skip.TEST", 1e9)
     rows = [
         ("A", 0, 5),
         ("A", 0, 8),

@@ -14,9 +14,9 @@ import pytest
 
 from chainlake.cep import SearchOptions, compile_pattern, find, match
 from chainlake.cep.library import as_dicts, from_dicts
-from chainlake.cep.selection.order import NONE, Ranked
-from chainlake.cep.selection.policy import PickRule, Policy
-from chainlake.cep.selection.resolve import published
+from chainlake.cep.policy import PickRule, Policy
+from chainlake.cep.search.selection.order import NONE, Ranked
+from chainlake.cep.search.selection.resolve import published
 from chainlake.errors import DefinitionError, UsageError
 from tests.cep.context_cases import events_of, text_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from chainlake.cep.events.values import Lists, Value, correlation
+from chainlake.cep.values.values import Lists, Value, correlation
 from tests.cep.brute_force import pearson
 
 

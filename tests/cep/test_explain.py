@@ -165,6 +165,17 @@ def test_shipped_patterns(pattern: Path, capsys: pytest.CaptureFixture) -> None:
     assert (code, err) == (0, "") and out[0].startswith(f"{pattern.stem}: ") and "None" not in " ".join(out)
 
 
+@pytest.mark.parametrize("asked", ["auto", "spark"])
+def test_the_back_end_that_publishes(
+    asked: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    monkeypatch.setenv("CHAINLAKE_ENGINE", asked)
+    worked = {"auto": "files", "spark": "spark"}[asked]
+    line = f"matches are published by the back end {worked} (CHAINLAKE_ENGINE is {asked})"
+    assert line in run(capsys, PATTERNS[0])[1]
+    assert "back end" not in " ".join(run(capsys, "PATTERN A a WITHIN 1 s")[1])
+
+
 def test_stated_rates_give_the_order(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     file = tmp_path / "some.sase"
     file.write_text("---\nsource: stock\nrates: {a: 5, b: 1}\n---\nPATTERN SEQ(A a, B b) WITHIN 1 s")

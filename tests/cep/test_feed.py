@@ -22,6 +22,7 @@ from tests.cep.test_history import DAY, histories, plain, table_of
 COLUMNS = frozenset(["event_id", "type", "ts", "key", "h"])
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(histories(), st.integers(1, 4), st.lists(st.integers(DAY - 4, DAY + 7), min_size=2, max_size=4))
 def test_neither_chunks_nor_spans_show_in_histories(

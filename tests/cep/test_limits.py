@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import itertools
 
+import pyarrow as pa
 import pytest
 
-from chainlake.cep import compile_pattern, find, match
+from chainlake.cep import Pattern, compile_pattern, find, match
+from chainlake.cep.explain.near_misses import near_misses
 from chainlake.cep.library import from_dicts
+from chainlake.cep.plan.steps import make_plan
+from chainlake.cep.search.keys import parts_by_key
 from chainlake.errors import LimitExceeded
+from tests.cep.distributed import distributed
+from tests.cep.interpreted import no_compiler
+from tests.cep.test_matcher import slices
 
 
 def events(*parts: tuple[str, int]) -> list[dict]:
@@ -96,3 +103,97 @@ def test_matches_per_day() -> None:
     with pytest.raises(LimitExceeded, match="more than 3 matches on day 1970-01-02") as found:
         list(match(f"---\nlimits: {{matches_per_day: 3}}\n---\n{query}", rows))
     assert found.value.key == "matches_per_day"
+
+
+KEYED = "---\nlimits: {kleene_members: 3}\n---\nPATTERN SEQ(A* a, B* b) WHERE a.k = b.k WITHIN 100"
+#: Values of a column that conditions take for different, and two that they take for one.
+KEYS = {
+    "texts": (pa.array(["x", "y", "z"]), None),
+    "a dictionary": (pa.array(["x", "y", "z"]).dictionary_encode(), None),
+    "a dictionary with an entry given twice": (
+        pa.DictionaryArray.from_arrays(pa.array([0, 1, 2, 3]), pa.array(["x", "y", "z", "x"])), (0, 3)),
+    "whole numbers": (pa.array([0, -1, 2**60]), None),
+    "doubles": (pa.array([0.0, 1.5, -0.0]), (0, 2)),
+    "truth": (pa.array([True, False]), None),
+    "days": (pa.array([0, 1, 20000], pa.date32()), None),
+    "times": (pa.array([0, 999, 1000], pa.timestamp("ns")), (0, 1)),
+    "times before 1970": (pa.array([-1, -1000, 0], pa.timestamp("ns")), (0, 1)),
+    "durations": (pa.array([0, 999, 1000], pa.duration("ns")), (0, 1)),
+    "with nulls": (pa.array(["x", None, "y"]), None),
+}  # fmt: skip
+
+
+def keyed(values: pa.Array, a: list[int], b: list[int]) -> pa.Table:
+    """Events A and B, in this order, whose keys are the values at the given positions."""
+    n = len(a) + len(b)
+    return pa.table({
+        "event_id": [f"e{i:03}" for i in range(n)], "type": ["A"] * len(a) + ["B"] * len(b), "ts": list(range(n)),
+        "k": values.take(pa.array([*a, *b])),
+    })  # fmt: skip
+
+
+def found(pattern: Pattern, table: pa.Table, backend: str) -> list[tuple]:
+    """All matches, as the rows of their sets."""
+    return sorted(
+        tuple(
+            (name, tuple(rows[offsets[i] : offsets[i + 1]])) for name, (offsets, rows) in sorted(batch.kleene.items())
+        )
+        for batch in find(pattern, table, backend=backend)
+        for i in range(batch.n)
+    )
+
+
+@pytest.mark.parametrize("backend", ["numpy", "compiled"])
+@pytest.mark.parametrize("kind", KEYS)
+def test_members_are_counted_key_by_key_wherever_a_pattern_is_searched(kind: str, backend: str) -> None:
+    values, alike = KEYS[kind]
+    pattern = compile_pattern(KEYED, strict_units=False)
+    assert pattern.partition_key == "k"
+    every = [i for i in range(len(values)) if alike is None or i != alike[1]]
+    table = keyed(values, every * 3, every)
+    known = [i for i in every if values[i].is_valid]
+    with no_compiler():
+        assert len(found(pattern, table, backend)) == 7 * len(known)
+        # The steps give a task the events of all keys.
+        rows, errors = distributed(pattern, table, slices(pattern, []), batch_rows=99, piece_rows=99)
+        assert len(rows) == 7 * len(known) and not errors
+        assert [report.matches for report in near(pattern, table)] == [7 * len(known)]
+        crowded = keyed(values, [*every * 3, known[0]], every)
+        with pytest.raises(LimitExceeded, match="4 events of one window are usable for a"):
+            found(pattern, crowded, backend)
+        with pytest.raises(LimitExceeded, match="4 events of one window are usable for a"):
+            near(pattern, crowded)
+        if alike is not None:
+            one, other = alike
+            assert found(pattern, keyed(values, [one, other], [other]), backend) == found(
+                pattern, keyed(values, [one, one], [one]), backend
+            )
+            with pytest.raises(LimitExceeded, match="4 events of one window are usable for a"):
+                found(
+                    pattern, keyed(values, [one, one, other, other, ({0, 1, 2} - {one, other}).pop()], [other]), backend
+                )
+
+
+def near(pattern: Pattern, table: pa.Table) -> list:
+    plans = [make_plan(branch, ("a", "b")) for branch in pattern.branches]
+    return near_misses(pattern, table, plans, (0, 1000))
+
+
+def test_more_keys_than_times_can_tell_apart_are_searched_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("chainlake.cep.events.clock._MOST", 500)
+    pattern = compile_pattern(KEYED.replace("3}", "20}"), strict_units=False)
+    table = keyed(pa.array([f"k{i}" for i in range(6)]), [*range(6)] * 2, [*range(6)])
+    with no_compiler():
+        assert parts_by_key(pattern, table).max() + 1 < 6
+        assert len(found(pattern, table, "numpy")) == len(found(pattern, table, "compiled")) == 6 * 3
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["PATTERN SEQ(A a, B b) WHERE a.k = b.k WITHIN 9", "PATTERN SEQ(A* a, B b) WITHIN 9", "PATTERN A* a WITHIN 9"],
+)
+def test_without_sets_or_a_key_nothing_is_counted_apart(text: str) -> None:
+    table = keyed(pa.array(["x", "y"]), [0, 1], [0, 1])
+    assert parts_by_key(compile_pattern(text, strict_units=False), table) is None
+    assert parts_by_key(compile_pattern(KEYED, strict_units=False), table.drop(["k"])) is None
+    assert parts_by_key(compile_pattern(KEYED, strict_units=False), table).tolist() == [1, 2, 1, 2]

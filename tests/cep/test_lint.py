@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 
 from chainlake.cep import compile_pattern
 from chainlake.cep.language.layout import WIDTH, format_text
+from chainlake.cep.language.source_text import SourceText
 from chainlake.cep.lint.report import Report, Schema, laid_out, lint
+from chainlake.cep.lint.unheard import Heard, unheard
 from chainlake.cli.main import main
 from chainlake.errors import DefinitionError
 from chainlake.paths import PROJECT
@@ -128,6 +130,7 @@ def compile_error(text: str, columns: Mapping[str, pa.DataType] | None) -> Defin
     return None
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(queries(), st.integers(0, 2**32))
 def test_lint_finds_errors_if_and_only_if_the_compiler_does(query: tuple, seed: int) -> None:
@@ -242,7 +245,48 @@ def test_warnings_of_the_front_matter() -> None:
         (5, "rates leave out b"),
     ]  # fmt: skip
     bare = found("PATTERN Open a\nWITHIN 1 s\n").warnings
-    assert len(bare) == 1 and "names no source" in bare[0].what
+    assert len(bare) == 1 and "names no source: a lake needs one (detect, backfill, plan, status)" in bare[0].what
+
+
+HEARD = Heard("of x.csv", {"BAC", "IBM", "SPY"}, {"Open", "Heat"})
+DOORS = "---\nsource: doors\ndescription: x\nparams: {who: BACK}\nsets: {good: [SPY, spy]}\n---\n"
+
+
+@pytest.mark.parametrize(
+    ("where", "whats"),
+    [
+        ("a.key = 'BACC'", [("the key 'BACC'", "'BAC'")]),
+        ("'BACC' = a.key", [("the key 'BACC'", "'BAC'")]),
+        ("a.key != BACC", [("the key 'BACC'", "'BAC'")]),
+        ("a.key = who", [("the key 'BACK'", "'BAC'")]),
+        ("a.key IN good", [("the key 'spy'", "'SPY'")]),
+        ("a.key NOT IN {IBM, QQQ}", [("the key 'QQQ'", "There are BAC, IBM, SPY.")]),
+        ("(a.x > 1 OR a.key = 'BACC')", [("the key 'BACC'", "'BAC'")]),
+        ("NOT (a.key = 'BACC')", [("the key 'BACC'", "'BAC'")]),
+        ("a.key = 'BACC' AND b.key = 'BACC'", [("the key 'BACC'", "'BAC'")]),
+        ("a.key = 'IBM' AND b.key = 'BAC'", []),
+        ("a.note = 'BACC' AND a.key > 'BACC' AND a.key = a.note", []),
+    ],
+)
+def test_a_key_that_no_event_has_is_warned_of(where: str, whats: list[tuple[str, str]]) -> None:
+    text = f"{DOORS}PATTERN SEQ(Open a, Heat b)\nWHERE {where} WITHIN 1 s\n"
+    pattern = compile_pattern(text)
+    told = unheard(pattern, SourceText(text, None), "key", HEARD)
+    assert [one.what for one in told] == [f"no event of x.csv has {what}" for what, _ in whats]
+    assert all(hint in (one.hint or "") and one.line == 8 for one, (_, hint) in zip(told, whats, strict=True))
+
+
+def test_a_type_that_no_event_has_is_warned_of() -> None:
+    text = f"{DOORS}PATTERN SEQ(Open a, Heath b, NOT(Shut n)) WITHIN 1 s\n"
+    told = unheard(compile_pattern(text), SourceText(text, None), "key", HEARD)
+    assert [(one.what, one.hint) for one in told] == [
+        ("no event of x.csv has the type 'Heath'", "Did you mean 'Heat'?"),
+        ("no event of x.csv has the type 'Shut'", "There are Heat, Open."),
+    ]
+    many = Heard("of x", {f"k{n:03}" for n in range(300)}, {"Open", "Heath", "Shut"})
+    text = f"{DOORS}PATTERN Open a WHERE a.key = 'zzz' WITHIN 1 s\n"
+    (one,) = unheard(compile_pattern(text), SourceText(text, None), "key", many)
+    assert one.hint is not None and one.hint.endswith("k009 and 290 more.")
 
 
 # ---- layout
@@ -321,11 +365,12 @@ def test_examples_of_the_language_page_are_without_errors() -> None:
         assert laid_out(laid_out(block)) == laid_out(block)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(queries(), st.integers(0, 2**32))
 def test_layout_keeps_meaning_and_comments_and_is_its_own_layout(query: tuple, seed: int) -> None:
     """Random patterns with line breaks, blanks and comments thrown in between the tokens."""
-    from chainlake.cep.language.lexer import pieces
+    from chainlake.cep.language.parsing.lexer import pieces
 
     draw = random.Random(seed)
     noise = ["", "", " ", "\n", "\n\n  ", " # note\n", "\n# own\n  "]

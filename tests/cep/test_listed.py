@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tests.cep.interpreted import always_by_value, no_compiler
+from tests.cep.interpreted import always_by_value, always_limited, no_compiler
 from tests.cep.test_compiled import both
 
 pytestmark = pytest.mark.slow
@@ -58,5 +58,8 @@ def test_every_order_in_blocks_of_any_size(query: str) -> None:
                 with_matches += bool(both(f"PATTERN {query}", events, order=order))
                 with always_by_value():
                     for block_rows in (1, 3, 1 << 17):
+                        both(f"PATTERN {query}", events, order=order, block_rows=block_rows)
+                with always_limited():
+                    for block_rows in (1, 1 << 17):
                         both(f"PATTERN {query}", events, order=order, block_rows=block_rows)
     assert with_matches > 6

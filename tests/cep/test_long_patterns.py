@@ -63,7 +63,7 @@ def test_as_many_events_as_names_are_one_match_and_found_soon(number: int) -> No
 
 def test_leaving_out_events_beyond_reach_leaves_out_no_match(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pairs of a random pattern and stream, with every pattern taken for a long one."""
-    monkeypatch.setattr("chainlake.cep.search.reach.EXACT_NAMES", 1)
+    monkeypatch.setattr("chainlake.cep.search.choosing.reach.EXACT_NAMES", 1)
     with_matches = 0
     for seed in range(200):
         pick = Random(f"reach {seed}")

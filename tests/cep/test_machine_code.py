@@ -36,7 +36,7 @@ def pairs(name: str, nulls: bool = True, most: int = STREAMS) -> Iterator[Pair]:
 def shapes(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """The patterns' sources that are loaded as machine code; lists that outlive an event depend on the stream, and are
     left to a test of theirs."""
-    monkeypatch.setattr("chainlake.cep.search.compiled.skip.LISTED", 1e9)
+    monkeypatch.setattr("chainlake.cep.search.compiled.lists.skip.LISTED", 1e9)
     found: set[str] = set()
     load = machine.load
 

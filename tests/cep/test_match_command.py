@@ -324,6 +324,12 @@ def test_a_form_that_gives_no_time_is_refused_before_a_file_is_read(
         ("%Y-%m-%d %u", "2024-03-01 5", "2024-03-01 6", "%u of 2024-03-01 is 5"),
         ("%d.%m.%Y (%j) %H:%M", "01.03.2024 (61) 10:30", "02.03.2024 (061) 10:30", "%d of 2024-03-01 is 01"),
         ("%Y %U %w %a", "2024 08 5 Fri", "2024 08 5 Sat", "contradicts itself"),
+        # A day that its year does not have is none of the next one.
+        ("%Y-%j", "2023-365", "2023-366", "is no date of the form %Y-%j"),
+        ("%Y-%j %z", "2023-365 +0100", "2023-366 +0100", "is no date of the form %Y-%j %z"),
+        ("%G-W%V-%u", "2020-W53-5", "2023-W53-1", "is no date of the form %G-W%V-%u"),
+        ("%Y %U %w", "2024 00 1", "2023 53 1", "is no date of the form %Y %U %w"),
+        ("%d%m%Y %H:%M%z", "01032024 10:00Z", "1112024 10:00Z", "is no date of the form"),
     ],
 )
 def test_a_weekday_that_the_date_is_not_is_an_error_of_its_line(

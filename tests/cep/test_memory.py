@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gc
 import pickle
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -20,7 +22,7 @@ from chainlake.cep.pattern import Pattern
 from chainlake.cep.remembered import Remembered
 from chainlake.cep.search.compiled import run as compiled_run
 from tests.cep.brute_force import brute_force
-from tests.cep.interpreted import always_by_value, no_compiler
+from tests.cep.interpreted import always_by_value, always_limited, no_compiler
 from tests.cep.strategies import Random, query, stream
 from tests.cep.test_differential import canonical, compiled
 
@@ -65,18 +67,18 @@ def matches(pattern: Pattern, events: list[dict[str, Any]], **how: Any) -> tuple
     return canonical([m for batch in batches for m in as_dicts(pattern, batch, ids)]), statistics
 
 
-@pytest.mark.parametrize("by_value", [False, True])
+@pytest.mark.parametrize("way", [no_compiler, always_by_value, always_limited])
 def test_thousands_of_changed_streams_whose_searches_are_all_taken_for_alike(
-    by_value: bool, monkeypatch: pytest.MonkeyPatch
+    way: Callable[[], AbstractContextManager[None]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("chainlake.cep.search.find.likeness", lambda scan: "all alike")
     made = []
     make = compiled_run.make_shape
     monkeypatch.setattr(compiled_run, "make_shape", lambda *given: made.append(given[0]) or make(*given))
     searched = with_matches = seed = 0
-    with no_compiler(), always_by_value() if by_value else no_compiler():
+    with no_compiler(), way():
         while searched < PATTERNS * STREAMS:
-            pick = Random(f"memory {by_value} {seed}")
+            pick = Random(f"memory {way.__name__} {seed}")
             seed += 1
             asked = query(pick)
             pattern = compiled(asked)

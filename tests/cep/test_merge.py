@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chainlake.cep.search.compiled.merge import FEW, first_positions
+from chainlake.cep.search.compiled.lists.merge import FEW, first_positions
 
 TIMES = st.lists(st.integers(-20, 20), max_size=40).map(sorted)
 
@@ -19,8 +19,8 @@ def counted(wanted: list[int], shift: int, ts: list[int]) -> list[int]:
 
 @pytest.fixture(scope="module", autouse=True)
 def compiled() -> None:
-    """Both passes are compiled before any example, whose time is watched."""
-    for n in (10, 1000):
+    """All passes are compiled before any example, whose time is watched."""
+    for n in (10, 1000, 10_000):
         first_positions(np.arange(1000), 0, np.arange(n))
 
 

@@ -78,6 +78,7 @@ def test_three_examples_and_all_counted() -> None:
     assert miss.count == len(list(itertools.combinations(range(20), 2))) and len(miss.examples) == 3
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None, suppress_health_check=SLOW)
 @given(queries(), streams())
 def test_nothing_is_lost_between_steps_and_the_matches_are_the_engine_s(query: tuple, some: list[dict]) -> None:

@@ -17,8 +17,8 @@ from chainlake.cep import Pattern, compile_pattern, find, match
 from chainlake.cep.library import as_dicts, from_dicts
 from chainlake.cep.matches.day_limit import DayLimit
 from chainlake.cep.pattern_shape import match_shape
-from chainlake.cep.search.contained import contained
 from chainlake.cep.search.find import SearchOptions
+from chainlake.cep.search.largest.contained import contained
 from chainlake.cep.search.statistics import Statistics
 from chainlake.definitions.derived import Series
 from chainlake.detect.matcher import Matcher
@@ -281,6 +281,22 @@ def test_a_million_neighbours_are_one_match() -> None:
     pattern = compile_pattern("PATTERN SEQ STRICT OF KEY (Ev+ e) PAUSE 30 min MAXIMAL", series=Series("k"))
     (batch,) = find(pattern, table)
     assert batch.n == 1 and len(batch.kleene["e"][1]) == n
+
+
+@pytest.mark.parametrize("keep", ["", "MAXIMAL", "OUTERMOST"])
+def test_keys_whose_times_do_not_fit_together(keep: str) -> None:
+    """Three thousand keys over a span of 2^50 ticks: their moved times would need more than 62 bits."""
+    far = 1 << 50
+    events = [
+        {"id": f"{key:04}{n}", "type": "E" if n < 3 else "N", "ts": ts, "attrs": {"k": key}}
+        for key in range(3_000)
+        for n, ts in enumerate((key, key + 2, far + key, key + 1 if key % 2 else far))
+    ]
+    text = f"PATTERN SEQ STRICT OF KEY (E a, NOT(N n), E+ b) PAUSE 5 {keep}"
+    found = list(match(text, events, key="k"))
+    # N stands between the two of each odd key.
+    expected = [{"a": f"{key:04}0", "b": [f"{key:04}1"]} for key in range(0, 3_000, 2)]
+    assert texts(found) == texts(expected)
 
 
 def test_too_many_matches_end_with_the_limit_of_a_day() -> None:

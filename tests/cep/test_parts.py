@@ -45,6 +45,7 @@ def each(events: list[dict], parts: list[int]) -> Iterator[list[dict]]:
         yield [event for event, of in zip(events, parts, strict=True) if of == part]
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None, suppress_health_check=SLOW)
 @given(queries(), streams(), st.data(), st.sampled_from([None, (2, 7), (-9, 4)]))
 def test_all_parts_at_a_time_are_each_by_itself(

@@ -73,6 +73,7 @@ def test_hash_follows_what_changes_the_result_and_nothing_else() -> None:
     assert compile_pattern(TEXT, params={"least": 3}).definition_hash != same
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(queries())
 def test_formatted_text_parses_to_the_same_query(query: tuple) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -12,13 +14,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chainlake.cep import compile_pattern, match
+from chainlake.cep import Pattern, Statistics, compile_pattern, find, match
 from chainlake.cep.conditions.computed import add_computed
-from chainlake.cep.events.previous import add_previous
+from chainlake.cep.events.previous import add_previous, positions
 from chainlake.cep.language import ast
+from chainlake.cep.language.computed import shown
+from chainlake.cep.library import as_dicts
+from chainlake.cep.matches.day_limit import DayLimit
+from chainlake.cep.pattern_shape import match_shape
 from chainlake.definitions.derived import Series
-from chainlake.detect.feed import Feed
-from chainlake.errors import InputError
+from chainlake.detect.feed import Feed, KeyShare
+from chainlake.detect.matcher import Matcher, needed
+from chainlake.errors import InfrastructureError, InputError
+from chainlake.schemas.matches import matches_table
+from tests.cep.distributed import texts
 from tests.cep.memory_events import MemoryEvents
 
 DAY = 86_400_000_000
@@ -177,3 +186,114 @@ def test_the_read_range_reaches_back_and_the_columns_are_read() -> None:
     other = compile_pattern(text, columns=columns, series=Series("x"))
     assert other.definition_hash != pattern.definition_hash
     assert json.dumps(sorted(pattern.searched)) != json.dumps(sorted(pattern.mentioned))
+
+
+def lake_rows(rng: random.Random, n: int) -> list[dict[str, Any]]:
+    kinds = {"key": ["p", "P", "q", None], "x": [None, 1, 2, 3, 4, 5], "s": ["u", "U", "v", None]}
+    return [
+        {
+            "event_id": f"{i:02}",
+            "type": rng.choice("AB"),
+            "ts": DAY - 20_000_000 + 1_000_000 * rng.randrange(40),
+            "seq": rng.choice([None, 0, 1]),
+            **{name: rng.choice(values) for name, values in kinds.items()},
+        }
+        for i in range(n)
+    ]
+
+
+CUT = [
+    "SEQ(A a, B b) WHERE b.x > PREV(b.x, 1, 9 s) WITHIN 8 s",
+    "SEQ(A a, B b) WHERE PREV(a.x, 2, 9 s) <= b.x AND Lower(a.s) = Lower(b.s) WITHIN 8 s",
+    "SEQ(A a, NOT(B n), A b) WHERE n.x > PREV(n.x, 1, 20 s) AND a.s = b.s AND a.s = n.s WITHIN 8 s",
+    "SEQ(A a, B b) WHERE PREV(a.x, 1, 30 s) > 0 AND b.x >= 3 AND Round(b.x / PREV(a.x, 1, 30 s), 1) > 1.2 WITHIN 8 s",
+    "SEQ(* a, B b) WHERE PREV(a.id, 1, 9 s) > '1' AND b.x IN {1, 2} WITHIN 8 s",
+]
+
+
+@pytest.mark.parametrize("query", CUT)
+@pytest.mark.parametrize("seed", range(6))
+def test_slices_keys_pieces_and_chunks_never_show(query: str, seed: int) -> None:
+    """What conditions leave out is still the event before, whatever a run is cut into, days among it."""
+    rng = random.Random(seed)
+    rows = lake_rows(rng, 90)
+    table = table_of(rows).append_column("s", pa.array([row["s"] for row in rows], pa.string()))
+    columns = {f.name: f.type for f in table.schema if f.name != "event_id"}
+    pattern = compile_pattern(f"PATTERN {query}", columns=columns, series=Series("key"))
+    wanted = sorted(texts_of(pattern, table))
+    schema = matches_table(match_shape(pattern, types=columns)).arrow()
+    read = needed(pattern, matches_table(match_shape(pattern, types=columns)))
+    feed = Feed.of(MemoryEvents(table), "key", [pattern], read)
+    matcher = Matcher(pattern, schema, None, rng.randrange(1, 6))
+    cuts = sorted(rng.sample(range(DAY - 30_000_000, DAY + 30_000_000), 3)) + [DAY]
+    bounds = [DAY - 60_000_000, *sorted(cuts), DAY + 60_000_000]
+    shares = [KeyShare(n, 2) for n in range(2)] if pattern.partition_key is not None else [None]
+    found: list[str] = []
+    for own in itertools.pairwise(bounds):
+        for share in shares:
+            hunt = matcher.hunt(own, Statistics(), DayLimit(pattern), share)
+            small = replace(feed, chunk_rows=rng.randrange(1, 30))
+            for chunk in small.chunks([pattern.read_range(*own)]):
+                found += texts(pattern, hunt.add(chunk))
+            found += texts(pattern, hunt.finish())
+    assert sorted(found) == wanted and wanted
+
+
+def texts_of(pattern: Pattern, table: pa.Table) -> list[str]:
+    ids = table["event_id"].to_pylist()
+    return [json.dumps(m, sort_keys=True) for batch in find(pattern, table) for m in as_dicts(pattern, batch, ids)]
+
+
+def test_events_without_what_is_computed_of_them_are_refused() -> None:
+    rows = lake_rows(random.Random(1), 10)
+    table = table_of(rows)
+    pattern = compile_pattern("PATTERN A a WHERE PREV(a.x) = 1 WITHIN 1 s", series=Series("key"))
+    schema = matches_table(match_shape(pattern, types={"x": pa.int64()})).arrow()
+    with pytest.raises(InfrastructureError, match="arrived without what is computed"):
+        Matcher(pattern, schema, None).wanted(table)
+
+
+def test_a_computed_key_is_shown_as_it_is_written() -> None:
+    pattern = compile_pattern("PATTERN SEQ(A a, B b) WHERE Lower(a.s) = Lower(b.s) WITHIN 1 s")
+    key = pattern.partition_key
+    assert key is not None and shown(key) == "lower(s)" and shown("s") == "s"
+
+
+def test_match_on_files_looks_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    from chainlake.cli.main import main
+
+    monkeypatch.setenv("CHAINLAKE_HOME", str(tmp_path))
+    monkeypatch.setenv("CHAINLAKE_CONFIG", str(tmp_path / "config"))
+    (tmp_path / "config" / "sources").mkdir(parents=True)
+    (tmp_path / "config" / "sources" / "plant.yaml").write_text(
+        "key: k\ntype: A\nattributes: {x: {type: double}}\n"
+        "formats: [{name: f, glob: '*.csv', header: [k, x], time: {column: t, format: epoch_s}}]\n"
+    )
+    rows = [("p", 0, 1), ("q", 0, 7), ("p", 1, 2), ("q", 3, 8), ("p", 3, 4), ("p", 4, 5), ("q", 9, 9)]
+    (tmp_path / "a.csv").write_text("k,t,x\n" + "".join(f"{k},{1700000000 + t},{x}\n" for k, t, x in rows))
+    query = "PATTERN A a WHERE a.x = PREV(a.x) + 1 WITHIN 5 s"
+    assert main(["match", query, str(tmp_path / "a.csv"), "--source", "plant"]) == 0
+    assert capsys.readouterr().out == '{"a": "a.csv:4"}\n{"a": "a.csv:5"}\n{"a": "a.csv:7"}\n'
+    (tmp_path / "b.csv").write_text("id,type,ts,k,x\n1,A,0,p,1\n2,A,1,q,2\n3,A,2,p,2\n")
+    assert main(["match", query, str(tmp_path / "b.csv"), "--key", "k"]) == 0
+    assert capsys.readouterr().out == '{"a": 3}\n'
+    assert main(["match", query, str(tmp_path / "b.csv"), "--key", "nix"]) != 0
+
+
+def test_places_among_events_of_one_time() -> None:
+    columns = {"type": list("AABAAA"), "k": ["p", "q", "p", "p", None, "p"], "ts": [1, 1, 1, 1, 1, 2]}
+    assert positions(pa.table(columns), "k").to_pylist() == [0, 0, 0, 1, 0, 0]
+    assert positions(pa.table(columns).slice(0, 0), "k").to_pylist() == []
+
+
+EARLIER = json.loads((Path(__file__).parent.parent / "cases" / "earlier-cases.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("case", EARLIER, ids=[case["name"] for case in EARLIER])
+@pytest.mark.parametrize("backend", ["numpy", "compiled"])
+def test_handed_case(case: dict[str, Any], backend: str) -> None:
+    found = match(case["pattern"], case["events"], key=case.get("key"), backend=backend)
+    wanted = sorted(json.dumps(m, sort_keys=True) for m in case["expected"])
+    assert sorted(json.dumps(m, sort_keys=True) for m in found) == wanted

@@ -9,9 +9,9 @@ import pytest
 
 from chainlake.cep import Statistics, compile_pattern, find
 from chainlake.cep.automata.simulate import simulate
-from chainlake.cep.events.values import Value
 from chainlake.cep.language import functions
 from chainlake.cep.library import as_dicts, from_dicts
+from chainlake.cep.values.values import Value
 from tests.cep.test_differential import canonical
 
 START = datetime(2025, 3, 30, tzinfo=UTC)

@@ -10,8 +10,8 @@ import pytest
 
 from chainlake.cep import Statistics, compile_pattern, find
 from chainlake.cep.estimate.cost import Density, Model
+from chainlake.cep.search.choosing.seconds import best_order, compiled_seconds, numpy_seconds
 from chainlake.cep.search.compiled import machine
-from chainlake.cep.search.seconds import best_order, compiled_seconds, numpy_seconds
 from tests.cep.interpreted import no_compiler
 
 RISING = compile_pattern("PATTERN SEQ(A a, B b, C c) WHERE a.x < b.x AND b.x < c.x WITHIN 200", strict_units=False)

@@ -69,8 +69,8 @@ def check(seeds: range) -> tuple[int, int]:
 
 
 def test_random_patterns_have_the_matches_of_the_definition() -> None:
-    tried, with_matches = check(range(90))
-    assert tried > 200 and with_matches > 50, (tried, with_matches)
+    tried, with_matches = check(range(30))
+    assert tried > 70 and with_matches > 15, (tried, with_matches)
 
 
 @pytest.mark.slow
@@ -79,6 +79,7 @@ def test_thousands_of_random_patterns_have_the_matches_of_the_definition(block: 
     check(range(1000 * block, 1000 * block + 1000))
 
 
+@pytest.mark.slow
 def test_any_cut_of_history_gives_the_same_union() -> None:
     """Each piece has the events of its read range only."""
     cut = 0
@@ -246,6 +247,7 @@ def with_key(made: tuple) -> tuple:
     return structures, [*conditions, *same], window, pause
 
 
+@pytest.mark.slow
 def test_slices_pieces_and_keys_do_not_show() -> None:
     keyed = with_matches = 0
     for seed in range(7000, 7400):

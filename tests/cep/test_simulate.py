@@ -150,6 +150,7 @@ def test_a_rare_last_type_is_ten_times_cheaper_when_bound_first_and_leaves_nothi
     assert ran(reverse, events, engine="eager").costs.evaluations == ran(reverse, events, "cba").costs.evaluations
 
 
+@pytest.mark.slow
 def test_a_tree_beats_every_chain_when_the_rare_type_changes() -> None:
     events = [e for i, rare in enumerate("CABC") for e in load(1500, 0.02, 10 + i, rare, 1500 * i)]
     sequence = CLOSE.format("A a, B b, C c")
@@ -169,6 +170,7 @@ def test_the_course_of_a_run_says_what_it_had_cost_after_every_so_many_events() 
         assert simulate(pattern, from_dicts(events)[0], engine=engine).course == []
 
 
+@pytest.mark.slow
 def test_the_experiments_of_the_papers_find_equal_matches_and_counts(tmp_path: Path) -> None:
     check = lazy.Check()
     found = lazy.dynamic(1500, 500, check)

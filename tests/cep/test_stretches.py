@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from chainlake.cep.search.compiled.stretches import sorted_stretches
+from chainlake.cep.search.compiled.lists.stretches import sorted_stretches
 
 ULP = np.nextafter(1.0, 2.0)
 CASES = {

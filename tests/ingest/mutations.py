@@ -63,7 +63,7 @@ class Kind:
         ends: its line ends.
         head: lines before the rows.
         type: of the source.
-        time: how times are written, ``iso`` or ``ms``.
+        time: how times are written.
     """
 
     name: str
@@ -102,6 +102,8 @@ KINDS = (
     Kind("types", type="{column: note, map: {plain: P, 'a, b': Q}}"),
     Kind("wide", "unpivot: {columns: {R1: a, R2: b}, into: price}\n    time: {column: ts, format: iso}",
          head=("ts,R1,R2",)),
+    Kind("weekdays", "time: {column: ts, format: '%a %d%m%Y %H%M%S'}", time="weekdays"),
+    Kind("days of the year", "time: {column: ts, format: '%Y-%j %H:%M:%S.%f'}", time="days"),
     Kind("json", f"kind: json_map\n    map: {{ticker: {_MAP}}}", head=()),
     Kind("json text", "kind: json_map\n    map: {ticker: {constant: S}, note: value}", head=()),
 )  # fmt: skip
@@ -175,6 +177,8 @@ def _rows(kind: Kind, pick: random.Random) -> list[str]:
             "iso": f"2024-06-03 10:{n:02d}:00",
             "europe": f"03.06.2024 10:{n:02d}:00",
             "ms": str(1717423200000 + 60000 * n),
+            "weekdays": f"Mon 03062024 10{n:02d}00",
+            "days": f"2024-155 10:{n:02d}:00.25",
         }[kind.time]
         if kind.name == "wide":
             found.append(f"{time},{price},{pick.choice(('', price, 'x'))}")

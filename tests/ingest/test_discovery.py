@@ -365,10 +365,19 @@ def test_dates_and_revisions_that_cannot_be_stored(place, path, file_date, revis
         # A sign between its parts leaves one reading only.
         ("b_1-2-2024", "%d-%m-%Y", date(2024, 2, 1)),
         ("b_2024_1_11", "%Y_%m_%d", date(2024, 1, 11)),
+        # A day that its year does not have.
+        ("b_2023-366", "%Y-%j", None),
+        ("b_2020-53-5", "%G-%V-%u", date(2021, 1, 1)),
+        ("b_2023-53-5", "%G-%V-%u", None),
+        # A weekday that its date is not.
+        ("b_thu-11-01-2024", "%a-%d-%m-%Y", date(2024, 1, 11)),
+        ("b_fri-11-01-2024", "%a-%d-%m-%Y", None),
+        ("b_2024-01-11-11", "%Y-%m-%d-%j", date(2024, 1, 11)),
+        ("b_2024-01-11-12", "%Y-%m-%d-%j", None),
     ],
 )
 def test_a_date_with_too_few_digits_is_not_read_as_another_day(place, path, date_format, file_date):
-    rule = f"path: {{pattern: 'b_(?P<date>[-_0-9]+)', date_format: '{date_format}'}}\n"
+    rule = f"path: {{pattern: 'b_(?P<date>[-_0-9a-z]+)', date_format: '{date_format}'}}\n"
     rule = rule if date_format else "path: 'b_(?P<date>[-_0-9]+)'\n"
     (place.root / "x.yaml").write_text("".join(rule if "path:" in x else x for x in YAML.splitlines(keepends=True)))
     found = path_fields(load_source(place.root / "x.yaml"), path)

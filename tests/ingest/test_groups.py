@@ -20,7 +20,7 @@ from chainlake.ingest.landing.discovery import discover
 from chainlake.ingest.rows import groups, lines, parse
 from chainlake.ingest.rows.groups import GroupReport, GroupWork, groups_of
 from chainlake.ingest.rows.parsed import WAITING, Task
-from chainlake.lake.delta import tables
+from chainlake.lake.delta import data_files, tables
 from chainlake.lake.delta.data_files import DataFiles
 from chainlake.schemas.raw import raw_table
 from tests.ingest.conftest import NOW, Lake
@@ -84,6 +84,14 @@ def written(lake: Lake, report: GroupReport) -> tuple[Counter[str], Counter[str]
     return tuple(Counter(load for part in parts for load in part["load_id"].to_pylist()) for parts in (good, bad))
 
 
+def lying(lake: Lake) -> tuple[int, int]:
+    """How many data files and staged files there are, named by a report or not."""
+    return (
+        len(list(Path(lake.home.table("raw", "bars")).rglob("*.parquet"))),
+        len(list((lake.home.root / "staging").iterdir())),
+    )
+
+
 def test_rows_of_a_group_come_into_one_file_and_quarantine_rows_into_another(lake: Lake) -> None:
     files = {f"{n:02}": text(3, n, "dirt\n" if n % 4 == 0 else "") for n in range(20)}
     source, tasks = landed(lake, **files)
@@ -109,12 +117,9 @@ def test_nothing_is_left_of_a_file_that_changes_while_it_is_read(
     report = work(lake, source)(tasks)
     assert [c.outcome for c in report.counts] == [WAITING, *["ok"] * (number - 1)]
     good, bad = written(lake, report)
-    if held or number == 1:
-        assert good == Counter({one.load_id: 5 for one in tasks[1:]})
-        assert bad == Counter({one.load_id: 1 for one in tasks[1:]})
-    if number == 1:
-        assert not list(Path(lake.home.table("raw", "bars")).rglob("*.parquet"))
-        assert not list((lake.home.root / "staging").iterdir())
+    assert good == Counter({one.load_id: 5 for one in tasks[1:]})
+    assert bad == Counter({one.load_id: 1 for one in tasks[1:]})
+    assert lying(lake) == (len(report.files), len(report.bad))
 
 
 def test_a_file_that_the_parser_or_the_writer_fails_at_stops_no_other(
@@ -168,7 +173,52 @@ def test_a_file_that_is_a_group_may_be_refused_by_the_writer_too(
     assert [(c.outcome, c.reason, c.rows_raw, c.whole_file) for c in report.counts] == [
         ("parser_error", "AuditFailed: a row breaks a rule", 0, 1)
     ]
-    assert written(lake, report)[1] == Counter({"load of a": 1})
+    assert written(lake, report) == (Counter(), Counter({"load of a": 1}))
+    assert lying(lake) == (0, 1)
+
+
+@pytest.mark.parametrize("held", [0, groups._HELD_ROWS])
+@pytest.mark.parametrize("gathered", [1, 4, 250_000])
+@pytest.mark.parametrize(
+    ("at", "error"), [(0, AuditFailed("a row breaks a rule")), (3, pa.ArrowInvalid("offset")), (5, AuditFailed("no"))]
+)
+def test_what_lies_in_raw_is_what_is_counted_wherever_the_writer_refuses(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, held: int, error: Exception, gathered: int, at: int
+) -> None:
+    """A file in the middle of a group, refused at any of its rows, some before it having been written already."""
+    source, tasks = landed(
+        lake, a=text(4, 0, "dirt\n"), b="ts,ticker,price,volume\n" + "dirt\n" + text(6, 10)[23:], c=text(5, 20)
+    )
+    flush = DataFiles._flush
+
+    def refusing(self) -> None:
+        volumes = [number for rows in self._gathered for number in rows["volume"].to_pylist()]
+        if 10 + at in volumes:
+            raise error
+        flush(self)
+
+    monkeypatch.setattr(DataFiles, "_flush", refusing)
+    monkeypatch.setattr(data_files, "_ROWS_PER_GROUP", gathered)
+    monkeypatch.setattr(groups, "_HELD_ROWS", held)
+    monkeypatch.setattr(lines, "CHUNK", 60)
+    report = work(lake, source)(tasks)
+    assert [(c.outcome, c.rows_read, c.rows_raw, c.rows_quarantined, c.whole_file) for c in report.counts] == [
+        ("ok", 5, 4, 1, 0), ("parser_error", 0, 0, 0, 1), ("ok", 5, 5, 0, 0),
+    ]  # fmt: skip
+    assert str(error) in report.counts[1].reason
+    assert written(lake, report) == (
+        Counter({"load of a": 4, "load of c": 5}), Counter({"load of a": 1, "load of b": 1})
+    )  # fmt: skip
+    assert lying(lake) == (len(report.files), len(report.bad))
+
+
+def test_rows_that_are_written_but_not_counted_are_no_group(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    source, tasks = landed(lake, a=text(3), b=text(4, 10))
+    write = DataFiles.write
+    monkeypatch.setattr(DataFiles, "write", lambda self, rows: write(self, rows.slice(1)))
+    for some, counted in ((tasks, 7), (tasks[:1], 3)):
+        with pytest.raises(AuditFailed, match=rf"raw.bars, but {counted} are counted"):
+            work(lake, source)(some)
 
 
 def test_a_full_disk_is_no_fault_of_a_file(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,7 +28,7 @@ attributes:
   flag: {type: boolean}
   at: {type: timestamp}
   text: {type: string}
-path: '(?P<revision>x)?'
+path: '(?P<revision>\\d)?'
 formats:
   - time: {column: t}
 """

@@ -16,6 +16,7 @@ from chainlake.definitions.source import Source, load_source
 from chainlake.ingest.rows.parse import read_file
 from chainlake.ingest.rows.parsed import Task
 from chainlake.ingest.source_lint import SourceReport, lint_source
+from chainlake.lake.records import ops
 from chainlake.paths import PROJECT, Home
 
 TEXT = """\
@@ -204,6 +205,60 @@ def test_lint_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert f"stock.yaml:{line}:11: {stock.name}: bars: no column 'clse'" in said and "'close'" in said
     assert main(["lint", str(path), "--on", str(tmp_path / "no.csv")]) == 4
     assert main(["lint", str(tmp_path / "no.yaml")]) == 2
+
+
+PATTERN = """\
+---
+source: stock
+description: a fall of one, and a rise of another
+---
+PATTERN SEQ(Bar a, Bar b)
+WHERE a.ticker = 'BACC'
+  AND b.ticker IN {IBM, SPY}
+  AND b.close > a.close
+WITHIN 5 min
+"""
+
+
+def test_keys_of_a_pattern_are_looked_up_where_events_are_at_hand(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stock = PROJECT / "data" / "stock" / "us_equity_minute_trade_20131007.csv.gz"
+    config = tmp_path / "config"
+    for folder in ("sources", "patterns", "models"):
+        (config / folder).mkdir(parents=True)
+    (config / "sources" / "stock.yaml").write_text((PROJECT / "dags" / "config" / "sources" / "stock.yaml").read_text())
+    pattern = config / "patterns" / "two.sase"
+    pattern.write_text(PATTERN)
+    monkeypatch.setenv("CHAINLAKE_CONFIG", str(config))
+
+    def said(*words: str) -> str:
+        capsys.readouterr()
+        assert main(list(words)) == 0
+        return capsys.readouterr().out
+
+    assert "0 errors, 0 warnings" in said("lint", str(pattern))
+    out = said("lint", str(pattern), "--on", str(stock))
+    assert f"two.sase:6:18: no event of {stock.name} has the ticker 'BACC'" in out and "'BAC'" in out
+    assert "0 errors, 1 warning" in out
+    empty = tmp_path / "empty.csv"
+    empty.write_text("ticker,ts\n")
+    assert "0 errors, 0 warnings" in said("lint", str(pattern), "--on", str(empty))
+
+    def rate(key: str, events: int, kind: str = "Bar") -> dict:
+        return {"source": "stock", "day": date(2013, 10, 7), "type": kind, "key": key, "events": events}
+
+    assert "BACC" not in said("status")
+    ops.append(home, "rates", [rate("IBM", 5), rate("SPY", 5), rate("BACC", 0), rate("AIG", 5)], "r")
+    ops.append(home, "rates", [rate("BACC", 7) | {"source": "other"}], "r")
+    out = said("lint", str(pattern))
+    assert "two.sase:6:18: no event of stock in the lake has the ticker 'BACC'" in out and "0 errors, 1 warn" in out
+    (line,) = [line for line in said("status").splitlines() if "BACC" in line]
+    assert line.startswith("pattern/two: no event of stock in the lake has the ticker 'BACC' (line 6). ")
+    ops.append(home, "rates", [rate("BACC", 1)], "s")
+    assert "0 errors, 0 warnings" in said("lint", str(pattern)) and "BACC" not in said("status")
+    pattern.write_text(PATTERN.replace("Bar a", "Barr a"))
+    assert "source has no events of type Barr" in said("lint", str(pattern))
 
 
 @pytest.mark.parametrize("folder", ["sources", "models"])

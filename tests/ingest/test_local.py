@@ -25,6 +25,8 @@ from chainlake.schemas.raw import raw_table
 from chainlake.schemas.table import TIMESTAMP
 from tests.lake.appending import append_files
 
+pytestmark = pytest.mark.slow
+
 BASE = """\
 key: k
 type: {column: kind}

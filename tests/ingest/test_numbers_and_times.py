@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 import random
-from datetime import date, datetime, timedelta
+import re
+from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
 from zoneinfo import ZoneInfo
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from chainlake.days import day_start_us
+from chainlake.definitions.time_formats import problem_of
 from chainlake.ingest.rows import lines
+from chainlake.ingest.rows.casts import times
 from chainlake.ingest.rows.zones import LocalTimes
 from tests.ingest.test_hostile_files import HEAD, fate
 from tests.ingest.test_parse import BARS, parsed
@@ -288,3 +293,74 @@ def test_a_zone_is_asked_about_any_year_that_a_calendar_has():
     for day in (date(1678, 1, 1), date(9999, 12, 30), date(2, 1, 1)):
         at = day_start_us(day)
         assert abs(LocalTimes("Europe/Berlin").to_utc(np.array([at]))[0] - at) <= 2 * 3600 * 10**6
+
+
+DATED = [
+    # A format, its good texts as (text, time), and its bad ones as (text, reason).
+    ("%a %d.%m.%Y %H:%M", ["Thu 28.11.2019 10:00", "thu 28.11.2019 10:00", "FRI 29.11.2019 10:00"],
+     {"Mon 28.11.2019 10:00": "time_contradiction", "Don 28.11.2019 10:00": "bad_time", "28.11.2019 10:00": "bad_time",
+      "Mon 28.11.1019 10:00": "time_range"}),
+    ("%A, %d %B %Y", ["Thursday, 28 November 2019", "thursday,  28 november 2019"],
+     {"Wednesday, 28 November 2019": "time_contradiction"}),
+    ("%a %b %d %H:%M:%S %Y %z", ["Thu Nov 28 23:30:00 2019 +1400", "Thu Nov 28 00:30:00 2019 -1200"],
+     {"Fri Nov 28 23:30:00 2019 -1200": "time_contradiction"}),
+    ("%Y-%m-%d (%j)", ["2019-01-05 (005)", "2019-01-05 (5)", "2019-01-05 (05)", "2019-12-31 (365)"],
+     {"2019-01-05 (006)": "time_contradiction", "2020-12-31 (365)": "time_contradiction"}),
+    ("%Y-%m-%d %u", ["2019-12-01 7"], {"2019-12-01 1": "time_contradiction"}),
+    ("%Y-%m-%d %w", ["2019-12-01 0"], {"2019-12-01 1": "time_contradiction"}),
+    ("%Y-%m-%d, %U %a", ["2019-11-28, 47 Thu"],
+     {"2019-11-28, 46 Thu": "time_contradiction", "2019-11-28, 47 Fri": "time_contradiction"}),
+    ("%d %b %Y, month %m", ["28 Nov 2019, month 11"], {"28 Nov 2019, month 12": "time_contradiction"}),
+    ("%Y-%m-%d or %y", ["2019-11-28 or 19"], {"2019-11-28 or 91": "time_contradiction"}),
+    # Days and weeks that a year does not have, and none is of the next one.
+    ("%Y-%j", ["2019-365", "2020-366", "2019-001", "2019-1"], {"2019-366": "bad_time", "2019-000": "bad_time"}),
+    ("%Y-%j %H:%M:%S.%f", ["2019-365 10:00:00.5"], {"2019-366 10:00:00.5": "bad_time"}),
+    ("%Y-%j %H:%M %z", ["2019-365 23:00 -0500", "2020-366 01:00 +0100"], {"2019-366 10:00 -0500": "bad_time"}),
+    ("%G-W%V-%u", ["2019-W52-7", "2020-W53-7", "2019-W01-1", "2019-W1-1"], {"2019-W53-1": "bad_time"}),
+    ("%Y %U %w", ["2019 00 2", "2019 52 2"],
+     {"2019 53 1": "bad_time", "2019 00 0": "bad_time", "2019 00 1": "bad_time"}),
+    ("%Y %W %a", ["2019 00 Tue", "2019 00 tue", "2019 51 Tue"], {"2019 53 Mon": "bad_time", "2019 00 Mon": "bad_time"}),
+    ("%Y %U %w %a", ["2024 08 5 Fri"], {"2024 08 5 Sat": "time_contradiction", "2024 53 5 Fri": "bad_time"}),
+    # What looks like it, and is none.
+    ("%Y-%m-%dT%H:%M:%S.%f", ["2019-11-28T10:00:00.5"], {}),
+    # Digits that can be cut in several ways.
+    ("%Y%m%d", ["20240111", "20241101"], {"2024111": "bad_time", "202411": "bad_time"}),
+    ("%d%m%Y", ["11012024", "9112024"], {"1112024": "bad_time", "112024": "bad_time"}),
+    ("%Y%j", ["2024005"], {"20245": "bad_time"}),
+    ("%Y-%m-%d %H%M%S", ["2024-01-01 93000", "2024-01-01 093000"],
+     {"2024-01-01 9300": "bad_time", "2024-01-01 13000": "bad_time"}),
+    ("%Y%m%d%H%M%S%f", ["20240111100500123", "20240111100500123456", "202401111005001"],
+     {"2024111100500": "bad_time"}),
+    ("%Y%m%d %H:%M:%S.%f", ["20240111 9:05:00.5", "20240111 09:05:00.123456789"], {"2024111 09:05:00.5": "bad_time"}),
+    ("%d%b%Y", ["1Jan2024", "01JAN2024"], {}),
+    ("%d/%m/%Y", ["1/2/2024", "01/02/2024"], {}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("form", "good", "bad"), DATED)
+@pytest.mark.parametrize("size", [60, 4 << 20])
+def test_a_time_that_contradicts_itself_or_has_two_readings_is_none(tmp_path, monkeypatch, size, form, good, bad):
+    monkeypatch.setattr(lines, "CHUNK", size)
+    texts = [*bad, *good, *bad]
+    yaml = BARS.replace("format: iso", f"format: '{form}'").replace("Europe/Berlin", "UTC")
+    found = parsed(tmp_path, HEAD + "".join(f'"{text}",A,1,1,\n' for text in texts), yaml)
+    assert [row["line"] for row in found.rows] == [at + len(bad) + 2 for at in range(len(good))]
+    assert [row[1:4] for row in found.bad] == [(why, "ts", text) for text, why in bad.items()] * 2
+    # As the standard library reads them, in files of any other kind.
+    plain = [datetime.strptime(re.sub(r"(\.\d{6})\d+", r"\1", text), form).replace(tzinfo=None) for text in good]
+    if "%z" not in form:
+        assert [row["ts"].replace(tzinfo=None) for row in found.rows] == plain
+
+
+def test_every_format_that_a_definition_takes_is_read(tmp_path):
+    """The reader of whole columns is another than the one that definitions are checked with."""
+    at = datetime(2019, 11, 28)
+    taken = 0
+    for number in range(1, 4):
+        for letters in itertools.combinations("aAbBdGjmuUVwWyY", number):
+            form = " ".join(f"%{letter}" for letter in letters)
+            if problem_of(form) is None:
+                wall = times(pa.array([at.strftime(form)]), form)
+                assert wall.known.all() and datetime.fromtimestamp(wall.micros[0] / 1e6, UTC).date() == at.date(), form
+                taken += 1
+    assert taken > 40

@@ -15,7 +15,6 @@ from chainlake.cli import step
 from chainlake.days import Days
 from chainlake.definitions.source import load_source
 from chainlake.errors import InputError
-from chainlake.ingest import PARSER_VERSION
 from chainlake.ingest.events.corrections import beaten_loads
 from chainlake.ingest.events.local import resolve_local
 from chainlake.ingest.landing.completeness import Arrived, day_rows
@@ -23,6 +22,7 @@ from chainlake.ingest.landing.discovery import Landed, Landing
 from chainlake.ingest.landing.outcomes import FilesUnread, FilesWaiting, RereadFailed, days_of, left_by, unread
 from chainlake.ingest.landing.plan import effective, make_plan
 from chainlake.ingest.landing.waiting import EARLY, early, note_waiting
+from chainlake.ingest.parser_version import parser_version
 from chainlake.lake.records import ops
 from chainlake.paths import Home
 
@@ -36,8 +36,8 @@ def row(path, day=None, outcome="ok", revision=0, rows=5, definition=None, **mor
     return {
         "path": path, "file_id": f"id of {path}", "load_id": f"load of {path}", "file_date": day, "revision": revision,
         "outcome": outcome, "reason": None if outcome == "ok" else "why", "rows_raw": rows, "rows_read": rows,
-        "definition_hash": definition or BARS.definition_hash, "parser_version": PARSER_VERSION, "path_fields": [],
-        **more,
+        "definition_hash": definition or BARS.definition_hash, "parser_version": parser_version(BARS),
+        "path_fields": [], **more,
     }  # fmt: skip
 
 

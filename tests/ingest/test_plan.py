@@ -10,11 +10,11 @@ import pytest
 from chainlake.days import Days
 from chainlake.definitions.source import load_source
 from chainlake.errors import InputError
-from chainlake.ingest import PARSER_VERSION
 from chainlake.ingest.checksum import EMPTY_CHECKSUM
 from chainlake.ingest.landing.completeness import Arrived, day_rows, passed_to, status_of
 from chainlake.ingest.landing.discovery import Landed, Landing
 from chainlake.ingest.landing.plan import effective, make_plan
+from chainlake.ingest.parser_version import parser_version
 
 BARS = load_source(Path(__file__).parent / "sources" / "bars.yaml")
 TICKS = load_source(Path(__file__).parent / "sources" / "ticks.yaml")
@@ -34,7 +34,7 @@ def row(path, file_id=None, day=None, definition=None, load="L", source=BARS, fi
         "revision": 0,
         "path_fields": list(fields),
         "definition_hash": definition or source.definition_hash,
-        "parser_version": PARSER_VERSION,
+        "parser_version": parser_version(source),
     }
 
 
@@ -132,3 +132,25 @@ def test_backfills_in_any_order_have_passed_the_same_days():
         {"step": "ingest", "phase": "parse", "status": "ok", "day_to": date(2025, 3, 1)},
     ]
     assert passed_to(Days.parse("2025-01-01", "2025-01-02"), runs) == date(2025, 1, 9)
+
+
+@pytest.mark.parametrize(
+    ("form", "rule", "again"),
+    [
+        ("iso", "", False),
+        ("'%d.%m.%Y %H:%M'", "", False),
+        ("epoch_ms", "", False),
+        ("'%a %d.%m.%Y'", "", True),
+        ("'%Y%m%d %H:%M'", "", True),
+        ("iso", "path: {pattern: '(?P<date>.*)', date_format: '%a %d.%m.%Y'}\n", True),
+    ],
+)
+def test_only_files_whose_times_are_read_otherwise_are_read_again(tmp_path, form, rule, again):
+    text = (
+        f"key: k\ntype: A\nattributes: {{v: {{type: double}}}}\n{rule}formats: [time: {{column: ts, format: {form}}}]\n"
+    )
+    (tmp_path / "x.yaml").write_text(text)
+    source = load_source(tmp_path / "x.yaml")
+    old = row("a", source=source) | {"parser_version": 4}
+    assert [f.path for f in plan([landed("a")], [old], source=source).taken] == ["a"] * again
+    assert plan([landed("a")], [row("a", source=source)], source=source).idle

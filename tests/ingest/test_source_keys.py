@@ -98,6 +98,8 @@ REFUSED = [
         ("%Y-%m-%d %M", "without the part"),
         ("%Y-%m-%d %H:%S", "without the part"), ("%Y-%m-%d %H:%M.%f", "without the part"), ("%%", "neither a date"),
         (" %Y-%m-%d", "white space"), ("YYYY-MM-DD", "is not known"), ("epoch", "is not known"),
+        ("%Y-%m-%d %U", "with a year and a weekday only"), ("%W %Y-%m-%d", "with a year and a weekday only"),
+        ("%G-%m-%d %Y", "%G is the year of a week"), ("%G %V %u %j %Y", "%G is the year of a week"),
     ]],
     ("{column: ts}", "{column: [d, t], format: epoch_s}", 11, "one number, not 2 columns"),
     ("{column: ts}", "{column: ts, format: epoch_s, zone: Europe/Berlin}", 11, "the zone changes nothing"),

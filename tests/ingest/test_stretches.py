@@ -39,6 +39,8 @@ from chainlake.schemas.raw import raw_table
 from tests.ingest.conftest import Lake
 from tests.lake.appending import append_files
 
+pytestmark = pytest.mark.slow
+
 DAYS = [date(2025, 1, 1), date(2025, 1, 2), date(2025, 1, 3)]
 
 

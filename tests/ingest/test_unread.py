@@ -18,6 +18,8 @@ from chainlake.lake.records import ops
 from chainlake.run.tasks import LocalTasks
 from tests.ingest.test_step import A1, A2, B1, bars
 
+pytestmark = pytest.mark.slow
+
 D1, D2, D3 = (date(2025, 1, day) for day in (1, 2, 3))
 
 

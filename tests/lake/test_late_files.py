@@ -14,6 +14,8 @@ from chainlake.lake.records.staleness import status_rows
 from chainlake.paths import Home
 from tests.lake.test_staleness import D0, day, done, event_day, pattern
 
+pytestmark = pytest.mark.slow
+
 
 def landed(home: Home, *names: str, first: int, last: int | None = None, **more: Any) -> None:
     """Files of source s with rows from noon of the first day to noon of the last are ingested."""

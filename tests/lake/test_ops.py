@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from datetime import UTC, date, datetime
 
 import pyarrow as pa
@@ -81,6 +82,32 @@ def test_concurrent_appends_number_every_row_once_and_files_are_merged(home: Hom
     from deltalake import DeltaTable
 
     assert len(DeltaTable(home.table("ops", "event_days")).file_uris()) <= ops.COMPACT_ABOVE
+
+
+@pytest.mark.parametrize(
+    ("asked", "wanted"), [(None, "files"), ("auto", "files"), ("files", "files"), ("spark", "spark")]
+)
+def test_a_phase_says_which_back_end_worked(
+    home: Home, monkeypatch: pytest.MonkeyPatch, asked: str | None, wanted: str
+) -> None:
+    # A table of before has no such column.
+    old = replace(ops.ALL["runs"], columns=tuple(c for c in ops.ALL["runs"].columns if c.name != "engine"))
+    with monkeypatch.context() as before:
+        before.setitem(ops.ALL, "runs", old)
+        row = {"source": "s", "step": "ingest", "phase": "parse", "definition": "", "status": "ok"}
+        ops.append(home, "runs", [row], "old")
+    if asked is not None:
+        monkeypatch.setenv("CHAINLAKE_ENGINE", asked)
+    with runs.phase(home, "new", source="s", step="ingest", phase="parse"):
+        pass
+    with runs.phase(home, "new", source="s", step="ingest", phase="ingest") as report:
+        report.status = "nothing"
+    with pytest.raises(InputError), runs.phase(home, "new", source="s", step="ingest", phase="resolve"):
+        raise InputError("broken")
+    found = {(row["run_id"], row["phase"]): row["engine"] for row in ops.current(home, "runs")}
+    assert found == {
+        ("old", "parse"): None, ("new", "parse"): wanted, ("new", "ingest"): None, ("new", "resolve"): wanted
+    }  # fmt: skip
 
 
 def test_phase_writes_its_row_also_when_it_fails(home: Home) -> None:

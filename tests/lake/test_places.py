@@ -18,7 +18,7 @@ from chainlake.errors import UsageError
 from chainlake.lake import faults
 from chainlake.lake.commits.changes import changes
 from chainlake.lake.commits.places import DivergedVersions, take_places, with_later_versions
-from chainlake.lake.commits.publish import Published, Run, publish_matches
+from chainlake.lake.commits.publish import Published, PublishingRun, publish_matches
 from chainlake.lake.delta import tables
 from chainlake.lake.locks import file_lock
 from chainlake.lake.records import ops
@@ -271,7 +271,7 @@ def test_spark_reads_the_table_in_its_place_and_what_changes_in_it_then(spark: S
 
     def publish(table: Table, found: pa.Table, day: date) -> Published:
         definition, prints = replace(wide, table_name=table.path_name), {day: "f"}
-        run = Run(edited, FilesLake(edited), "r")
+        run = PublishingRun(edited, FilesLake(edited), "r")
         return publish_matches(run, definition, table, Staged(rows=found), prints, {day: None}, lambda: prints)
 
     assert publish(V2, rows, D2).days_done == [D2]

@@ -16,7 +16,7 @@ from deltalake import write_deltalake
 
 from chainlake.days import US_PER_DAY, day_start_us
 from chainlake.lake import faults
-from chainlake.lake.commits.publish import ModelOutput, Published, Run, publish_matches, publish_models
+from chainlake.lake.commits.publish import ModelOutput, Published, PublishingRun, publish_matches, publish_models
 from chainlake.lake.commits.publishable import DaysNow
 from chainlake.lake.delta import tables
 from chainlake.lake.records import ops
@@ -51,8 +51,8 @@ def staged(matches: list[dict[str, Any]]) -> pa.Table:
     return pa.Table.from_pylist(matches, schema=TABLE.arrow())
 
 
-def run_of(home: Home) -> Run:
-    return Run(home, FilesLake(home), "run")
+def run_of(home: Home) -> PublishingRun:
+    return PublishingRun(home, FilesLake(home), "run")
 
 
 def publish(

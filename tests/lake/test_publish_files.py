@@ -15,7 +15,7 @@ from deltalake import DeltaTable
 from chainlake.errors import AuditFailed, InfrastructureError
 from chainlake.lake import faults
 from chainlake.lake.commits.changes import changes
-from chainlake.lake.commits.publish import Published, Run, publish_matches
+from chainlake.lake.commits.publish import Published, PublishingRun, publish_matches
 from chainlake.lake.delta import data_files, tables
 from chainlake.lake.sql.query import Lake
 from chainlake.lake.store.files import FilesLake
@@ -81,7 +81,7 @@ def publish(
 ) -> Published:
     prints = {day: f"f{day}" for day in days}
     now = left or prints
-    run = Run(home, lake or FilesLake(home), "run")
+    run = PublishingRun(home, lake or FilesLake(home), "run")
     return publish_matches(run, definition(), TABLE, found, prints, dict.fromkeys(days), lambda: now)
 
 

@@ -21,6 +21,8 @@ from chainlake.lake.delta.checksums import Checksum, Sums, checksums, checksums_
 from chainlake.lake.delta.row_hashes import row_hashes
 from chainlake.schemas.table import TIMESTAMP
 
+pytestmark = pytest.mark.slow
+
 EVENT = pa.struct([("event_id", pa.string()), ("ts", TIMESTAMP), ("x", pa.float64()), ("n", pa.int64())])
 SCHEMA = pa.schema([
     ("id", pa.string()), ("ts", TIMESTAMP), ("x", pa.float64()), ("n", pa.int64()), ("b", pa.bool_()),

@@ -104,6 +104,7 @@ def test_a_window_that_is_never_complete_is_an_error():
         list(sweep(config, reduced, lab.FIRST, END, windows=[1000]))
 
 
+@pytest.mark.slow
 def test_the_verb_prints_draws_and_writes(home, monkeypatch, tmp_path, capsys):
     lab.make(home, monkeypatch, lab.events(days=1))
     plot, numbers = tmp_path / "sweep.png", tmp_path / "sweep.json"

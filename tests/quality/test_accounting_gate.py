@@ -18,7 +18,7 @@ from chainlake.quality import Audit, audit_accounting
 from chainlake.quality import docs as site
 from chainlake.quality import templates as suites
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("pages")]
 
 FILE = {
     "source": "s", "path": "a.csv", "file_id": "f", "load_id": "l", "rows_read": 5, "rows_raw": 4,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,10 @@ SHAPES = {
     "repetitions": rules({"a": True, "b": True}, ("ab", ["ab"])),
     "lone": rules({"a": False}, ("a", []), waits=True),
     "lone repetition": rules({"a": True}, ("a", [])),
+}
+SHAPES |= {
+    "neighbours": replace(SHAPES["repetition"], neighbours=frozenset({1}), pause_us=MINUTE // 4),
+    "neighbours in a window": replace(SHAPES["lone"], window_us=MINUTE // 2, pause_us=MINUTE // 4),
 }
 
 
@@ -122,12 +127,21 @@ def measured_plainly(shape: MatchRules, row: dict[str, Any], copies: int = 1) ->
         if any(bool(events[n]) != (n in bound) for n in shape.names):
             return None
         between = [minus(end(min, later), end(max, earlier)) for earlier, later in order]
+        if (bound, order) in {shape.branches[number] for number in shape.neighbours}:
+            between = [None if one is None else one + 1 for one in between]
         return min((g for g in between if g is not None), default=None) if order else shape.window_us + 1
 
     fits = any(all(bool(events[n]) == (n in bound) for n in shape.names) for bound, _ in shape.branches)
     gaps = [g for branch in shape.branches if (g := gap(*branch)) is not None]
     start, stop, decision = (us(row[name]) for name in ("start_ts", "end_ts", "decision_ts"))
     decided = (None if start is None else start + shape.window_us) if shape.waits else stop
+    off = minus(decision, decided)
+    if shape.pause_us is not None and decision is not None:
+        windows = [] if start is None else [start + shape.window_us]
+        ends = [] if stop is None else [stop + shape.pause_us]
+        low = min(windows + ends if shape.waits else ends, default=decision)
+        high = max((one if shape.waits else one + shape.pause_us for one in windows), default=decision)
+        off = decision - low if decision < low else decision - high if decision > high else 0
     return {
         **{name: row[name] for name in FIXED_COLUMNS},
         **{column_of(name): len(found) for name, found in events.items()},
@@ -135,7 +149,7 @@ def measured_plainly(shape: MatchRules, row: dict[str, Any], copies: int = 1) ->
         "span_us": minus(stop, start),
         "start_off_us": minus(start, end(min, events)),
         "end_off_us": minus(stop, end(max, events)),
-        "decision_off_us": minus(decision, decided),
+        "decision_off_us": off,
         "null_event_ids": ids.count(None),
         "repeated_events": len(ids) - len(set(ids)),
         "names_fit": fits,

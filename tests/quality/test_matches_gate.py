@@ -23,6 +23,8 @@ from chainlake.quality.templates import template_path
 from chainlake.schemas.matches import MatchName, MatchShape, matches_table
 from chainlake.schemas.table import TIMESTAMP
 
+pytestmark = pytest.mark.slow
+
 DAYS = [date(2013, 10, 7), date(2013, 10, 8)]
 T0 = datetime(2013, 10, 7, 13, 30, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)

@@ -10,7 +10,7 @@ import pytest
 
 from chainlake.paths import Home
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("pages")]
 
 #: Texts that leave the place they stand in: an element, an attribute of either quote, a script, a markdown link.
 HOSTILE = [

@@ -56,3 +56,14 @@ def test_a_shipped_pattern_has_rules() -> None:
         "fall_not_recovered", 10 * MINUTE_US, False, {"down": False, "later": False},
         ((frozenset({"down", "later"}), frozenset({("down", "later")})),),
     )  # fmt: skip
+
+
+def test_neighbours_may_share_a_time_and_pauses_decide() -> None:
+    text = "---\nlimits: {longest: 2 h}\n---\nPATTERN SEQ STRICT (A+ a, B b) PAUSE 5 min MAXIMAL"
+    known = rules_of(compile_pattern(text, name="p"))
+    assert (known.window_us, known.waits, known.pause_us) == (120 * MINUTE_US, False, 5 * MINUTE_US)
+    assert known.neighbours == {0}
+    bounded = rules_of(compile_pattern("PATTERN SEQ STRICT (A+ a) WITHIN 9 min PAUSE 5 min MAXIMAL", name="p"))
+    assert (bounded.window_us, bounded.waits, bounded.pause_us) == (9 * MINUTE_US, True, 5 * MINUTE_US)
+    later = rules_of(compile_pattern("PATTERN SEQ(A+ a, B? b) WITHIN 9 min OUTERMOST", name="p"))
+    assert (later.waits, later.pause_us, later.neighbours) == (True, None, frozenset())

@@ -39,6 +39,8 @@ from tests.cep.distributed import bound
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.slow
+
 STREAM = Stream(3, 500, 0.3)
 DAYS = STREAM.span
 MIDDLE = Days.one(list(DAYS)[1])
@@ -50,6 +52,9 @@ PATTERNS = {
     "negation": "SEQ(A a, NOT(B n), C c) WHERE n.price > a.price AND a.price > 100 WITHIN 1 h",
     "waiting": "SEQ(A a, B b, NOT(C n)) WHERE a.price < b.price AND b.price > 100 AND n.price > 98.5 WITHIN 10 h",
     "sets": "SEQ(A a, B+ b) WHERE b.price > 99.5 AND AVG(b.price) > 100 AND a.price > 101 WITHIN 30 min",
+    "neighbours": "SEQ STRICT (A a, B+ b, * c) WHERE b.price < 101 WITHIN 90 min",
+    "runs": "SEQ STRICT OF KEY (* a, *+ b) WHERE b.price < PREV(b.price, 1, 2 h) WITHIN 3 h PAUSE 90 min MAXIMAL",
+    "largest": "SEQ(A a, B? b, C c) WHERE a.price < c.price AND b.price > 100 WITHIN 30 min OUTERMOST",
     "keyed": "SEQ(A a, B b) WHERE a.symbol = b.symbol AND a.price < b.price WITHIN 3 h",
 }
 

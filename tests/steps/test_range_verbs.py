@@ -20,6 +20,8 @@ from chainlake.operations.plan import Application, plan_range
 from chainlake.paths import PROJECT, Home
 from tests.steps.history import configured, day, deliver, pattern, readings
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def lab(home: Home, monkeypatch: pytest.MonkeyPatch) -> Home:

@@ -15,6 +15,8 @@ from chainlake.monitoring.step import monitor
 from chainlake.paths import Home
 from tests.steps.conftest import DAY
 
+pytestmark = pytest.mark.usefixtures("pages")
+
 PAIR = """---
 source: stock
 ---
@@ -43,6 +45,11 @@ def validate(home: Home, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
     return code, out
 
 
+def pages_of(home: Home) -> set[Path]:
+    """The pages of what was audited."""
+    return set((home.docs / "validations").rglob("*.html"))
+
+
 @pytest.fixture
 def configured(stock_home: Home, monkeypatch: pytest.MonkeyPatch) -> Home:
     monkeypatch.setenv("CHAINLAKE_CONFIG", str(stock_home.config))
@@ -57,7 +64,10 @@ def test_what_is_published_is_validated(
     home = configured
     add_pattern("pair", PAIR)
     assert detect(home, "stock", DAY, run_id="r1")["added"] > 0
+    shown = pages_of(home)
+    assert shown and (home.docs / "index.html").is_file()
     assert monitor(home, "stock", DAY, run_id="r2")["added"] > 1
+    assert pages_of(home) > shown
     code, out = validate(home, capsys)
     assert (code, out.splitlines()[:-1]) == (
         0,

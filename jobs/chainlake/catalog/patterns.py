@@ -88,7 +88,7 @@ def _compile(home: Home, file: Path, text: str, sources: Sources) -> CompiledPat
     )
     if source is None:
         raise DefinitionError(
-            "the front matter names no source",
+            "the front matter names no source, so no step knows which events to search",
             file=file,
             key="source",
             hint="Add a line 'source: NAME' between the two --- lines.",

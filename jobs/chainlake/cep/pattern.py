@@ -38,8 +38,8 @@ from chainlake.cep.pattern_tail import (
 from chainlake.cep.plan import partition
 from chainlake.cep.plan.order import choose_order
 from chainlake.cep.plan.pause import with_pause
+from chainlake.cep.policy import policy_of
 from chainlake.cep.remembered import Remembered
-from chainlake.cep.selection.policy import policy_of
 from chainlake.definitions.derived import History, Series
 
 if TYPE_CHECKING:

@@ -7,10 +7,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from chainlake.cep.matches.measures import measure_type
+from chainlake.cep.language import ast
 from chainlake.cep.pattern import Pattern
+from chainlake.cep.pattern_tail import Measure
 from chainlake.schemas.matches import MatchName, MatchShape
 from chainlake.schemas.table import TIMESTAMP
+
+#: Aggregates whose value is one of those that they range over.
+_OF_ONE = frozenset({"MIN", "MAX", "FIRST", "LAST"})
 
 
 def match_shape(
@@ -43,3 +47,39 @@ def match_shape(
         pattern.front.counted,
         tuple((one.name, measure_type(one, types)) for one in pattern.extras.measures),
     )
+
+
+def measure_type(measure: Measure, types: Mapping[str, pa.DataType]) -> pa.DataType:
+    """The type of a measure's column.
+
+    Args:
+        measure: the measure.
+        types: of the events' attributes.
+
+    Returns:
+        text, boolean or timestamp; a whole number for counts and for attributes that are whole numbers; a double for
+        all other numbers, and for durations, which are seconds.
+    """
+    if measure.kind == "string":
+        return pa.string()
+    if measure.kind == "bool":
+        return pa.bool_()
+    if measure.kind == "time":
+        return TIMESTAMP
+    whole = measure.kind == "number" and all(_is_whole(node, types) for node in measure.values)
+    return pa.int64() if whole else pa.float64()
+
+
+def _is_whole(node: ast.Node, types: Mapping[str, pa.DataType]) -> bool:
+    match node:
+        case ast.Aggregate("COUNT") | ast.ListAggregate("COUNT"):
+            return True
+        case ast.Aggregate(function, _, str(attr)) if function in _OF_ONE:
+            return bool(pa.types.is_integer(types.get(attr, pa.null())))
+        case ast.Ref(_, attr):
+            return bool(pa.types.is_integer(types.get(attr, pa.null())))
+        case ast.Literal(value):
+            return isinstance(value, int)
+        case ast.Case((), None):
+            return True  # null in a branch that lacks the event
+    return False

@@ -11,7 +11,7 @@ from chainlake.cep.language.computed import Computed, rebuilt
 from chainlake.cep.language.front_matter import LONGEST, FrontMatter
 from chainlake.cep.language.normal_form import Branch, clauses_of
 from chainlake.cep.language.source_text import SourceText
-from chainlake.cep.selection.policy import Policy
+from chainlake.cep.policy import Policy
 from chainlake.schemas.matches import CHANGE_COLUMN
 from chainlake.schemas.matches import FIXED_COLUMNS as MATCH_COLUMNS
 

@@ -6,6 +6,7 @@ import argparse
 import re
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,9 @@ def add_column_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--id", metavar="COLUMN", help="column of the event id (default: event_id or id)")
     parser.add_argument("--type", metavar="COLUMN", help="column of the event type (default: type)")
     parser.add_argument("--ts", metavar="COLUMN", help="column of the time (default: ts)")
+    parser.add_argument(
+        "--key", metavar="COLUMN", help="column that says which events are of one series, for PREV and OF KEY"
+    )
     parser.add_argument(
         "--ts-unit",
         choices=("s", "ms", "us", "ns"),
@@ -51,7 +55,7 @@ def add_column_arguments(parser: argparse.ArgumentParser) -> None:
 
 def says_columns(args: argparse.Namespace) -> bool:
     """Whether an option says how columns are called or read."""
-    return any((args.id, args.type, args.ts, args.ts_unit, args.type_of, args.missing))
+    return any((args.id, args.type, args.ts, args.key, args.ts_unit, args.type_of, args.missing))
 
 
 def pattern_text(given: str) -> tuple[str, str, str | None]:
@@ -80,40 +84,42 @@ def not_utf8(file: Path, error: UnicodeDecodeError) -> DefinitionError:
 def read(args: argparse.Namespace, files: Sequence[Path], text: str = "") -> Events:
     """The events of the files, as the column arguments say; with those histories of the source that ``text`` names."""
     from chainlake.cep.plain_files.cells import asked_kinds
-    from chainlake.cep.plain_files.read import Asked, Events, read_events
+    from chainlake.cep.plain_files.read import Asked, read_events
 
     if args.source is not None:
         if says_columns(args):
             raise UsageError(
                 "--source says how the columns are called",
-                hint="Leave out --id, --type, --ts, --ts-unit, --type-of and --missing.",
+                hint="Leave out --id, --type, --ts, --key, --ts-unit, --type-of and --missing.",
             )
         from chainlake.cli.landed_files import read_landed
 
-        return Events(_derived(args.source, read_landed(args.source, files), text))
-    for option, column in (("--id", args.id), ("--type", args.type), ("--ts", args.ts)):
+        return _landed(args.source, read_landed(args.source, files), text)
+    for option, column in (("--id", args.id), ("--type", args.type), ("--ts", args.ts), ("--key", args.key)):
         if column == "":
             raise UsageError(f"{option} needs the name of a column")
     asked = Asked(args.id, args.type, args.ts, args.ts_unit, asked_kinds(args.type_of), args.missing)
-    return read_events(files, asked)
+    found = read_events(files, asked)
+    if args.key is not None and len(found.table) and args.key not in found.table.column_names:
+        raise InputError(f"the events have no column {args.key}", key="--key")
+    return replace(found, key=args.key)
 
 
-def _derived(source_name: str, events: pa.Table, text: str) -> pa.Table:
+def _landed(source_name: str, events: pa.Table, text: str) -> Events:
     """The events of a source with the histories that the text of a pattern names."""
-    import numpy as np
-
-    from chainlake.cep.events.arrow import int64_array
     from chainlake.cep.events.history import add_histories
+    from chainlake.cep.events.previous import positions
+    from chainlake.cep.plain_files.read import Events
     from chainlake.definitions.source import find_source
     from chainlake.paths import Home
 
     source = find_source(Home.from_env(), source_name)
-    wanted = [one for one in source.derived if re.search(rf"\.{one.name}\b", text)]
-    if not wanted or not len(events):
-        return events
-    # Events of equal key and time are in the order of the files, as ``seq`` has it in the events table.
-    ordered = events.append_column("seq", int64_array(np.arange(len(events))))
-    return add_histories(ordered, [source.key], wanted).drop_columns(["seq"])
+    if len(events):
+        # Events of equal key and time are in the order of the files, as ``seq`` has it in the events table.
+        events = events.append_column("seq", positions(events, source.key))
+        wanted = [one for one in source.derived if re.search(rf"\.{one.name}\b", text)]
+        events = add_histories(events, [source.key], wanted) if wanted else events
+    return Events(events, key=source.key, landed=True)
 
 
 def compiled(text: str, name: str, file: str | None, events: Events) -> Pattern:
@@ -133,17 +139,20 @@ def compiled(text: str, name: str, file: str | None, events: Events) -> Pattern:
 
     from chainlake.cep.pattern import compile_pattern
     from chainlake.cep.plain_files.column_notes import notes_of
+    from chainlake.definitions.derived import Series
 
     table = events.table
     strict = "ts" not in table.column_names or not pa.types.is_integer(table.schema.field("ts").type)
-    columns = {field.name: field.type for field in table.schema if field.name != "event_id"} if len(table) else None
+    fixed = {"event_id", "seq"} if events.landed else {"event_id"}
+    columns = {field.name: field.type for field in table.schema if field.name not in fixed} if len(table) else None
+    series = Series(events.key)
     for note in events.notes:
         print(f"note: {note}", file=sys.stderr)
-    bare = compile_pattern(text, name=name, file=file, strict_units=strict)
+    bare = compile_pattern(text, name=name, file=file, strict_units=strict, series=series)
     if columns is not None:
         for note in notes_of(bare, columns, events):
             print(f"note: {note}", file=sys.stderr)
-    return compile_pattern(text, name=name, file=file, columns=columns, strict_units=strict)
+    return compile_pattern(text, name=name, file=file, columns=columns, strict_units=strict, series=series)
 
 
 def with_type(events: pa.Table, pattern: Pattern) -> pa.Table:
@@ -154,8 +163,8 @@ def with_type(events: pa.Table, pattern: Pattern) -> pa.Table:
     import pyarrow.compute as pc
 
     from chainlake.cep.events.any_type import ANY_TYPE
-    from chainlake.cep.events.arrow import text_array
     from chainlake.cep.plain_files.places import shown
+    from chainlake.cep.values.arrow import text_array
 
     if "type" in events.column_names:
         found = pc.unique(events["type"]).to_pylist()

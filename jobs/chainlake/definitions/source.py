@@ -203,7 +203,7 @@ def load_source(path: Path) -> Source:
         raise section.error("'formats' is missing", hint="List at least one format with time and columns.")
     type_rule = read_type(section, formats)
     path_rule, groups = read_path(section, formats)
-    check_path_fields(section, formats, groups)
+    check_path_fields(section, formats, path_rule, groups, attributes)
     identity, delivery, on_conflict = read_identity(section)
     return Source(
         name=path.stem,

@@ -16,6 +16,7 @@ from chainlake.definitions.files import WORD
 from chainlake.definitions.format import Format, date_from_path
 from chainlake.definitions.globs import expect_problem
 from chainlake.definitions.mappings import nearest_name
+from chainlake.definitions.path_groups import digits_of_group, field_problem
 from chainlake.definitions.time_formats import is_clock, problem_of
 from chainlake.definitions.yaml_lines import Section
 from chainlake.schemas.table import TIMESTAMP
@@ -196,11 +197,18 @@ def read_path(section: Section, formats: tuple[Format, ...]) -> tuple[PathRule, 
             raise where.error(f"date format '{date_format}' {what}", "date_format", hint="E.g. '%d%m%y'.")
         if "date" not in groups:
             raise where.error("there is no date in the path", "date_format", hint="Define (?P<date>…) in 'pattern'.")
+    for name in sorted(groups & set(PATH_FIELDS)):
+        problem = field_problem(name, digits_of_group(compiled, name), date_format)
+        if problem is not None:
+            raise where.error(problem.what, *keys, hint=problem.hint)
     return PathRule(pattern, date_format), groups
 
 
-def check_path_fields(section: Section, formats: tuple[Format, ...], groups: set[str]) -> None:
-    """Raise ``DefinitionError`` where a format needs a field that ``path`` does not define (``groups`` are)."""
+def check_path_fields(
+    section: Section, formats: tuple[Format, ...], path: PathRule, groups: set[str], attributes: tuple[Attribute, ...]
+) -> None:
+    """Raise ``DefinitionError`` where a format needs a field that ``path``, with its ``groups``, cannot give."""
+    numeric = {a.name: a.type for a in attributes if a.type in ("double", "long", "timestamp")}
     for at, form in enumerate(formats):
         for name, mapping in form.mapping.items():
             if mapping.path is not None and mapping.path not in groups:
@@ -208,6 +216,14 @@ def check_path_fields(section: Section, formats: tuple[Format, ...], groups: set
                     f"'{name}' comes from the path field '{mapping.path}', which 'path' does not define",
                     "formats", at, "map", name,
                     hint=f"Name it in the expression: (?P<{mapping.path}>…).",
+                )  # fmt: skip
+            if mapping.path is None or path.pattern is None or name not in numeric:
+                continue
+            if not digits_of_group(re.compile(path.pattern), mapping.path).most:
+                raise section.error(
+                    f"'{name}' is a {numeric[name]}, and the path field '{mapping.path}' can match no digits",
+                    "formats", at, "map", name,
+                    hint=rf"E.g. (?P<{mapping.path}>\d+), or type: string.",
                 )  # fmt: skip
         if date_from_path(form.time.format) and "date" not in groups:
             raise section.error(

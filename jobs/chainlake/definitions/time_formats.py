@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import re
 from datetime import datetime
+from functools import lru_cache
 from typing import NamedTuple
 
 _DIRECTIVE = re.compile(r"%(-?.|\Z)", re.DOTALL)
 _KNOWN = frozenset("aAbBdfGHIjmMpSuUVwWyYz%")
 _DATE = frozenset("aAbBdGjmuUVwWyY")
+#: Digits of the numbers that directives stand for; those of a fraction are any.
+_DIGITS = dict.fromkeys("dHIjmMSuUVwWyYGf", 2) | {"Y": 4, "G": 4, "j": 3, "u": 1, "w": 1, "f": 6}
+_RUN_TOGETHER = re.compile(rf"%[{''.join(_DIGITS)}]%[{''.join(_DIGITS)}]")
+#: Numbers of days and weeks within a year: of some years there are more than of others.
+_COUNTED = frozenset("jUWV")
+_ANY_NUMBER = 1 << 30
+_OFFSET = re.compile(r"\s*([Zz]|[+-]\d\d(:?\d\d)*(\.\d+)?)\Z")
+#: Zeros before a number.
+_PADDING = re.compile(r"(?<!\d)0+(?=\d)")
 _INSTEAD = {
     "s": "Use format: epoch_s for seconds since 1970.",
     "Z": "Names of zones are not read; 'zone' says which one is meant, and %z reads +02:00.",
@@ -44,15 +54,87 @@ def is_clock(form: str) -> bool:
     return "%" in form and not _DATE & set(directives(form))
 
 
-def replaced(form: str, letter: str, text: str) -> str:
+def _replaced(form: str, letter: str, text: str) -> str:
     """The format with a text in the place of one of its directives."""
     return _DIRECTIVE.sub(lambda found: text if found[1] == letter else found[0], form)
 
 
-def redundant(form: str) -> list[str]:
-    """The letters of a date, such as a weekday's, without which the format still gives the whole date."""
+@lru_cache(maxsize=256)
+def redundant(form: str) -> tuple[str, ...]:
+    """The letters of a date, such as a weekday's, without which the format still gives the whole date.
+
+    A format that cannot be used, or is none, has none of them.
+    """
+    if problem_of(form) is not None:
+        return ()
     of_date = (letter for letter in directives(form) if letter in _DATE)
-    return [letter for letter in of_date if problem_of(replaced(form, letter, "x")) is None]
+    return tuple(letter for letter in of_date if problem_of(_replaced(form, letter, "x")) is None)
+
+
+@lru_cache(maxsize=256)
+def digits_of(form: str) -> int | None:
+    """From how many digits on a text is read rightly in any case; ``None`` if always. Others: see `tells_numbers`.
+
+    With nothing between its parts, 2024111 would be a day of January or of November. The day 366 of 2019, or its week
+    53, would be a day of 2020, however it is written. A fraction that does not end the format has any number of digits.
+    """
+    if "%f" in form.removesuffix("%z").rstrip().removesuffix("%f"):
+        return None
+    if _COUNTED & set(directives(form)) - set(redundant(form)):
+        return _ANY_NUMBER
+    return None if _RUN_TOGETHER.search(form.replace("%%", "")) is None else digit_range(form)[1]
+
+
+def digit_range(form: str) -> tuple[int, int]:
+    """How many digits the dates of a format have, at least and at most."""
+    numbers = [letter for letter in directives(form) if letter in _DIGITS]
+    literal = sum(sign.isdigit() for sign in _DIRECTIVE.sub("", form))
+    least = sum(_DIGITS[letter] if letter in "yYG" else 1 for letter in numbers)
+    return literal + least, literal + sum(_DIGITS[letter] for letter in numbers)
+
+
+def tells_numbers(text: str, form: str, found: datetime) -> bool:
+    """Whether a text says ``found`` and nothing else.
+
+    It may lack zeros that begin it or follow another sign (93000 is half past nine), and digits that end a fraction.
+    """
+    if form.endswith("%z"):
+        form, text = form.removesuffix("%z").rstrip(), _OFFSET.sub("", text)
+    given, whole = (_PADDING.sub("", one).lower().split() for one in (text, found.strftime(form)))
+    if given and whole and form.endswith("%f"):
+        whole[-1] = whole[-1][:-6] + whole[-1][-6:].rstrip("0")
+        given[-1] = given[-1][: len(whole[-1])]
+    return given == whole
+
+
+def agreeing(form: str, letter: str, written: str) -> list[str]:
+    """Formats that together read the texts of ``form`` in which one directive says what the date says.
+
+    Args:
+        form: a format.
+        letter: of a directive that is redundant in it.
+        written: what ``strftime`` writes for this directive and the date that was read.
+    """
+    ways = [written]
+    if written.isdigit():
+        ways = sorted({written.lstrip("0").zfill(digits) for digits in (1, 2, 3)})
+    return [_replaced(form, letter, way) for way in ways]
+
+
+def contradicted(text: str, form: str, found: datetime) -> str | None:
+    """The letter of the first redundant directive for which a text says something else than ``found``, its date."""
+    for letter in redundant(form):
+        if not any(_reads(text, one) for one in agreeing(form, letter, found.strftime(f"%{letter}"))):
+            return letter
+    return None
+
+
+def _reads(text: str, form: str) -> bool:
+    try:
+        datetime.strptime(text, form)
+    except ValueError:
+        return False
+    return True
 
 
 def problem_of(form: str) -> Problem | None:
@@ -86,6 +168,11 @@ def _incomplete(found: list[str]) -> Problem | None:
     whole = (has & set("yY") and (month_day or "j" in has or week_day)) or {"G", "V"} <= has and has & set("uwaA")
     if has & _DATE and not whole:
         return Problem("gives no whole date", "A date has year, month and day: %Y-%m-%d.")
+    # Python reads these and ignores the week, but the reader of whole columns refuses them.
+    if "G" in has and ("j" in has or not ("V" in has and has & set("uwaA"))):
+        return Problem("%G is the year of a week: it gives a date with %V and a weekday only", "Write %Y.")
+    if has & set("UW") and not (has & set("waA") and has & set("yY")):
+        return Problem("the number of a week gives a date with a year and a weekday only", "E.g. %Y %U %a.")
     hour = has & set("HI")
     if not whole and not hour:
         return Problem("gives neither a date nor an hour", "E.g. '%d.%m.%Y %H:%M'.")

@@ -96,7 +96,7 @@ class Feed:
     def empty(self) -> pa.Table:
         """A chunk without events."""
         fields = [self.files.schema.field(name) for name in self._read]
-        kind = pa.string() if self.histories else TYPES
+        kind = pa.string() if self.histories or ANY_TYPE in self.types else TYPES
         fields = [pa.field("type", kind) if one.name == "type" else one for one in fields]
         fields += [pa.field(one.name, LIST) for one in self.histories]
         return add_computed(pa.schema(fields).empty_table(), self.computed, self.key)

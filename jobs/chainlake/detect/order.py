@@ -20,8 +20,8 @@ from chainlake.cep.estimate.selectivity import neighbours, pass_rates
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.plan.order import choose_order
 from chainlake.cep.plan.steps import routing
+from chainlake.cep.search.choosing.seconds import best_order
 from chainlake.cep.search.hindsight import Sample, sample_of
-from chainlake.cep.search.seconds import best_order
 from chainlake.detect.counts import Ask, Draw, Survey
 from chainlake.detect.stage import Found
 from chainlake.detect.work import Work

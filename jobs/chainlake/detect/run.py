@@ -21,10 +21,9 @@ from chainlake.detect.counts import Counting
 from chainlake.detect.order import Plan, record_plan
 from chainlake.detect.prepared import prepare
 from chainlake.detect.stage import Found, Search, stage
-from chainlake.detect.work import STEP, StepResult, Work
+from chainlake.detect.work import STEP, DetectResult, Work
 from chainlake.errors import AuditFailed, ChainlakeError, LimitExceeded
-from chainlake.lake.commits.publish import Published, publish_matches
-from chainlake.lake.commits.publish import Run as Publishing
+from chainlake.lake.commits.publish import Published, PublishingRun, publish_matches
 from chainlake.lake.records import ops
 from chainlake.lake.records.event_days import EventDays, Pinned
 from chainlake.lake.records.runs import Phase, one_line, phase
@@ -39,7 +38,7 @@ from chainlake.schemas.events import events_table
 
 
 @dataclass(frozen=True)
-class Run:
+class DetectRun:
     """What all stages of a run share.
 
     Args:
@@ -115,7 +114,7 @@ class Audited:
         return DaysBroken.of(self.staged.item.compiled.definition.name, self.verdict, hint)
 
 
-def run_work(run: Run, work: Sequence[Work]) -> StepResult:
+def run_work(run: DetectRun, work: Sequence[Work]) -> DetectResult:
     """Find, audit and publish the matches of some patterns on their days; whatever stops one stops no other."""
     published: list[Published] = []
     failed: dict[str, BaseException] = {}
@@ -141,7 +140,7 @@ def run_work(run: Run, work: Sequence[Work]) -> StepResult:
         waiting = again
     print(f"Data Docs: {run.audit.build_docs()}", flush=True)
     whole = {item.compiled.definition.name for item in work} - failed.keys()
-    return StepResult(len(whole), tuple(published), tuple(failed.items()))
+    return DetectResult(len(whole), tuple(published), tuple(failed.items()))
 
 
 def _each(find_all: Callable[[Sequence[Work]], list[Staged]], work: Sequence[Work]) -> list[Staged | Exception]:
@@ -155,7 +154,7 @@ def _each(find_all: Callable[[Sequence[Work]], list[Staged]], work: Sequence[Wor
         return [one for item in work for one in _each(find_all, [item])]
 
 
-def find(run: Run, work: Sequence[Work]) -> list[Staged]:
+def find(run: DetectRun, work: Sequence[Work]) -> list[Staged]:
     """Count, plan, cut and search some patterns, all by the same tasks."""
     every = [day for item in work for day in item.fingerprints]
     folders = [staging_folder(run.home, run.run_id, item.compiled.pattern.name) for item in work]
@@ -178,7 +177,7 @@ def find(run: Run, work: Sequence[Work]) -> list[Staged]:
     ]
 
 
-def accept(run: Run, item: Work, staged: Staged | Exception) -> Staged:
+def accept(run: DetectRun, item: Work, staged: Staged | Exception) -> Staged:
     """What was found of a pattern, if it is complete and within its limits; its plan is noted."""
     with run.phase("detect", item) as row:
         if isinstance(staged, Exception):
@@ -209,7 +208,7 @@ def _too_long(pattern: Pattern, number: int) -> str:
     )
 
 
-def audit(run: Run, staged: Staged) -> Audited:
+def audit(run: DetectRun, staged: Staged) -> Audited:
     """Which days of the staged matches may be published."""
     item = staged.item
     with run.phase("audit", item) as row:
@@ -221,12 +220,12 @@ def audit(run: Run, staged: Staged) -> Audited:
         return Audited(staged, verdict)
 
 
-def publish(run: Run, audited: Audited) -> Published:
+def publish(run: DetectRun, audited: Audited) -> Published:
     """Publish the days that passed."""
     staged, item = audited.staged, audited.staged.item
     with run.phase("publish", item) as row:
         published = publish_matches(
-            Publishing(run.home, run.ports.lake, run.run_id),
+            PublishingRun(run.home, run.ports.lake, run.run_id),
             item.compiled.definition,
             item.compiled.table,
             StagedRows(staged.found.paths),
@@ -242,7 +241,7 @@ def publish(run: Run, audited: Audited) -> Published:
     return published
 
 
-def _rates(run: Run, days: Days) -> list[dict[str, Any]]:
+def _rates(run: DetectRun, days: Days) -> list[dict[str, Any]]:
     """Events per type, key and day; of these days only, since years of all keys are millions of rows."""
     mine = [("source", "=", run.source.name), ("day", ">=", days.start), ("day", "<", days.end)]
     found: list[dict[str, Any]] = ops.current_table(
@@ -251,7 +250,7 @@ def _rates(run: Run, days: Days) -> list[dict[str, Any]]:
     return found
 
 
-def _fingerprints_now(run: Run, item: Work) -> dict[date, str]:
+def _fingerprints_now(run: DetectRun, item: Work) -> dict[date, str]:
     """What the fingerprints are now: a day whose input or definition moved meanwhile is left to the next run."""
     compiled, _ = load_patterns(run.home, Sources(run.source), only=item.compiled.pattern.name)
     was = item.compiled.definition

@@ -11,7 +11,7 @@ from typing import Any, TypedDict, Unpack
 
 from chainlake.catalog.patterns import CompiledPattern, load_patterns
 from chainlake.days import Days, day_of_us
-from chainlake.detect.work import STEP, StepResult, Work, span_of
+from chainlake.detect.work import STEP, DetectResult, Work, span_of
 from chainlake.lake.commits.places import take_places
 from chainlake.lake.records.event_days import EventDays, Pinned, pin
 from chainlake.lake.records.runs import phase
@@ -71,12 +71,15 @@ def detect(home: Home, source_name: str, days: Days, *, run_id: str, **options: 
     if mine:
         # The windows of a long stretch hold days that some of the patterns have no use for: the plan leaves them out.
         pinned, work = _plan(home, source_name, mine, days if repair_horizon else None, horizon, states)
-    result = StepResult()
+    result = DetectResult()
     if work:
-        from chainlake.detect.run import Run, run_work  # imports Arrow and Numba, which a run without work need not
+        from chainlake.detect.run import (  # imports Arrow and Numba, which a run without work need not
+            DetectRun,
+            run_work,
+        )
 
         ports = options.get("ports") or _opened(home, f"detect {source.name} {days}", work)
-        result = run_work(Run(home, source, run_id, ports, pinned, span_of(work), Audit(home)), work)
+        result = run_work(DetectRun(home, source, run_id, ports, pinned, span_of(work), Audit(home)), work)
     else:
         with phase(home, run_id, source=source_name, step=STEP, phase="plan", days=days) as row:
             row.status, row.reason = "nothing", "nothing to do"

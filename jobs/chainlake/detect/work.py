@@ -46,7 +46,7 @@ def span_of(work: Sequence[Work]) -> Days:
 
 
 @dataclass(frozen=True)
-class StepResult:
+class DetectResult:
     """What came of a step.
 
     Args:

@@ -9,10 +9,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from chainlake.definitions.source import Source
-from chainlake.ingest import PARSER_VERSION
 from chainlake.ingest.landing.discovery import Landed
 from chainlake.ingest.landing.outcomes import holds_nothing
 from chainlake.ingest.landing.plan import Plan
+from chainlake.ingest.parser_version import parser_version
 from chainlake.ingest.rows.parsed import WAITING, Counts, Task
 
 #: A content, and which formats may take it by its name: what is alike in both is parsed once.
@@ -81,7 +81,7 @@ class Loads:
             "file_date": landed.file_date,
             "revision": landed.revision,
             "definition_hash": self.source.definition_hash,
-            "parser_version": PARSER_VERSION,
+            "parser_version": parser_version(self.source),
         }
         if not isinstance(load, str):
             return row | {name: load[name] for name in _OF_LOAD}

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pyarrow.compute as pc
 
+from chainlake.cep.lint.unheard import Heard
 from chainlake.definitions.source import Source, load_source
 from chainlake.errors import DefinitionError
 from chainlake.ingest.landing.container import Damaged, NotReadable, gather, open_bytes
@@ -73,6 +74,24 @@ def lint_source(home: Home, path: Path, files: Sequence[Path] = ()) -> SourceRep
     return SourceReport(tuple(report.errors), tuple(report.warnings), len(chosen))
 
 
+def heard_in_files(source: Source, files: Sequence[Path]) -> Heard | None:
+    """The keys and types of the rows that files would give; ``None`` if they give none, which the source's lint tells.
+
+    Args:
+        source: the source.
+        files: files as they will land.
+    """
+    look = _Look(source, whole=True)
+    keys: set[str] = set()
+    types: set[str] = set()
+    for landed in (landed for file in files for landed in look.looked_into(file, file.name)):
+        for piece in look.pieces(Task.of(landed, "")):
+            if isinstance(piece, RawRows):
+                keys.update(pc.unique(piece.batch[source.key]).to_pylist())
+                types.update(pc.unique(piece.batch["type"]).to_pylist())
+    return Heard(f"of {', '.join(file.name for file in files)}", keys, types) if keys else None
+
+
 class _Look:
     def __init__(self, source: Source, *, whole: bool) -> None:
         self.source = source
@@ -90,13 +109,16 @@ class _Look:
 
     def file(self, file: Path, relative: str) -> None:
         """One file, or each member of an archive."""
+        for landed in self.looked_into(file, relative):
+            self.content(landed)
+
+    def looked_into(self, file: Path, relative: str) -> Sequence[Landed]:
+        """The file, or the members of an archive; none if it cannot be read."""
         try:
-            found = look_into(self.source, file, relative)
+            return look_into(self.source, file, relative)
         except (NotReadable, OSError) as error:
             self.error(f"{relative} cannot be read: {error}")
-            return
-        for landed in found:
-            self.content(landed)
+            return ()
 
     def content(self, landed: Landed) -> None:
         path = landed.path

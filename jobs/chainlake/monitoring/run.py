@@ -19,8 +19,7 @@ from itertools import groupby
 from chainlake.catalog.models import load_models
 from chainlake.definitions.source import Sources
 from chainlake.errors import AuditFailed, InfrastructureError, InputError
-from chainlake.lake.commits.publish import ModelOutput, Published, publish_models
-from chainlake.lake.commits.publish import Run as PublishingRun
+from chainlake.lake.commits.publish import ModelOutput, Published, PublishingRun, publish_models
 from chainlake.lake.commits.publishable import DaysNow
 from chainlake.lake.records.chained import begins_anew
 from chainlake.lake.records.event_days import EventDays, Pinned

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pyarrow as pa
 
+from chainlake.catalog.heard import unheard_keys
 from chainlake.catalog.models import LoadedModel, load_models
 from chainlake.catalog.patterns import load_patterns
 from chainlake.days import Days
@@ -65,7 +66,8 @@ def judge_all(
 
 
 def all_definitions(home: Home) -> tuple[list[Definition], list[LoadedModel], set[str], list[str]]:
-    """All definitions that can be read, the models, the names of those that cannot, and a line for each broken file."""
+    """All definitions that can be read, the models, the names of those that cannot, and a line for each broken file,
+    and for each key that a pattern names and no event has."""
     sources = load_sources(home)
     patterns, broken_patterns = load_patterns(home, sources)
     models, broken_models = load_models(home, sources)
@@ -74,4 +76,5 @@ def all_definitions(home: Home) -> tuple[list[Definition], list[LoadedModel], se
     for kind, items in (("pattern", broken_patterns), ("model", broken_models)):
         files += [(f"{kind}/{item.name}", item.error) for item in items]
     notes = [f"broken {name}: {error.summary}" for name, error in files]
+    notes += unheard_keys(home, sources, patterns)
     return definitions, models, {name for name, _ in files}, notes

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 
-from chainlake.errors import UsageError
+from chainlake.lake.engine import check_engine, engine_of
 from chainlake.lake.store.files import FilesLake
 from chainlake.lake.store.port import Lake
 from chainlake.lake.store.spark import SparkLake
 from chainlake.paths import Home
 from chainlake.run.tasks import SparkTasks, Tasks
-
-_ENGINE = "CHAINLAKE_ENGINE"
-_ENGINES = ("auto", "files", "spark")
 
 
 @dataclass(frozen=True)
@@ -54,15 +50,5 @@ def open_lake(home: Home, tasks: SparkTasks) -> Lake:
     Raises:
         UsageError: as for :func:`open_ports`.
     """
-    asked = os.environ.get(_ENGINE) or "auto"
-    if asked not in _ENGINES:
-        raise UsageError(f"{_ENGINE} is '{asked}'", hint=f"It can be {', '.join(_ENGINES)}.")
-    in_files = "://" not in home.lake
-    if asked == "files" and not in_files:
-        raise UsageError(
-            f"{_ENGINE} is 'files', and the lake {home.lake} is in an object store, which this process does not read",
-            hint=f"Unset {_ENGINE}, or set it to spark.",
-        )
-    if asked == "spark" or not in_files:
-        return SparkLake(home, lambda: tasks.session)
-    return FilesLake(home)
+    check_engine(home)
+    return SparkLake(home, lambda: tasks.session) if engine_of(home) == "spark" else FilesLake(home)

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from chainlake.cep.conditions.evaluate import Candidates, Single, View
-from chainlake.cep.events.aggregates import Function, Members, aggregate
 from chainlake.cep.events.dataset import Dataset
-from chainlake.cep.events.values import Value, arithmetic, not_null, take
 from chainlake.cep.language import ast, functions
 from chainlake.cep.language.normal_form import Clause
+from chainlake.cep.values.aggregates import Function, Members, aggregate
+from chainlake.cep.values.values import Value, arithmetic, not_null, take
 
 #: Name to the sorted row of its event, or to the ascending rows of its set.
 Bound = dict[str, Any]
@@ -260,7 +260,9 @@ class Conditions:
         self, node: ast.Node, one: Bound, bound: Bound, rows: int
     ) -> tuple[dict[str, Single], dict[str, tuple[Candidates, np.ndarray, np.ndarray]]]:
         every = self._every
-        singles = {name: (every, np.atleast_1d(np.array(one[name], np.int64))) for name in node.plain}
+        singles: dict[str, Single] = {
+            name: (every, np.atleast_1d(np.array(one[name], np.int64))) for name in node.plain
+        }
         sets = {name: np.array(bound[name], np.int64) for name in node.aggregated}
         return singles, {name: (every, np.array([0, len(of)])[: rows + 1], of) for name, of in sets.items()}
 

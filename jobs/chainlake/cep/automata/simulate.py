@@ -23,9 +23,9 @@ from chainlake.cep.conditions.scan import Scan
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.plan.completion import completion_of
 from chainlake.cep.plan.steps import make_plan
-from chainlake.cep.search.choice import Wish, order_of
+from chainlake.cep.search.choosing.choice import Wish, order_of
+from chainlake.cep.search.choosing.reach import within_reach
 from chainlake.cep.search.find import candidates_of, check_kinds, dataset
-from chainlake.cep.search.reach import within_reach
 from chainlake.errors import UsageError
 
 ENGINES = ("eager", "chain", "tree")

@@ -11,11 +11,11 @@ import pyarrow as pa
 from chainlake.cep.conditions.evaluate import View
 from chainlake.cep.events.dataset import encoded, kind_of, ticks_of, values_of
 from chainlake.cep.events.previous import STORED, add_previous, places
-from chainlake.cep.events.texts import Texts, Words, masked
-from chainlake.cep.events.values import NULL, Value, as_float
 from chainlake.cep.language import ast
 from chainlake.cep.language.computed import EVENT, Computed
 from chainlake.cep.language.formatter import format_node
+from chainlake.cep.values.texts import Texts, Words, masked
+from chainlake.cep.values.values import NULL, Value, as_float
 from chainlake.errors import InputError
 
 

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from functools import reduce
+from functools import cached_property, reduce
 from operator import and_, or_
 from typing import Any, Protocol
 
 import numpy as np
 
-from chainlake.cep.events import like, operations
-from chainlake.cep.events.aggregates import Function, aggregate
-from chainlake.cep.events.aggregates import Members as Sets
 from chainlake.cep.events.dataset import Dataset
-from chainlake.cep.events.texts import Texts, Words
-from chainlake.cep.events.values import NULL, Value, arithmetic, compare, member, negative, not_null, take
 from chainlake.cep.language import ast, functions
 from chainlake.cep.language.normal_form import Clause, push_not
+from chainlake.cep.values import like, operations
+from chainlake.cep.values.aggregates import Function, aggregate
+from chainlake.cep.values.aggregates import Members as Sets
+from chainlake.cep.values.texts import Texts, Words
+from chainlake.cep.values.values import NULL, Value, arithmetic, compare, member, negative, not_null, take
 
 
 class Candidates:
@@ -23,17 +23,42 @@ class Candidates:
 
     Args:
         data: the run's events.
-        rows: their sorted rows in ``data``.
+        of: their sorted rows in ``data``, or which of the sorted rows they are, as ``Dataset.marks`` gives it.
     """
 
-    def __init__(self, data: Dataset, rows: np.ndarray) -> None:
+    def __init__(self, data: Dataset, of: np.ndarray) -> None:
         self.data = data
-        self.rows = rows
-        self.ts: np.ndarray = data.ts.take(rows)
+        if of.dtype == bool:
+            self.marks = of
+        else:
+            self.rows = of
         self._columns: dict[str, Value] = {}
 
+    # What a search does not ask for is not gathered: of the events of a type, it may need a few only.
+
+    @cached_property
+    def rows(self) -> np.ndarray:
+        """Their sorted rows."""
+        return np.flatnonzero(self.marks)
+
+    @cached_property
+    def marks(self) -> np.ndarray:
+        """Which of the sorted rows they are, as ``Dataset.marks`` gives it."""
+        found = np.zeros((len(self.data.ts) // 8 + 1) * 8, bool)
+        found[self.rows] = True
+        return found
+
+    @cached_property
+    def ts(self) -> np.ndarray:
+        """Their times."""
+        return self.data.ts.take(self.rows)
+
+    @cached_property
+    def _size(self) -> int:
+        return len(self.rows) if "rows" in self.__dict__ else int(np.count_nonzero(self.marks))
+
     def __len__(self) -> int:
-        return len(self.rows)
+        return self._size
 
     def times(self, positions: np.ndarray) -> np.ndarray:
         """The times of some of these events."""
@@ -208,7 +233,9 @@ class View:
 
     def fits(self, node: ast.Like) -> Value:
         """Whether a text fits the pattern, ``NOT`` left aside; null for null."""
-        fits = self.data.texts.mapped(self.value(node.value), like.test_of(node), (node.regex, node.text))
+        fits = self.data.texts.mapped(
+            self.value(node.value), like.test_of(node.text, node.regex), (node.regex, node.text)
+        )
         assert isinstance(fits, Value), "a test of texts gives truths"
         return fits
 

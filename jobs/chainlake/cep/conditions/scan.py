@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -10,8 +10,8 @@ import numpy as np
 
 from chainlake.cep.conditions.evaluate import Candidates, View
 from chainlake.cep.events.dataset import Dataset
-from chainlake.cep.events.values import Value
 from chainlake.cep.language import ast
+from chainlake.cep.values.values import Value
 
 #: Candidate bindings in memory at a time and level.
 BLOCK_ROWS = 1 << 17
@@ -27,6 +27,7 @@ class Scan:
         window: in ticks.
         block_rows: largest number of candidate bindings in memory at a time and level.
         arrays: what was computed of them once and is needed again.
+        counted: all candidates of the names of which ``candidates`` has only those that can pass.
     """
 
     data: Dataset
@@ -34,6 +35,7 @@ class Scan:
     window: int
     block_rows: int = BLOCK_ROWS
     arrays: dict[Hashable, tuple[np.ndarray, ...]] = field(default_factory=dict, repr=False, compare=False)
+    counted: Mapping[str, Candidates] = field(default_factory=dict)
     _values: dict[tuple[str, str], Value] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @cached_property

@@ -133,7 +133,7 @@ class Model:
         """About how many sets so many usable events make."""
         size = self.branch.sizes.get(name)
         if size is None:
-            return 2.0 ** min(usable, MOST_MEMBERS)
+            return float(2.0 ** min(usable, MOST_MEMBERS))
         return min(float(number_of_sets(size, round(min(usable, _MOST_COUNTED)))), 2.0**MOST_MEMBERS)
 
     def best(self) -> tuple[str, ...]:

@@ -64,7 +64,8 @@ class Ties(Clock):
 
     def moved(self, ts: np.ndarray, parts: np.ndarray) -> np.ndarray:
         """The times to search, of events with the given places."""
-        return ts * self.period + parts
+        moved: np.ndarray = ts * self.period + parts
+        return moved
 
     def real(self, moved: np.ndarray) -> np.ndarray:
         """The times that were moved there."""

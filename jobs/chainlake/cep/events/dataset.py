@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from chainlake.cep.events.any_type import ANY_TYPE
-from chainlake.cep.events.arrow import FALSE, MINUS_ONE, NAN, ZERO, int64_array, numpy_of, text_array
 from chainlake.cep.events.clock import Clock
-from chainlake.cep.events.texts import Texts
-from chainlake.cep.events.values import NULL, Lists, Value
+from chainlake.cep.values.arrow import FALSE, MINUS_ONE, NAN, ZERO, int64_array, numpy_of, text_array
+from chainlake.cep.values.texts import Texts
+from chainlake.cep.values.values import NULL, Lists, Value
 from chainlake.errors import InputError
 
 
@@ -164,18 +164,32 @@ class Dataset:
         """A column of the events table, in the order of the sorted rows."""
         return values if self._picked is None else values.take(self._picked)
 
+    def marks(self, name: str) -> np.ndarray:
+        """Which sorted rows are events of this type; up to eight entries more are false, so that eight can be read."""
+        n = len(self._types)
+        if name == ANY_TYPE:
+            every = np.zeros((n // 8 + 1) * 8, bool)
+            every[:n] = True
+            return every
+        if name not in self._codes_of:
+            return np.zeros((n // 8 + 1) * 8, bool)
+        found = np.empty((n // 8 + 1) * 8, bool)
+        found[n:] = False
+        np.equal(self._types, self._codes_of[name], out=found[:n])
+        return found
+
     def of_type(self, name: str) -> np.ndarray:
         """The sorted rows of the events of this type."""
-        if name == ANY_TYPE:
-            return np.arange(len(self.ts))
-        if name not in self._codes_of:
-            return np.zeros(0, np.int64)
-        return np.flatnonzero(self._types == self._codes_of[name])
+        return np.flatnonzero(self.marks(name))
 
     @cached_property
     def _one_type(self) -> bool:
         """Whether all rows have the one type that is asked for."""
         return len(self._codes_of) == 1 and bool((self._types == next(iter(self._codes_of.values()))).all())
+
+    def is_one_type(self, names: Collection[str]) -> bool:
+        """Whether all rows have the one type that is asked for."""
+        return self._one_type and self._codes_of.keys() <= set(names)
 
     def have_types(self, names: Iterable[str]) -> np.ndarray:
         """Which of the sorted rows have one of these types."""
@@ -190,7 +204,8 @@ class Dataset:
             return np.zeros(len(rows), bool)
         if self._one_type:
             return np.ones(len(rows), bool)
-        return self._types[rows] == self._codes_of[name]
+        found: np.ndarray = self._types[rows] == self._codes_of[name]
+        return found
 
     def code(self, word: str) -> int:
         """The code of a string of the conditions; codes are ordered as the strings are."""
@@ -246,8 +261,8 @@ def _kept(ts: np.ndarray, codes: np.ndarray, codes_of: dict[str, int], wanted: W
     """The rows with wanted types and times, or None if all have them."""
     every_type = ANY_TYPE in wanted.types
     everything = wanted.lo is None and wanted.hi is None and sorted(codes_of.values()) == list(range(len(codes_of)))
-    if everything and len(codes) and 0 <= int(codes.min()) and int(codes.max()) < len(codes_of):
-        # Two passes over codes instead of two for each type.
+    if everything and len(codes) and int(codes.view(f"u{codes.itemsize}").max()) < len(codes_of):
+        # One pass over codes, in which -1 is the largest number, instead of two for each type.
         return None
     keep = np.full(len(ts), every_type)
     for code in codes_of.values():
@@ -265,7 +280,7 @@ def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _is_sorted(ts: np.ndarray) -> bool:
-    return not np.any(ts[1:] < ts[:-1])
+    return bool((ts[1:] >= ts[:-1]).all())
 
 
 def _ties_sorted(ts: np.ndarray, ids: pa.ChunkedArray, picked: np.ndarray | None) -> bool:

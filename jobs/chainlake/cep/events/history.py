@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from chainlake.cep.events.arrow import NAN, int64_array, numpy_of
 from chainlake.cep.events.dataset import ticks_of
+from chainlake.cep.values.arrow import NAN, int64_array, numpy_of
 from chainlake.definitions.derived import History
 from chainlake.errors import InputError
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from chainlake.cep.events.arrow import MINUS_ONE, ZERO, int64_array, numpy_of
 from chainlake.cep.events.dataset import plain, ticks_of
 from chainlake.cep.events.order import by_number
-from chainlake.cep.events.texts import masked
-from chainlake.cep.language import ast
+from chainlake.cep.values.arrow import MINUS_ONE, ZERO, int64_array, numpy_of
+from chainlake.cep.values.texts import masked
 from chainlake.errors import InputError
 
 #: Columns that say which event is earlier, beside the key.
@@ -21,8 +21,28 @@ ORDERED_BY = ("event_id", "type", "ts", "seq")
 STORED = {"id": "event_id"}
 
 
+class Earlier(Protocol):
+    """Which earlier value is asked for."""
+
+    @property
+    def attr(self) -> str:
+        """Of which attribute."""
+
+    @property
+    def steps(self) -> int:
+        """How many events earlier."""
+
+    @property
+    def ticks(self) -> int:
+        """The longest time between two neighbours on the way."""
+
+    @property
+    def of_any_type(self) -> bool:
+        """Whether neighbours may have any type."""
+
+
 def add_previous(
-    events: pa.Table, key: str | None, wanted: Sequence[tuple[str, ast.Prev]], strict: bool = True
+    events: pa.Table, key: str | None, wanted: Sequence[tuple[str, Earlier]], strict: bool = True
 ) -> pa.Table:
     """``events`` with a column per earlier value.
 
@@ -42,12 +62,14 @@ def add_previous(
     ts = ticks_of(events["ts"], "ts")
     for any_type in sorted({one.of_any_type for _, one in wanted}):
         order, group, known = _streams(events, key, ts, any_type)
-        times, known = ts[order], known[order]
+        times, ordered = ts[order], group[order]
+        in_a_stream = None if known.all() else known[order]
         for column, one in wanted:
             if one.of_any_type != any_type:
                 continue
-            before = np.full(len(order), -1, np.int64)
-            before[order] = np.where(known, _steps_back(group[order], times, order, one), -1)
+            back = _steps_back(ordered, times, order, one)
+            before = np.empty(len(order), np.int64)
+            before[order] = back if in_a_stream is None else np.where(in_a_stream, back, -1)
             events = events.append_column(column, _taken(_attribute(events, one.attr, strict), before))
     return events
 
@@ -82,11 +104,28 @@ def last_of_each(events: pa.Table, key: str | None, steps: int) -> pa.Table:
     return events.take(int64_array(rows))
 
 
-def _steps_back(group: np.ndarray, ts: np.ndarray, order: np.ndarray, one: ast.Prev) -> np.ndarray:
+def positions(events: pa.Table, key: str) -> pa.Array:
+    """The position of each event among those of its type, key and ``ts``, in the order of the rows: its ``seq``."""
+    if not len(events):
+        return int64_array(np.zeros(0, np.int64))
+    ts, group = ticks_of(events["ts"], "ts"), _groups(events, ["type", key])[0]
+    order = np.lexsort((ts, group))
+    begins = np.ones(len(order), bool)
+    begins[1:] = (group[order][1:] != group[order][:-1]) | (ts[order][1:] != ts[order][:-1])
+    at, found = np.arange(len(order)), np.empty(len(order), np.int64)
+    found[order] = at - np.maximum.accumulate(np.where(begins, at, 0))
+    return int64_array(found)
+
+
+def _steps_back(group: np.ndarray, ts: np.ndarray, order: np.ndarray, one: Earlier) -> np.ndarray:
     """For each event, in the order of the streams, the row of the event before it; -1 if there is none in reach."""
-    at = np.arange(len(group))
     begins = np.ones(len(group), bool)
     begins[1:] = (group[1:] != group[:-1]) | (ts[1:] - ts[:-1] > one.ticks)
+    if one.steps == 1:
+        found = np.full(len(group), -1, np.int64)
+        found[1:] = np.where(begins[1:], -1, order[:-1])
+        return found
+    at = np.arange(len(group))
     first = np.maximum.accumulate(np.where(begins, at, 0)) if len(at) else at
     return np.where(at - one.steps >= first, order[np.maximum(at - one.steps, 0)], -1) if len(at) else at
 
@@ -96,14 +135,11 @@ def _streams(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The rows stream by stream in the order of (ts, seq, event_id); and per row a number of its stream, and whether
     it is in any."""
-    group, known = np.zeros(len(events), np.int64), np.ones(len(events), bool)
-    for name in ([] if any_type else ["type"]) + ([] if key is None else [key]):
-        codes, there = _codes(events, name)
-        group = group * (int(codes.max(initial=0)) + 1) + codes
-        known &= there
+    group, known = _groups(events, ([] if any_type else ["type"]) + ([] if key is None else [key]))
     order = np.lexsort((ts, group)) if np.any(ts[1:] < ts[:-1]) else by_number(group)
-    same = (group[order][1:] == group[order][:-1]) & (ts[order][1:] == ts[order][:-1])
-    if np.any(same):
+    times = ts[order]
+    ties = np.flatnonzero(times[1:] == times[:-1])
+    if np.any(group[order[ties]] == group[order[ties + 1]]):
         keys = {
             "group": int64_array(group),
             "ts": int64_array(ts),
@@ -114,6 +150,16 @@ def _streams(
     return order, group, known
 
 
+def _groups(events: pa.Table, names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    """A number per row, equal for rows that are equal in some columns, and which rows have a value in all of them."""
+    group, known = np.zeros(len(events), np.int64), np.ones(len(events), bool)
+    for name in names:
+        codes, there = _codes(events, name)
+        group = group * (int(codes.max(initial=0)) + 1) + codes
+        known &= there
+    return group, known
+
+
 def _codes(events: pa.Table, name: str) -> tuple[np.ndarray, np.ndarray]:
     """A number per row, equal for equal values of a column, and which rows have a value."""
     if name not in events.column_names or pa.types.is_null(events[name].type):
@@ -122,11 +168,18 @@ def _codes(events: pa.Table, name: str) -> tuple[np.ndarray, np.ndarray]:
     if pa.types.is_floating(column.type):
         # NaN is null, and the two zeros are equal, though told apart as entries of a dictionary.
         column = pc.add(pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column), 0.0)
+    if pa.types.is_int64(column.type) and len(column) and not column.null_count:
+        numbers = numpy_of(column)
+        low = int(numbers.min())
+        if int(numbers.max()) - low < len(numbers):
+            return numbers - (low - 1), np.ones(len(numbers), bool)
     encoded = column.combine_chunks()
     if not pa.types.is_dictionary(encoded.type):
         encoded = encoded.dictionary_encode()
     if isinstance(encoded, pa.ChunkedArray):
         encoded = encoded.combine_chunks()
+    if not encoded.null_count:
+        return numpy_of(encoded.indices.cast(pa.int64())) + 1, np.ones(len(encoded), bool)
     known = numpy_of(encoded.is_valid())
     return numpy_of(pc.fill_null(encoded.indices.cast(pa.int64()), MINUS_ONE)) + 1, known
 

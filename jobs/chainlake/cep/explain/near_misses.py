@@ -1,6 +1,6 @@
 """What nearly was a match: per step of the search, how many candidates each condition ended, with examples.
 
-The same search as ``chainlake.cep.search.levels`` in NumPy, which only looks at what it drops, condition by condition:
+The same search as ``chainlake.cep.search.binding.levels``, which only looks at what it drops, condition by condition:
 of several that an event fails, the first in the order of testing is named. Unknown counts as failed.
 """
 
@@ -24,11 +24,13 @@ from chainlake.cep.language.normal_form import Branch
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.plan.completion import completion_of
 from chainlake.cep.plan.steps import Forbidden, Plan, Step
-from chainlake.cep.search.complete import Completer
+from chainlake.cep.search.binding.complete import Completer
+from chainlake.cep.search.binding.kleene import SetLimit, iterate
+from chainlake.cep.search.binding.negation import not_forbidden
 from chainlake.cep.search.find import candidates_of, dataset, find
-from chainlake.cep.search.kleene import SetLimit, iterate
-from chainlake.cep.search.negation import not_forbidden
+from chainlake.cep.search.keys import parts_by_key
 from chainlake.cep.search.statistics import Statistics
+from chainlake.errors import LimitExceeded
 
 #: Examples kept of each reason.
 EXAMPLES = 3
@@ -107,18 +109,29 @@ def near_misses(
     Raises:
         LimitExceeded: a set has more usable members than the pattern allows.
     """
-    data = dataset(pattern, events, own, by_id=True)
-    probes = [_Probe(pattern, data, plan, own, block_rows) for plan in plans]
-    if not pattern.neighbours:
-        return [probe.report() for probe in probes]
-    # Which events are neighbours no condition decides, so of a branch of neighbours there is no step to look at.
-    found: Counter[int] = Counter()
-    for batch in find(pattern, events, own=own):
-        found[batch.branch] += batch.n
-    return [
-        probe.report() if plan.branch.stream is None else Report(plan, probe.names(), found[number])
-        for number, (plan, probe) in enumerate(zip(plans, probes, strict=True))
-    ]
+
+    def reports(parts: np.ndarray | None) -> list[Report]:
+        data = dataset(pattern, events, own, by_id=True, parts=parts)
+        probes = [_Probe(pattern, data, plan, own, block_rows) for plan in plans]
+        if not pattern.neighbours:
+            return [probe.report() for probe in probes]
+        # Which events are neighbours no condition decides, so of a branch of neighbours there is no step to look at.
+        found: Counter[int] = Counter()
+        for batch in find(pattern, events, own=own):
+            found[batch.branch] += batch.n
+        return [
+            probe.report() if plan.branch.stream is None else Report(plan, probe.names(), found[number])
+            for number, (plan, probe) in enumerate(zip(plans, probes, strict=True))
+        ]
+
+    try:
+        # That two events have different keys is a near miss, too, as long as sets do not become too large by it.
+        return reports(None)
+    except LimitExceeded:
+        parts = parts_by_key(pattern, events)
+        if parts is None:
+            raise
+    return reports(parts)
 
 
 class _Probe:
@@ -127,7 +140,8 @@ class _Probe:
         self.branch: Branch = plan.branch
         self.scan = Scan(data, candidates_of(pattern, self.branch, data, own), pattern.window_us, block_rows)
         self.completion = completion_of(self.branch, pattern.extras.pause)
-        self.limit = SetLimit(pattern.limits["kleene_members"], pattern.open_right, own, pattern.window_us)
+        members = pattern.limits["kleene_members"]
+        self.limit = SetLimit(members, pattern.open_right, own, pattern.window_us, data.clock)
 
     def names(self) -> list[Stage]:
         """The events of each name."""
@@ -142,7 +156,7 @@ class _Probe:
         if all(nothing.holds(clause, frozenset())[0] for clause in self.plan.constant):
             for bound in self._extend(Bindings.root(), 0, steps):
                 found = self._completed(bound, last[0]) if last else bound
-                decided = found.start + self.pattern.window_us if self.pattern.open_right else found.end
+                decided = self.data.real(found.start + self.pattern.window_us if self.pattern.open_right else found.end)
                 report.matches += int(np.count_nonzero((decided >= self.own[0]) & (decided < self.own[1])))
         return report
 

@@ -15,16 +15,17 @@ from chainlake.cep.automata.simulate import ENGINES, NEGATIONS, Outcome, simulat
 from chainlake.cep.conditions.scan import Scan
 from chainlake.cep.estimate.selectivity import measure
 from chainlake.cep.explain.parts import bounds, completions, conjunction, in_units, neighbours
+from chainlake.cep.language.computed import shown
 from chainlake.cep.language.normal_form import Branch, Clause
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.plan.order import given_order
 from chainlake.cep.plan.steps import Plan, make_plan
-from chainlake.cep.search.backend import Decision, Estimate, decide
-from chainlake.cep.search.choice import Wish, order_of
+from chainlake.cep.search.choosing.backend import Decision, Estimate, decide
+from chainlake.cep.search.choosing.choice import Wish, order_of
+from chainlake.cep.search.choosing.reach import within_reach
 from chainlake.cep.search.compiled.generate import Limits
 from chainlake.cep.search.compiled.run import Compiled
 from chainlake.cep.search.find import candidates_of, check_kinds, dataset
-from chainlake.cep.search.reach import within_reach
 from chainlake.terminal import table_lines
 
 _HOW = {
@@ -97,7 +98,10 @@ def explain(pattern: Pattern, choices: Sequence[Choice]) -> Iterator[str]:
         reach = in_units(Fraction(one.reach_us, 1_000_000))
         yield f"          and for {one.name} the values of {one.of} up to {reach} before them"
     key = pattern.partition_key
-    yield f"parallel  {f'by {key}: equality links all names' if key else 'by time only: no column links all names'}"
+    parallel = (
+        "by time only: no column links all names" if key is None else f"by {shown(key)}: equality links all names"
+    )
+    yield f"parallel  {parallel}"
     for number, (branch, choice) in enumerate(zip(pattern.branches, choices, strict=True), 1):
         yield ""
         yield f"branch {number} of {len(pattern.branches)}"

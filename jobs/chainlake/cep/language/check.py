@@ -48,7 +48,7 @@ class Checker:
                 self.condition(part)
 
     def text_test(self, node: ast.Like) -> None:
-        from chainlake.cep.events.like import problem_of
+        from chainlake.cep.values.like import problem_of
 
         word = "MATCHES" if node.regex else "LIKE"
         kind = self.kind(node.value)

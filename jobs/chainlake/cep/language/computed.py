@@ -110,6 +110,11 @@ def is_computed(column: str) -> bool:
     return column.startswith(_MARK)
 
 
+def shown(column: str) -> str:
+    """A column's name for people."""
+    return column.replace(_MARK, "").replace(f"{EVENT}.", "").replace('"', "") if is_computed(column) else column
+
+
 def _of_event(node: ast.Node) -> ast.Node:
     """The same value of the event called ``EVENT``."""
     if isinstance(node, ast.Ref):

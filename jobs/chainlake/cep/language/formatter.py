@@ -6,7 +6,7 @@ import re
 from fractions import Fraction
 
 from chainlake.cep.language import ast
-from chainlake.cep.language.lexer import KEYWORDS
+from chainlake.cep.language.parsing.lexer import KEYWORDS
 from chainlake.definitions.duration import UNITS
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)

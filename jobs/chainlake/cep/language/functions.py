@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from chainlake.cep.events.texts import Words
-    from chainlake.cep.events.values import Value
+    from chainlake.cep.values.texts import Words
+    from chainlake.cep.values.values import Value
 
 
 #: Kinds that are unknown before events are seen.
@@ -25,8 +25,8 @@ class Function:
         arity: how many values it takes, or how many at least and at most.
         result: kinds of the arguments (``number``, ``duration``, ``list``, …, ``any`` if unknown) to the kind of the
             result, or None if these kinds are not accepted.
-        apply: the vectorised implementation; gets and gives ``chainlake.cep.events.values.Value``, or gives
-            ``chainlake.cep.events.texts.Words``; constants it gets as they are.
+        apply: the vectorised implementation; gets and gives ``chainlake.cep.values.values.Value``, or gives
+            ``chainlake.cep.values.texts.Words``; constants it gets as they are.
         scalar: the same for one value that is not null, if it is a function of one value; None lets the event-order
             run call ``apply`` on columns of one row, which is slower.
         constants: per argument from which on only constants are taken, what is wrong with one, if anything is.
@@ -121,7 +121,7 @@ def _later(name: str) -> Callable[[tuple[Any, ...]], Value | Words]:
     """The implementation of that name; it is imported when it is called, since patterns are compiled without NumPy."""
 
     def apply(args: tuple[Any, ...]) -> Value | Words:
-        from chainlake.cep.events import operations
+        from chainlake.cep.values import operations
 
         found: Callable[[tuple[Any, ...]], Value | Words] = getattr(operations, name)
         return found(args)
@@ -139,13 +139,13 @@ def _arrow(name: str) -> Callable[[pa.Array], pa.Array]:
 
 
 def _abs(args: tuple[Value, ...]) -> Value:
-    from chainlake.cep.events.values import absolute
+    from chainlake.cep.values.values import absolute
 
     return absolute(args[0])
 
 
 def _corr(args: tuple[Value, ...]) -> Value:
-    from chainlake.cep.events.values import correlation
+    from chainlake.cep.values.values import correlation
 
     return correlation(*args)
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from chainlake.cep.language.lexer import pieces
 from chainlake.cep.language.parsing.conditions import AGGREGATES
+from chainlake.cep.language.parsing.lexer import pieces
 
 WIDTH = 100
 #: Words that begin a part after the window, and those with which such a part ends.

@@ -16,11 +16,12 @@ from chainlake.cep.language import ast
 from chainlake.cep.language.check import Checker
 from chainlake.cep.language.front_matter import FrontMatter, read_front_matter
 from chainlake.cep.language.layout import format_text
-from chainlake.cep.language.lexer import pieces
 from chainlake.cep.language.normal_form import Branch, normal_form
+from chainlake.cep.language.parsing.lexer import pieces
 from chainlake.cep.language.parsing.query import parse
 from chainlake.cep.language.resolve import IN_A_MATCH, Resolver
 from chainlake.cep.language.source_text import SourceText
+from chainlake.cep.lint.unheard import Heard, unheard
 from chainlake.cep.lint.warnings import warnings_of
 from chainlake.cep.pattern import Pattern, compile_pattern
 from chainlake.cep.pattern_names import check_event_names, check_rates, kinds_of, positive_names
@@ -44,12 +45,14 @@ class Schema:
         types: the types that its events can have, or None if any.
         histories: those of the columns that are derived.
         key: the column that says which events are of one series, or None.
+        heard: what the events at hand have, if there are any.
     """
 
     columns: Mapping[str, pa.DataType]
     types: tuple[str, ...] | None
     histories: tuple[History, ...] = ()
     key: str | None = None
+    heard: Heard | None = None
 
 
 @dataclass(frozen=True)
@@ -103,7 +106,10 @@ class _Lint:
             return Report(tuple(found), (), None)
         types = schema.types if schema else None
         by_key = schema is not None and schema.key is not None
-        return Report((), tuple(warnings_of(pattern, self.source, start, types, checker, by_key)), pattern)
+        warnings = warnings_of(pattern, self.source, start, types, checker, by_key)
+        if schema is not None and schema.heard is not None:
+            warnings += unheard(pattern, self.source, schema.key or "", schema.heard)
+        return Report((), tuple(warnings), pattern)
 
     def add(self, error: DefinitionError) -> None:
         """Keep an error once, with the line as it stands in the file."""

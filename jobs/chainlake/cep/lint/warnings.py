@@ -67,7 +67,8 @@ def _front(pattern: Pattern, source: SourceText, query: ast.Query) -> Iterator[D
     front = pattern.front
     if front.source is None:
         yield source.error(
-            "the front matter names no source, so attributes are not checked and detect cannot run this",
+            "the front matter names no source: a lake needs one (detect, backfill, plan, status), and without it "
+            "attributes and keys are not checked; match and find on files work as it is",
             hint="Add a line 'source: NAME' between the two --- lines.",
         )
     elif not front.description:

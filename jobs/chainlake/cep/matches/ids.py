@@ -12,9 +12,9 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from chainlake.cep.events.arrow import int64_array
 from chainlake.cep.events.event_ids import PACKED, SIZE, fixed_texts, hex_array, octets_of, texts
 from chainlake.cep.search.compiled import machine
+from chainlake.cep.values.arrow import int64_array
 
 #: Matches of a process for which Numba is imported, perhaps this code compiled; fewer are hashed before it is ready.
 WORTH_COMPILING = 100_000

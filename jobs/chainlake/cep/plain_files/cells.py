@@ -9,9 +9,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from chainlake.cep.events.arrow import FALSE, NO_TEXT, TRUE, int64_scalar, text_array
 from chainlake.cep.plain_files.event_times import dates, iso, iso_error
 from chainlake.cep.plain_files.places import row_place, shown
+from chainlake.cep.values.arrow import FALSE, NO_TEXT, TRUE, int64_scalar, text_array
 from chainlake.errors import InputError, UsageError
 
 #: A number as it stands in a cell: 007 and 1E3 are none, for codes are written like that.

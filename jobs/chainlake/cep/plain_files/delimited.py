@@ -9,8 +9,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from chainlake.cep.events.arrow import NO_TEXT
 from chainlake.cep.plain_files.places import csv_error, delimiter_of, rows, text_of
+from chainlake.cep.values.arrow import NO_TEXT
 from chainlake.errors import InputError
 
 #: A line's longest length: Arrow reads a file in blocks of this size, and a row lies within one.

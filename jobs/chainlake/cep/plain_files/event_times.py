@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from chainlake.cep.events.arrow import FALSE, NO_TEXT, TRUE, int64_array
 from chainlake.cep.plain_files.places import row_place, shown
-from chainlake.definitions.time_formats import directives, problem_of, redundant, replaced
+from chainlake.cep.values.arrow import FALSE, NO_TEXT, TRUE, int64_array
+from chainlake.definitions.time_formats import contradicted, digits_of, directives, problem_of, tells_numbers
 from chainlake.errors import InputError, UsageError
 
 UTC_US = pa.timestamp("us", tz="UTC")
@@ -147,19 +147,18 @@ def dates(file: Path, texts: pa.ChunkedArray, name: str, form: str) -> pa.Chunke
     Raises:
         InputError: with the place of the first that has another form, or names a weekday that its date is not.
     """
-    beside = redundant(form)
     known: dict[str | None, int] = {None: 0}
     ticks = np.zeros(len(texts), np.int64)
     for row, text in enumerate(texts.to_pylist()):
         if text not in known:
             found = _date(text.strip(), form)
-            if found is None:
-                what = f"'{shown(text)}' is no date of the form {form}"
-                raise InputError(what, **row_place(file, row + 1), key=name)
-            wrong = next((letter for letter in beside if not _agrees(text.strip(), form, letter, found)), None)
-            if wrong is not None:
+            wrong = None if found is None else contradicted(text.strip(), form, found)
+            if found is not None and wrong is not None:
                 right = found.strftime(f"%{wrong}")
                 what = f"'{shown(text)}' contradicts itself: %{wrong} of {found:%Y-%m-%d} is {right}"
+                raise InputError(what, **row_place(file, row + 1), key=name)
+            if found is None or (digits_of(form) is not None and not tells_numbers(text.strip(), form, found)):
+                what = f"'{shown(text)}' is no date of the form {form}"
                 raise InputError(what, **row_place(file, row + 1), key=name)
             known[text] = (found.replace(tzinfo=found.tzinfo or UTC) - _EPOCH) // timedelta(microseconds=1)
         ticks[row] = known[text]
@@ -167,21 +166,8 @@ def dates(file: Path, texts: pa.ChunkedArray, name: str, form: str) -> pa.Chunke
     return pc.if_else(pc.is_valid(texts), values, pa.nulls(1, UTC_US)[0])
 
 
-def _agrees(text: str, form: str, letter: str, found: datetime) -> bool:
-    """Whether a part of the text that its date does not need says the same as the date."""
-    written = found.strftime(f"%{letter}")
-    forms = {replaced(form, letter, way) for way in (written, written.lstrip("0") or "0")}
-    return any(_date(text, one) is not None for one in forms)
-
-
 def _date(text: str, form: str) -> datetime | None:
     try:
-        found = datetime.strptime(text, form)
+        return datetime.strptime(text, form)
     except ValueError:
         return None
-    # With nothing between its parts, 2024111 would be the eleventh of January or the first of November.
-    if re.search(r"%[a-zA-Z]%[a-zA-Z]", form) and "%z" not in form:
-        written = found.strftime(form)
-        same = written.rstrip("0") == text.rstrip("0") if form.endswith("%f") else written == text
-        return found if same else None
-    return found

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from chainlake.cep.events.arrow import text_array
 from chainlake.cep.plain_files.places import no_text, opened, shown
+from chainlake.cep.values.arrow import text_array
 from chainlake.errors import InputError
 
 _KINDS = {bool: "true or false", str: "a text", dict: "an object", list: "a list"}

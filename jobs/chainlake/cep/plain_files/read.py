@@ -11,12 +11,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from chainlake.cep.events.arrow import NO_TEXT, TRUE, text_array
 from chainlake.cep.plain_files.cells import ANY, Cell, Column, as_asked, typed
 from chainlake.cep.plain_files.delimited import read_delimited
 from chainlake.cep.plain_files.event_times import UTC_US, check_form, counted, dates, first_without_zone, iso, iso_error
 from chainlake.cep.plain_files.json_lines import read_json_lines
 from chainlake.cep.plain_files.places import JSON, TEXT, row_place, shown, suffix_of
+from chainlake.cep.values.arrow import NO_TEXT, TRUE, text_array
 from chainlake.errors import InputError, UsageError
 from chainlake.words import counted as number_of
 
@@ -52,12 +52,16 @@ class Events:
         texts: columns that are texts because of their cells, with the first that makes them so.
         cells: columns of delimited files as they are written, except those whose kind the caller declares.
         notes: what the reader of the matches should know.
+        key: the column that says which events are of one series, or None.
+        landed: whether they are read as those of a source; then ``seq`` is no attribute.
     """
 
     table: pa.Table
     texts: Mapping[str, Cell] = field(default_factory=dict)
     cells: Mapping[str, Sequence[Column]] = field(default_factory=dict)
     notes: Sequence[str] = ()
+    key: str | None = None
+    landed: bool = False
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ _MOST_EVENTS = 1 << 40
 def number_of_sets(size: Size, events: int) -> int:
     """How many sets of the size ``events`` events make."""
     if size.most is None or size.most >= events:
-        return 2**events - sum(comb(events, k) for k in range(size.least))
+        return (1 << events) - sum(comb(events, k) for k in range(size.least))
     return sum(comb(events, k) for k in range(size.least, size.most + 1))
 
 
@@ -26,7 +26,7 @@ def most_usable(size: Size, members: int) -> int:
         size: of the sets.
         members: of how many events all sets of any size may be made: no more sets than these make are allowed.
     """
-    allowed, low, high = 2**members - 1, members, members
+    allowed, low, high = (1 << members) - 1, members, members
     while number_of_sets(size, high) <= allowed and high < _MOST_EVENTS:
         low, high = high, 2 * high
     while low + 1 < high:

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from chainlake.cep.conditions.evaluate import spread
-from chainlake.cep.events.arrow import int64_array
+from chainlake.cep.values.arrow import int64_array
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ from chainlake.cep.events.any_type import ANY_TYPE, share_events
 from chainlake.cep.language.normal_form import Branch
 from chainlake.cep.plan.completion import completion_of
 from chainlake.cep.plan.steps import Forbidden, routing, scope_of
-from chainlake.cep.search.complete import Completer
-from chainlake.cep.search.negation import not_forbidden
+from chainlake.cep.search.binding.complete import Completer
+from chainlake.cep.search.binding.negation import not_forbidden
 from chainlake.cep.search.statistics import Statistics
 
 

@@ -16,24 +16,25 @@ from chainlake.cep.events.clock import Clock
 from chainlake.cep.events.dataset import Dataset, Wanted, kind_of, ticks_of
 from chainlake.cep.language.check import Checker
 from chainlake.cep.language.normal_form import Branch
-from chainlake.cep.matches.measures import measured
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.plan.completion import completion_of
 from chainlake.cep.plan.steps import routing
-from chainlake.cep.search.backend import BACKENDS, decide
 from chainlake.cep.search.batch import MatchBatch
-from chainlake.cep.search.choice import Choice, Wish, choose, likeness
+from chainlake.cep.search.binding.complete import Completer
+from chainlake.cep.search.binding.kleene import SetLimit
+from chainlake.cep.search.binding.levels import Search
+from chainlake.cep.search.choosing.backend import BACKENDS, decide
+from chainlake.cep.search.choosing.choice import Choice, Wish, choose, likeness
+from chainlake.cep.search.choosing.reach import within_reach
 from chainlake.cep.search.compiled.generate import Limits
 from chainlake.cep.search.compiled.run import Compiled
-from chainlake.cep.search.complete import Completer
 from chainlake.cep.search.dedupe import also_matches, same_names
-from chainlake.cep.search.kept import Finder
-from chainlake.cep.search.kleene import SetLimit
-from chainlake.cep.search.levels import Search
-from chainlake.cep.search.reach import within_reach
+from chainlake.cep.search.keys import parts_by_key
+from chainlake.cep.search.largest.kept import Finder
+from chainlake.cep.search.measured import measured
+from chainlake.cep.search.selection.apply import selected
 from chainlake.cep.search.statistics import Statistics
-from chainlake.cep.selection.apply import selected
-from chainlake.cep.selection.ties import in_total_order
+from chainlake.cep.search.ties import in_total_order
 from chainlake.errors import InputError, LimitExceeded, UsageError
 
 #: Ticks lie nearer to 0 than this, or sums of one and a window (at most 2^61) and differences may not fit in 64 bits.
@@ -50,7 +51,7 @@ class SearchOptions:
         orders: the binding order of each branch by itself.
         rates: events per name in any common unit; default: the front matter's.
         by: without order and rates: ``cost`` takes the order of the fewest estimated seconds
-            (chainlake.cep.search.seconds), ``frequency`` the rarest name first.
+            (chainlake.cep.search.choosing.seconds), ``frequency`` the rarest name first.
         parts: a whole number from 0 on for each event, in the order of the rows: the matches are those of the events of
             each number by itself. So all keys of a partitioned pattern can be searched at a time.
         ties_in_order: events of equal time follow one another in the order of (seq, id), so that they can be in
@@ -125,6 +126,8 @@ def find(
             raise UsageError("ties in order are for a search of all events at a time")
         pattern, clock, places = in_total_order(pattern, events)
         options = replace(options, parts=places)
+    elif options.parts is None and not pattern.neighbours and not pattern.extras.keep:
+        options = replace(options, parts=parts_by_key(pattern, events))
     rates = None if options.rates is None else tuple(sorted(options.rates.items()))
     given = [order] * len(pattern.branches) if options.orders is None else options.orders
     wishes = [Wish(None if one is None else tuple(one), rates, options.by, backend) for one in given]
@@ -329,30 +332,30 @@ def candidates_of(
 ) -> dict[str, Candidates]:
     """The events that each name of ``branch`` accepts by its own conditions, as far as the matches of ``own`` go."""
     found: dict[str, Candidates] = {}
+    of_type: dict[str, Candidates] = {}
     for name, clauses in routing(branch).items():
-        candidates = Candidates(data, data.of_type(branch.types[name]))
+        kind = branch.types[name]
+        if kind not in of_type:
+            of_type[kind] = Candidates(data, data.marks(kind))
+        candidates = of_type[kind]
         tests = [View.of_all(data, name, candidates).holds(clause, frozenset()) for clause in clauses]
-        if own is not None and not pattern.extras.keep:
-            tests.append(_may_be_owned(pattern, branch, name, data.real(candidates.ts), own))
+        if own is not None and _decides(pattern, branch, name):
+            ts = data.real(candidates.ts)
+            early = pattern.window_us if pattern.open_right else 0
+            tests.append(ts >= own[0] - early)
+            if pattern.open_right:
+                tests.append(ts < own[1] - early)
         keep = np.logical_and.reduce(tests) if tests else np.ones(1, bool)
         found[name] = candidates if keep.all() else Candidates(data, candidates.rows[keep])
     return found
 
 
-def _may_be_owned(pattern: Pattern, branch: Branch, name: str, ts: np.ndarray, own: tuple[int, int]) -> np.ndarray:
-    """Which events of a name can be in an owned match, where ≺ alone says that the name decides the match."""
+def _decides(pattern: Pattern, branch: Branch, name: str) -> bool:
+    """Whether ≺ alone says that the time of a name's event decides who owns a match."""
     positive = set(branch.positive)
-    if name in branch.kleene or name not in positive:
-        return np.ones(len(ts), bool)
-    if pattern.open_right:
-        first = branch.after[name] >= positive - {name}
-        return (
-            (ts >= own[0] - pattern.window_us) & (ts < own[1] - pattern.window_us)
-            if first
-            else (np.ones(len(ts), bool))
-        )
-    last = branch.before[name] >= positive - {name}
-    return ts >= own[0] if last else np.ones(len(ts), bool)
+    if name in branch.kleene or name not in positive or pattern.extras.keep:
+        return False
+    return (branch.after if pattern.open_right else branch.before)[name] >= positive - {name}
 
 
 def _batch(

@@ -15,9 +15,9 @@ from chainlake.cep.estimate.selectivity import measure
 from chainlake.cep.events.dataset import Dataset
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.plan.steps import make_plan
+from chainlake.cep.search.binding.kleene import SetLimit
+from chainlake.cep.search.binding.levels import Search
 from chainlake.cep.search.find import candidates_of, dataset
-from chainlake.cep.search.kleene import SetLimit
-from chainlake.cep.search.levels import Search
 from chainlake.cep.search.statistics import Statistics
 
 #: Evaluations spent on one pattern; orders that are estimated to go beyond are not tried, since none of them is best.

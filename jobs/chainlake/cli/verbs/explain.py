@@ -10,6 +10,8 @@ from chainlake.cli.event_files import add_column_arguments, compiled, pattern_te
 from chainlake.cli.source_events import ingested, of_source
 from chainlake.days import Days
 from chainlake.errors import UsageError
+from chainlake.lake.engine import VARIABLE, asked_engine, engine_of
+from chainlake.paths import Home
 
 HELP = (
     "Show how a pattern is searched: its normal form, the states and edges of its automaton with the condition of each "
@@ -59,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
     days = None if args.near_misses is None else Days.parse(*args.near_misses)
     if args.simulate is None:
         if args.source or says_columns(args):
-            options = "--source, --id, --type, --ts, --ts-unit, --type-of and --missing"
+            options = "--source, --id, --type, --ts, --key, --ts-unit, --type-of and --missing"
             raise UsageError(f"{options} are for files", hint="Give files with --simulate.")
         if args.first is not None:
             raise UsageError("--first is for --simulate", hint="Give files with --simulate.")
@@ -80,6 +82,9 @@ def run(args: argparse.Namespace) -> int:
             events = None if events is None else beginning(events, args.first)
     choices = choose(pattern, order, events)
     print("\n".join(explain(pattern, choices)))
+    if pattern.front.source is not None:
+        home = Home.from_env()
+        print(f"matches are published by the back end {engine_of(home)} ({VARIABLE} is {asked_engine()})")
     print("\n```mermaid", *mermaid(choices), "```", sep="\n", flush=True)
     if args.simulate is not None:
         print()

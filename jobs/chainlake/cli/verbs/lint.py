@@ -20,7 +20,8 @@ HELP = (
     "Of a pattern all errors are shown, and attributes are checked against the source that the front matter names; "
     "--fix also writes the standard layout: comments, front matter and meaning stay. "
     "A source is tested on its landed files, or on those that --on names: whether a format fits them, which "
-    "rows would go to quarantine, which attributes have no value. "
+    "rows would go to quarantine, which attributes have no value. Keys that a pattern names are looked up in the "
+    "events of those files, or of the lake. "
     "Exits with 3 if there are errors, with 2 if the only errors are missing files; warnings do not fail."
 )
 EXAMPLE = (
@@ -90,7 +91,7 @@ def _looked_through(
     if changed is not None and written:
         _write(file, changed)
         text = changed
-    report = lint(text, name=file.stem, file=str(file), schema=lambda name: _schema(home, name, known))
+    report = lint(text, name=file.stem, file=str(file), schema=lambda name: _schema(home, name, args.on, known))
     try:
         check_name(file, "pattern")
     except DefinitionError as error:
@@ -137,15 +138,18 @@ def _write(file: Path, text: str) -> None:
         raise UsageError(f"the file cannot be written: {error.strerror}", file=file) from None
 
 
-def _schema(home: Home, name: str, known: dict[str, Schema | DefinitionError]) -> Schema:
-    """The schema of a source; each source file is read once."""
+def _schema(home: Home, name: str, on: list[Path], known: dict[str, Schema | DefinitionError]) -> Schema:
+    """The schema of a source, with the keys and types of the files of ``--on`` or of the lake; each is read once."""
+    from chainlake.catalog.heard import heard_in_lake
     from chainlake.cep.lint.report import Schema
     from chainlake.definitions.source import find_source
+    from chainlake.ingest.source_lint import heard_in_files
 
     if name not in known:
         try:
             source = find_source(home, name)
-            known[name] = Schema(source.pattern_columns(), source.types, source.derived, source.key)
+            heard = heard_in_files(source, on) if on else heard_in_lake(home, name)
+            known[name] = Schema(source.pattern_columns(), source.types, source.derived, source.key, heard)
         except DefinitionError as error:
             known[name] = error
     found = known[name]

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
 from chainlake.definitions.source import Source
+from chainlake.definitions.time_formats import contradicted
 from chainlake.ingest.landing.container import (
     Damaged,
     NotReadable,
@@ -128,11 +129,13 @@ def _parse_date(text: str, form: str) -> date | None:
     if not form:
         text, form = re.sub(r"\D", "", text), "%Y%m%d"
     try:
-        found = datetime.strptime(text, form).date()
+        found = datetime.strptime(text, form)
     except (ValueError, OverflowError):
         return None
+    if contradicted(text, form, found) is not None:
+        return None
     # Digits that are too few for their format can be cut in several ways: 2024111 may be 11 January or 1 November.
-    return found if _numbers(found.strftime(form)) == _numbers(text) else None
+    return found.date() if _numbers(found.strftime(form)) == _numbers(text) else None
 
 
 def _numbers(text: str) -> list[int]:

@@ -9,11 +9,11 @@ from typing import Any
 from chainlake.days import Days
 from chainlake.definitions.source import Source
 from chainlake.errors import InputError
-from chainlake.ingest import PARSER_VERSION
 from chainlake.ingest.landing.discovery import Landed, Landing, date_begins, path_fields
 from chainlake.ingest.landing.effective import Effective
 from chainlake.ingest.landing.expected import expected_globs, glob_matches
 from chainlake.ingest.landing.outcomes import REMOVED, RereadFailed, holds_nothing, is_read
+from chainlake.ingest.parser_version import parser_version
 from chainlake.terminal import one_line
 
 #: How many files a message names.
@@ -147,7 +147,7 @@ def _unexplained(row: dict[str, Any]) -> bool:
 
 def is_current(source: Source, row: dict[str, Any]) -> bool:
     """Whether a row of ``ops.files`` was parsed under today's definition and parser."""
-    return (row["definition_hash"], row["parser_version"]) == (source.definition_hash, PARSER_VERSION)
+    return (row["definition_hash"], row["parser_version"]) == (source.definition_hash, parser_version(source))
 
 
 def effective(source: Source, rows: list[dict[str, Any]]) -> list[Effective]:

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from chainlake.definitions.format import EPOCHS, date_from_path
 from chainlake.definitions.mappings import FALSE, LARGEST_LONG, NUMBER, TRUE, Mapping, Sentinel
+from chainlake.definitions.time_formats import agreeing, digits_of, redundant, tells_numbers
 
 _ISO = (
     r"^(?P<local>\d{4}-?\d\d-?\d\d(?:[T ]\d\d(?::?\d\d(?::?\d\d(?:[.,]\d+)?)?)?)?)"
@@ -47,7 +48,8 @@ class Cast(NamedTuple):
 class Wall(NamedTuple):
     """Times as read: microseconds (int64, 0 where not known), whether each is UTC already, and what failed.
 
-    ``beyond`` are times that are too far away to be held.
+    ``beyond`` are times that are too far away to be held, ``contradicting`` those whose parts do not belong together,
+    such as a weekday that their date is not.
     """
 
     micros: np.ndarray
@@ -55,6 +57,12 @@ class Wall(NamedTuple):
     bad: np.ndarray
     missing: np.ndarray
     beyond: np.ndarray
+    contradicting: np.ndarray
+
+    @property
+    def known(self) -> np.ndarray:
+        """Where there is a time."""
+        return np.asarray(~(self.bad | self.missing | self.beyond | self.contradicting))
 
 
 def clean(texts: pa.Array, nulls: tuple[str, ...]) -> pa.Array:
@@ -240,12 +248,44 @@ def times(texts: pa.Array, form: str, day_us: int | None = None) -> Wall:
     if form.endswith("%z"):
         bad |= ~has_offset & ~missing
     beyond &= ~bad
+    contradicting = _contradicting(local, parsed, pandas_format) & ~bad
+    bad |= _read_otherwise(local, parsed, pandas_format) & ~contradicting
     micros = parsed.to_numpy().astype("datetime64[us]").astype(np.int64)
     if date_from_path(form):
         bad = bad | (~missing & (day_us is None))
         micros = micros - _CLOCK_DAY_US + (day_us or 0)
-    micros = np.where(bad | missing | beyond, 0, micros - offset_us)
-    return Wall(micros, has_offset, bad, missing, beyond)
+    wall = Wall(micros - offset_us, has_offset, bad, missing, beyond, contradicting)
+    return wall._replace(micros=np.where(wall.known, wall.micros, 0))
+
+
+def _read_otherwise(texts: pa.Array, parsed: pd.Series, form: str) -> np.ndarray:
+    """Where a text can be read in more than one way, or is of a day that its year does not have."""
+    digits = digits_of(form)
+    if digits is None:
+        return np.zeros(len(texts), bool)
+    short = _bools(pc.less(pc.count_substring_regex(texts, "[0-9]"), digits), False)
+    short &= parsed.notna().to_numpy()
+    at = np.flatnonzero(short)
+    codes = texts.take(pa.array(at)).dictionary_encode()
+    index = codes.indices.to_numpy(zero_copy_only=False)
+    first = at[np.unique(index, return_index=True)[1]]
+    pairs = zip(codes.dictionary.to_pylist(), parsed.iloc[first], strict=True)
+    wrong = [not tells_numbers(text, form, one.to_pydatetime(warn=False)) for text, one in pairs]
+    short[at] = np.array([*wrong, False])[index]
+    return short
+
+
+def _contradicting(texts: pa.Array, parsed: pd.Series, form: str) -> np.ndarray:
+    """Where a part of a text that its date does not need says something else than the date that was read."""
+    found = np.zeros(len(texts), bool)
+    for letter in redundant(form):
+        written = parsed.dt.strftime(f"%{letter}")
+        for one, at in written.groupby(written).indices.items():
+            some = pd.Series(texts.take(pa.array(at)).to_pandas())
+            for agreed in agreeing(form, letter, str(one)):
+                some = some[pd.to_datetime(some, format=agreed, errors="coerce").isna()]
+            found[at[some.index]] = True
+    return found
 
 
 def _beyond(texts: pa.Array, unread: np.ndarray, form: str) -> np.ndarray:
@@ -281,7 +321,8 @@ def _epochs(texts: pa.Array, form: str, day_us: int | None, missing: np.ndarray)
     if of_day:
         bad = bad | (day_us is None)
         micros = micros + (day_us or 0)
-    return Wall(micros, np.full(len(texts), not of_day), bad, missing, beyond & ~bad)
+    nowhere = np.zeros(len(texts), bool)
+    return Wall(micros, np.full(len(texts), not of_day), bad, missing, beyond & ~bad, nowhere)
 
 
 def _offsets(texts: pa.Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

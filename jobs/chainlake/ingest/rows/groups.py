@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import date
 from types import TracebackType
@@ -20,7 +21,7 @@ from chainlake.errors import AuditFailed
 from chainlake.ingest.landing.container import archives_stay_open
 from chainlake.ingest.rows.parse import given_up, parse_file
 from chainlake.ingest.rows.parsed import WAITING, Counts, RawRows, Task, bad_schema
-from chainlake.ingest.staged import StagedFile
+from chainlake.ingest.staged import StagedFile, staged
 from chainlake.lake.delta.data_files import DataFile, DataFiles
 from chainlake.schemas.raw import raw_table
 
@@ -53,31 +54,69 @@ class GroupWork:
     def __call__(self, tasks: Sequence[Task]) -> GroupReport:
         """Parse the files of one group.
 
-        Whatever a file does to the parser or to the writer is the outcome of this file, and the others are parsed.
+        Whatever a file does to the parser or to the writer is the outcome of this file, and the others are parsed. Of a
+        load of which nothing counts no row is written.
 
         Raises:
+            AuditFailed: other rows were written than are counted.
             OSError: rows cannot be written.
         """
-        with (
-            DataFiles(self.raw, raw_table(self.source)) as files,
-            StagedFile(self.staging, "bad", bad_schema(self.source)) as bad,
-        ):
-            if len(tasks) == 1:
-                return self._alone(tasks[0], files, bad)
-            with archives_stay_open():
-                counts = tuple(_parse(self.source, task, files.write, bad, _HELD_ROWS) for task in tasks)
-            return GroupReport(counts, tuple(files.close()), bad.close())
+        with archives_stay_open():
+            together = self._together(tasks) if len(tasks) > 1 else None
+            # A file that is a group of its own takes no rows of others with it.
+            reports = [together] if together is not None else [self._alone(task) for task in tasks]
+        whole = GroupReport(
+            tuple(counts for one in reports for counts in one.counts),
+            tuple(file for one in reports for file in one.files),
+            tuple(path for one in reports for path in one.bad),
+        )
+        written = sum(file.rows for file in whole.files)
+        counted = sum(counts.rows_raw for counts in whole.counts if counts.outcome != WAITING)
+        if written != counted:
+            raise AuditFailed(
+                f"{written} rows were written to {raw_table(self.source).path_name}, but {counted} are counted",
+                hint=f"A mistake of the parser or the writer; the files are {tasks[0].path} and those parsed with it.",
+            )
+        return whole
 
-    def _alone(self, task: Task, files: DataFiles, bad: StagedFile) -> GroupReport:
-        """A file that is a group: a large one is written while it is parsed."""
-        with _Behind(files.write) as behind:
-            counts = _parse(self.source, task, behind.write, bad, 0, behind.finish)
-        if counts.outcome == WAITING:
-            # Nothing of this load counts, so its rows must not lie in the table for ever.
+    def _together(self, tasks: Sequence[Task]) -> GroupReport | None:
+        """The files in files of all; ``None``, and nothing written, if rows of one would have to be taken out again."""
+        with ExitStack() as stack:
+            files, bad = self._files(stack)
+            try:
+                counts = tuple(_parse(self.source, task, _Sink(files.write, bad.write), _HELD_ROWS) for task in tasks)
+                return GroupReport(counts, tuple(files.close()), bad.close())
+            except (_TakeBack, *_REFUSED):
+                files.abandon()
+                bad.abandon()
+                return None
+
+    def _alone(self, task: Task) -> GroupReport:
+        """A file in files of its own, written while it is parsed."""
+        with ExitStack() as stack:
+            files, bad = self._files(stack)
+            why: Exception | None = None
+            try:
+                with _Behind(files.write) as behind:
+                    counts = _parse(self.source, task, _Sink(behind.write, bad.write, behind.finish), 0)
+                return GroupReport((counts,), tuple(files.close()), bad.close())
+            except _TakeBack as waits:
+                counts = waits.counts
+            except _REFUSED as error:
+                why = error
             files.abandon()
             bad.abandon()
+        if why is None:
             return GroupReport((counts,))
-        return GroupReport((counts,), tuple(files.close()), bad.close())
+        row, counts = given_up(self.source, task, why)
+        return GroupReport((counts,), (), staged(self.staging, "bad", pa.Table.from_batches([row.batch])))
+
+    def _files(self, stack: ExitStack) -> tuple[DataFiles, StagedFile]:
+        """Where rows and quarantine rows go; they are removed if ``stack`` is left by an error."""
+        return (
+            stack.enter_context(DataFiles(self.raw, raw_table(self.source))),
+            stack.enter_context(StagedFile(self.staging, "bad", bad_schema(self.source))),
+        )
 
 
 @dataclass(frozen=True)
@@ -127,45 +166,63 @@ class _Group:
         self.weight += weight
 
 
-def _parse(
-    source: Source,
-    task: Task,
-    write: Callable[[pa.Table], None],
-    bad: StagedFile,
-    held: int,
-    finish: Callable[[], None] = lambda: None,
-) -> Counts:
-    """One file: its rows to ``write`` and its quarantine rows to ``bad``, ``held`` of them at its end.
+#: What a writer raises at rows that cannot be written, whatever the disk is like.
+_REFUSED = (AuditFailed, pa.ArrowException)
 
-    ``finish`` is called once all are written; it raises what ``write`` has not raised yet.
+
+class _TakeBack(Exception):
+    """Rows of a load of which nothing counts have been handed to a writer."""
+
+    def __init__(self, counts: Counts) -> None:
+        super().__init__(f"{counts.reason}, with rows of load {counts.load_id} written")
+        self.counts = counts
+
+
+@dataclass(frozen=True)
+class _Sink:
+    """Where the rows of a file go.
+
+    Args:
+        rows, bad: take rows, and quarantine rows.
+        finish: is called once all are handed over; it raises what ``rows`` has not raised yet.
+    """
+
+    rows: Callable[[pa.Table], None]
+    bad: Callable[[pa.Table], None]
+    finish: Callable[[], None] = lambda: None
+
+
+def _parse(source: Source, task: Task, sink: _Sink, held: int) -> Counts:
+    """One file into ``sink``, from more than ``held`` rows on before it has been read to its end.
+
+    Raises:
+        AuditFailed, ArrowException: rows cannot be written.
+        _TakeBack: the file turned out to be waiting, and rows of it have been written.
     """
     rows: list[pa.RecordBatch] = []
     wrong: list[pa.RecordBatch] = []
+    begun = False
 
     def put() -> None:
         if rows:
-            write(pa.Table.from_batches(rows))
+            sink.rows(pa.Table.from_batches(rows))
         if wrong:
-            bad.write(pa.Table.from_batches(wrong))
+            sink.bad(pa.Table.from_batches(wrong))
         rows.clear()
         wrong.clear()
 
-    try:
-        for piece in parse_file(source, task):
-            if isinstance(piece, Counts):
-                if piece.outcome != WAITING:
-                    put()
-                    finish()
-                return piece
-            (rows if isinstance(piece, RawRows) else wrong).append(piece.batch)
-            if sum(map(len, rows)) + sum(map(len, wrong)) > held:
-                # Should the file turn out to be waiting, these rows are of a load that does not count.
+    for piece in parse_file(source, task):
+        if isinstance(piece, Counts):
+            if piece.outcome != WAITING:
                 put()
-    except (AuditFailed, pa.ArrowException) as error:
-        # The fence around one file: rows of it that cannot be written do not stop the others.
-        row, counts = given_up(source, task, error)
-        bad.write(pa.Table.from_batches([row.batch]))
-        return counts
+                sink.finish()
+            elif begun:
+                raise _TakeBack(piece)
+            return piece
+        (rows if isinstance(piece, RawRows) else wrong).append(piece.batch)
+        if sum(map(len, rows)) + sum(map(len, wrong)) > held:
+            begun = True
+            put()
     raise AssertionError(f"parsing {task.path} ended without counts")
 
 

@@ -99,7 +99,7 @@ class TypedRows:
         wall = casts.times(self._time_text(), rule.format, day_us)
         # What lies far outside is not looked up: a zone has no rules for the year 1.
         near = _within(wall.micros, rule.bounds(self._file_date), _ZONE_US)
-        return wall, ~(wall.bad | wall.missing | wall.beyond | wall.is_utc) & near
+        return wall, wall.known & ~wall.is_utc & near
 
     def times(self, zone: LocalTimes, series: Callable[[int], object]) -> tuple[np.ndarray, np.ndarray]:
         """UTC microseconds of each row (0 where not known), and where they are known.
@@ -112,11 +112,12 @@ class TypedRows:
         wall, local = self.wall()
         self.fail(wall.missing, "missing", "ts")
         self.fail(wall.bad, "bad_time", "ts")
+        self.fail(wall.contradicting, "time_contradiction", "ts")
         micros = wall.micros.copy()
         if local.any():
             at = np.flatnonzero(local)
             micros[local] = zone.to_utc(micros[local], lambda row: series(int(at[row])))
-        known = ~(wall.bad | wall.missing | wall.beyond)
+        known = wall.known
         outside = known & ~_within(micros, (rule.earliest, rule.latest))
         # Of numbers it is most often the unit that is wrong: seconds read as milliseconds, or the other way round.
         self.fail(wall.beyond | outside, "time_range" if rule.format not in EPOCHS else "time_unit", "ts")

@@ -32,7 +32,7 @@ from chainlake.schemas.table import Table
 
 
 @dataclass(frozen=True)
-class Run:
+class PublishingRun:
     """Who publishes, and with what.
 
     Args:
@@ -68,7 +68,7 @@ class Published:
 
 
 def publish_matches(
-    run: Run,
+    run: PublishingRun,
     definition: Definition,
     table: Table,
     staged: Staged,
@@ -146,7 +146,7 @@ class ModelOutput:
 
 
 def publish_models(
-    run: Run,
+    run: PublishingRun,
     outputs: Sequence[ModelOutput],
     recheck: Callable[[], Mapping[str, DaysNow]],
     table: Table = CHANGES,
@@ -198,7 +198,9 @@ def publish_models(
     return published
 
 
-def _commit_models(run: Run, outputs: Sequence[ModelOutput], days: Sequence[date], table: Table) -> tuple[Change, int]:
+def _commit_models(
+    run: PublishingRun, outputs: Sequence[ModelOutput], days: Sequence[date], table: Table
+) -> tuple[Change, int]:
     """Commit what some models found on the same days; the change of ``table`` and the version that holds the days."""
     owners = [output.owner for output in outputs]
     day_column = "event_date" if "event_date" in table.column_names else "ts"
@@ -232,7 +234,7 @@ def _commit_models(run: Run, outputs: Sequence[ModelOutput], days: Sequence[date
 
 
 def _note_failed_audits(
-    run: Run,
+    run: PublishingRun,
     definition: Definition,
     fingerprints: Mapping[date, str],
     days: Publishable,
@@ -247,7 +249,7 @@ def _note_failed_audits(
     )
 
 
-def _append(run: Run, rows: list[dict[str, Any]]) -> None:
+def _append(run: PublishingRun, rows: list[dict[str, Any]]) -> None:
     ops.append(run.home, "intervals", rows, run.run_id)
 
 

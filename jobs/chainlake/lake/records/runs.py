@@ -13,6 +13,7 @@ from importlib import metadata
 
 from chainlake.days import Days
 from chainlake.errors import ChainlakeError
+from chainlake.lake.engine import engine_of
 from chainlake.lake.records import ops
 from chainlake.paths import Home
 
@@ -95,6 +96,7 @@ def phases(
                 "rows_out": reports[name].rows_out,
                 "code_version": code_version(),
                 "spark_app_id": _application(),
+                "engine": None if reports[name].status == "nothing" else engine_of(home),
             }
             for name, days in definitions.items()
         ]

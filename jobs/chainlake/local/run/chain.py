@@ -20,7 +20,7 @@ OPEN_STATES = ("queued", "running")
 
 
 @dataclass
-class Run:
+class DagRun:
     """The run of one DAG for one day: ``state`` is None until it exists."""
 
     dag_id: str
@@ -48,10 +48,10 @@ class Run:
 class Line:
     """The runs of one DAG, oldest day first; a DAG has one backfill at a time."""
 
-    runs: list[Run]
+    runs: list[DagRun]
 
     @property
-    def current(self) -> Run | None:
+    def current(self) -> DagRun | None:
         """The run that is going on, or the next one."""
         return next((run for run in self.runs if not run.ended), None)
 
@@ -80,7 +80,7 @@ class Chain:
             for step in ("ingest", "detect", "monitor"):
                 if step != "monitor" or source in monitored:
                     dag_id = f"{step}_{source}"
-                    self.lines[dag_id] = Line([Run(dag_id, source, shipped.day) for shipped in days])
+                    self.lines[dag_id] = Line([DagRun(dag_id, source, shipped.day) for shipped in days])
         # What an earlier make run finished is not repeated, but the last day is: it takes up files and definitions
         # that changed since, and repairs a week back.
         known = self._states()
@@ -91,7 +91,7 @@ class Chain:
                     run.asked, run.state, run.run_id, run.reported = True, "success", str(found["dag_run_id"]), True
 
     @property
-    def runs(self) -> list[Run]:
+    def runs(self) -> list[DagRun]:
         """All runs, by source, day and step."""
         found = [run for line in self.lines.values() for run in line.runs]
         return sorted(found, key=lambda run: (run.source, run.day, "idm".index(run.dag_id[0])))
@@ -108,7 +108,7 @@ class Chain:
             self._advance(source, {shipped.day: shipped for shipped in days})
 
     @property
-    def news(self) -> list[Run]:
+    def news(self) -> list[DagRun]:
         """Runs that have ended and are not ``reported`` yet."""
         return [run for run in self.runs if run.ended and not run.reported]
 
@@ -146,7 +146,7 @@ class Chain:
                 else:
                     run.skipped = f"the ingest of {run.day} did not succeed"
 
-    def _ask(self, run: Run) -> None:
+    def _ask(self, run: DagRun) -> None:
         """Create the run of a day, unless one of an earlier ``make run`` is still going on; that one will do."""
         found = self._states().get((run.dag_id, run.day))
         if found is None or found["state"] not in OPEN_STATES:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from chainlake.local.api import Api, ApiError
-from chainlake.local.run.chain import Chain, Run
+from chainlake.local.run.chain import Chain, DagRun
 from chainlake.terminal import for_commands, one_line
 
 #: Without a terminal, a sign of life this often.
@@ -46,7 +46,7 @@ class Progress:
         elif time.monotonic() - self._last_line > QUIET_S:
             self.say(text)
 
-    def ended(self, api: Api, run: Run) -> None:
+    def ended(self, api: Api, run: DagRun) -> None:
         """Print how a run ended; a failed one with its reason."""
         what = f"{run.dag_id:<16} {run.day}"
         if run.skipped:
@@ -74,7 +74,7 @@ class Progress:
         if shown:
             self.now("now: " + ", ".join(sorted(shown)))
 
-    def _failed_try(self, api: Api, run: Run, task: dict[str, Any]) -> None:
+    def _failed_try(self, api: Api, run: DagRun, task: dict[str, Any]) -> None:
         if task["state"] != "up_for_retry" or self._tries.get(task["id"]) == task["try_number"]:
             return
         self._tries[task["id"]] = task["try_number"]
@@ -83,7 +83,7 @@ class Progress:
         self.say(f"{run.dag_id:<16} {run.day}  try {attempt} of {task['task_id']} failed, trying again: {why}")
 
 
-def failed_tasks(api: Api, run: Run) -> list[dict[str, Any]]:
+def failed_tasks(api: Api, run: DagRun) -> list[dict[str, Any]]:
     """The failed task instances of a run."""
     return [t for t in api.task_instances([run.dag_id], ["failed"]) if t["dag_run_id"] == run.run_id]
 

@@ -58,9 +58,10 @@ def _decision_off(rules: MatchRules) -> str:
     if rules.pause_us is None:
         return f"{decided} - ({window if rules.waits else end})"
     # The stretch that the pause ends may go on behind the match.
-    least = f"least({window}, {end} + {rules.pause_us})" if rules.waits else f"{end} + {rules.pause_us}"
+    least = f"least({window}, {end} + {rules.pause_us})" if rules.waits else f"({end} + {rules.pause_us})"
     most = window if rules.waits else f"{window} + {rules.pause_us}"
-    return f"greatest({least} - {decided}, 0) + greatest({decided} - ({most}), 0)"
+    inside = f"WHEN {decided} < {least} THEN {decided} - {least} WHEN {decided} > {most} THEN {decided} - ({most})"
+    return f"CASE {inside} ELSE {decided} - {decided} END"
 
 
 def event_ids(column: str, kleene: bool) -> str:

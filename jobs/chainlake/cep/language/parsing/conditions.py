@@ -6,8 +6,8 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from chainlake.cep.language import ast
-from chainlake.cep.language.lexer import Token
 from chainlake.cep.language.parsing.cursor import Cursor, is_word, number
+from chainlake.cep.language.parsing.lexer import Token
 from chainlake.definitions.duration import UNITS, is_unit, seconds
 
 AGGREGATES = frozenset({

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from chainlake.cep.language import ast
-from chainlake.cep.language.lexer import Token, tokens
+from chainlake.cep.language.parsing.lexer import Token, tokens
 from chainlake.cep.language.source_text import SourceText
 from chainlake.definitions.duration import UNITS, is_unit
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from chainlake.cep.language import ast
-from chainlake.cep.language.lexer import Token
 from chainlake.cep.language.parsing.cursor import is_word
+from chainlake.cep.language.parsing.lexer import Token
 from chainlake.cep.language.parsing.tail import SELECTING, Tail
 from chainlake.cep.language.source_text import SourceText
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from chainlake.cep.language import ast
-from chainlake.cep.language.lexer import Token
 from chainlake.cep.language.parsing.conditions import Conditions
 from chainlake.cep.language.parsing.cursor import is_word, number
+from chainlake.cep.language.parsing.lexer import Token
 
 CONTEXTS = ("unrestricted", "recent", "chronicle", "continuous", "cumulative")
 SELECTS = ("each", "first", "last", "per_initiator")

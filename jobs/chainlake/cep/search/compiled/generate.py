@@ -14,15 +14,15 @@ from chainlake.cep.events.clock import Clock
 from chainlake.cep.language.normal_form import Clause
 from chainlake.cep.plan.sizes import most_usable
 from chainlake.cep.plan.steps import Forbidden, Plan, Scope, Step
-from chainlake.cep.search.compiled import slots as state
-from chainlake.cep.search.compiled.code import Writer
-from chainlake.cep.search.compiled.expressions import Expressions
-from chainlake.cep.search.compiled.facts import Facts
-from chainlake.cep.search.compiled.listed import Listed
-from chainlake.cep.search.compiled.scopes import Scopes
+from chainlake.cep.search.compiled.lists.listed import Listed
+from chainlake.cep.search.compiled.lists.scopes import Scopes
+from chainlake.cep.search.compiled.lists.skip import Ways
 from chainlake.cep.search.compiled.sets import Sets
-from chainlake.cep.search.compiled.skip import Ways
-from chainlake.cep.search.compiled.slots import Slots
+from chainlake.cep.search.compiled.text import slots as state
+from chainlake.cep.search.compiled.text.code import Writer
+from chainlake.cep.search.compiled.text.expressions import Expressions
+from chainlake.cep.search.compiled.text.facts import Facts
+from chainlake.cep.search.compiled.text.slots import Slots
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Generator:
         self.plan, self.by_start = plan, limits.by_start
         self.skips, self.lists = ways.skips, ways.lists
         self.slots = Slots()
-        self.make = Expressions(self.slots, facts)
+        self.make = Expressions(self.slots, facts, frozenset(bar.name for bar in ways.bars))
         self.scopes = Scopes(plan.branch, limits.window, self.make)
         self.out = Writer()
         self.places: list[tuple[str, str]] = []
@@ -155,6 +155,11 @@ class Generator:
         listed = Listed(self, step, number) if number in self.lists else None
         assert listed or not step.clauses, f"the conditions of {name} would not be tested"
         p, q, lo, hi = (f"{letter}{number}" for letter in ("p", "q", "lo", "hi"))
+        limited = name in make.limited
+        if limited:
+            first, last = make.fresh(), make.fresh()
+            self.scopes.counted(name, step.scope, first, last, out)
+            out.put(f"if {last} <= {first}:", "    continue", "if resume == 0:", f"    E += {last} - {first}")
         if number:
             self.scopes.code(name, step.scope, lo, hi, out)
             out.put(f"if {hi} <= {lo}:", "    continue")
@@ -165,7 +170,8 @@ class Generator:
         self.places.append((place, f"g{number}" if listed else q))
         out.put("if resume != 0:", f"    {p} = {place}")
         out.open("else:")
-        out.put(f"E += {hi} - {lo}")
+        if not limited:
+            out.put(f"E += {hi} - {lo}")
         for x in apart:
             out.put(f"if {x} >= {lo} and {x} < {hi}:", "    E -= 1")
         if listed:

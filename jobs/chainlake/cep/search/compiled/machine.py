@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from chainlake.env.private import private_folder
 from chainlake.paths import Home
@@ -184,14 +185,20 @@ class _Call:
     ) -> int:
         """Give it four tables of arrays, and the constants (doubles, whole numbers) and the state."""
         tables = (_pointers(floats), _pointers(ints), _pointers(bools), _pointers(shorts))
-        return self.function(*tables, *[array.ctypes.data for array in others])
+        return self.function(*tables, *[_address(array) for array in others])
 
 
 _NO_POINTERS = (ctypes.c_void_p * 1)()
 
 
 def _pointers(arrays: Sequence[np.ndarray]) -> Any:
-    return (ctypes.c_void_p * len(arrays))(*[array.ctypes.data for array in arrays]) if arrays else _NO_POINTERS
+    return (ctypes.c_void_p * len(arrays))(*[_address(array) for array in arrays]) if arrays else _NO_POINTERS
+
+
+def _address(array: np.ndarray) -> int:
+    # Arrow says it in a third of the time that NumPy takes, which counts where a call has little to do.
+    found: int = pa.py_buffer(array).address
+    return found
 
 
 @lru_cache(_MOST_LOADED)

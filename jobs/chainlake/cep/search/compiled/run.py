@@ -13,14 +13,15 @@ from chainlake.cep.conditions.scan import Scan
 from chainlake.cep.plan.sizes import most_usable
 from chainlake.cep.plan.steps import Plan
 from chainlake.cep.remembered import Remembered
+from chainlake.cep.search.binding.kleene import too_many
 from chainlake.cep.search.compiled import machine
-from chainlake.cep.search.compiled import slots as state
-from chainlake.cep.search.compiled.code import NotCompilable
-from chainlake.cep.search.compiled.facts import Facts
 from chainlake.cep.search.compiled.generate import Generator, Limits, Output
-from chainlake.cep.search.compiled.skip import choose_ways
-from chainlake.cep.search.compiled.slots import Arguments, Slots
-from chainlake.cep.search.kleene import too_many
+from chainlake.cep.search.compiled.lists.passing import Bar, only_passing
+from chainlake.cep.search.compiled.lists.skip import choose_ways
+from chainlake.cep.search.compiled.text import slots as state
+from chainlake.cep.search.compiled.text.code import NotCompilable
+from chainlake.cep.search.compiled.text.facts import Facts
+from chainlake.cep.search.compiled.text.slots import Arguments, Slots
 from chainlake.cep.search.statistics import Statistics
 
 #: Loops within each other that Python takes.
@@ -40,6 +41,7 @@ class Shape:
         flat_capacity: slot of the number of members of sets that a call may find.
         own: slots of the owned decision times.
         skips: the names that are searched by value.
+        bars: what leaves candidates out before the search.
     """
 
     source: str
@@ -50,6 +52,7 @@ class Shape:
     flat_capacity: str
     own: tuple[str, str]
     skips: tuple[str, ...]
+    bars: tuple[Bar, ...]
 
 
 def make_shape(plan: Plan, scan: Scan, limits: Limits) -> Shape:
@@ -66,7 +69,7 @@ def make_shape(plan: Plan, scan: Scan, limits: Limits) -> Shape:
         raise NotCompilable(f"more than {NESTED} loops within each other")
     facts.seal()
     skips = tuple(skip.name for skip in ways.skips.values())
-    return Shape(source, facts, made.slots, made.output, made.capacity, made.flat_capacity, made.own, skips)
+    return Shape(source, facts, made.slots, made.output, made.capacity, made.flat_capacity, made.own, skips, ways.bars)
 
 
 @dataclass
@@ -133,13 +136,14 @@ class Compiled:
         shape = self.shape
         output, room = shape.output, self.scan.block_rows
         kernel = machine.load(shape.source)
-        given = shape.slots.made(self.scan)
+        scan = only_passing(self.scan, shape.bars)
+        given = shape.slots.made(scan)
         flat = max([2 * room, *(len(self.scan.candidates[name]) + 1 for name in output.offsets)])
         lo, hi = own if own is not None else (-FAR, FAR)
         for name, value in zip((shape.capacity, shape.flat_capacity, *shape.own), (room, flat, lo, hi), strict=True):
             given.set_number(name, value)
         for name, table in output.maps.items():
-            given.put(table, self._map(name, positions))
+            given.put(table, self._map(name, scan.candidates[name].rows, positions))
         while True:
             self._make_room(given, output, flat)
             status = kernel(*given.arrays.values(), given.floats, given.ints, given.state)
@@ -158,10 +162,14 @@ class Compiled:
             if status == state.DONE:
                 return
 
-    def _map(self, name: str, positions: bool) -> np.ndarray:
-        """What is written for each candidate of a name."""
-        rows = self.scan.candidates[name].rows
-        return np.ascontiguousarray(np.arange(len(rows)) if positions else self.scan.data.rows_of(rows), np.int64)
+    def _map(self, name: str, rows: np.ndarray, positions: bool) -> np.ndarray:
+        """What is written for each candidate of a name; ``rows`` are those that are searched."""
+        every = self.scan.candidates[name].rows if positions else rows
+        if not positions:
+            written = self.scan.data.rows_of(rows)
+        else:
+            written = np.arange(len(rows)) if len(rows) == len(every) else np.searchsorted(every, rows)
+        return np.ascontiguousarray(written, np.int64)
 
     def _make_room(self, given: Arguments, output: Output, flat: int) -> None:
         """New arrays for the output of a call."""

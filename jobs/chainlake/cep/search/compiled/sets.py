@@ -15,10 +15,10 @@ from chainlake.cep.language import ast
 from chainlake.cep.language.ast import ANY_SIZE
 from chainlake.cep.plan.aggregates import aggregates_of
 from chainlake.cep.plan.steps import Step
-from chainlake.cep.search.compiled.code import NULL, Code, NotCompilable, Writer
-from chainlake.cep.search.compiled.expressions import Group
-from chainlake.cep.search.compiled.facts import Size
-from chainlake.cep.search.compiled.site import Site
+from chainlake.cep.search.compiled.lists.site import Site
+from chainlake.cep.search.compiled.text.code import NULL, Code, NotCompilable, Writer
+from chainlake.cep.search.compiled.text.expressions import Group
+from chainlake.cep.search.compiled.text.facts import Size
 
 #: Aggregates that are kept up to date member by member.
 _ADDED = frozenset({"COUNT", "SUM", "AVG", "MIN", "MAX"})

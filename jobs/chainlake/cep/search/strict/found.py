@@ -9,8 +9,8 @@ import numpy as np
 
 from chainlake.cep.conditions.scan import BLOCK_ROWS
 from chainlake.cep.language.normal_form import Branch
-from chainlake.cep.matches.measures import measured
 from chainlake.cep.search.batch import MatchBatch
+from chainlake.cep.search.measured import measured
 from chainlake.cep.search.statistics import Statistics
 from chainlake.cep.search.strict.form import Form
 from chainlake.cep.search.strict.rest import Rest
@@ -49,6 +49,11 @@ class Ask:
         """The branch."""
         return self.source.pattern.branches[self.number]
 
+    @property
+    def is_known(self) -> bool:
+        """Whether what is kept is known without a comparison of matches."""
+        return self.keep == "MAXIMAL" and Form(self.branch).longest_is_largest
+
 
 class TooMany(Exception):
     """More matches would have to be held at a time than the limit allows."""
@@ -85,6 +90,22 @@ def found(ask: Ask, statistics: Statistics) -> Iterator[MatchBatch]:
         LimitExceeded: a set has too many members.
         DefinitionError: neighbours of one key, and there is no key.
     """
+    found = _found(ask, statistics)
+    # What is compared is complete before anything is given, so that it can be cut smaller if it is too much.
+    for rest, runs in [*found] if ask.keep and not ask.is_known else found:
+        start, end = rest.stream.real(runs.first[rest.names[0]]), rest.stream.real(runs.last[rest.names[-1]])
+        decided = _decided(ask.source, rest.stream, runs.last[rest.names[-1]], (start, end))
+        mine = np.ones(runs.n, bool) if ask.own is None else (decided >= ask.own[0]) & (decided < ask.own[1])
+        rows = np.flatnonzero(mine)
+        times, at = (start[rows], end[rows], decided[rows]), 0
+        for part in portions(runs.at(rows), rest.names, _MEMBERS):
+            some = tuple(of[at : at + part.n] for of in times)
+            at += part.n
+            yield from _batches(ask, rest, part, some)
+
+
+def _found(ask: Ask, statistics: Statistics) -> Iterator[tuple[Rest, Runs]]:
+    """What is kept of each stream."""
     pattern = ask.source.pattern
     for stream in streams(ask.source, ask.branch):
         allowed = None
@@ -95,15 +116,7 @@ def found(ask: Ask, statistics: Statistics) -> Iterator[MatchBatch]:
         search = Search(stream, Form(ask.branch), bool(ask.keep), allowed, statistics, ask.block_rows)
         rest = Rest.of(pattern, ask.branch, stream, ask.block_rows, statistics)
         for runs in _kept(ask, rest, search.run()):
-            start, end = stream.real(runs.first[rest.names[0]]), stream.real(runs.last[rest.names[-1]])
-            decided = _decided(ask.source, stream, runs.last[rest.names[-1]], (start, end))
-            mine = np.ones(runs.n, bool) if ask.own is None else (decided >= ask.own[0]) & (decided < ask.own[1])
-            rows = np.flatnonzero(mine)
-            times, at = (start[rows], end[rows], decided[rows]), 0
-            for part in portions(runs.at(rows), rest.names, _MEMBERS):
-                some = tuple(of[at : at + part.n] for of in times)
-                at += part.n
-                yield from _batches(ask, rest, part, some)
+            yield rest, runs
 
 
 def _batches(ask: Ask, rest: Rest, runs: Runs, times: tuple[np.ndarray, ...]) -> Iterator[MatchBatch]:
@@ -134,7 +147,7 @@ def _kept(ask: Ask, rest: Rest, runs: Iterator[Runs]) -> Iterator[Runs]:
         yield from runs
         return
     every = (some for those in runs for part in portions(those, rest.names, _MEMBERS) for some in rest.matches(part))
-    if rest.form.longest_is_largest and ask.keep == "MAXIMAL":
+    if ask.is_known:
         yield from every
         return
     parts = []
@@ -162,7 +175,8 @@ def _decided(source: Source, stream: Stream, last: np.ndarray, times: tuple[np.n
         place = np.zeros(len(source.data.ts), np.int64)
         place[judge.rows] = np.arange(len(judge))
         last = place[stream.rows[last]]
-    return np.minimum(latest, judge.real(judge.stretch(last)[1]) + (pattern.extras.pause or 0))
+    decided: np.ndarray = np.minimum(latest, judge.real(judge.stretch(last)[1]) + (pattern.extras.pause or 0))
+    return decided
 
 
 def _not_too_long(stream: Stream, longest: int, *, whole: bool, own: tuple[int, int] | None) -> tuple[np.ndarray, int]:

@@ -14,8 +14,8 @@ from chainlake.cep.language.normal_form import Branch
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.plan.completion import Completion, completion_of
 from chainlake.cep.plan.steps import Forbidden, scope_of
-from chainlake.cep.search.complete import Completer
-from chainlake.cep.search.negation import not_forbidden
+from chainlake.cep.search.binding.complete import Completer
+from chainlake.cep.search.binding.negation import not_forbidden
 from chainlake.cep.search.statistics import Statistics
 from chainlake.cep.search.strict.form import Form
 from chainlake.cep.search.strict.runs import Runs

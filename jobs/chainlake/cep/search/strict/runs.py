@@ -103,10 +103,13 @@ def outermost(runs: Runs, names: tuple[str, ...]) -> Runs:
         return runs
     begin, end = runs.first[names[0]], runs.last[names[-1]]
     ordered = (begin[1:] > begin[:-1]) | (begin[1:] == begin[:-1]) & (end[1:] <= end[:-1])
-    order = np.arange(runs.n) if ordered.all() else np.lexsort((-end, begin))
-    starts, ends = begin[order], end[order]
+    if not ordered.all():
+        runs = runs.at(np.lexsort((-end, begin)))
+    starts, ends = runs.first[names[0]], runs.last[names[-1]]
     before = np.concatenate([[-1], np.maximum.accumulate(ends)[:-1]])
+    if np.all(starts[1:] > starts[:-1]):
+        return runs.only(ends > before)
     # Equal stretches do not contain one another: the first of them stands for all.
     new = np.concatenate([[True], (np.diff(starts) != 0) | (np.diff(ends) != 0)])
     kept = (ends > before)[np.maximum.accumulate(np.where(new, np.arange(runs.n), 0))]
-    return runs.at(np.sort(order[kept]))
+    return runs.only(kept)

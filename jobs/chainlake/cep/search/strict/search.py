@@ -13,11 +13,11 @@ from functools import cached_property
 import numpy as np
 
 from chainlake.cep.conditions.blocks import flat_blocks
-from chainlake.cep.conditions.evaluate import View
+from chainlake.cep.conditions.evaluate import Candidates, View
 from chainlake.cep.conditions.scan import BLOCK_ROWS
 from chainlake.cep.language.normal_form import Clause
 from chainlake.cep.search.statistics import Statistics
-from chainlake.cep.search.strict.form import Form
+from chainlake.cep.search.strict.form import ANY_NUMBER, Form
 from chainlake.cep.search.strict.runs import Runs, portions
 from chainlake.cep.search.strict.stream import Stream
 
@@ -74,6 +74,8 @@ class Search:
     statistics: Statistics
     block_rows: int = BLOCK_ROWS
     _accepted: dict[str, np.ndarray] = field(default_factory=dict, init=False)
+    _counts: dict[int, np.ndarray] = field(default_factory=dict, init=False)
+    _places: dict[int, np.ndarray] = field(default_factory=dict, init=False)
 
     def run(self) -> Iterator[Runs]:
         """All matches but for forbidden events, each once; those wanted, if only the largest are."""
@@ -124,13 +126,22 @@ class Search:
         if name not in self.form.branch.kleene:
             return accepted if followed is None else accepted & followed
         least, most = self.form.sizes[name]
+        if followed is None and least == 1:
+            return accepted
         place, stop = np.arange(len(accepted)), self._stops[name]
         if followed is None:
-            return accepted if least == 1 else accepted & (stop - place >= least - 1)
-        before = np.concatenate([[0], np.cumsum(followed)])
-        until = np.minimum(stop, place + (most - 1)) + 1
-        found: np.ndarray = accepted & (before[until] > before[np.minimum(place + (least - 1), until)])
+            return accepted & (stop - place >= least - 1)
+        before = self._counted(number, followed)
+        until = stop + 1 if most == ANY_NUMBER else np.minimum(stop, place + (most - 1)) + 1
+        begin = before[:-1] if least == 1 else before[np.minimum(place + (least - 1), until)]
+        found: np.ndarray = accepted & (before[until] > begin)
         return found
+
+    def _counted(self, number: int, followed: np.ndarray) -> np.ndarray:
+        """How many events before each are followed by the next name."""
+        if number not in self._counts:
+            self._counts[number] = np.concatenate([[0], np.cumsum(followed)])
+        return self._counts[number]
 
     # ---- one name
 
@@ -208,18 +219,18 @@ class Search:
         members = self._members_of(name)
         if members:
             until = self._reached(runs, name, (begin, until), members)
-        ends = self._ends(number)
-        low = np.searchsorted(ends, begin + (least - 1), "left")
-        counts = np.maximum(np.searchsorted(ends, until, "right") - low, 0)
+        ends, followed = self._ends(number), self._counted(number, self._followed[number])
+        low = followed[np.minimum(begin + (least - 1), len(stream))]
+        counts = np.maximum(followed[until + 1] - low, 0)
         for rows, within in flat_blocks(counts, self.block_rows):
             found = runs.at(rows).bind(name, begin[rows], ends[low[rows] + within])
             yield from self._extend(self._tested(found, name), number + 1)
 
     def _ends(self, number: int) -> np.ndarray:
-        key = f"ends {number}"
-        if key not in self._accepted:
-            self._accepted[key] = np.flatnonzero(self._followed[number])
-        return self._accepted[key]
+        """The events that are followed by the next name."""
+        if number not in self._places:
+            self._places[number] = np.flatnonzero(self._followed[number])
+        return self._places[number]
 
     def _members_of(self, name: str) -> tuple[Clause, ...]:
         """The conditions that each event of an inner repeated name passes on its own beside the names before it."""
@@ -247,7 +258,7 @@ class Search:
         return runs
 
     @cached_property
-    def _candidates(self) -> dict:
+    def _candidates(self) -> dict[str, Candidates]:
         return dict.fromkeys(self.form.names, self.stream.candidates)
 
     def _reached(

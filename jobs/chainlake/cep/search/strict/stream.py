@@ -9,19 +9,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from chainlake.cep.conditions.evaluate import Candidates, View
-from chainlake.cep.events.arrow import MINUS_ONE, ZERO, int64_array, numpy_of
 from chainlake.cep.events.clock import Clock
 from chainlake.cep.events.dataset import Dataset
 from chainlake.cep.events.order import by_number
 from chainlake.cep.language import ast
 from chainlake.cep.language.normal_form import Branch, Clause
 from chainlake.cep.pattern import Pattern
+from chainlake.cep.values.arrow import MINUS_ONE, ZERO, int64_array, numpy_of
 from chainlake.errors import DefinitionError
 
 
@@ -75,6 +76,7 @@ class Stream:
         clock: how the times were moved; None if they are the events' own.
         codes: key number of each row of ``data``, -1 for events that do not exist; None if all are of one key.
         window: in ticks, but never more than all events need.
+        bounded: whether the window bounds anything at all.
         pause: the longest time between neighbours, in ticks, or None.
     """
 
@@ -86,6 +88,7 @@ class Stream:
     clock: Clock | None
     codes: np.ndarray | None
     window: int
+    bounded: bool
     pause: int | None
 
     def __len__(self) -> int:
@@ -105,7 +108,7 @@ class Stream:
         """Whether each event has the one before it as its neighbour, at most a pause earlier."""
         joined = ~self.first
         if self.pause is not None and len(joined):
-            joined[1:] &= np.diff(self.times) <= self.pause
+            joined[1:] &= self.times[1:] - self.times[:-1] <= self.pause
         return joined
 
     @cached_property
@@ -123,11 +126,6 @@ class Stream:
         times = self.times[at] if self.clock is None else self.clock.real(self.times[at])
         return times
 
-    @cached_property
-    def bounded(self) -> bool:
-        """Whether the window bounds anything at all."""
-        return bool(len(self)) and int(self.times[-1]) - int(self.times[0]) > self.window
-
     def near(self, first: np.ndarray, last: np.ndarray) -> np.ndarray:
         """Whether places lie in one window, the first not behind the last."""
         if not self.bounded:
@@ -142,7 +140,8 @@ class Stream:
             return until
         found = until.copy()
         found[far] = np.searchsorted(self.times, self.times[at[far]] + self.window, "right") - 1
-        return np.minimum(found, until)
+        latest: np.ndarray = np.minimum(found, until)
+        return latest
 
     def earliest(self, at: np.ndarray, since: np.ndarray) -> np.ndarray:
         """The first places within a window before some places, but none before ``since``."""
@@ -151,7 +150,8 @@ class Stream:
             return since
         found = since.copy()
         found[far] = np.searchsorted(self.times, self.times[at[far]] - self.window, "left")
-        return np.maximum(found, since)
+        earliest: np.ndarray = np.maximum(found, since)
+        return earliest
 
     def members(self, first: np.ndarray, last: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The events from ``first`` to ``last`` of each row, as offsets and positions among the candidates."""
@@ -204,49 +204,64 @@ def streams(source: Source, branch: Branch) -> Iterator[Stream]:
     data, pattern = source.data, source.pattern
     codes, number = _codes(source, branch.stream.by_key)
     rows = _rows(data, branch.stream.types, codes)
-    if codes is None:
-        window = min(pattern.window_us, _span(data.ts))
-        yield _stream(source, rows, data.ts[rows], (None, None, window))
-        return
     own = data.columns["ts"].values
-    span = _span(own)
-    window = min(pattern.window_us, span)
-    clock = Clock.over(int(own.min()) if len(own) else 0, int(own.max()) if len(own) else 0, window)
-    for low in range(0, max(number, 1), max(clock.most_parts, 1)):
-        some, mine = codes, rows
+    low, high = (int(own.min()), int(own.max())) if len(own) else (0, 0)
+    window = min(pattern.window_us, high - low)
+    reach = _Reach(window, window < high - low)
+    if codes is None:
+        times = data.ts if len(rows) == len(own) else data.ts[rows]
+        yield _stream(source, rows, times, None, reach)
+        return
+    clock = Clock.over(low, high, window)
+    for begin in range(0, max(number, 1), max(clock.most_parts, 1)):
+        some, mine, of_mine = codes, rows, codes if len(rows) == len(codes) else codes[rows]
         if number > clock.most_parts:
-            some = np.where((codes >= low) & (codes < low + clock.most_parts), codes - low, -1)
+            some = np.where((codes >= begin) & (codes < begin + clock.most_parts), codes - begin, -1)
             mine = rows[some[rows] >= 0]
-        if not _ascending(some[mine]):
-            mine = mine[by_number(some[mine])]
-        yield _stream(source, mine, clock.moved(own[mine], some[mine]), (clock, some, window))
-
-
-def _span(ts: np.ndarray) -> int:
-    return int(ts.max()) - int(ts.min()) if len(ts) else 0
+            of_mine = some[mine]
+        if np.any(of_mine[1:] < of_mine[:-1]):
+            order = by_number(of_mine)
+            mine = order if len(rows) == len(codes) and mine is rows else mine[order]
+        counts = np.bincount(of_mine)
+        times = own[mine]
+        times += np.repeat(np.arange(len(counts)) * clock.period - clock.base, counts)
+        yield _stream(source, mine, times, _Keys(clock, some, counts), reach)
 
 
 def _rows(data: Dataset, types: frozenset[str] | None, codes: np.ndarray | None) -> np.ndarray:
-    keep = None if types is None else data.have_types(types)
+    keep = None if types is None or data.is_one_type(types) else data.have_types(types)
     if codes is not None and codes.min(initial=0) < 0:
         keep = codes >= 0 if keep is None else keep & (codes >= 0)
     return np.arange(len(data.ts)) if keep is None or keep.all() else np.flatnonzero(keep)
 
 
-def _stream(
-    source: Source, rows: np.ndarray, times: np.ndarray, by: tuple[Clock | None, np.ndarray | None, int]
-) -> Stream:
-    clock, codes, window = by
-    data = source.data
+class _Reach(NamedTuple):
+    """A window, and whether it bounds anything at all."""
+
+    window: int
+    bounded: bool
+
+
+class _Keys(NamedTuple):
+    """How times were moved, the number of each row's key, and how many events of the stream each key has."""
+
+    clock: Clock
+    codes: np.ndarray
+    counts: np.ndarray
+
+
+def _stream(source: Source, rows: np.ndarray, times: np.ndarray, keys: _Keys | None, reach: _Reach) -> Stream:
     first = np.zeros(len(rows), bool)
-    if codes is not None:
-        first[1:] = np.diff(codes[rows]) != 0
     first[:1] = True
-    ties = np.flatnonzero(np.diff(times) == 0)
+    if keys is not None:
+        begins = np.cumsum(keys.counts) - keys.counts
+        first[begins[keys.counts > 0]] = True
+    ties = np.flatnonzero(times[1:] == times[:-1])
     listed = None
     if len(ties):
         rows, listed = _without_ties(source, rows, ties)
-    return Stream(data, rows, times, first, listed, clock, codes, window, source.pattern.extras.pause)
+    clock, codes = (None, None) if keys is None else keys[:2]
+    return Stream(source.data, rows, times, first, listed, clock, codes, *reach, source.pattern.extras.pause)
 
 
 def _without_ties(source: Source, rows: np.ndarray, ties: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
@@ -324,11 +339,12 @@ def _encoded(column: pa.ChunkedArray) -> tuple[np.ndarray, int]:
         # NaN is null, and the two zeros are equal.
         null, zero = pa.nulls(1, column.type)[0], ZERO.cast(column.type)
         column = pc.add(pc.if_else(pc.is_nan(column), null, column), zero)
+    if pa.types.is_int64(column.type) and not column.null_count and len(column):
+        numbers = numpy_of(column)
+        low, high = int(numbers.min()), int(numbers.max())
+        if high - low < len(numbers):
+            return numbers - low, high - low + 1
     encoded = column.combine_chunks().dictionary_encode()
     if isinstance(encoded, pa.ChunkedArray):
         encoded = encoded.combine_chunks()
     return numpy_of(pc.fill_null(encoded.indices.cast(pa.int64()), MINUS_ONE)), len(encoded.dictionary)
-
-
-def _ascending(codes: np.ndarray) -> bool:
-    return not np.any(codes[1:] < codes[:-1])

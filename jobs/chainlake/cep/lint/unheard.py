@@ -1,0 +1,80 @@
+"""Keys and types that a pattern names and no event has: most often misspelt, and then nothing ever matches."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from chainlake.cep.language import ast
+from chainlake.cep.language.source_text import At, SourceText
+from chainlake.cep.pattern import Pattern
+from chainlake.errors import DefinitionError
+
+#: Known words that are listed where none is like the one that was written.
+_LISTED = 10
+
+
+@dataclass(frozen=True)
+class Heard:
+    """What the events at hand have.
+
+    Args:
+        where: which events these are, as it stands after "no event".
+        keys, types: theirs.
+    """
+
+    where: str
+    keys: Collection[str]
+    types: Collection[str]
+
+
+def named_keys(pattern: Pattern, key: str) -> dict[str, At]:
+    """The texts that conditions compare the key column with, each with its first place."""
+    found: dict[str, At] = {}
+    for branch in pattern.branches:
+        for literal in (literal for clause in branch.clauses for literal in clause.literals):
+            for value in _compared(literal, key):
+                if isinstance(value.value, str):
+                    found.setdefault(value.value, value.at)
+    return found
+
+
+def unheard(pattern: Pattern, source: SourceText, key: str, heard: Heard) -> list[DefinitionError]:
+    """A warning for each key and each type that the pattern names and none of the events has.
+
+    Args:
+        pattern: the pattern.
+        source: its text.
+        key: the key column of its source.
+        heard: what the events have.
+    """
+    found = [
+        source.error(f"no event {heard.where} has the {key} '{value}'", at, hint=_hint(value, heard.keys))
+        for value, at in named_keys(pattern, key).items()
+        if value not in heard.keys
+    ]
+    for kind in sorted(set(pattern.event_types) - set(heard.types)):
+        found.append(source.error(f"no event {heard.where} has the type '{kind}'", hint=_hint(kind, heard.types)))
+    return found
+
+
+def _compared(literal: ast.Node, key: str) -> Iterator[ast.Literal]:
+    match literal:
+        case ast.Compare("=" | "!=", ast.Ref(_, attr), ast.Literal() as value) | ast.Compare(
+            "=" | "!=", ast.Literal() as value, ast.Ref(_, attr)
+        ) if attr == key:
+            yield value
+        case ast.Member(ast.Ref(_, attr), _, items) if attr == key:
+            yield from (item for item in items if isinstance(item, ast.Literal))
+
+
+def _hint(word: str, known: Collection[str]) -> str:
+    close = difflib.get_close_matches(word, known, n=1)
+    if not close:
+        close = [one for one in known if one.lower() == word.lower()]
+    if close:
+        return f"Did you mean '{close[0]}'?"
+    listed = sorted(known)
+    more = f" and {len(listed) - _LISTED} more" if len(listed) > _LISTED else ""
+    return f"There are {', '.join(listed[:_LISTED])}{more}."

@@ -1,0 +1,83 @@
+"""Which backend runs a branch, and why: the one whose estimated seconds are fewer, compiling included."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from chainlake.cep.estimate.cost import Model
+from chainlake.cep.search.choosing.seconds import compiled_seconds, numpy_seconds
+from chainlake.cep.search.compiled import machine
+from chainlake.cep.search.compiled.run import Compiled
+from chainlake.cep.search.compiled.text.code import NotCompilable
+
+BACKENDS = ("auto", "numpy", "compiled")
+#: Seconds: Numba imported, a kernel compiled, a kernel read from disk.
+IMPORT, COMPILE, READ = 0.8, 1.5, 0.03
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What a branch runs on.
+
+    Args:
+        backend: ``numpy`` or ``compiled``.
+        why: one phrase.
+        compiled: what to run, on the compiled backend.
+    """
+
+    backend: str
+    why: str
+    compiled: Compiled | None = None
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a search in one order is estimated to cost.
+
+    Args:
+        evaluations: E.
+        by_numpy: seconds on NumPy.
+        by_machine: seconds as machine code, compiling left out.
+    """
+
+    evaluations: float
+    by_numpy: float
+    by_machine: float
+
+    @classmethod
+    def of(cls, model: Model, order: Sequence[str]) -> Estimate:
+        """By the branch's model of the events."""
+        return cls(model.evaluations(order), numpy_seconds(model, order), compiled_seconds(model, order))
+
+
+#: Of a search of which nothing is known.
+UNKNOWN = Estimate(0.0, 0.0, 0.0)
+
+
+def decide(wanted: str, compiled: Compiled, estimate: Estimate) -> Decision:
+    """Choose the backend of a branch.
+
+    Args:
+        wanted: one of ``BACKENDS``.
+        compiled: the branch, not generated yet.
+        estimate: what the branch costs on these events, which only ``auto`` asks for; if it is ``UNKNOWN``, NumPy is
+            taken.
+    """
+    if wanted == "numpy":
+        return Decision("numpy", "as asked for")
+    about = f"about {estimate.evaluations:,.0f} evaluations"
+    start = READ if machine.loaded() else IMPORT + READ
+    if wanted == "auto" and estimate.by_numpy <= start + estimate.by_machine:
+        return Decision("numpy", f"{about} are done before machine code is ready")
+    try:
+        shape = compiled.shape
+    except NotCompilable as error:
+        return Decision("numpy", f"no machine code for {error}")
+    if wanted == "compiled":
+        return Decision("compiled", "as asked for", compiled)
+    ready = (0.0 if machine.loaded() else IMPORT) + (READ if machine.known(shape.source) else COMPILE)
+    if estimate.by_numpy <= ready + estimate.by_machine:
+        return Decision("numpy", f"{about} are done before machine code is ready")
+    by_value = f", by value: {', '.join(shape.skips)}" if shape.skips else ""
+    return Decision("compiled", f"{about}{by_value}", compiled)

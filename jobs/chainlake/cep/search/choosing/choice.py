@@ -1,0 +1,121 @@
+"""In which order a branch is searched: as asked for, or the cheapest one on these events or on others like them.
+
+To measure what orders cost takes longer than a search of few events, so a choice is remembered beside the pattern. It
+is taken again for events with about as many candidates of each name, about as many of them in a window, and the same
+kinds of columns; and forgotten once a search did much more or less than the one before. Any order finds the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from math import log2
+
+from chainlake.cep.conditions.scan import Scan
+from chainlake.cep.estimate.cost import Model
+from chainlake.cep.estimate.selectivity import measure, upper_bound
+from chainlake.cep.language.normal_form import Branch
+from chainlake.cep.pattern import Pattern
+from chainlake.cep.plan.order import choose_order, given_order
+from chainlake.cep.plan.steps import Plan, make_plan
+from chainlake.cep.search.choosing.backend import UNKNOWN, Estimate
+from chainlake.cep.search.choosing.seconds import best_order
+from chainlake.cep.search.compiled.text.facts import form_of
+from chainlake.errors import UsageError
+
+#: Evaluations, by their upper bound, from which a run with a given order looks what they really are.
+WORTH_MEASURING = 2_000_000
+#: Counts are alike whose ratio is at most about the fourth root of 2.
+_STEPS_PER_DOUBLE = 4
+#: A choice holds while a search takes at most so many times as many evaluations as the one before, or as few.
+_ALIKE = 2.0
+#: Fewer evaluations than these differ by nothing that matters.
+_FEW = 1000
+
+
+@dataclass(frozen=True)
+class Wish:
+    """How an order is to be chosen.
+
+    Args:
+        order: the order, if it is given.
+        rates: events per name in any common unit; None takes the front matter's.
+        by: without these: ``cost`` or ``frequency``.
+        backend: whose seconds count.
+    """
+
+    order: tuple[str, ...] | None = None
+    rates: tuple[tuple[str, float], ...] | None = None
+    by: str = "cost"
+    backend: str = "auto"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The order of a branch.
+
+    Args:
+        plan: the plan of that order.
+        how: where it came from: ``given``, ``declared``, ``measured`` or ``estimated``.
+        estimate: what it is estimated to cost.
+        evaluations: E of the search before, if there was one.
+    """
+
+    plan: Plan
+    how: str
+    estimate: Estimate = UNKNOWN
+    evaluations: int | None = None
+
+    def held(self, evaluations: int) -> bool:
+        """Whether a search with so many evaluations was like the one before."""
+        before = evaluations if self.evaluations is None else self.evaluations
+        return (before + _FEW) / _ALIKE <= evaluations + _FEW <= (before + _FEW) * _ALIKE
+
+
+def likeness(scan: Scan) -> Hashable:
+    """Equal for scans of one branch on which the same choice is likely to be the best."""
+    ts = scan.data.ts
+    span = float(ts[-1]) - float(ts[0]) if len(ts) else 0.0
+    counts = tuple(_step(len(of)) for of in scan.candidates.values())
+    forms = tuple(form_of(value) for value in scan.data.columns.values())
+    return counts, _step(span / max(scan.window, 1)), forms, scan.data.clock is None
+
+
+def _step(count: float) -> int:
+    return round(_STEPS_PER_DOUBLE * log2(count + 1.0))
+
+
+def choose(pattern: Pattern, branch: Branch, scan: Scan, wish: Wish) -> Choice:
+    """The choice for a branch on the events of a scan.
+
+    Raises:
+        UsageError: order or rates do not fit the pattern.
+    """
+    order, how, model = order_of(pattern, branch, scan, wish)
+    if model is None and wish.backend == "auto":
+        model = upper_bound(branch, scan.candidates, scan.window)
+        if model.evaluations(order) > WORTH_MEASURING:
+            model = measure(branch, scan.data, scan.candidates, scan.window)
+    estimate = Estimate.of(model, order) if model is not None and wish.backend == "auto" else UNKNOWN
+    return Choice(make_plan(branch, order), how, estimate)
+
+
+def order_of(pattern: Pattern, branch: Branch, scan: Scan, wish: Wish) -> tuple[tuple[str, ...], str, Model | None]:
+    """The binding order of a branch, where it came from (as ``Choice.how``), and the cost model if it came from one.
+
+    Raises:
+        UsageError: order or rates do not fit the pattern.
+    """
+    if wish.order is not None:
+        return given_order(branch, wish.order), "given", None
+    stated: Mapping[str, float] = pattern.front.rates if wish.rates is None else dict(wish.rates)
+    if stated and all(name in stated for name in branch.positive):
+        return choose_order(branch, {name: float(stated[name]) for name in branch.positive}), "declared", None
+    if wish.rates is not None:
+        missing = [name for name in branch.positive if name not in stated]
+        raise UsageError(f"there is no rate for {', '.join(missing)}")
+    if wish.by == "cost":
+        model = measure(branch, scan.data, scan.candidates, scan.window)
+        return best_order(model, wish.backend), "estimated", model
+    frequency = {name: float(len(scan.candidates[name])) for name in branch.positive}
+    return choose_order(branch, frequency), "measured", None

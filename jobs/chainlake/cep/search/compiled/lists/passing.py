@@ -1,0 +1,271 @@
+"""Candidates that cannot pass, whatever is bound before them, are left out before the search, and counted all the same.
+
+Where a clause compares a candidate with what is bound, one pass over blocks of neighbouring events finds the value most
+easily passed among the bound name's events in reach, and keeps the candidates that pass it. Of frequent events that are
+compared with rare ones few are left, so nothing else of the others is gathered, sorted or looked at. Evaluations count
+all candidates in scope: these are counted by rows of the events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+
+import numpy as np
+
+from chainlake.cep.conditions.evaluate import Candidates
+from chainlake.cep.conditions.scan import Scan
+from chainlake.cep.events.dataset import Dataset
+from chainlake.cep.language import ast
+from chainlake.cep.plan.steps import Plan
+from chainlake.cep.search.compiled import machine
+from chainlake.cep.search.compiled.lists.merge import first_positions
+from chainlake.cep.search.compiled.text.comparison import comparison
+from chainlake.cep.search.compiled.text.facts import Form, form_of
+
+#: Candidates drawn to estimate how many can pass.
+_DRAWN = 256
+_SMALLER = ("<", "<=")
+_PASSES = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal}
+#: 2^so many neighbouring events make a block.
+_SHIFT = 7
+#: Of a block with fewer that pass, eight events are passed over at a time.
+_MANY = 6
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A comparison of a candidate with an event bound before it.
+
+    Args:
+        name: whose candidates are compared.
+        attr: their attribute.
+        op: ``candidate op bound``.
+        other: the name bound before.
+        other_attr: its attribute.
+        before: whether events of ``other`` may lie before the candidate.
+        behind: whether they may lie behind it.
+    """
+
+    name: str
+    attr: str
+    op: str
+    other: str
+    other_attr: str
+    before: bool
+    behind: bool
+
+
+def bars_of(plan: Plan, number: int, data: Dataset) -> list[Bar]:
+    """The comparisons of a step with single events that are bound before it."""
+    step, branch, bound = plan.steps[number], plan.branch, plan.order[:number]
+    found: list[Bar] = []
+    if step.kleene or step.scope.apart_from:
+        return found
+    for clause in step.clauses:
+        match comparison(step.name, clause):
+            case (op, ast.Ref(_, attr), ast.Ref(other, other_attr)) if op != "=" and other in bound:
+                form = form_of(data.columns[attr])
+                if other not in branch.kleene and _is_ordered(form) and form == form_of(data.columns[other_attr]):
+                    before, behind = (other not in names[step.name] for names in (branch.after, branch.before))
+                    found.append(Bar(step.name, attr, op, other, other_attr, before, behind))
+    return found
+
+
+def share_left(scan: Scan, bar: Bar, earlier: Sequence[Bar]) -> float:
+    """About which share of a name's candidates ``bar`` leaves, where the bound names have the bars ``earlier``."""
+    rows = scan.candidates[bar.name].rows
+    rows = rows[:: max(1, len(rows) // _DRAWN)]
+    if not len(rows):
+        return 1.0
+    values, limit = scan.data.columns[bar.attr].values.take(rows), _limit(scan, bar, earlier, rows)
+    return float(_PASSES[bar.op](values, limit).mean())
+
+
+def _limit(scan: Scan, bar: Bar, earlier: Sequence[Bar], rows: np.ndarray) -> np.ndarray:
+    """About what the candidates of some rows have to pass: bars of the bound name limit them, too."""
+    bound, largest = scan.candidates[bar.other], bar.op in _SMALLER
+    values = bound.column(bar.other_attr).values
+    nothing = _nothing(values.dtype.kind == "f", largest)
+    ts, first = scan.data.ts, rows >> _SHIFT << _SHIFT
+    last = np.minimum(first + (1 << _SHIFT), len(ts)) - 1
+    begin = np.searchsorted(ts, ts[first] - scan.window, "left") if bar.before else first
+    end = np.searchsorted(ts, ts[last] + scan.window, "right") if bar.behind else last
+    lo = np.searchsorted(bound.rows, begin >> _SHIFT << _SHIFT)
+    hi = np.searchsorted(bound.rows, ((end >> _SHIFT) + 1) << _SHIFT)
+    best, worst = (np.fmax, np.fmin) if largest else (np.fmin, np.fmax)
+    ends = np.stack([lo, np.maximum(lo, hi)], 1).ravel()
+    found: np.ndarray = np.where(hi > lo, best.reduceat(np.append(values, nothing), ends)[::2], nothing)
+    for one in earlier:
+        if (one.name, one.attr, one.op in _SMALLER) == (bar.other, bar.other_attr, largest):
+            wider = replace(one, before=one.before or bar.before, behind=one.behind or bar.behind)
+            found = worst(found, _limit(scan, wider, earlier, rows))
+    return found
+
+
+def only_passing(scan: Scan, bars: Iterable[Bar]) -> Scan:
+    """The scan without the candidates that cannot pass ``bars``; ``counted`` has all of these names."""
+    candidates, before = dict(scan.candidates), dict[Hashable, tuple[np.ndarray, ...]]()
+    for bar in bars:
+        candidates[bar.name], marked = _passing(scan, candidates[bar.name], candidates[bar.other], bar)
+        before.setdefault(_marks_before(bar.name), (marked,))
+    counted = {bar.name: scan.candidates[bar.name] for bar in bars}
+    return replace(scan, candidates=candidates, counted=counted, arrays=before) if counted else scan
+
+
+def counted_before(scan: Scan, bound: str, shift: int, name: str) -> np.ndarray:
+    """For each candidate of ``bound``: how many of all candidates of ``name`` lie before its ts + ``shift``; int32."""
+    of, ts = scan.candidates[bound], np.ascontiguousarray(scan.data.ts, np.int64)
+    key = ("rows before", bound, shift)
+    if not shift:
+        at = np.ascontiguousarray(of.rows, np.int64)
+    elif key in scan.arrays:
+        (at,) = scan.arrays[key]
+    else:
+        at = first_positions(of.ts, shift, ts).astype(np.int64)
+        scan.arrays[key] = (at,)
+    words, found = scan.counted[name].marks.view(np.int64), np.empty(len(at), np.int32)
+    tables = [words, at] if shift else [words, at, ts]
+    shorts = [*scan.arrays[_marks_before(name)], found]
+    kernel = machine.load(_counted_source(own=not shift))
+    kernel([], tables, [], shorts, machine.NOTHING, np.array([len(at)]), machine.NOTHING)
+    return found
+
+
+def _marks_before(name: str) -> Hashable:
+    return "marks before", name
+
+
+def _is_ordered(form: Form) -> bool:
+    return form.letter in ("f", "i") and not form.nullable
+
+
+def _nothing(floating: bool, largest: bool) -> float | int:
+    """What no value is beyond: the limit where there is nothing to pass."""
+    return (-np.inf if largest else np.inf) if floating else (-(2**63) if largest else 2**63 - 1)
+
+
+def _passing(scan: Scan, of: Candidates, bound: Candidates, bar: Bar) -> tuple[Candidates, np.ndarray]:
+    """The candidates that pass the comparison with one of the events of ``bound`` within a window of their block.
+
+    The numbers are those of marks of ``of`` before each eight.
+    """
+    data, column = scan.data, scan.data.columns[bar.attr].values
+    ts = np.ascontiguousarray(data.ts, np.int64)
+    floating, largest = column.dtype.kind == "f", bar.op in _SMALLER
+    kind = np.float64 if floating else np.int64
+    best = np.full((len(ts) >> _SHIFT) + 1, _nothing(floating, largest), kind)
+    values: list[np.ndarray] = [np.ascontiguousarray(bound.column(bar.other_attr).values, kind), best]
+    values.append(np.ascontiguousarray(column, kind))
+    rows, words = np.empty(len(of) + 1, np.int64), of.marks.view(np.int64)
+    before = np.empty(len(words), np.int32)
+    numbers = np.array([len(bound), len(ts), scan.window, bar.before, bar.behind, len(words)])
+    hits = np.empty(1 << _SHIFT, bool)
+    whole: list[np.ndarray] = [np.ascontiguousarray(bound.rows, np.int64), ts, rows, words, hits.view(np.int64)]
+    floats, ints = (values, whole) if floating else ([], [*values, *whole])
+    kernel = machine.load(_passing_source(floating, bar.op))
+    n = kernel(floats, ints, [of.marks, hits], [before], machine.NOTHING, numbers, machine.NOTHING)
+    return Candidates(data, rows[:n].copy() if 2 * n < len(rows) else rows[:n]), before
+
+
+@cache
+def _passing_source(floating: bool, op: str) -> str:
+    table, first = ("F", 0) if floating else ("I", 3)
+    better = ">" if op in _SMALLER else "<"
+    return f"""def kernel(F, I, B, J, kf, ki, st):
+    bound = {table}[0]
+    best = {table}[1]
+    values = {table}[2]
+    bound_rows = I[{first}]
+    ts = I[{first + 1}]
+    rows = I[{first + 2}]
+    words = I[{first + 3}]
+    hit_words = I[{first + 4}]
+    marks = B[0]
+    hits = B[1]
+    before = J[0]
+    size = ki[1]
+    window = ki[2]
+    blocks = (size + {(1 << _SHIFT) - 1}) >> {_SHIFT}
+    i = 0
+    while i < ki[0]:
+        block = bound_rows[i] >> {_SHIFT}
+        limit = best[block]
+        while i < ki[0] and bound_rows[i] >> {_SHIFT} == block:
+            limit = bound[i] if bound[i] {better} limit else limit
+            i += 1
+        best[block] = limit
+    low = 0
+    high = 0
+    n = 0
+    for block in range(blocks):
+        begin = block << {_SHIFT}
+        end = begin + {1 << _SHIFT}
+        if end > size:
+            end = size
+        first = ts[begin] - window
+        last = ts[end - 1] + window
+        while low < block and ts[(low << {_SHIFT}) + {(1 << _SHIFT) - 1}] < first:
+            low += 1
+        while high + 1 < blocks and ts[(high + 1) << {_SHIFT}] <= last:
+            high += 1
+        i = low if ki[3] != 0 else block
+        stop = high if ki[4] != 0 else block
+        limit = best[i]
+        while i < stop:
+            i += 1
+            if best[i] {better} limit:
+                limit = best[i]
+        count = end - begin
+        for k in range(count):
+            hits[k] = (marks[begin + k] != 0) & (values[begin + k] {op} limit)
+        for k in range(count, {1 << _SHIFT}):
+            hits[k] = 0
+        total = 0
+        for word in range({1 << _SHIFT - 3}):
+            total += hit_words[word]
+        total = {_marks_in("total")}
+        if total > {_MANY}:
+            for k in range(count):
+                rows[n] = begin + k
+                n += hits[k]
+        elif total != 0:
+            for word in range({1 << _SHIFT - 3}):
+                if hit_words[word] != 0:
+                    for k in range(word << 3, (word << 3) + 8):
+                        rows[n] = begin + k
+                        n += hits[k]
+    total = 0
+    for word in range(ki[5]):
+        before[word] = total
+        total += {_marks_in("words[word]")}
+    return n
+"""
+
+
+@cache
+def _counted_source(own: bool) -> str:
+    """How many marks lie before rows; if these are the events' ``own`` rows: before the first event of their time."""
+    lines = ["def kernel(F, I, B, J, kf, ki, st):", "    words = I[0]", "    rows = I[1]"]
+    lines += ["    before = J[0]", "    found = J[1]", *(["    ts = I[2]", "    first = -1"] if own else [])]
+    lines += ["    for i in range(ki[0]):", "        row = rows[i]"]
+    if own:
+        lines += [
+            "        if row > 0 and ts[row - 1] == ts[row]:",
+            "            if first < 0 or ts[first] != ts[row]:",
+            "                first = row",
+            "                while first > 0 and ts[first - 1] == ts[first]:",
+            "                    first -= 1",
+            "            row = first",
+        ]
+    lines += [
+        "        lower = words[row >> 3] & ((1 << ((row & 7) << 3)) - 1)",
+        f"        found[i] = before[row >> 3] + {_marks_in('lower')}",
+    ]
+    return "\n".join([*lines, "    return 0", ""])
+
+
+def _marks_in(word: str) -> str:
+    """The number of marks in eight of them that are read as one number."""
+    return f"((({word} * 0x0101010101010101) >> 56) & 255)"

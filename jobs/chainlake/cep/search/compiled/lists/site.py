@@ -1,0 +1,54 @@
+"""What the writers of lists and sets may use of the kernel that is being made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from chainlake.cep.plan.steps import Plan, Scope, Step
+from chainlake.cep.search.compiled.lists.scopes import Scopes
+from chainlake.cep.search.compiled.lists.skip import Skip
+from chainlake.cep.search.compiled.text.code import Writer
+from chainlake.cep.search.compiled.text.expressions import Expressions
+from chainlake.cep.search.compiled.text.slots import Slots
+
+
+class Site(Protocol):
+    """A kernel under construction; ``generate.Generator`` is the one there is.
+
+    Attributes:
+        places, kept: locals that are kept in the state while the output is emptied, and how they are read again.
+        ahead: steps whose lists are made before the step before them binds anything.
+    """
+
+    plan: Plan
+    skips: Mapping[int, Skip]
+    lists: Mapping[int, int]
+    slots: Slots
+    make: Expressions
+    scopes: Scopes
+    out: Writer
+    places: list[tuple[str, str]]
+    kept: list[str]
+    ahead: set[int]
+
+    def enter(self, step: Step, number: int) -> None:
+        """Write what follows once the event or set of a step has passed its clauses."""
+
+    def size(self, name: str) -> str:
+        """Slot of the number of candidates of a name."""
+
+    def apart_from(self, scope: Scope, name: str) -> list[str]:
+        """Locals with the positions, among the candidates of ``name``, of events that it must differ from."""
+
+    def not_in_sets(self, scope: Scope, name: str, position: str) -> None:
+        """Write the jump over an event that is a member of a set that it must differ from."""
+
+    def most_usable(self, step: Step) -> str:
+        """Slot of how many events of one window may be usable for the set of a step."""
+
+    def too_many(self, size: str) -> None:
+        """Write the stop at a set with more usable events than the limit allows."""
+
+    def unless_owned(self, start: str, end: str, *otherwise: str) -> None:
+        """Write statements for what is decided outside the stretch that is asked for."""

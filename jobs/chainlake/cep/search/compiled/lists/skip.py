@@ -1,0 +1,275 @@
+"""Value-aware search: where a clause compares a candidate with bound values, only candidates that pass are touched.
+
+Stretches of 2^shift neighbouring candidates are sorted by the compared value, so the passing ones of each stretch are
+its first: the search pays one look per stretch and one per passing candidate, not one per candidate in scope.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import log2, sqrt
+
+import numpy as np
+
+from chainlake.cep.conditions.scan import Scan
+from chainlake.cep.language import ast
+from chainlake.cep.language.normal_form import Branch, Clause
+from chainlake.cep.plan.steps import Plan, Step
+from chainlake.cep.search.compiled.lists.passing import Bar, bars_of, share_left
+from chainlake.cep.search.compiled.lists.stretches import sorted_stretches
+from chainlake.cep.search.compiled.text.code import Writer
+from chainlake.cep.search.compiled.text.comparison import comparison
+from chainlake.cep.search.compiled.text.expressions import Expressions
+from chainlake.cep.search.compiled.text.facts import Facts, Form, form_of
+from chainlake.cep.search.compiled.text.slots import Slots
+
+#: Seconds: one candidate tested in order, one look into a stretch, one passing candidate, one candidate sorted.
+TEST, LOOK, PASS, SORT = 1.2e-9, 5e-9, 1.5e-9, 12e-9
+#: Seconds: what is gathered of a candidate, and what it costs to leave candidates out, whatever their number.
+GATHER, LIMIT = 4e-9, 100e-6
+#: Candidates are left out where that takes at most this share of the seconds without it.
+LIMITED = 0.8
+#: Visits per event of an earlier step from which one list for all of them pays.
+LISTED = 1.5
+#: The share of candidates that pass a condition of which nothing is known.
+GUESS = 0.3
+#: Values drawn to estimate how many candidates pass.
+DRAWN = 256
+
+
+@dataclass(frozen=True)
+class Skip:
+    """A value test that a loop skips by.
+
+    Args:
+        name: whose candidates are looked through.
+        clause: the clause, which is nothing but this comparison.
+        op: ``candidate op bound``.
+        candidate: the value of the candidate.
+        bound: the value of what is bound.
+        shift: 2^shift candidates are sorted together.
+    """
+
+    name: str
+    clause: Clause
+    op: str
+    candidate: ast.Node
+    bound: ast.Node
+    shift: int
+
+    @property
+    def key(self) -> tuple[str, str, str, int]:
+        """Equal where the same is sorted in the same way."""
+        return self.name, self.candidate.written, self.op, self.shift
+
+    def stretches(self, scan: Scan) -> tuple[np.ndarray, ...]:
+        """The sorted values, and the candidates they belong to."""
+        if self.key not in scan.arrays:
+            values = scan.value(self.name, self.candidate).values
+            scan.arrays[self.key] = sorted_stretches(values, self.shift, self.op in (">", ">="))
+        return scan.arrays[self.key]
+
+    def shift_in(self, slots: Slots) -> str:
+        """The constant that holds the shift."""
+        return slots.number(self.shift, ("shift", self.key))
+
+    def open_loop(self, make: Expressions, out: Writer, number: int, hi: str, size: str, value: str) -> None:
+        """The two loops, over stretches and over what passes in them; ``q`` is the candidate's position."""
+        form, slots = make.form(self.name, self.candidate), make.slots
+        assert can_be_sorted(form), "chosen for values that can be sorted"
+        ordered = slots.array(form.letter, lambda scan: self.stretches(scan)[0], ("sorted", self.key))
+        permuted = slots.array("j", lambda scan: self.stretches(scan)[1], ("places", self.key))
+        p, b, e, shift = f"p{number}", f"b{number}", f"e{number}", self.shift_in(slots)
+        out.open(f"while ({b} << {shift}) < {hi}:")
+        out.put(f"{e} = ({b} + 1) << {shift}", f"if {e} > {size}:", f"    {e} = {size}")
+        if self.op == "=":
+            low, high, middle = make.fresh(), make.fresh(), make.fresh()
+            out.put(f"{low} = {p}", f"{high} = {e}")
+            out.open(f"while {low} < {high}:")
+            out.put(f"{middle} = ({low} + {high}) >> 1")
+            out.put(f"if {ordered}[{middle}] < {value}:", f"    {low} = {middle} + 1")
+            out.put("else:", f"    {high} = {middle}")
+            out.close()
+            out.put(f"{p} = {low}")
+        op = "==" if self.op == "=" else self.op
+        out.open(f"while {p} < {e} and {ordered}[{p}] {op} {value}:")
+        out.put(f"q{number} = {permuted}[{p}]", f"{p} += 1", "T += 1")
+
+
+@dataclass(frozen=True)
+class Ways:
+    """How the loops of a kernel are run.
+
+    Args:
+        skips: step number to the value test that its pass skips by.
+        lists: number of every later step with conditions, which lists what passes, to that of the step whose event its
+            list belongs to.
+        bars: what leaves candidates out before the search.
+    """
+
+    skips: Mapping[int, Skip]
+    lists: Mapping[int, int]
+    bars: tuple[Bar, ...] = ()
+
+
+def can_be_sorted(form: Form) -> bool:
+    """Whether values of a form can be searched by value: numbers, codes or times, none of them null beside them."""
+    return form.letter in ("f", "i") and not form.nullable
+
+
+def choose_ways(plan: Plan, scan: Scan) -> Ways:
+    """For which steps of ``plan`` skipping by value, and lists that serve several bindings, are estimated to pay.
+
+    A step whose conditions look at some of the bound names only finds the same candidates, but for the window, for all
+    bindings of the others: where it is entered often per event of the last of these names, they are listed once.
+    """
+    bars: list[Bar] = []
+    skips: dict[int, Skip] = {}
+    lists: dict[int, int] = {}
+    order = list(plan.order)
+    bound: list[str] = []
+    #: bindings that enter each step
+    entered = [1.0]
+    for number, step in enumerate(plan.steps):
+        if number and step.clauses and not step.kleene:
+            key = list_key(order, number, step.clauses)
+            if entered[number] <= LISTED * entered[key + 1]:
+                key = number - 1
+            lists[number], visits, seen = key, entered[key + 1], bound[: key + 1]
+            if visits and len(scan.candidates[step.name]):
+                size = _scope_size(plan.branch, step.name, seen, scan)
+                options = [
+                    option
+                    for clause in step.clauses
+                    if (option := _option(step, clause, scan, seen, size, visits)) is not None
+                ]
+                price, skip = min(options, key=lambda option: option[0], default=(size * TEST, None))
+                limits = _limits(plan, number, scan, bars, (price * visits, size * visits))
+                bars += limits
+                if skip is not None and not limits:
+                    skips[number] = skip
+        scope = _scope_size(plan.branch, step.name, bound, scan)
+        passing = 1.0
+        for clause in step.clauses:
+            passing *= _passing(step, clause, scan)
+        entered.append(entered[number] * scope * passing)
+        bound.append(step.name)
+    return Ways(skips, lists, tuple(bars))
+
+
+def _limits(plan: Plan, number: int, scan: Scan, bars: list[Bar], unlimited: tuple[float, float]) -> list[Bar]:
+    """The bars that leave so few candidates of a step that they pay.
+
+    Args:
+        plan: the plan.
+        number: of the step.
+        scan: what is looked through.
+        bars: of the steps before.
+        unlimited: seconds of the step without bars, and the tests of a search in order.
+    """
+    rows, count = len(scan.data.ts), len(scan.candidates[plan.steps[number].name])
+    seconds, tests = unlimited
+    cheapest, found, left = seconds + count * GATHER, list[Bar](), 1.0
+    for bar in bars_of(plan, number, scan.data):
+        share = left * share_left(scan, bar, bars)
+        spent = LIMIT + (len(found) + 1) * rows * PASS + share * (tests * TEST + count * GATHER)
+        if spent <= LIMITED * cheapest:
+            cheapest, found, left = spent, [*found, bar], share
+    return found
+
+
+def by_value(scope: float, share: float, visits: float, size: float) -> tuple[float, int]:
+    """Seconds per visit of a loop, and how long its stretches are if it skips by value: the shift, or 0 if it does not.
+
+    Args:
+        scope: candidates in scope.
+        share: of them that pass the comparison.
+        visits: how often the loop is entered.
+        size: candidates that were to be sorted.
+    """
+    in_order = scope * TEST
+    shift = max(3, min(16, round(log2(sqrt(max(scope, 1.0) * LOOK / (max(share, 1e-3) * PASS))))))
+    stretches = scope / (1 << shift) + 1.0
+    price = stretches * LOOK + share * (scope + (1 << shift)) * PASS + SORT * size / max(visits, 1.0)
+    return (price, shift) if price < 0.8 * in_order else (in_order, 0)
+
+
+def list_key(order: Sequence[str], number: int, clauses: Sequence[Clause]) -> int:
+    """The step of the last name, before that of step ``number``, that its clauses look at."""
+    named = frozenset[str]().union(*(clause.names for clause in clauses)) - {order[number]}
+    return max((order.index(name) for name in named), default=number - 1)
+
+
+def _passing(step: Step, clause: Clause, scan: Scan) -> float:
+    """About which share of a step's candidates passes a clause; a guess where it is no comparison with one name."""
+    compared = comparison(step.name, clause)
+    if compared is None:
+        return GUESS
+    op, mine, other = compared
+    value, bound = scan.value(step.name, mine), _bound_values(other, scan)
+    if bound is None or not isinstance(value.values, np.ndarray):
+        return GUESS
+    return _share(op, value.values, bound)
+
+
+def _option(
+    step: Step,
+    clause: Clause,
+    scan: Scan,
+    bound: list[str],
+    scope: float,
+    visits: float,
+) -> tuple[float, Skip] | None:
+    """The cost of skipping by ``clause``, or None if it cannot be or does not pay."""
+    compared_by = comparison(step.name, clause)
+    if compared_by is None:
+        return None
+    op, mine, other = compared_by
+    value = scan.value(step.name, mine)
+    if not can_be_sorted(form_of(value)):
+        return None
+    probe = Expressions(Slots(), Facts(scan))
+    probe.singles = dict.fromkeys(bound, "0")
+    code = probe.value(other, Writer())
+    if code.dtype not in "fi" or code.kind != value.kind:
+        return None
+    compared = _bound_values(other, scan)
+    share = GUESS if compared is None else _share(op, value.values, compared)
+    price, shift = by_value(scope, share, visits, len(value.values))
+    if not shift:
+        return None
+    return price, Skip(step.name, clause, op, mine, other, shift)
+
+
+def _bound_values(node: ast.Node, scan: Scan) -> np.ndarray | None:
+    """The values of what is compared with, if one name decides it."""
+    if len(node.names) != 1:
+        return None
+    found = scan.value(next(iter(node.names)), node)
+    return found.values if isinstance(found.values, np.ndarray) else None
+
+
+def _share(op: str, values: np.ndarray, compared: np.ndarray) -> float:
+    """About which share of pairs passes."""
+    mine = np.sort(values[:: max(1, len(values) // DRAWN)])
+    others = compared[:: max(1, len(compared) // DRAWN)]
+    below, through = np.searchsorted(mine, others, "left"), np.searchsorted(mine, others, "right")
+    passing = {
+        "<": below, "<=": through, "=": through - below, ">": len(mine) - through, ">=": len(mine) - below,
+    }[op]  # fmt: skip
+    return float(passing.mean()) / len(mine) if len(mine) and len(others) else 0.0
+
+
+def _scope_size(branch: Branch, name: str, bound: list[str], scan: Scan) -> float:
+    """About how many candidates of ``name`` are in scope when ``bound`` are bound, seen from the last of these."""
+    candidates, window = scan.candidates, scan.window
+    if not bound:
+        return float(len(candidates[name]))
+    last = bound[-1]
+    ts = candidates[last].ts
+    ts = ts[:: max(1, len(ts) // DRAWN)]
+    of = candidates[name].ts
+    lo = np.searchsorted(of, ts + 1 if last in branch.before[name] else ts - window, "left")
+    hi = np.searchsorted(of, ts if last in branch.after[name] else ts + window + 1, "left")
+    return float(np.maximum(hi - lo, 0).mean()) if len(ts) else 0.0

@@ -1,0 +1,54 @@
+"""Values in the code of a kernel, and its lines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from chainlake.cep.search.compiled.text.facts import ANY_SIZE, Size
+
+
+class NotCompilable(Exception):
+    """The plan holds something that the generator has no code for; the message says what."""
+
+
+@dataclass(frozen=True)
+class Code:
+    """A value in the code.
+
+    Args:
+        text: an expression without side effects.
+        dtype: ``f`` float64 (NaN is null), ``i`` int64, ``b`` bool, ``0`` null.
+        kind: kind of the value (chainlake.cep.values.values).
+        valid: an expression that is true where the value is not null; None if it always is (floats: but for NaN).
+        size: of an int64, the largest that its absolute value can be: the sum of these.
+    """
+
+    text: str
+    dtype: str
+    kind: str
+    valid: str | None = None
+    size: tuple[Size, ...] = (ANY_SIZE,)
+
+
+NULL = Code("0", "0", "null")
+
+
+class Writer:
+    """Lines of code with indentation."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.depth = 1
+
+    def put(self, *lines: str) -> None:
+        """Add lines at the current depth."""
+        self.lines += ["    " * self.depth + line for line in lines]
+
+    def open(self, line: str) -> None:
+        """Add a line and go one deeper."""
+        self.put(line)
+        self.depth += 1
+
+    def close(self, levels: int = 1) -> None:
+        """Go back."""
+        self.depth -= levels

@@ -1,0 +1,1 @@
+"""Matches that are compared with one another: neighbours found twice, and those that larger ones contain."""

@@ -1,0 +1,80 @@
+"""Patterns of an installation say how far back they read: a window, or a limit, and how long ago PREV may look."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from chainlake.catalog.patterns import load_patterns
+from chainlake.days import Days
+from chainlake.definitions.source import load_sources
+from chainlake.paths import PROJECT, Home
+
+MINUTE = 60_000_000
+
+
+def load(tmp_path: Path, query: str, more: str = "") -> tuple[list, list]:
+    """The pattern of an installation that has one of this query."""
+    for folder in ("sources", "patterns", "models"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "sources" / "stock.yaml").write_bytes((PROJECT / "dags/config/sources/stock.yaml").read_bytes())
+    (tmp_path / "patterns" / "one.sase").write_text(f"---\nsource: stock\n{more}---\nPATTERN {query}\n")
+    home = Home(tmp_path, str(tmp_path / "lake"), tmp_path, tmp_path)
+    return load_patterns(home, load_sources(home))
+
+
+@pytest.mark.parametrize(
+    ("query", "what", "hint"),
+    [
+        ("SEQ STRICT OF KEY (Bar+ b) PAUSE 5 min MAXIMAL", "one has no WITHIN", "limits: {longest: 12 h}"),
+        (
+            "SEQ STRICT (Bar a, Bar b) WHERE b.close > PREV(b.close) WITHIN 5 min",
+            "PREV(b.close) does not say how long ago",
+            "PREV(b.close, 1, 10 min)",
+        ),
+        (
+            "SEQ(Bar a, Bar b) WHERE b.close > 2 * PREV(b.close, 3) WITHIN 5 min",
+            "PREV(b.close) does not say how long ago",
+            "PREV(b.close, 3, 10 min)",
+        ),
+    ],
+)
+def test_what_would_read_without_a_stated_bound_is_refused_by_name(
+    tmp_path: Path, query: str, what: str, hint: str
+) -> None:
+    good, (broken,) = load(tmp_path, query)
+    assert not good and broken.name == "one"
+    assert what in str(broken.error) and hint in str(broken.error)
+
+
+@pytest.mark.parametrize(
+    ("query", "more", "late", "back"),
+    [
+        ("SEQ STRICT OF KEY (Bar+ b) PAUSE 5 min MAXIMAL", "limits: {longest: 2 h}\n", 5, 130),
+        ("SEQ STRICT OF KEY (Bar+ b) PAUSE 5 min", "limits: {longest: 2 h}\n", 0, 130),
+        ("SEQ STRICT (Bar a, Bar+ b) WITHIN 1 h PAUSE 5 min OUTERMOST", "", 5, 120),
+        ("SEQ(Bar a, Bar? b, Bar c) WITHIN 1 h MAXIMAL", "", 60, 120),
+        ("SEQ STRICT (Bar a, Bar b) WHERE b.close > PREV(b.close, 2, 5 min) WITHIN 1 h", "", 0, 70),
+        ("SEQ STRICT (Bar a, Bar b) WHERE b.close > PREV(b.close) WITHIN 1 h PAUSE 5 min", "", 0, 65),
+    ],
+)
+def test_days_know_how_far_they_read_and_how_late_they_decide(
+    tmp_path: Path, query: str, more: str, late: int, back: int
+) -> None:
+    ((compiled,), broken) = load(tmp_path, query, more)
+    assert not broken
+    start, end = Days.one(date(2013, 10, 7)).micros()
+    assert compiled.definition.late_us == late * MINUTE
+    assert compiled.definition.read_range(date(2013, 10, 7)) == (start - back * MINUTE, end)
+
+
+def test_the_limit_of_stretches_is_part_of_the_definition(tmp_path: Path) -> None:
+    query = "SEQ STRICT OF KEY (Bar+ b) PAUSE 5 min MAXIMAL"
+    hashes = set()
+    for number, limit in enumerate(("1 h", "60 min", "2 h")):
+        (tmp_path / str(number)).mkdir()
+        ((one,), _) = load(tmp_path / str(number), query, f"limits: {{longest: {limit}}}\n")
+        hashes.add(one.pattern.definition_hash)
+    assert len(hashes) == 2
