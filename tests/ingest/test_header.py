@@ -274,9 +274,19 @@ def test_shipped_sources_and_models_have_nothing_to_say(
 def test_a_model_that_is_wrong_is_linted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = (PROJECT / "dags" / "config" / "models" / "bac_beta.yaml").read_text()
     path = tmp_path / "m.yaml"
-    path.write_text(text.replace("of: close", "of: clse", 1))
-    assert main(["lint", str(path)]) == 3
-    assert "no numeric column 'clse'" in capsys.readouterr().out
+    for old, new, said in (
+        ("name: return, expression: Log(close / open)", "of: clse", "no numeric column 'clse'"),
+        (
+            "expression: Log(close / open)",
+            "expression: Log(clse / open)",
+            "no attribute clse (key response.expression)",
+        ),
+        ("AND 959", "AND 'x'", "a number and a string have no order"),
+        ("America/New_York", "New_York", "there is no zone 'New_York'"),
+    ):
+        path.write_text(text.replace(old, new, 1))
+        assert main(["lint", str(path)]) == 3
+        assert said in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

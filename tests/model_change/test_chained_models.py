@@ -41,6 +41,10 @@ pytestmark = pytest.mark.slow
 DAYS = range(1, 13)
 ALL = Days(day(1), day(13))
 EXACT = MODEL.replace("max_replay: 5", "max_replay: 30\ndetector: exact")
+#: The same of some of the events, and of a computed value.
+SOME = (
+    EXACT.replace("[x]", "[{name: half, expression: x / 2}]") + "where: Hour(ts, 'Asia/Tokyo') != 5 AND x IS NOT NULL\n"
+)
 
 
 @pytest.fixture
@@ -105,8 +109,10 @@ def certain(plan: RangePlan) -> tuple[list[date], list[date]]:
     return list(part.days), list(part.following)
 
 
+@pytest.mark.parametrize("text", [EXACT, SOME], ids=["all", "some"])
 @pytest.mark.parametrize("how", ["monitor", "restate", "backfill"])
-def test_a_late_file_whose_effect_dies_out_recomputes_the_affected_days(lab: Home, how: str) -> None:
+def test_a_late_file_whose_effect_dies_out_recomputes_the_affected_days(lab: Home, how: str, text: str) -> None:
+    (lab.config / "models" / "slope.yaml").write_text(text)
     deliver(lab, {n: readings(n) for n in DAYS})
     run(lab, ALL, "first")
     check(lab, {})
@@ -139,6 +145,17 @@ def test_a_late_file_that_changes_no_event_of_the_model_recomputes_its_day_alone
     deliver(lab, {3: [*readings(3), *other]})
     run(lab, ALL, "late")
     assert computed(lab, "late") == [3]
+    check(lab, {})
+
+
+def test_late_events_that_a_model_does_not_see_recompute_their_day_alone(lab: Home) -> None:
+    (lab.config / "models" / "slope.yaml").write_text(SOME)
+    deliver(lab, {n: readings(n) for n in DAYS})
+    run(lab, ALL, "first")
+    # 20:03 UTC is 05:03 in Tokyo.
+    deliver(lab, {8: [row | {"x": row["x"] + 9 * (row["ts"].hour == 20)} for row in readings(8)]})
+    run(lab, ALL, "late")
+    assert computed(lab, "late") == [8]
     check(lab, {})
 
 

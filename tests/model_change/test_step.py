@@ -188,6 +188,10 @@ def test_models_are_checked_against_their_source(lab):
         ("response: y", "response: z", "response", "no numeric column 'z'"),
         ("[x]", "[sensor]", "features", "no numeric column 'sensor'"),
         ("lab", "labs", "source", "no source 'labs'"),
+        ("eps:", "where: x > 1 AND z = 1\neps:", "where", "no attribute z"),
+        ("eps:", "where: sensor > 1\neps:", "where", "a string and a number have no order"),
+        ("[x]", "[x, {expression: x + z}]", "features.1.expression", "no attribute z"),
+        ("response: y", "response: {expression: Upper(sensor)}", "response.expression", "this is a string"),
     ):
         path.write_text(MODEL.replace(old, new, 1))
         loaded, (broken,) = load_models(lab, load_sources(lab))
@@ -322,6 +326,8 @@ MANY = {
     .replace("sliding: 8", "sliding: 12"),
     "plain": MODEL,
     "mean": MODEL.replace("length: 1 h", "length: 2 h, aggregate: mean").replace("2025-03-02", "2025-03-03"),
+    "seen": MODEL.replace("[x]", "[{name: half, expression: x / 2}, {expression: \"Hour(ts, 'Asia/Tokyo')\"}]")
+    + "where: sensor = 'a' OR Hour(ts, 'Asia/Tokyo') >= 6 AND y < 3\n",
     "low": "kind: threshold\nsource: lab\nstart: 2025-03-02\nnodes: [a, b]\nvalue: x\nthreshold: 0.1\n"
     "round: {length: 1 h}\n",
 }
@@ -491,8 +497,13 @@ def test_status_says_which_keys_no_event_has(lab, monkeypatch, capsys):
     file = lab.config / "models" / "slope.yaml"
     text = file.read_text()
     monkeypatch.setenv("CHAINLAKE_CONFIG", str(lab.config))
-    for nodes, wanted in (("[a, 7]", ["the key '7':"]), ("[b, c]", ["the keys 'b', 'c':"]), ("[a]", [])):
-        file.write_text(text.replace("[a, b]", nodes))
+    for nodes, where, wanted in (
+        ("[a, 7]", "", ["no event up to 2025-03-03 has the key '7':"]),
+        ("[b, c]", "", ["no event up to 2025-03-03 has the keys 'b', 'c':"]),
+        ("[a]", "", []),
+        ("[a]", "where: x > 99\n", ["no event that 'where' is true for up to 2025-03-03 has the key 'a':"]),
+    ):
+        file.write_text(text.replace("[a, b]", nodes) + where)
         rows = [row for i in (1, 2) for row in readings(i) if row["sensor"] == "a"]
         state = library(file, rows, key="sensor", until=day(3)).state[""]
         head = {"model": "slope", "group_id": "", "day": day(2), "fingerprint": "2", "state": state}
@@ -503,5 +514,5 @@ def test_status_says_which_keys_no_event_has(lab, monkeypatch, capsys):
         noted(lab, "-cc", "-dd")
         assert main(["status"]) == 0
         out = capsys.readouterr().out
-        said = [line for line in out.splitlines() if "no event up to" in line]
+        said = [line for line in out.splitlines() if "no event" in line]
         assert len(said) == len(wanted) and all(part in line for part, line in zip(wanted, said, strict=True)), out

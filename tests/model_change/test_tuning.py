@@ -10,12 +10,14 @@ import numpy as np
 import pytest
 
 from chainlake.cli.main import main
+from chainlake.days import Days
 from chainlake.errors import InputError
 from chainlake.model_change import monitor
 from chainlake.model_change.config.model import parse_model
 from chainlake.model_change.days.traces import trace_group
 from chainlake.model_change.days.tuning import sweep
 from chainlake.model_change.rounds.reduce import reduce_rows
+from chainlake.monitoring.model_days import find_model, read_rounds
 from tests.model_change import lab
 
 END = date(2025, 3, 4)
@@ -113,6 +115,18 @@ def test_the_verb_prints_draws_and_writes(home, monkeypatch, tmp_path, capsys):
     assert len(rows) == 8 and all(len(row["changes_at"]) == row["exact"] for row in rows)
     assert said.count("false alarms:") == 8 and f"{rows[0]['up']:.4f} messages per node and round" in said
     assert plot.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("more", ["missing_if_zero: p", "where: p > 10 AND sensor != 'b' AND id LIKE '%1'"])
+def test_what_decides_on_events_is_read_with_them(more, home, monkeypatch):
+    """Columns that the rounds themselves do not have."""
+    text = lab.MODEL.replace("polynomial: {of: p, degree: 2, scale: [-1, 1], range: [10, 30]}", "constant")
+    home = lab.make(home, monkeypatch, lab.events(days=1))
+    (home.config / "models" / "level.yaml").write_text(f"{text}intercept: false\n{more}\n")
+    model = find_model(home, "level")
+    found = read_rounds(home, model, Days.one(lab.FIRST))
+    assert found.equals(reduce_rows(model.config, lab.events(days=1), "sensor")) and found.column_names[2:] == ["y"]
+    assert set(found["key"].to_pylist()) == ({"c"} if "where" in more else set(lab.PLACES))
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ FOLDER = PROJECT / "dags" / "config" / "models"
 #: Local time of every change, and the coefficients that say what it means (the slope, beta; none for the road).
 CHANGES: dict[str, list[tuple[str, float | None]]] = {
     "gas_array": [("26 07:04", 1.79), ("26 13:05", 0.45), ("26 18:04", 1.49), ("26 19:15", 0.92)],
-    "bac_beta": [("07 16:02", 0.43), ("08 14:15", 0.94), ("09 07:44", 0.43), ("09 12:09", 1.00)],
+    "bac_beta": [("09 11:18", 1.15)],
     "i5n_speed_profile": [
         (f"{day} {time}", None)
         for day, times in {
@@ -66,14 +66,14 @@ def gas() -> tuple[list, dict]:
 
 
 def beta() -> tuple[list, dict]:
-    plain = Plain("stock", 1, 5, ["BAC"], 1)
-    rows = []
-    for i, at in enumerate(plain.rounds):
-        prices = [plain.value(j, key, "close") if j >= 0 else None for j in (i, i - 1) for key in ("BAC", "SPY")]
-        if all(price is not None for price in prices):
-            bac, spy, bac_before, spy_before = np.log(prices)
-            rows.append((at, [[spy - spy_before]], [bac - bac_before]))
-    return rows, {"window": 180, "eps": 0.5}
+    zone = ZoneInfo("America/New_York")
+    returns: dict[str, dict[int, float]] = {"BAC": {}, "SPY": {}}
+    for row in shipped("stock").to_dict("records"):
+        at = datetime.fromtimestamp(row["ts"] / 1e6, zone)
+        if row["ticker"] in returns and (9, 30) <= (at.hour, at.minute) < (16, 0):
+            returns[row["ticker"]][row["ts"] // 60_000_000] = float(np.log(row["close"] / row["open"]))
+    both = sorted(returns["BAC"].keys() & returns["SPY"].keys())
+    return [(at, [[returns["SPY"][at]]], [returns["BAC"][at]]) for at in both], {"window": 390, "eps": 0.3}
 
 
 def road() -> tuple[list, dict]:
@@ -121,8 +121,7 @@ def test_the_engine_finds_what_the_loop_finds(name: str) -> None:
     config = load_definition(FOLDER / f"{name}.yaml")
     key, _, zone, _, _ = SOURCES[config.source]
     events = shipped(config.source)
-    table = pa.table({"ts": pa.array(events["ts"]), key: pa.array(events[key]),
-                      **{column: pa.array(events[column]) for column in config.columns}})  # fmt: skip
+    table = pa.table({name: pa.array(events[name]) for name in {"ts", key, *config.reduction.stored(config.columns)}})
     result = monitor(config, table, key=key)
     loop, minutes = LOOPS[name]
     rows, settings = loop()

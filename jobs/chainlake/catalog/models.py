@@ -18,6 +18,8 @@ from chainlake.definitions.yaml_lines import load_section
 from chainlake.errors import DefinitionError
 from chainlake.lake.records.definitions import Definition
 from chainlake.model_change import ENGINE_VERSION
+from chainlake.model_change.config.expressions import check_against, expression_of
+from chainlake.model_change.config.reading import Settings
 from chainlake.model_change.config.threshold import ThresholdConfig
 from chainlake.model_change.days.definitions import Config, load_definition, result_table
 from chainlake.paths import Home
@@ -65,9 +67,11 @@ def load_one(file: Path, sources: Sources) -> LoadedModel:
     source = source_for(sources, config.source, file, source_line(read_definition(file)))
     numbers = sorted(name for name, kind in source.event_columns().items() if _is_number(kind))
     response, features = ("value", "weight") if isinstance(config, ThresholdConfig) else ("response", "features")
+    if config.has_expressions:
+        check_against(Settings.read(file), source.event_columns())
     wanted = [(config.response.of, response), *((f.of, features) for f in config.features)]
     for name, key in (*wanted, (config.missing_if_zero, "missing_if_zero")):
-        if name is not None and name not in numbers:
+        if name is not None and expression_of(name) is None and name not in numbers:
             hint = f"Its numeric columns are {', '.join(numbers)}."
             raise load_section(file).error(f"source {source.name} has no numeric column '{name}'", key, hint=hint)
     definition = Definition(

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, Self
 import yaml
 
 from chainlake.definitions.files import read_definition
+from chainlake.definitions.yaml_scalars import place_of
 from chainlake.errors import DefinitionError
 
 #: Place of a value inside the document: keys and list positions from the top.
@@ -42,12 +43,16 @@ _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class Spot(NamedTuple):
-    """Where a value stands, 1-based, and what was typed: ``text`` of a scalar, ``bare`` if it has no quotes."""
+    """Where a value stands, 1-based, and what was typed: ``text`` of a scalar, ``bare`` if it has no quotes.
+
+    What stands in a map has the place of its key; ``begin`` is that of the scalar itself.
+    """
 
     line: int
     column: int
     text: str | None = None
     bare: bool = False
+    begin: tuple[int, int] = (1, 1)
 
     @property
     def looks_like(self) -> str | None:
@@ -192,7 +197,7 @@ def _node(event: Any, line: int, column: int, anchors: dict[str, _Node], open_no
 
 def _value(node: _Node, place: Place, spots: dict[Place, Spot]) -> Any:
     if node.kind == "scalar":
-        spots[place] = Spot(node.line, node.column, node.text, node.bare)
+        spots[place] = Spot(node.line, node.column, node.text, node.bare, (node.line, node.column))
         return _bare(node) if node.bare else node.text
     spots[place] = Spot(node.line, node.column)
     if node.kind == "list":
@@ -249,6 +254,22 @@ class Section:
             return DefinitionError(what, key=name, hint=hint)
         spot = self.spot(*keys)
         return DefinitionError(what, file=self.file, line=spot.line, column=spot.column, key=name, hint=hint)
+
+    def error_inside(self, error: DefinitionError, *keys: str | int) -> DefinitionError:
+        """An error with a place in the text at ``keys``, as one with the place in the file.
+
+        Args:
+            error: with line and column in the text.
+            keys: of the text, below this section.
+        """
+        details = error.details() | {"key": ".".join(str(part) for part in self._place + keys)}
+        if self.file:
+            text, begin = str(self.spot(*keys).text), self.spot(*keys).begin
+            lines = read_definition(Path(self.file)).split("\n")
+            at = place_of(lines, begin, text, (error.line or 1, error.column or 1))
+            shown = "".join(letter if letter.isprintable() else " " for letter in lines[at[0] - 1])
+            details |= {"file": self.file, "line": at[0], "column": at[1], "excerpt": shown}
+        return DefinitionError(error.what, **details)
 
     def at(self, data: dict[str, Any], *keys: str | int) -> Self:
         """The mapping ``data``, which is found at ``keys`` below this section."""

@@ -29,6 +29,7 @@ def unheard(config: SeriesConfig, group: str, heard: Array, day: date) -> list[s
     more = f" and {len(keys) - _LISTED} more" if len(keys) > _LISTED else ""
     where = f" of group {group}" if group else ""
     event = f"event with {config.missing_if_zero} other than 0" if config.missing_if_zero else "event"
+    event += " that 'where' is true for" if config.where else ""
     return [
         f"no {event} up to {day} has the key{'s' if len(keys) > 1 else ''} {listed}{more}{where}: "
         "check that the file spells it as the events do; a key with leading zeros needs quotes"

@@ -77,7 +77,7 @@ def read_rounds(home: Home, model: Model, days: Days) -> pa.Table:
             home,
             "events",
             source.name,
-            columns=["event_id", source.key, "ts", *config.columns],
+            columns=list(dict.fromkeys(("event_id", source.key, "ts", *config.reduction.stored(config.columns)))),
             filters=[("event_date", ">=", lo), ("event_date", "<", hi), (source.key, "in", list(config.all_keys))],
             version=pinned.version,
         )

@@ -113,7 +113,7 @@ def _reduced(share: Share, piece: Piece) -> dict[_Rounds, pa.Table | Exception]:
     keys: dict[_Rounds, dict[str, None]] = {}
     for run in share.runs:
         keys.setdefault(_Rounds.of(run), {}).update(dict.fromkeys(run.config.keys(run.group)))
-    columns = {name for kind in keys for name in (*kind.columns, kind.how.missing_if_zero) if name}
+    columns = {name for kind in keys for name in kind.how.stored(kind.columns)}
     every = {key for mine in keys.values() for key in mine}
     wanted = Wanted(share.key, tuple(sorted(every)), ("event_id", *sorted(columns)))
     events = read_events(piece, wanted, share.files.schema)

@@ -43,7 +43,7 @@ def add_computed(events: pa.Table, computed: Sequence[Computed], key: str | None
     others = [one for one in missing if not isinstance(one.node, ast.Prev | ast.Place)]
     if not others:
         return events
-    rows = _Rows(events, strict)
+    rows = Rows(events, strict)
     for one in others:
         events = events.append_column(one.column, rows.computed(one))
     return events
@@ -59,7 +59,7 @@ class _Coded:
         return self.texts.code(word)
 
 
-class _Rows(View):
+class Rows(View):
     """All rows of a table, whose texts have codes in the order in which they came."""
 
     def __init__(self, events: pa.Table, strict: bool) -> None:

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from chainlake.model_change.config.expressions import column_of, expression_of, value_text
 from chainlake.model_change.config.reading import Settings
 
 _FORMS = (
     "a column name, constant, {of: COLUMN, key: OTHER KEY or member: N, transform: log|diff|lag N}, "
-    "{polynomial: {of: COLUMN, degree: N, scale: [-1, 1]}}"
+    "{polynomial: {of: COLUMN, degree: N, scale: [-1, 1]}}; instead of 'of' also expression: (high - low) / close"
 )
 
 
@@ -20,7 +21,7 @@ class Feature:
     """One entry of ``features``, or the response.
 
     Args:
-        of: event column; None for the constant.
+        of: event column, or that of an expression (`expressions.column_of`); None for the constant.
         key: take the value that this other key has in the same round, instead of the node's own.
         member: take the value of the node's N-th key (from 1); without it a node of several keys has their mean (their
             sum, smallest or largest value if that is how the events of a round are aggregated).
@@ -28,6 +29,7 @@ class Feature:
         degree: number of powers, 1 for a plain column.
         low, high: raw values that ``scale`` maps its ends to; None: smallest and largest of the first usable round.
         scale: the interval that a polynomial's values are mapped to.
+        name: what an expression is called; None: as it is written.
     """
 
     of: str | None
@@ -38,13 +40,18 @@ class Feature:
     high: float | None = None
     scale: tuple[float, float] | None = None
     member: int | None = None
+    name: str | None = None
 
     @property
     def base(self) -> str:
         """Readable name without power."""
         if self.of is None:
             return "constant"
-        text = f"{self.key}.{self.of}" if self.key is not None else self.of
+        expression = expression_of(self.of)
+        text = self.name or expression or self.of
+        if text == expression and (self.key or self.member or self.degree > 1):
+            text = f"({text})"
+        text = f"{self.key}.{text}" if self.key is not None else text
         text = f"{text}[{self.member}]" if self.member is not None else text
         for step, n in self.steps:
             text = f"{step}({text}, {n})" if step == "lag" else f"{step}({text})"
@@ -99,12 +106,13 @@ def parse_series(top: Settings, value: Any, *path: str | int) -> Feature:
     if not isinstance(value, dict):
         raise top.error(f"'{value}' is not a column", *path, hint=f"Allowed: {_FORMS}.")
     section = top.at(value, *path)
-    section.only(("of", "key", "member", "transform"))
+    section.only(("of", "name", "expression", "key", "member", "transform"))
     other = section.data.get("key")
     if other is not None and "member" in section.data:
         raise section.error("'key' and 'member' exclude each other", "member", hint="Drop one of the two.")
     return Feature(
-        of=section.text("of"),
+        of=_column(section),
+        name=_name(section),
         key=None if other is None else section.key_value("key"),
         steps=_steps(section),
         member=section.whole("member", None),
@@ -119,15 +127,33 @@ def _feature(top: Settings, value: Any, *path: str | int) -> Feature:
     outer = top.at(value, *path)
     outer.only(("polynomial",))
     section = outer.mapping("polynomial", "{of: COLUMN, degree: N, scale: [-1, 1], range: [low, high]}")
-    section.only(("of", "degree", "scale", "range"))
+    section.only(("of", "name", "expression", "degree", "scale", "range"))
     low, high = _pair(section, "range", (None, None))
     return Feature(
-        of=section.text("of"),
+        of=_column(section),
+        name=_name(section),
         degree=section.whole("degree"),
         low=low,
         high=high,
         scale=_pair(section, "scale", (-1.0, 1.0)),
     )
+
+
+def _column(section: Settings) -> str:
+    """The column that an entry names, or that of its expression."""
+    if "expression" not in section.data:
+        return str(section.text("of"))
+    if "of" in section.data:
+        what = "'of' and 'expression' exclude each other"
+        raise section.error(what, "of", hint="Drop 'of': an expression names its columns itself.")
+    return column_of(value_text(section, "expression"))
+
+
+def _name(section: Settings) -> str | None:
+    if "name" in section.data and "expression" not in section.data:
+        raise section.error("only an expression has a name", "name", hint="A column is called as it is.")
+    name: str | None = section.text("name", None)
+    return name
 
 
 def _pair(section: Settings, key: str, default: Any) -> Any:

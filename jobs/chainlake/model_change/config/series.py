@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from datetime import date
 from typing import Any
 
 from chainlake.days import US_PER_DAY
+from chainlake.model_change.config.expressions import condition_text, expression_of, language_version, stored_columns
 from chainlake.model_change.config.features import Feature
 from chainlake.model_change.config.nodes import Node, fewest
 from chainlake.model_change.config.reading import Settings
@@ -16,17 +18,23 @@ from chainlake.model_change.config.reading import Settings
 ON_GAP = ("continue", "reset")
 AGGREGATES = ("last", "first", "mean", "sum", "min", "max")
 #: Keys that a model and a threshold monitor read alike.
-SHARED_KEYS = ("kind", "description", "source", "start", "round", "max_carry", "missing_if_zero", "max_replay")
+SHARED_KEYS = ("kind", "description", "source", "start", "round", "max_carry", "missing_if_zero", "where", "max_replay")
 
 
 @dataclass(frozen=True)
 class Reduction:
-    """How the events of a key become rounds: their length, how several events come together, and the column whose 0
-    means not reported."""
+    """How the events of a key become rounds: their length, how several events come together, the column whose 0
+    means not reported, and the condition without which an event is not there."""
 
     round_us: int
     aggregate: str
     missing_if_zero: str | None
+    where: str | None = None
+
+    def stored(self, columns: Iterable[str]) -> tuple[str, ...]:
+        """The columns of events that rounds of ``columns`` are made of, beside key and ``ts``, sorted."""
+        zero = [self.missing_if_zero] if self.missing_if_zero else []
+        return tuple(sorted({*stored_columns(columns, self.where), *zero}))
 
 
 @dataclass(frozen=True)
@@ -34,7 +42,8 @@ class SeriesConfig:
     """The part of a monitor that says how its rounds are made. Times in microseconds, counts in rounds.
 
     ``groups`` maps a group's id to its ordered nodes; every group is a monitor of its own. An event whose column
-    ``missing_if_zero`` is 0 counts as not reported.
+    ``missing_if_zero`` is 0 counts as not reported; one for which ``where``, a condition of the pattern language, is
+    not true does not exist.
     """
 
     name: str
@@ -53,6 +62,7 @@ class SeriesConfig:
     session_gap_us: int | None
     on_gap: str
     missing_if_zero: str | None
+    where: str | None
     max_replay: int
 
     @property
@@ -62,7 +72,7 @@ class SeriesConfig:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The event columns that rounds are made of, sorted."""
+        """The columns of its rounds, sorted: event columns, and those of expressions."""
         return tuple(sorted({f.of for f in (self.response, *self.features) if f.of is not None}))
 
     @property
@@ -71,9 +81,14 @@ class SeriesConfig:
         return 0
 
     @property
+    def has_expressions(self) -> bool:
+        """Whether anything in it is said in the pattern language."""
+        return self.where is not None or any(expression_of(name) is not None for name in self.columns)
+
+    @property
     def reduction(self) -> Reduction:
         """How its events become rounds; monitors with the same one can share the work."""
-        return Reduction(self.round_us, self.aggregate, self.missing_if_zero)
+        return Reduction(self.round_us, self.aggregate, self.missing_if_zero, self.where)
 
     def keys(self, group: str) -> tuple[str, ...]:
         """The key values whose events ``group`` needs: its nodes', then the other keys its features name."""
@@ -95,6 +110,13 @@ class SeriesConfig:
     def definition_hash(self) -> str:
         """Hash of all that can change a result, so not of ``max_replay`` (docs/semantics.md#definitions)."""
         told = {key: v for key, v in asdict(self).items() if key not in ("file", "description", "max_replay")}
+        if self.where is None:
+            del told["where"]
+        for entry in (told["response"], *told["features"]):
+            if entry["name"] is None:
+                del entry["name"]
+        if self.has_expressions:
+            told["language"] = language_version()
         text = json.dumps(told, sort_keys=True, default=str)
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
@@ -138,5 +160,6 @@ def shared_values(
         "min_nodes": min_nodes,
         "max_carry": top.whole("max_carry", window, least=0),
         "missing_if_zero": top.text("missing_if_zero", None),
+        "where": condition_text(top, "where"),
         "max_replay": top.whole("max_replay", 60),
     }

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from chainlake.days import day_start_us
 from chainlake.errors import InputError
+from chainlake.model_change.config.expressions import expression_of
 from chainlake.model_change.config.series import Reduction, SeriesConfig
 
 
@@ -25,9 +26,9 @@ def reduce_rows(config: SeriesConfig, rows: pa.Table | list[dict[str, Any]], key
 
     Args:
         config: the model; events before its start and of keys it does not name are left out.
-        rows: events with ``ts`` (timestamp, or integer microseconds), the key column and the model's columns; lists of
-            dicts may hold attributes under ``attrs``. Of several events of a key in a round, ``last`` means the latest
-            by (ts, event_id), or by (ts, position) where there are no ids.
+        rows: events with ``ts`` (timestamp, or integer microseconds), the key column and the columns that the model's
+            are computed of; lists of dicts may hold attributes under ``attrs``. Of several events of a key in a round,
+            ``last`` means the latest by (ts, event_id), or by (ts, position) where there are no ids.
         key: name of the key column.
 
     Raises:
@@ -58,17 +59,17 @@ def reduce_events(
         events: as for :func:`reduce_rows`.
         key: name of the key column.
         keys: the keys that are wanted, each once.
-        columns: event columns that rounds are made of.
+        columns: of the rounds: event columns, and those of expressions.
         since: first ts that is wanted, microseconds.
 
     Returns:
         columns as of :func:`reduced_schema`; by key in the order of ``keys``, then by time.
 
     Raises:
-        InputError: as for :func:`reduce_rows`.
+        InputError: as for :func:`reduce_rows`. DefinitionError: an expression does not fit the columns of the events.
     """
     empty = how.missing_if_zero
-    for name in ("ts", key, *columns, *([empty] if empty else [])):
+    for name in ("ts", key, *how.stored(columns)):
         if name not in events.column_names:
             raise InputError(f"the events have no column '{name}'", key=name, hint=f"They have {events.column_names}.")
     us = _micros(events["ts"])
@@ -80,6 +81,8 @@ def reduce_events(
     if empty:
         known &= _numbers(events, empty) != 0
     wanted = np.flatnonzero(known)
+    if how.where is not None:
+        wanted = wanted[_holds(how.where, events, wanted, us)]
     wanted = wanted[_in_order(events, wanted, code[wanted], us[wanted])]
     code, number = code[wanted], us[wanted] // how.round_us
     starts = np.flatnonzero(np.diff(number, prepend=number[:1] - 1) | np.diff(code, prepend=code[:1]))
@@ -88,8 +91,35 @@ def reduce_events(
         pa.array(number[starts] * how.round_us, pa.int64()),
     ]
     for name in columns:
-        cells.append(pa.array(_aggregate(how.aggregate, _numbers(events, name)[wanted], starts), pa.float64()))
+        cells.append(pa.array(_aggregate(how.aggregate, _values(events, name, wanted, us), starts), pa.float64()))
     return pa.Table.from_arrays(cells, schema=reduced_schema(columns))
+
+
+def _holds(where: str, events: pa.Table, wanted: np.ndarray, us: np.ndarray) -> np.ndarray:
+    """Which of the wanted events a condition is true for."""
+    from chainlake.cep.expressions import condition
+
+    test = condition(where)
+    return test.holds(_of(events, test.stored, wanted, us))
+
+
+def _values(events: pa.Table, column: str, wanted: np.ndarray, us: np.ndarray) -> np.ndarray:
+    """A column of the wanted events as numbers, NaN where there is none."""
+    text = expression_of(column)
+    if text is None:
+        found: np.ndarray = _numbers(events, column)[wanted]
+        return found
+    from chainlake.cep.expressions import value
+
+    computed = value(text)
+    return computed.numbers(_of(events, computed.stored, wanted, us))
+
+
+def _of(events: pa.Table, names: Sequence[str], wanted: np.ndarray, us: np.ndarray) -> pa.Table:
+    """Columns of the wanted events, and their times in microseconds."""
+    rows = pa.array(wanted)
+    columns = {name: events[name].take(rows) for name in names if name != "ts"}
+    return pa.table({"ts": pa.array(us[wanted], pa.int64()), **columns})
 
 
 def _in_order(events: pa.Table, wanted: np.ndarray, code: np.ndarray, us: np.ndarray) -> np.ndarray:

@@ -57,7 +57,8 @@ class Token:
     Args:
         kind: ``keyword``, ``word``, ``quoted`` (a name in double quotes), ``number``, ``string``, ``symbol`` or
             ``end``.
-        text: keywords in upper case, symbols in their first spelling, strings and quoted names without quotes.
+        text: keywords in upper case, symbols in their first spelling, strings and quoted names without quotes; of the
+            end what it is the end of, if not of the pattern.
         at: 1-based (line, column).
     """
 
@@ -69,7 +70,7 @@ class Token:
     def shown(self) -> str:
         """The token as an error message names it."""
         if self.kind == "end":
-            return "the end of the pattern"
+            return self.text or "the end of the pattern"
         return f"'{self.text}'"
 
 

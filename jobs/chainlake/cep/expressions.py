@@ -1,0 +1,216 @@
+"""Conditions and values of one event, for those who have no pattern: attributes are written without an event's name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+import pyarrow as pa
+
+from chainlake.cep.conditions.computed import Rows
+from chainlake.cep.events.previous import STORED
+from chainlake.cep.events.values import as_float
+from chainlake.cep.language import ast
+from chainlake.cep.language.check import FIXED_COLUMNS, OPEN, PSEUDO, Checker
+from chainlake.cep.language.computed import EVENT, rebuilt
+from chainlake.cep.language.formatter import format_node, identifier
+from chainlake.cep.language.lexer import Token
+from chainlake.cep.language.parsing.conditions import Conditions
+from chainlake.cep.language.resolve import Resolver
+from chainlake.cep.language.source_text import SourceText, nearest
+from chainlake.cep.pattern_names import kinds_of
+
+
+@dataclass(frozen=True)
+class Expression:
+    """A condition or a number, of one event.
+
+    Args:
+        text: in one normal form; parsing it gives the expression back.
+        node: what is computed.
+        stored: the columns of an events table that it looks at, sorted.
+        source: the text as it was written, for errors.
+    """
+
+    text: str
+    node: ast.Node
+    stored: tuple[str, ...]
+    source: SourceText
+
+    def check(self, columns: Mapping[str, pa.DataType]) -> None:
+        """Check it against the columns of events.
+
+        Raises:
+            DefinitionError: with line and column in the text: there is no such attribute, or its kind does not fit.
+        """
+        _check(self.source, self.node, columns)
+
+    def holds(self, events: pa.Table) -> np.ndarray:
+        """For each event whether the condition is TRUE: not where it is unknown because of a null.
+
+        Args:
+            events: the columns ``stored``; ``ts`` in µs or as timestamps.
+
+        Raises:
+            DefinitionError: as :meth:`check`. InputError: a column cannot be used.
+        """
+        self.check(_types(events))
+        truth = Rows(events, strict=True).truth(self.node)
+        return np.broadcast_to(np.asarray(truth, bool), (len(events),))
+
+    def numbers(self, events: pa.Table) -> np.ndarray:
+        """For each event the value as a double, NaN where it is null; arguments and errors as of :meth:`holds`."""
+        self.check(_types(events))
+        value = Rows(events, strict=True).value(self.node)
+        if value.kind == "null":
+            return np.full(len(events), np.nan)
+        found: np.ndarray = np.broadcast_to(as_float(value), (len(events),))
+        return found
+
+
+@lru_cache(maxsize=1024)
+def condition(text: str) -> Expression:
+    """A condition of one event, such as ``pct_observed >= 80 AND Weekday(ts, 'America/New_York') <= 5``.
+
+    Raises:
+        DefinitionError: with line and column in the text, excerpt and hint.
+    """
+    return _compiled(text, condition=True)
+
+
+@lru_cache(maxsize=1024)
+def value(text: str) -> Expression:
+    """A number computed of one event, such as ``(high - low) / close``.
+
+    Raises:
+        DefinitionError: as :func:`condition`.
+    """
+    return _compiled(text, condition=False)
+
+
+def _compiled(text: str, *, condition: bool) -> Expression:
+    source = SourceText(text)
+    node = _OneEvent(source, 0).whole(condition)
+    node = _lists(Resolver(source, {}, strict=True).node(node, frozenset({EVENT})))
+    _check(source, node, None)
+    refs = {STORED.get(ref.attr, ref.attr) for ref in _refs(node)}
+    if not refs and not condition:
+        raise source.error(
+            "this is the same number for every event", (1, 1), hint="Name an attribute, or use the feature 'constant'."
+        )
+    shown = format_node(_without_name(node))
+    if isinstance(node, ast.Arithmetic):
+        shown = shown[1:-1]
+    return Expression(shown, node, tuple(sorted(refs)), source)
+
+
+class _OneEvent(Conditions):
+    """The rules where every bare word is an attribute of the one event."""
+
+    def __init__(self, source: SourceText, start: int) -> None:
+        super().__init__(source, start)
+        self.tokens[-1] = Token("end", "the end", self.tokens[-1].at)
+
+    def whole(self, condition: bool) -> ast.Node:
+        """The whole text as a condition or a value."""
+        at = self.token.at
+        node = self.condition() if condition else self.as_value(self.disjunction(), at)
+        if self.token.kind != "end":
+            raise self.source.error(
+                f"the expression should end before {self.token.shown}",
+                self.token.at,
+                hint="Conditions are joined by AND and OR, values by + - * and /.",
+            )
+        return node
+
+    def factor(self) -> ast.Node:
+        """As everywhere, and an attribute in double quotes."""
+        if self.token.kind != "quoted":
+            return super().factor()
+        token = self.take()
+        return ast.Ref(EVENT, token.text, token.at)
+
+    def identifier(self, token: Token) -> ast.Node:
+        """As everywhere, but a word alone is an attribute."""
+        found = super().identifier(token)
+        if isinstance(found, ast.Ref):
+            raise self.source.error(
+                f"there is no event named {token.text} here",
+                token.at,
+                hint=f"All attributes are those of one event: write {identifier(found.attr)}.",
+            )
+        if isinstance(found, ast.Word) and found.name.upper() != "NULL":
+            return ast.Ref(EVENT, found.name, found.at)
+        return found
+
+    def prev(self, token: Token) -> ast.Node:
+        """There is no earlier event."""
+        raise self.source.error(
+            "PREV asks for another event, and there is only one",
+            token.at,
+            hint="A model's features look back by transform: lag N, or diff.",
+        )
+
+
+def _lists(node: ast.Node) -> ast.Node:
+    """Aggregates range over the list that an attribute holds, since there is only one event."""
+    if isinstance(node, ast.Aggregate):
+        of = node.of if node.attr is None else ast.Ref(EVENT, node.attr, node.at)
+        if isinstance(of, ast.Ref):
+            return ast.ListAggregate(node.function, of, "", node.at, distinct=node.distinct, share=node.share)
+    return rebuilt(node, _lists)
+
+
+def _check(source: SourceText, node: ast.Node, columns: Mapping[str, pa.DataType] | None) -> None:
+    kinds = None if columns is None else kinds_of(columns)
+    for part in node.walk():
+        if isinstance(part, ast.Aggregate) or isinstance(part, ast.ListAggregate) and _is_single(part, kinds):
+            raise source.error(
+                f"{part.function} needs several events, and there is only one",
+                part.at,
+                hint="Of one event, it takes an attribute that holds a list.",
+            )
+    if kinds is not None:
+        for ref in _refs(node):
+            _known(source, ref, kinds)
+    checker = Checker(source, kinds, strict=True)
+    if isinstance(node, ast.CONDITIONS):
+        checker.condition(node)
+        return
+    kind = checker.kind(node)
+    if kind not in OPEN | {"number"}:
+        hint = "CASE WHEN … THEN 1 ELSE 0 END makes a number of a condition."
+        hint = "Seconds(…) makes a number of a duration." if kind == "duration" else hint
+        raise source.error(f"a number is expected, and this is a {kind}", (1, 1), hint=hint)
+
+
+def _is_single(node: ast.ListAggregate, kinds: Mapping[str, str] | None) -> bool:
+    return kinds is not None and kinds.get(node.of.attr) not in (None, "list", "null")
+
+
+def _known(source: SourceText, ref: ast.Ref, kinds: Mapping[str, str]) -> None:
+    if ref.attr in PSEUDO or ref.attr in kinds and ref.attr not in FIXED_COLUMNS:
+        return
+    hint = nearest(ref.attr, {*kinds, *PSEUDO} - FIXED_COLUMNS) or ""
+    if ref.attr.isidentifier():
+        hint += f" A text takes single quotes: '{ref.attr}'."
+    raise source.error(f"the events have no attribute {ref.attr}", ref.at, hint=hint.strip() or None)
+
+
+def _refs(node: ast.Node) -> list[ast.Ref]:
+    return [part for part in node.walk() if isinstance(part, ast.Ref)]
+
+
+def _without_name(node: ast.Node) -> ast.Node:
+    """The node with each attribute as it is written."""
+    if isinstance(node, ast.Ref):
+        # A bare NULL is no attribute.
+        word = f'"{node.attr}"' if node.attr.upper() == "NULL" else identifier(node.attr)
+        return replace(node, of=ast.Word(word, node.at))
+    return rebuilt(node, _without_name)
+
+
+def _types(events: pa.Table) -> dict[str, pa.DataType]:
+    return dict(zip(events.schema.names, events.schema.types, strict=True))

@@ -1,0 +1,111 @@
+"""Conditions and values of the pattern language in a model's file: of one event, whose attributes are bare words.
+
+The language is imported where a model has some: others do without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from chainlake.errors import DefinitionError
+from chainlake.model_change.config.reading import Settings
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+#: No column of events begins with this character, so none is called like that of an expression.
+_MARK = "\x1f"
+
+
+def column_of(text: str) -> str:
+    """The column that the values of an expression are kept in."""
+    return _MARK + text
+
+
+def expression_of(column: str) -> str | None:
+    """The expression whose values a column has, None if it is an event's own."""
+    return column[1:] if column.startswith(_MARK) else None
+
+
+def condition_text(section: Settings, key: str) -> str | None:
+    """The condition that ``key`` gives, in normal form; None if there is none.
+
+    Raises:
+        DefinitionError: with the place in the file: it is none of the language.
+    """
+    if key not in section.data:
+        return None
+    section.text(key)
+    from chainlake.cep.expressions import condition
+
+    try:
+        return condition(str(section.data[key])).text
+    except DefinitionError as error:
+        raise section.error_inside(error, key) from None
+
+
+def value_text(section: Settings, key: str) -> str:
+    """The value that ``key`` gives, in normal form.
+
+    Raises:
+        DefinitionError: with the place in the file: it is none of the language.
+    """
+    if not isinstance(section.data.get(key), int | float):
+        section.text(key)
+    from chainlake.cep.expressions import value
+
+    try:
+        return value(str(section.data[key])).text
+    except DefinitionError as error:
+        raise section.error_inside(error, key) from None
+
+
+def stored_columns(columns: Iterable[str], where: str | None) -> tuple[str, ...]:
+    """The columns of events that a model's columns and its condition are computed of, sorted."""
+    names = set(columns)
+    texts = {text for name in names if (text := expression_of(name)) is not None}
+    found = {name for name in names if expression_of(name) is None}
+    if texts or where is not None:
+        from chainlake.cep.expressions import condition, value
+
+        found.update(*(value(text).stored for text in texts))
+        found.update(condition(where).stored if where is not None else ())
+    return tuple(sorted(found))
+
+
+def check_against(top: Settings, columns: Mapping[str, pa.DataType]) -> None:
+    """Check all expressions of a model's file, which was read without an error, against the columns of events.
+
+    Raises:
+        DefinitionError: with the place in the file: there is no such column, or it is of another kind.
+    """
+    for section, key in _given(top):
+        from chainlake.cep.expressions import condition, value
+
+        text = str(section.data[key])
+        try:
+            (condition(text) if key == "where" else value(text)).check(columns)
+        except DefinitionError as error:
+            raise section.error_inside(error, key) from None
+
+
+def _given(top: Settings) -> Iterator[tuple[Settings, str]]:
+    """The sections and keys that have an expression."""
+    if top.data.get("where") is not None:
+        yield top, "where"
+    features = top.data.get("features") or []
+    entries = [*((top.data.get(key), (key,)) for key in ("response", "value")),
+               *((entry, ("features", i)) for i, entry in enumerate(features))]  # fmt: skip
+    for entry, path in entries:
+        if isinstance(entry, dict) and isinstance(entry.get("polynomial"), dict):
+            entry, path = entry["polynomial"], (*path, "polynomial")
+        if isinstance(entry, dict) and "expression" in entry:
+            yield top.at(entry, *path), "expression"
+
+
+def language_version() -> int:
+    """Of the language: what an expression gives can change with it."""
+    from chainlake.cep import ENGINE_VERSION
+
+    return ENGINE_VERSION
