@@ -11,16 +11,16 @@ import pyarrow as pa
 
 from chainlake.cep.conditions.computed import Rows
 from chainlake.cep.events.previous import STORED
-from chainlake.cep.events.values import as_float
 from chainlake.cep.language import ast
 from chainlake.cep.language.check import FIXED_COLUMNS, OPEN, PSEUDO, Checker
 from chainlake.cep.language.computed import EVENT, rebuilt
 from chainlake.cep.language.formatter import format_node, identifier
-from chainlake.cep.language.lexer import Token
 from chainlake.cep.language.parsing.conditions import Conditions
+from chainlake.cep.language.parsing.lexer import Token
 from chainlake.cep.language.resolve import Resolver
 from chainlake.cep.language.source_text import SourceText, nearest
 from chainlake.cep.pattern_names import kinds_of
+from chainlake.cep.values.values import as_float
 
 
 @dataclass(frozen=True)
