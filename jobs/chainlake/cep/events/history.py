@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from chainlake.cep.events.dataset import ticks_of
+from chainlake.cep.events.series import series_of
 from chainlake.cep.values.arrow import NAN, int64_array, numpy_of
 from chainlake.definitions.derived import History
 from chainlake.errors import InputError
@@ -37,7 +38,8 @@ def add_histories(events: pa.Table, by: Sequence[str], histories: Sequence[Histo
             raise InputError(f"the events have no column {column}, which a history is asked of", key=column)
     per_tick = 1 if pa.types.is_timestamp(events.schema.field("ts").type) else 1_000_000
     ts = ticks_of(events["ts"], "ts")
-    group, known = _groups(events, by)
+    group, has_key = series_of(events, by)
+    known = np.ones(len(events), bool) if has_key is None else has_key
     order = _order(events, group, ts)
     ts, group, known = ts[order], group[order], known[order]
     back = np.empty_like(order)
@@ -74,21 +76,6 @@ def _ends(
     good = (at >= 0) & known & (group[there[last]] == group) & (ts - ts[there[last]] <= gap)
     good &= last - count + 1 >= first[last]
     return np.where(good, at, -1), found
-
-
-def _groups(events: pa.Table, by: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-    """A number per row, equal for rows that are equal in ``by``, and which rows have no null there."""
-    group, known = np.zeros(len(events), np.int64), np.ones(len(events), bool)
-    for name in by:
-        encoded = events[name].combine_chunks()
-        if not pa.types.is_dictionary(encoded.type):
-            encoded = encoded.dictionary_encode()
-        if isinstance(encoded, pa.ChunkedArray):
-            encoded = encoded.combine_chunks()
-        known &= numpy_of(encoded.is_valid())
-        codes = numpy_of(pc.fill_null(encoded.indices.cast(pa.int64()), 0))
-        group = group * max(len(encoded.dictionary), 1) + codes
-    return group, known
 
 
 def _order(events: pa.Table, group: np.ndarray, ts: np.ndarray) -> np.ndarray:

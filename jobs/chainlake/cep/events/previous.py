@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 
 from chainlake.cep.events.dataset import plain, ticks_of
 from chainlake.cep.events.order import by_number
-from chainlake.cep.values.arrow import MINUS_ONE, ZERO, int64_array, numpy_of
+from chainlake.cep.events.series import series_of
+from chainlake.cep.values.arrow import ZERO, int64_array, numpy_of
 from chainlake.cep.values.texts import masked
 from chainlake.errors import InputError
 
@@ -63,7 +64,7 @@ def add_previous(
     for any_type in sorted({one.of_any_type for _, one in wanted}):
         order, group, known = _streams(events, key, ts, any_type)
         times, ordered = ts[order], group[order]
-        in_a_stream = None if known.all() else known[order]
+        in_a_stream = None if known is None else known[order]
         for column, one in wanted:
             if one.of_any_type != any_type:
                 continue
@@ -90,7 +91,7 @@ def places(events: pa.Table, key: str | None) -> pa.Array:
     sizes = np.diff(np.append(begins, len(group)))
     found = np.empty(len(group), np.int64)
     found[order] = np.arange(len(group)) - np.repeat(begins, sizes)
-    return masked(found, known)
+    return int64_array(found) if known is None else masked(found, known)
 
 
 def last_of_each(events: pa.Table, key: str | None, steps: int) -> pa.Table:
@@ -100,7 +101,7 @@ def last_of_each(events: pa.Table, key: str | None, steps: int) -> pa.Table:
     begins = np.flatnonzero(np.concatenate([[True], group[1:] != group[:-1]])) if len(group) else np.zeros(0, int)
     ends = np.append(begins[1:], len(group))
     keep = np.arange(len(group)) >= np.repeat(ends - steps, ends - begins)
-    rows = np.sort(order[keep & known[order]])
+    rows = np.sort(order[keep if known is None else keep & known[order]])
     return events.take(int64_array(rows))
 
 
@@ -108,7 +109,7 @@ def positions(events: pa.Table, key: str) -> pa.Array:
     """The position of each event among those of its type, key and ``ts``, in the order of the rows: its ``seq``."""
     if not len(events):
         return int64_array(np.zeros(0, np.int64))
-    ts, group = ticks_of(events["ts"], "ts"), _groups(events, ["type", key])[0]
+    ts, group = ticks_of(events["ts"], "ts"), series_of(events, ["type", key])[0]
     order = np.lexsort((ts, group))
     begins = np.ones(len(order), bool)
     begins[1:] = (group[order][1:] != group[order][:-1]) | (ts[order][1:] != ts[order][:-1])
@@ -132,10 +133,10 @@ def _steps_back(group: np.ndarray, ts: np.ndarray, order: np.ndarray, one: Earli
 
 def _streams(
     events: pa.Table, key: str | None, ts: np.ndarray, any_type: bool
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     """The rows stream by stream in the order of (ts, seq, event_id); and per row a number of its stream, and whether
-    it is in any."""
-    group, known = _groups(events, ([] if any_type else ["type"]) + ([] if key is None else [key]))
+    it is in any (None if all are)."""
+    group, known = series_of(events, ([] if any_type else ["type"]) + ([] if key is None else [key]))
     order = np.lexsort((ts, group)) if np.any(ts[1:] < ts[:-1]) else by_number(group)
     times = ts[order]
     ties = np.flatnonzero(times[1:] == times[:-1])
@@ -148,40 +149,6 @@ def _streams(
         }
         order = numpy_of(pc.sort_indices(pa.table(keys), [(name, "ascending") for name in keys])).astype(np.int64)
     return order, group, known
-
-
-def _groups(events: pa.Table, names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-    """A number per row, equal for rows that are equal in some columns, and which rows have a value in all of them."""
-    group, known = np.zeros(len(events), np.int64), np.ones(len(events), bool)
-    for name in names:
-        codes, there = _codes(events, name)
-        group = group * (int(codes.max(initial=0)) + 1) + codes
-        known &= there
-    return group, known
-
-
-def _codes(events: pa.Table, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """A number per row, equal for equal values of a column, and which rows have a value."""
-    if name not in events.column_names or pa.types.is_null(events[name].type):
-        return np.zeros(len(events), np.int64), np.zeros(len(events), bool)
-    column = events[name]
-    if pa.types.is_floating(column.type):
-        # NaN is null, and the two zeros are equal, though told apart as entries of a dictionary.
-        column = pc.add(pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column), 0.0)
-    if pa.types.is_int64(column.type) and len(column) and not column.null_count:
-        numbers = numpy_of(column)
-        low = int(numbers.min())
-        if int(numbers.max()) - low < len(numbers):
-            return numbers - (low - 1), np.ones(len(numbers), bool)
-    encoded = column.combine_chunks()
-    if not pa.types.is_dictionary(encoded.type):
-        encoded = encoded.dictionary_encode()
-    if isinstance(encoded, pa.ChunkedArray):
-        encoded = encoded.combine_chunks()
-    if not encoded.null_count:
-        return numpy_of(encoded.indices.cast(pa.int64())) + 1, np.ones(len(encoded), bool)
-    known = numpy_of(encoded.is_valid())
-    return numpy_of(pc.fill_null(encoded.indices.cast(pa.int64()), MINUS_ONE)) + 1, known
 
 
 def _seq(events: pa.Table) -> pa.ChunkedArray | pa.Array:

@@ -19,10 +19,11 @@ from chainlake.cep.conditions.evaluate import Candidates, View
 from chainlake.cep.events.clock import Clock
 from chainlake.cep.events.dataset import Dataset
 from chainlake.cep.events.order import by_number
+from chainlake.cep.events.series import codes_of
 from chainlake.cep.language import ast
 from chainlake.cep.language.normal_form import Branch, Clause
 from chainlake.cep.pattern import Pattern
-from chainlake.cep.values.arrow import MINUS_ONE, ZERO, int64_array, numpy_of
+from chainlake.cep.values.arrow import ZERO, int64_array, numpy_of
 
 
 @dataclass(frozen=True)
@@ -312,7 +313,7 @@ def _codes(source: Source, by_key: bool) -> tuple[np.ndarray | None, int]:
         )
     if key not in source.events.column_names:
         return np.full(len(data.ts), -1), 0
-    codes, number = _encoded(source.events[key])
+    codes, number = codes_of(source.events[key])
     codes = data.pick(codes)
     if parts is None:
         return codes, number
@@ -323,28 +324,3 @@ def _codes(source: Source, by_key: bool) -> tuple[np.ndarray | None, int]:
     both = parts * (number + 1) + codes
     found, codes = np.unique(both, return_inverse=True)
     return np.where(known, codes, -1), len(found)
-
-
-def _encoded(column: pa.ChunkedArray) -> tuple[np.ndarray, int]:
-    """A small whole number for each key, -1 for null, and how many there are."""
-    if pa.types.is_null(column.type):
-        return np.full(len(column), -1), 0
-    if pa.types.is_dictionary(column.type):
-        column = column.unify_dictionaries().combine_chunks()
-        column = column.chunk(0) if isinstance(column, pa.ChunkedArray) else column
-        values, number = _encoded(pa.chunked_array([column.dictionary]))
-        codes = numpy_of(pc.fill_null(column.indices.cast(pa.int64()), MINUS_ONE))
-        return np.append(values, -1)[codes], number
-    if pa.types.is_floating(column.type):
-        # NaN is null, and the two zeros are equal.
-        null, zero = pa.nulls(1, column.type)[0], ZERO.cast(column.type)
-        column = pc.add(pc.if_else(pc.is_nan(column), null, column), zero)
-    if pa.types.is_int64(column.type) and not column.null_count and len(column):
-        numbers = numpy_of(column)
-        low, high = int(numbers.min()), int(numbers.max())
-        if high - low < len(numbers):
-            return numbers - low, high - low + 1
-    encoded = column.combine_chunks().dictionary_encode()
-    if isinstance(encoded, pa.ChunkedArray):
-        encoded = encoded.combine_chunks()
-    return numpy_of(pc.fill_null(encoded.indices.cast(pa.int64()), MINUS_ONE)), len(encoded.dictionary)
