@@ -36,7 +36,7 @@ def no_compiler() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(machine, "load", load)
         for user in ("scopes", "passing"):
-            patch.setattr(f"chainlake.cep.search.compiled.{user}.first_positions", first_positions)
+            patch.setattr(f"chainlake.cep.search.compiled.lists.{user}.first_positions", first_positions)
         yield
 
 

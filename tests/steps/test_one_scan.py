@@ -153,7 +153,7 @@ def test_what_goes_wrong_with_a_pattern_is_its_own(
 ) -> None:
     """A limit, whose days are halved and searched again, and an error that is none of ours."""
     home = copied(made, tmp_path / "home")
-    for name in ("conjunction", "waiting", "sets"):
+    for name in ("conjunction", "waiting", "sets", "largest", "neighbours", "runs"):
         (home.config / "patterns" / f"{name}.sase").unlink()
     greedy = text(PATTERNS["disjunction"], "limits: {matches_per_day: 1}\n")
     (home.config / "patterns" / "disjunction.sase").write_text(greedy)

@@ -15,6 +15,8 @@ from chainlake.errors import InputError, UsageError
 from chainlake.lake.delta import tables
 from chainlake.lake.records import ops
 from chainlake.lake.records.staleness import status_rows
+from chainlake.lake.upkeep.noted import noted_days
+from chainlake.operations import retire as retiring
 from chainlake.operations.retire import retire
 from chainlake.paths import Home
 from chainlake.schemas.models import CHANGES
@@ -76,6 +78,24 @@ def test_dropping_a_pattern_and_a_model(published: Home, capsys: pytest.CaptureF
     assert [status for status, _, _ in marked(published, "model/n")] == ["done", "done"]
     # Stopped halfway, it can be called again.
     assert retire(published, "model/m", drop=True, run_id="r") == {"definition": "model/m", "days": 0, "dropped": []}
+
+
+def test_killed_before_the_rows_are_gone_the_rows_are_noted(published: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A day whose publishing was on its way has no number of rows yet; its rows may have come."""
+    ops.append(published, "intervals", [{**interval("pattern/p", "p", D2), "status": "publishing", "rows": None}], "r")
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(retiring, "_drop", killed)
+        with pytest.raises(KeyboardInterrupt):
+            retire(published, "p", drop=True, run_id="r")
+    assert {reason for _, _, reason in marked(published, "pattern/p")} == {"retired, rows kept"}
+    assert ("pattern/p", D2) in noted_days(published)["p"]
+    assert retire(published, "p", drop=True, run_id="r")["dropped"] == ["matches.p/v2", "matches.p"]
+    assert marked(published, "pattern/p") == [("retired", 0, "retired, rows dropped")] * 2
+    assert not noted_days(published)["p"]
 
 
 def test_what_was_never_published_or_is_not_unique(published: Home) -> None:

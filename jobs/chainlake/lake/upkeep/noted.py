@@ -49,7 +49,7 @@ def noted_days(home: Home) -> dict[str, Days]:
         elif row["status"] == "publishing":
             old = days.get(key, Noted(0, None, None))
             days[key] = Noted(old.rows, old.sums, old.state_out, settled=False)
-        elif row["status"] == "retired" and not row["rows"]:
+        elif row["status"] == "retired" and row["rows"] == 0:
             days.pop(key, None)
         elif key not in days:
             # Its rows may have come with a table of another version, in which the day was done before it failed.
