@@ -76,6 +76,11 @@ def test_habits_of_other_languages_get_a_hint(query: str, what: str) -> None:
         ("PATTERN SEQ(Open a, Heat b, UNTIL(Close c))\nWHERE a.key = b.key\nWITHIN 1 s",
          "5:29 c shares no condition with the other events, so any of its events rejects"),
         ("PATTERN Open a\nWHERE a.x > PREV(a.x)\nWITHIN 1 s", "6:13 PREV looks back over gaps as long as the window"),
+        ("PATTERN SEQ(Open a, Heat b)\nWHERE a.key = b.key\nWITHIN 1 s CONTEXT chronicle",
+         "7:12 a lake refuses what uses events up"),
+        ("PATTERN SEQ(Open a, Heat b)\nWHERE a.key = b.key\nWITHIN 1 s, 3 EVENTS",
+         "7:13 a lake refuses windows in events"),
+        ("PATTERN SEQ STRICT OF KEY (Open+ a)\nPAUSE 1 min", "6:1 a lake has to know how long a stretch"),
     ],
 )  # fmt: skip
 def test_warnings_of_what_is_probably_not_meant(query: str, what: str) -> None:
@@ -85,7 +90,7 @@ def test_warnings_of_what_is_probably_not_meant(query: str, what: str) -> None:
 @pytest.mark.parametrize(
     "query",
     [
-        "PATTERN SEQ STRICT OF KEY (Open a, Heat+ b)\nWHERE b.x > PREV(b.x)\nPAUSE 5 min MAXIMAL",
+        "PATTERN SEQ STRICT OF KEY (Open a, Heat+ b)\nWHERE b.x > PREV(b.x)\nWITHIN 1 h PAUSE 5 min MAXIMAL",
         "PATTERN SEQ(Open a, Heat? b, OR(Close c, Heat{2,} d))\nWHERE a.key = b.key AND a.key = c.key "
         "AND a.key = d.key\n"
         "WITHIN 5 min",
@@ -93,11 +98,9 @@ def test_warnings_of_what_is_probably_not_meant(query: str, what: str) -> None:
         "WITHIN 5 min\n"
         "MEASURES b.x - a.x AS rise, CASE WHEN b.x > 3 THEN 'high' ELSE 'low' END AS how",
         "PATTERN SEQ(Open a, * b)\nWHERE a.key = b.key\nWITHIN 5 min PAUSE 1 min OUTERMOST",
-        "PATTERN SEQ(Open a, Heat b)\nWHERE a.key = b.key\nWITHIN 5 min CONTEXT chronicle",
+        "PATTERN SEQ(Open a, Heat b)\nWHERE a.key = b.key\nWITHIN 5 min CONTEXT recent",
         "PATTERN ANY(2, Open a, Heat b, Close c)\nWHERE a.key = b.key AND b.key = c.key AND a.key = c.key\n"
-        "WITHIN 1 h, 25 EVENTS OF KEY, GAP 3 EVENTS PAUSE 2 min PICK first a, last b within 3 s from c CONSUME a, b "
-        "PER MATCH\n"
-        "MEASURES a.x AS x",
+        "WITHIN 1 h PAUSE 2 min PICK first a, last b within 3 s from c\nMEASURES a.x AS x",
     ],
 )
 def test_what_is_meant_is_not_warned_of_and_laid_out_already(query: str) -> None:
@@ -121,6 +124,15 @@ MEASURES COUNT(DISTINCT c.k) AS cs, a.x - -1 AS y
 
 def test_layout_of_new_words() -> None:
     assert laid_out(MESSY) == NEAT == laid_out(NEAT)
+
+
+def test_layout_of_windows_in_events_and_consumption() -> None:
+    messy = (
+        "pattern any(2,A a,B b,C c) within 1 h,25 events of key , gap 3 events pick first a,last b within 3 s from c"
+    )
+    neat = "WITHIN 1 h, 25 EVENTS OF KEY, GAP 3 EVENTS PICK first a, last b within 3 s from c CONSUME a, b PER MATCH"
+    found = laid_out(f"{messy} consume a,b per match measures a.x as x")
+    assert found == f"PATTERN ANY(2, A a, B b, C c)\n{neat}\nMEASURES a.x AS x\n" == laid_out(found)
 
 
 def test_new_words_stay_names_types_attributes_and_texts() -> None:

@@ -57,6 +57,7 @@ def warnings_of(
     found += _branches(query, source)
     found += _window(pattern, query, source)
     found += _gaps(pattern, query, source)
+    found += _lake(pattern, query, source)
     if format_text(source.text, start) != source.text:
         found.append(source.error("the layout is not standard", hint="lint --fix FILE writes it, comments kept."))
     once = {(w.what, w.line, w.column): w for w in found}
@@ -182,6 +183,26 @@ def _gaps(pattern: Pattern, query: ast.Query, source: SourceText) -> Iterator[De
                 "PREV looks back over gaps as long as the window", node.at,
                 hint=f"Say how far: PREV({node.name}.{node.attr}, {node.steps}, 10 min); a pattern of a lake has to.",
             )  # fmt: skip
+
+
+def _lake(pattern: Pattern, query: ast.Query, source: SourceText) -> Iterator[DefinitionError]:
+    """What a lake refuses, since the days of a lake are computed one by one."""
+    policy = pattern.extras.policy
+    if policy is not None and policy.consumes and query.selection is not None:
+        yield source.error(
+            "a lake refuses what uses events up; this runs over files and in the library", query.selection.at,
+            hint="SELECT first, last or per_initiator, CONTEXT recent and PICK use nothing up.",
+        )  # fmt: skip
+    for window in query.counted:
+        yield source.error(
+            "a lake refuses windows in events; this runs over files and in the library", window.at,
+            hint="State a duration.",
+        )  # fmt: skip
+    if query.within is None and not query.counted and pattern.longest is None and query.pause is not None:
+        yield source.error(
+            "a lake has to know how long a stretch of neighbours may be", query.pause.at,
+            hint="Write 'limits: {longest: 12 h}' in the front matter, or WITHIN.",
+        )  # fmt: skip
 
 
 def _conditions(branch: Branch, window: int, source: SourceText) -> Iterator[DefinitionError]:
