@@ -202,8 +202,10 @@ class _Lint:
         every = frozenset().union(*own)
 
         def resolve(node: ast.Node, names: frozenset[str]) -> ast.Node:
-            whole = replace(query, branches=tuple(bare), where=resolver.node(node, names), measures=())
-            return lists.query(whole).where or node
+            found = resolver.node(node, names)
+            if not any(isinstance(part, ast.Aggregate) for part in found.walk()):
+                return found  # To look at all events for each of very many conditions would take long.
+            return lists.query(replace(query, branches=tuple(bare), where=found, measures=())).where or found
 
         for number, names in enumerate(own):
             for part in _parts(query.branches[number].where):
