@@ -74,9 +74,9 @@ def test_random_patterns_have_the_matches_of_the_definition() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("block", range(1, 6))
-def test_thousands_of_random_patterns_have_the_matches_of_the_definition(block: int) -> None:
-    check(range(1000 * block, 1000 * block + 1000))
+@pytest.mark.parametrize("block", range(1, 3))
+def test_hundreds_of_random_patterns_have_the_matches_of_the_definition(block: int) -> None:
+    check(range(1000 * block, 1000 * block + 200))
 
 
 @pytest.mark.slow
