@@ -78,17 +78,3 @@ class Ranked:
         # The last event comes first in the key, so it is left out where it stood.
         forward = np.where(forward == last[:, None], NONE, forward)
         return forward, np.where(np.sort(beyond, axis=1) == np.iinfo(np.int64).max, NONE, names), last
-
-
-def ranks_of(ts: np.ndarray, seq: np.ndarray | None, ids: np.ndarray) -> np.ndarray:
-    """The rank of each event in the order of (ts, seq, id).
-
-    Args:
-        ts: in ticks.
-        seq: position among events of equal time, or None for 0.
-        ids: a number per event that is ordered as the ids are.
-    """
-    order = np.lexsort((ids, ts) if seq is None else (ids, seq, ts))
-    found = np.empty(len(ts), np.int64)
-    found[order] = np.arange(len(ts))
-    return found
