@@ -6,14 +6,14 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from chainlake.cep.events.dataset import ticks_of
+from chainlake.cep.events.order import total_order
 from chainlake.cep.policy import Policy
 from chainlake.cep.search.batch import MatchBatch
 from chainlake.cep.search.selection.order import NONE, Ranked
 from chainlake.cep.search.selection.resolve import Published, published
-from chainlake.cep.values.arrow import int64_array, numpy_of
+from chainlake.cep.values.arrow import int64_array
 
 
 def selected(
@@ -35,7 +35,9 @@ def selected(
     for first, batch in zip(begin, every, strict=False):
         for name, bound in batch.single.items():
             rows[first : first + batch.n, names.index(name)] = bound
-    order, times = _order(events)
+    ts = ticks_of(events["ts"], "ts")
+    order = total_order(events, ts)
+    times = ts[order]
     place = np.empty(len(order) + 1, np.int64)
     place[order] = np.arange(len(order))
     place[NONE] = NONE
@@ -47,17 +49,6 @@ def selected(
     bounds = np.flatnonzero(np.diff([every[number].branch for number in origin], prepend=-1))
     for run in np.split(np.arange(len(origin)), bounds[1:]) if len(origin) else ():
         yield _run(every, [(int(origin[i]), int(wanted.rows[i] - begin[origin[i]])) for i in run])
-
-
-def _order(events: pa.Table) -> tuple[np.ndarray, np.ndarray]:
-    """The rows of the events in the order of (ts, seq, id), and their times in that order."""
-    ts = ticks_of(events["ts"], "ts")
-    keys = {"ts": int64_array(ts)}
-    if "seq" in events.column_names:
-        keys["seq"] = pc.fill_null(events["seq"].cast(pa.int64()), 0)
-    keys["id"] = events["event_id"]
-    order = numpy_of(pc.sort_indices(pa.table(keys), [(name, "ascending") for name in keys])).astype(np.int64)
-    return order, ts[order]
 
 
 def _run(every: list[MatchBatch], places: list[tuple[int, int]]) -> MatchBatch:
