@@ -6,8 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from chainlake.cep.events.dataset import plain
-from chainlake.cep.values.arrow import ZERO, int64_array, numpy_of
+from chainlake.cep.values.arrow import ZERO, int64_array, numpy_of, plain
 from chainlake.errors import InputError
 
 _BITS = 16
@@ -29,15 +28,22 @@ def by_number(codes: np.ndarray) -> np.ndarray:
 
 
 def total_order(
-    events: pa.Table, ts: np.ndarray, group: np.ndarray | None = None, *, by_type: bool = False
+    events: pa.Table,
+    ts: np.ndarray,
+    group: np.ndarray | None = None,
+    *,
+    by_type: bool = False,
+    rows: np.ndarray | None = None,
 ) -> np.ndarray:
-    """The rows of events in the order of (ts, seq, event_id), which no two events share.
+    """Rows of events in the order of (ts, seq, event_id), which no two events share.
 
     Args:
         events: columns ``event_id`` and, if there is one, ``seq``; a seq that is missing is 0.
         ts: the time of each row, in ticks.
         group: a whole number from 0 on per row, which comes before ``ts``; None for one group.
         by_type: whether the type comes before ``seq``.
+        rows: the rows of ``events`` that are ordered; None for all. What is given of each is given of each of these,
+            and the order is one of their numbers.
 
     Raises:
         InputError: ``seq`` holds no whole numbers.
@@ -55,17 +61,17 @@ def total_order(
     if same.any():
         # Only rows that share their time are compared by more, which for texts takes long.
         tied = np.append(same, False) | np.insert(same, 0, False)
-        rows = order[tied]
+        at = order[tied]
         run = np.cumsum(np.insert(~same, 0, True))[tied]
         few = events.select([name for name in ("event_id", "type", "seq") if name in events.column_names])
-        few = few.take(int64_array(rows))
+        few = few.take(int64_array(at if rows is None else rows[at]))
         keys: dict[str, pa.ChunkedArray | pa.Array] = {"run": int64_array(run)}
         if by_type:
             keys["type"] = plain(few["type"])
         keys["seq"] = _seq(few)
         if "event_id" in few.column_names:
             keys["id"] = plain(few["event_id"])
-        order[tied] = rows[numpy_of(pc.sort_indices(pa.table(keys), [(name, "ascending") for name in keys]))]
+        order[tied] = at[numpy_of(pc.sort_indices(pa.table(keys), [(name, "ascending") for name in keys]))]
     return order
 
 

@@ -8,10 +8,10 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
-from chainlake.cep.events.dataset import plain, ticks_of
+from chainlake.cep.events.dataset import ticks_of
 from chainlake.cep.events.order import total_order
 from chainlake.cep.events.series import series_of
-from chainlake.cep.values.arrow import int64_array
+from chainlake.cep.values.arrow import int64_array, plain
 from chainlake.cep.values.texts import masked
 
 #: Columns that say which event is earlier, beside the key.

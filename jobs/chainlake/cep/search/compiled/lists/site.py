@@ -32,8 +32,15 @@ class Site(Protocol):
     kept: list[str]
     ahead: set[int]
 
+    @property
+    def backward(self) -> bool:
+        """Whether the events of a loop are bound from the last to the first."""
+
     def enter(self, step: Step, number: int) -> None:
         """Write what follows once the event or set of a step has passed its clauses."""
+
+    def unused(self, name: str, position: str) -> list[str]:
+        """What is true of an event that no match used up, if any match does."""
 
     def size(self, name: str) -> str:
         """Slot of the number of candidates of a name."""
