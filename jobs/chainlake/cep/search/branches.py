@@ -108,7 +108,7 @@ class Run:
             if found.n:
                 rows = None if decision.compiled is not None and not positions else scan.candidates
                 batch = _batch(number, found, rows, self.data, pattern)
-                if pattern.extras.measures:
+                if pattern.extras.measures and not found.groups.keys() - branch.sets:
                     batch = replace(batch, measures=measured(pattern, number, found, scan))
                 yield batch
         evaluations = statistics.evaluations - before

@@ -6,7 +6,7 @@ over all that cannot beat it; when the loop goes on, the match is written, and w
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -24,7 +24,7 @@ class Wanted:
     """Which matches a kernel chooses, and what they use up.
 
     Args:
-        select: ``first``, ``last`` or ``per_initiator``.
+        select: ``first``, ``last``, ``per_initiator`` or ``accumulate``.
         names: all names of a match in the order of their events.
         taken: the names whose events are used up.
         together: whether the matches of one last event are published before any of them uses events up.
@@ -53,6 +53,9 @@ class Kernel(Site, Protocol):
     def forget_lists(self, number: int) -> None:
         """Have the lists that belong to the event of a step made anew."""
 
+    def written(self, name: str) -> str:
+        """The local that counts the events written of a name that is bound to sets."""
+
     def return_full(self, out: Writer) -> None:
         """Stop until the output is emptied."""
 
@@ -73,6 +76,10 @@ class Output(Protocol):
         """Name to the row of its event."""
 
     @property
+    def offsets(self) -> Mapping[str, str]:
+        """Name to where each set begins in ``rows``, of names that are bound to sets."""
+
+    @property
     def maps(self) -> Mapping[str, str]:
         """Name to the table from candidates to rows."""
 
@@ -89,6 +96,7 @@ class Best:
         self.to, self.wanted = to, wanted
         self.backward = wanted.select == "last"
         self.per_initiator = wanted.select == "per_initiator"
+        self.accumulates = wanted.select == "accumulate"
         decisive = wanted.names[1:-1] if self.per_initiator else wanted.names[:-1]
         #: names in the order in which they decide which of two matches is better
         self.decisive = decisive[::-1] if self.backward else decisive
@@ -105,8 +113,9 @@ class Best:
             if any(other != name and share_events(types[name], types[other]) for other in self.usable_once)
         )
         found = ["p0", "some"]
-        if self.per_initiator:
-            found += ["least", "most", self._kept(wanted.last)]
+        if self.per_initiator or self.accumulates:
+            ranged = wanted.names[:-1] if self.accumulates else wanted.names[:1]
+            found += [local for name in ranged for local in self._range(name)] + [self._kept(wanted.last)]
         else:
             found += [self._kept(name) for name in wanted.names]
         self.saved = [(to.slots.state(), local) for local in found]
@@ -136,11 +145,20 @@ class Best:
     # ---- what can be part of a better match
 
     def unused(self, name: str, position: str) -> list[str]:
-        """What is true of an event that is not used up."""
-        return [f"({self._mark(name, position)} == 0)"] if name in self.usable_once else []
+        """What is true of an event that is not used up, and may make a match a better one."""
+        tests = [f"({self._mark(name, position)} == 0)"] if name in self.usable_once else []
+        order = self.to.plan.order
+        if self.accumulates and name == order[-1] and self.to.lists.get(len(order) - 1) == len(order) - 2:
+            tests.append(f"((fresh != 0) | ({self._seen(name)}[{position}] != q0 + 1))")
+        return tests
 
     def limit(self, name: str, lo: str, hi: str) -> None:
         """Narrow the scope of the name that decides first to what is as good as the best match."""
+        if self.accumulates:
+            if name == self.to.plan.order[-1]:
+                unseen = [f"({test})" for test in map(self._is_new, self.to.plan.order[1:-1])]
+                self.to.out.put(f"fresh = int({' | '.join(unseen) or 'False'})")
+            return
         if self.per_initiator or name != self.decisive[0]:
             return
         best = self._kept(name)
@@ -158,6 +176,10 @@ class Best:
                 worse than one that is.
         """
         singles = self.to.make.singles
+        if self.accumulates:
+            if name == self.to.plan.order[-1]:
+                self.to.out.put(f"if (fresh == 0) & ({self._seen(name)}[{singles[name]}] == q0 + 1):", "    continue")
+            return
         prefix = []
         for one in self.decisive:
             if one not in singles:
@@ -178,35 +200,60 @@ class Best:
         """Take the match that is bound as the best one; everything worse was passed over."""
         to, wanted = self.to, self.wanted
         out, singles = to.out, to.make.singles
+        if self.accumulates:
+            self._gather()
+            return
         if not self.per_initiator:
             out.put(*(f"{self._kept(name)} = {singles[name]}" for name in wanted.names), "some = 1")
             return
-        at, last = singles[self.initiator], singles[wanted.last]
-        test = self._some()
         if not self.decisive:
-            out.put(f"if {test}:", "    continue")
-        out.put(f"{self._seen}[{at}] = {last} + 1")
+            out.put(f"if {self._some()}:", "    continue")
         out.put(*(f"{self._best(name)} = {singles[name]}" for name in self.decisive))
+        self._see([self.initiator])
+
+    def _gather(self) -> None:
+        """Take all events of the match that is bound."""
+        self.to.out.put("fresh = 0")
+        self._see(self.wanted.names[:-1])
+
+    def _see(self, names: Sequence[str]) -> None:
+        """Note that the events of names are in a match with this last event."""
+        out, singles, last = self.to.out, self.to.make.singles, self.wanted.last
         out.open("if some == 0:")
-        out.put(f"{self._kept(wanted.last)} = {last}", f"least = {at}", f"most = {at}", "some = 1")
+        for name in names:
+            least, most = self._range(name)
+            out.put(f"{least} = {singles[name]}", f"{most} = {singles[name]}")
+        out.put(f"{self._kept(last)} = {singles[last]}", "some = 1")
         out.close()
-        out.put(f"least = min(least, {at})", f"most = max(most, {at})")
+        for name in names:
+            least, most = self._range(name)
+            out.put(f"{least} = min({least}, {singles[name]})", f"{most} = max({most}, {singles[name]})")
+            out.put(f"{self._seen(name)}[{singles[name]}] = {singles[last]} + 1")
+
+    def _range(self, name: str) -> tuple[str, str]:
+        """The locals that hold the first and the last position of a name's events that were seen."""
+        number = self.wanted.names.index(name)
+        return f"least{number}", f"most{number}"
+
+    def _is_new(self, name: str) -> str:
+        """Whether the event that is bound was not seen with this last event."""
+        singles = self.to.make.singles
+        return f"{self._seen(name)}[{singles[name]}] != {singles[self.wanted.last]} + 1"
 
     def _kept(self, name: str) -> str:
         """The local that holds the position of a name's event in the best match."""
         return f"y{self.wanted.names.index(name)}"
 
-    @property
-    def _seen(self) -> str:
-        """The array that says of each initiator with which last event it was seen."""
-        return self.to.slots.array("j", _zeros(self.initiator, np.int32), ("seen", self.initiator))
+    def _seen(self, name: str) -> str:
+        """The array that says of each event of a name with which last event it was seen."""
+        return self.to.slots.array("j", _zeros(name, np.int32), ("seen", name))
 
     def _some(self) -> str:
         """Whether there is a best match to compare with."""
         if not self.per_initiator:
             return "some != 0"
         singles = self.to.make.singles
-        return f"{self._seen}[{singles[self.initiator]}] == {singles[self.wanted.last]} + 1"
+        return f"{self._seen(self.initiator)}[{singles[self.initiator]}] == {singles[self.wanted.last]} + 1"
 
     def _best(self, name: str, initiator: str | None = None) -> str:
         """The position of a name's event in the best match: of the initiator that is bound, or the one given."""
@@ -230,36 +277,62 @@ class Best:
         """Write what was chosen for the last event before, and mark what it uses up."""
         to, out, wanted = self.to, self.to.out, self.wanted
         out.open("if some != 0:")
-        needed = "most - least + 1" if self.per_initiator else "1"
+        least, most = self._range(self.initiator)
+        needed = f"{most} - {least} + 1" if self.per_initiator else "1"
         out.open(f"if n + {needed} > {to.capacity}:")
         out.put(*(f"{place} = {local}" for place, local in self.saved))
         to.return_full(out)
         out.close()
-        if not self.per_initiator:
-            self._row({name: self._kept(name) for name in wanted.names}, out)
-            out.put("some = 0")
+        out.put("some = 0")
+        if self.accumulates:
+            self._sets(out)
+        elif self.per_initiator:
+            at = self._open_seen(self.initiator, out)
+            places = {self.initiator: at, wanted.last: self._kept(wanted.last)}
+            places |= {name: self._best(name, at) for name in self.decisive}
+            if not wanted.together:
+                for name in wanted.names:
+                    for test in self.unused(name, places[name]):
+                        out.put(f"if not {test}:", "    continue")
+            self._row(places, out)
             out.close()
-            return
-        at, last = to.make.fresh(), self._kept(wanted.last)
-        out.put("some = 0", f"{at} = least - 1")
-        out.open(f"while {at} < most:")
-        out.put(f"{at} += 1", f"if {self._seen}[{at}] != {last} + 1:", "    continue")
-        places = {self.initiator: at, wanted.last: last}
-        places |= {name: self._best(name, at) for name in self.decisive}
-        if not wanted.together:
-            for name in wanted.names:
-                for test in self.unused(name, places[name]):
-                    out.put(f"if not {test}:", "    continue")
-        self._row(places, out)
-        out.close(2)
+        else:
+            self._row({name: self._kept(name) for name in wanted.names}, out)
+        out.close()
+
+    def _open_seen(self, name: str, out: Writer) -> str:
+        """Open the loop over the events of a name that were seen; gives the local that holds their positions."""
+        at, (least, most) = self.to.make.fresh(), self._range(name)
+        out.put(f"{at} = {least} - 1")
+        out.open(f"while {at} < {most}:")
+        seen = f"{self._seen(name)}[{at}]"
+        out.put(f"{at} += 1", f"if {seen} != {self._kept(self.wanted.last)} + 1:", "    continue")
+        return at
+
+    def _sets(self, out: Writer) -> None:
+        """Write all events that were seen as one row, and mark them."""
+        to, wanted = self.to, self.wanted
+        for name in wanted.names:
+            rows, table, written = to.output.rows[name], to.output.maps[name], to.written(name)
+            at = self._kept(name) if name == wanted.last else self._open_seen(name, out)
+            out.put(f"{rows}[{written}] = {table}[{at}]", f"{written} += 1", f"{self._mark(name, at)} = 1")
+            if name != wanted.last:
+                out.close()
+            out.put(f"{to.output.offsets[name]}[n + 1] = {written}")
+        self._times(self._range(wanted.names[0])[0], self._kept(wanted.last), out)
+
+    def _times(self, first: str, last: str, out: Writer) -> None:
+        """Write the times of the first and the last event of a row, which ends it."""
+        to, wanted = self.to, self.wanted
+        out.put(f"{to.output.start}[n] = {to.scopes.ticks(wanted.names[0])}[{first}]")
+        out.put(f"{to.output.end}[n] = {to.scopes.ticks(wanted.last)}[{last}]", "n += 1")
 
     def _row(self, places: dict[str, str], out: Writer) -> None:
         """Write a match, and mark what it uses up."""
         to, wanted = self.to, self.wanted
         for name in to.plan.order:
             out.put(f"{to.output.rows[name]}[n] = {to.output.maps[name]}[{places[name]}]")
-        out.put(f"{to.output.start}[n] = {to.scopes.ticks(wanted.names[0])}[{places[wanted.names[0]]}]")
-        out.put(f"{to.output.end}[n] = {to.scopes.ticks(wanted.last)}[{places[wanted.last]}]", "n += 1")
+        self._times(places[wanted.names[0]], places[wanted.last], out)
         out.put(*(f"{self._mark(name, places[name])} = 1" for name in wanted.taken))
 
 

@@ -100,7 +100,8 @@ class Generator:
         if facts.of("moved", lambda scan: scan.data.clock is not None):
             base = self.slots.number_of(False, lambda scan: _clock_of(scan).base, "base")
             self.clock = base, self.slots.number_of(False, lambda scan: _clock_of(scan).period, "period")
-        self.output = self._output()
+        accumulates = wanted is not None and wanted.select == "accumulate"
+        self.output = self._output(frozenset(plan.order) if accumulates else plan.branch.kleene)
         self.best = None if wanted is None else Best(self, wanted)
 
     def source(self) -> str:
@@ -110,7 +111,7 @@ class Generator:
         head = Writer()
         head.put(*self.slots.header)
         head.put("n = 0", "E = 0", "EN = 0", "EP = 0", "T = 0", f"resume = st[{state.STATUS}]")
-        head.put(*(f"{self._written(name)} = 0" for name in self.output.offsets), *self.kept)
+        head.put(*(f"{self.written(name)} = 0" for name in self.output.offsets), *self.kept)
         tail = Writer()
         self._return(tail, state.DONE)
         imports = ["import math", ""] if any("math." in line for line in body) else []
@@ -121,8 +122,8 @@ class Generator:
         """Whether the events of a loop are bound from the last to the first."""
         return self.best is not None and self.best.backward
 
-    def _output(self) -> Output:
-        slots, kleene = self.slots, self.plan.branch.kleene
+    def _output(self, kleene: frozenset[str]) -> Output:
+        slots = self.slots
         names = self.plan.order
         return Output(
             slots.array("i", None, "start"),
@@ -294,14 +295,15 @@ class Generator:
 
     # ---- output
 
-    def _written(self, name: str) -> str:
+    def written(self, name: str) -> str:
+        """The local that counts the events written of a name that is bound to sets."""
         return f"w{self.plan.order.index(name)}"
 
     def _room(self) -> None:
         out = self.out
         full = [f"n >= {self.capacity}"]
         full += [
-            f"{self._written(name)} + {self.make.groups[name].depth} >= {self.flat_capacity}"
+            f"{self.written(name)} + {self.make.groups[name].depth} >= {self.flat_capacity}"
             for name in self.output.offsets
         ]
         out.open(f"if {' or '.join(full)}:")
@@ -322,7 +324,7 @@ class Generator:
             f"st[{state.EVALUATIONS_NEG}] += EN",
             f"st[{state.EVALUATIONS_PRE}] += EP",
             f"st[{state.TESTS}] += T",
-            *(f"{place} = {self._written(name)}" for name, place in self.output.sizes.items()),
+            *(f"{place} = {self.written(name)}" for name, place in self.output.sizes.items()),
             f"return {status}",
         )
 
@@ -357,7 +359,7 @@ class Generator:
                 found = f"r{self.plan.order.index(name)}" if early else f"{table}[{self.make.singles[name]}]"
                 out.put(f"{rows}[n] = {found}")
                 continue
-            group, written, number = self.make.groups[name], self._written(name), self.make.fresh()
+            group, written, number = self.make.groups[name], self.written(name), self.make.fresh()
             out.put(f"{number} = 0")
             out.open(f"while {number} <= {group.depth}:")
             out.put(f"{rows}[{written}] = {table}[{group.position(number)}]", f"{written} += 1", f"{number} += 1")

@@ -51,7 +51,7 @@ def kernel_choice(pattern: Pattern, branch: Branch) -> Ability | None:
     if select == "each" and not policy.together and names[-1] in taken:
         # The first match uses up the last event, so there is no other with it.
         select = "first"
-    if select not in ("first", "last", "per_initiator"):
+    if select not in ("first", "last", "per_initiator", "accumulate"):
         return Ability(None, _EVERY.get(select, "every match of a last event is wanted"))
     what = "one last event after another" if policy.consumes else "of each last event the best match"
     return Ability(Wanted(select, names, tuple(taken), policy.together), f"{what}, by the kernel")
