@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -130,7 +131,7 @@ class Best:
         out.open("while True:")
         self._publish()
         out.put(f"if p0 >= {to.size(name)}:", "    break", "q0 = p0", "p0 += 1")
-        for test in self.unused(name, "q0"):
+        for test in self._free(name, "q0"):
             out.put(f"if not {test}:", "    continue")
         moment = to.make.fresh()
         out.put(f"{moment} = {to.scopes.ticks(name)}[q0]")
@@ -144,28 +145,61 @@ class Best:
 
     # ---- what can be part of a better match
 
-    def unused(self, name: str, position: str) -> list[str]:
-        """What is true of an event that is not used up, and may make a match a better one."""
-        tests = [f"({self._mark(name, position)} == 0)"] if name in self.usable_once else []
-        order = self.to.plan.order
+    def useful(self, name: str, position: str) -> list[str]:
+        """What is true of an event that is not used up, and may be part of a better match."""
+        tests, order = self._free(name, position), self.to.plan.order
+        if self._has_dead_ends and name == order[1]:
+            tests.append(f"({self._dead(position)} == 0)")
         if self.accumulates and name == order[-1] and self.to.lists.get(len(order) - 1) == len(order) - 2:
             tests.append(f"((fresh != 0) | ({self._seen(name)}[{position}] != q0 + 1))")
         return tests
 
     def limit(self, name: str, lo: str, hi: str) -> None:
         """Narrow the scope of the name that decides first to what is as good as the best match."""
+        out, order = self.to.out, self.to.plan.order
+        if self._has_dead_ends and name == order[2]:
+            out.put(f"wide = {hi}")
         if self.accumulates:
-            if name == self.to.plan.order[-1]:
-                unseen = [f"({test})" for test in map(self._is_new, self.to.plan.order[1:-1])]
-                self.to.out.put(f"fresh = int({' | '.join(unseen) or 'False'})")
+            if name == order[-1]:
+                unseen = [f"({test})" for test in map(self._is_new, order[1:-1])]
+                out.put(f"fresh = int({' | '.join(unseen) or 'False'})")
+        elif not self.per_initiator and name == self.decisive[0]:
+            best = self._kept(name)
+            if self.backward:
+                out.put(f"if (some != 0) & ({lo} < {best}):", f"    {lo} = {best}")
+            else:
+                out.put(f"if (some != 0) & ({hi} > {best}):", f"    {hi} = {best} + 1")
+
+    def note_dead_end(self, number: int, count: str) -> None:
+        """Remember an event that nothing before it fits: for later last events still less is in reach.
+
+        Args:
+            number: of the step whose list was made.
+            count: the local that holds how many there are.
+        """
+        if not self._has_dead_ends or number != 2:
             return
-        if self.per_initiator or name != self.decisive[0]:
-            return
-        best = self._kept(name)
-        if self.backward:
-            self.to.out.put(f"if (some != 0) & ({lo} < {best}):", f"    {lo} = {best}")
-        else:
-            self.to.out.put(f"if (some != 0) & ({hi} > {best}):", f"    {hi} = {best} + 1")
+        whole = f"({count} == 0) & (hi2 == wide)" + (" & (fresh != 0)" if self.accumulates else "")
+        position = self.to.make.singles[self.to.plan.order[1]]
+        self.to.out.put(f"if {whole}:", f"    {self._dead(position)} = 1")
+
+    @cached_property
+    def _has_dead_ends(self) -> bool:
+        """Whether the third name comes before the second, and is compared with it alone."""
+        plan, lists = self.to.plan, self.to.lists
+        if len(plan.order) < 3 or lists.get(2) != 1 or self.backward and self.decisive[0] == plan.order[2]:
+            return False
+        second, step = plan.order[1], plan.steps[2]
+        named = frozenset[str]().union(*(clause.names for clause in step.clauses))
+        return second in plan.branch.after[step.name] and named <= {second, step.name}
+
+    def _dead(self, position: str) -> str:
+        name = self.to.plan.order[1]
+        return f"{self.to.slots.array('b', _zeros(name, np.bool_), ('dead', name))}[{position}]"
+
+    def _free(self, name: str, position: str) -> list[str]:
+        """What is true of an event that is not used up."""
+        return [f"({self._mark(name, position)} == 0)"] if name in self.usable_once else []
 
     def prune(self, name: str, in_order: bool) -> None:
         """Pass over an event with which no match is better than the best one.
@@ -292,7 +326,7 @@ class Best:
             places |= {name: self._best(name, at) for name in self.decisive}
             if not wanted.together:
                 for name in wanted.names:
-                    for test in self.unused(name, places[name]):
+                    for test in self._free(name, places[name]):
                         out.put(f"if not {test}:", "    continue")
             self._row(places, out)
             out.close()

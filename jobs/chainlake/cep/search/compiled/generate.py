@@ -192,6 +192,8 @@ class Generator:
             out.put(f"if {x} >= {lo} and {x} < {hi}:", "    E -= 1")
         if listed:
             listed.write()
+            if self.best:
+                self.best.note_dead_end(number, listed.count)
             out.put(f"{p} = 0")
         else:
             out.put(f"{p} = {lo}", f"T += {hi} - {lo}")
@@ -207,7 +209,7 @@ class Generator:
         for x in apart:
             out.put(f"if {q} == {x}:", "    continue")
         if self.best:
-            for test in [] if listed else self.unused(name, q):
+            for test in [] if listed else self.useful(name, q):
                 out.put(f"if not {test}:", "    continue")
             self.best.prune(name, in_order=number not in self.skips)
         elif number < len(self.plan.steps) - 1:
@@ -224,9 +226,9 @@ class Generator:
             if key == number and key < other - 1:
                 self.out.put("if resume == 0:", f"    v{other} = 0")
 
-    def unused(self, name: str, position: str) -> list[str]:
-        """What is true of an event that no match used up, if any match does."""
-        return self.best.unused(name, position) if self.best else []
+    def useful(self, name: str, position: str) -> list[str]:
+        """What is true of an event that may be part of a match that is wanted, where some are."""
+        return self.best.useful(name, position) if self.best else []
 
     def size(self, name: str) -> str:
         """How many candidates a name has."""

@@ -115,7 +115,7 @@ class Listed:
                 body.depth = out.depth + (2 if skip else 1)
                 test = make.clause(clause, body)
                 tests.append((body.lines, test))
-        tests += [([], test) for test in to.unused(name, q)]
+        tests += [([], test) for test in to.useful(name, q)]
         make.loop_over(None, Writer())
         out.lines += prelude.lines
         if valid is not None:

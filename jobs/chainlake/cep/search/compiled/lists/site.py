@@ -39,8 +39,8 @@ class Site(Protocol):
     def enter(self, step: Step, number: int) -> None:
         """Write what follows once the event or set of a step has passed its clauses."""
 
-    def unused(self, name: str, position: str) -> list[str]:
-        """What is true of an event that no match used up, if any match does."""
+    def useful(self, name: str, position: str) -> list[str]:
+        """What is true of an event that may be part of a match that is wanted, where some are."""
 
     def size(self, name: str) -> str:
         """Slot of the number of candidates of a name."""
