@@ -1,4 +1,4 @@
-"""What a search did: evaluations, tests, orders, back ends."""
+"""What a search did: evaluations, tests, orders, back ends, modes."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ class Statistics:
         order: the binding order of each branch.
         how: where the order came from: ``given``, ``declared``, ``measured`` (frequency) or ``estimated`` (cost).
         backends: what each branch ran on, ``numpy`` or ``compiled``, and why.
+        modes: of a pattern that wants some of its matches, how they were chosen, ``S``, ``P`` or ``B``, and why.
     """
 
     evaluations: int = 0
@@ -30,6 +31,7 @@ class Statistics:
     order: list[tuple[str, ...]] = field(default_factory=list)
     how: str = "estimated"
     backends: list[tuple[str, str]] = field(default_factory=list)
+    modes: list[tuple[str, str]] = field(default_factory=list)
 
     def count_neg(self, tests: int) -> None:
         """Add to E_neg."""
