@@ -69,8 +69,8 @@ def check(seeds: range) -> tuple[int, int]:
 
 
 def test_random_patterns_have_the_matches_of_the_definition() -> None:
-    tried, with_matches = check(range(30))
-    assert tried > 70 and with_matches > 15, (tried, with_matches)
+    tried, with_matches = check(range(12))
+    assert tried > 30 and with_matches > 6, (tried, with_matches)
 
 
 @pytest.mark.slow
@@ -130,14 +130,14 @@ OVER = {
 def test_queries_on_random_streams(made: tuple) -> None:
     pick, with_matches = Random(text_of(made)), 0
     pattern = compile_pattern(text_of(made), strict_units=False)
-    for _ in range(60):
+    for _ in range(25):
         events = stream(pick, 9, "ABBB" if made in OVER.values() else "AABBC")
         wanted = canonical(by_definition(made, events))
         assert canonical(found(pattern, events, "numpy")) == wanted, events
         with no_compiler():
             assert canonical(found(pattern, events, "compiled", block_rows=2)) == wanted, events
         with_matches += bool(wanted)
-    assert 5 < with_matches < 60
+    assert 1 < with_matches < 25
 
 
 CASES = json.loads((Path(__file__).parent.parent / "cases" / "set-cases.json").read_text(encoding="utf-8"))
