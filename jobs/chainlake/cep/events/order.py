@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow.compute as pc
+
+from chainlake.cep.values.arrow import int64_array, numpy_of
 
 _BITS = 16
 
@@ -10,13 +13,17 @@ _BITS = 16
 def by_number(codes: np.ndarray) -> np.ndarray:
     """The rows in the order of some whole numbers from 0 on, equal ones as they come.
 
-    NumPy sorts 16 bits by counting, which takes a fraction of what comparisons take.
+    Arrow sorts 16 bits of whole numbers by counting, which takes a fraction of what comparisons take.
     """
-    mask = (1 << _BITS) - 1
-    order = np.argsort((codes & mask).astype(np.uint16), kind="stable")
-    shift, most = _BITS, int(codes.max(initial=0))
+    mask, most = (1 << _BITS) - 1, int(codes.max(initial=0))
+    order = _counted(codes & mask if most > mask else codes)
+    shift = _BITS
     while most >> shift:
-        high = ((codes >> shift) & mask).astype(np.uint16)
-        order = order[np.argsort(high[order], kind="stable")]
+        order = order[_counted((codes >> shift & mask)[order])]
         shift += _BITS
     return order
+
+
+def _counted(numbers: np.ndarray) -> np.ndarray:
+    found: np.ndarray = numpy_of(pc.array_sort_indices(int64_array(numbers))).view(np.int64)
+    return found

@@ -137,10 +137,12 @@ def _streams(
     """The rows stream by stream in the order of (ts, seq, event_id); and per row a number of its stream, and whether
     it is in any (None if all are)."""
     group, known = series_of(events, ([] if any_type else ["type"]) + ([] if key is None else [key]))
-    order = np.lexsort((ts, group)) if np.any(ts[1:] < ts[:-1]) else by_number(group)
-    times = ts[order]
-    ties = np.flatnonzero(times[1:] == times[:-1])
-    if np.any(group[order[ties]] == group[order[ties + 1]]):
+    order = np.arange(len(group)) if np.all(group[1:] >= group[:-1]) else by_number(group)
+    times, new = ts[order], np.diff(group[order]) != 0
+    if np.any((times[1:] < times[:-1]) & ~new):
+        order = np.lexsort((ts, group))
+        times = ts[order]
+    if np.any((times[1:] == times[:-1]) & ~new):
         keys = {
             "group": int64_array(group),
             "ts": int64_array(ts),
