@@ -128,7 +128,7 @@ class Dataset:
         codes, self._codes_of = _type_codes(events["type"], sorted({*wanted.types} - {ANY_TYPE}))
         #: row of the events table of each sorted row; None if they are the same
         self._picked = _kept(ts, codes, self._codes_of, wanted)
-        self.clock = None if apart is None else apart[0]
+        self.clock, self._parts = (None, None) if apart is None else apart
         searched = ts if apart is None else apart[0].moved(ts, apart[1])
         kept = self.pick(searched)
         ids = plain(events["event_id"]) if wanted.by_id or wanted.in_stream else None
@@ -189,6 +189,11 @@ class Dataset:
     def of_type(self, name: str) -> np.ndarray:
         """The sorted rows of the events of this type."""
         return np.flatnonzero(self.marks(name))
+
+    @cached_property
+    def parts(self) -> np.ndarray | None:
+        """The part of each sorted row, if events of different parts never meet."""
+        return None if self._parts is None else self.pick(self._parts)
 
     @cached_property
     def _one_type(self) -> bool:

@@ -15,14 +15,13 @@ _BITS = 16
 def by_number(codes: np.ndarray) -> np.ndarray:
     """The rows in the order of some whole numbers from 0 on, equal ones as they come.
 
-    NumPy sorts 16 bits by counting, which takes a fraction of what comparisons take.
+    Arrow sorts 16 bits of whole numbers by counting, which takes a fraction of what comparisons take.
     """
-    mask = (1 << _BITS) - 1
-    order = np.argsort((codes & mask).astype(np.uint16), kind="stable")
-    shift, most = _BITS, int(codes.max(initial=0))
+    mask, most = (1 << _BITS) - 1, int(codes.max(initial=0))
+    order = _counted(codes & mask if most > mask else codes)
+    shift = _BITS
     while most >> shift:
-        high = ((codes >> shift) & mask).astype(np.uint16)
-        order = order[np.argsort(high[order], kind="stable")]
+        order = order[_counted((codes >> shift & mask)[order])]
         shift += _BITS
     return order
 
@@ -48,16 +47,17 @@ def total_order(
     Raises:
         InputError: ``seq`` holds no whole numbers.
     """
-    ascending = not np.any(ts[1:] < ts[:-1])
     if group is None:
-        order = np.arange(len(ts)) if ascending else np.argsort(ts, kind="stable")
+        order = np.arange(len(ts)) if not np.any(ts[1:] < ts[:-1]) else np.argsort(ts, kind="stable")
+        times = ts[order]
+        same = times[1:] == times[:-1]
     else:
-        order = by_number(group) if ascending else np.lexsort((ts, group))
-    times = ts[order]
-    same = times[1:] == times[:-1]
-    if group is not None and same.any():
-        groups = group[order]
-        same &= groups[1:] == groups[:-1]
+        order = np.arange(len(group)) if np.all(group[1:] >= group[:-1]) else by_number(group)
+        times, one = ts[order], np.diff(group[order]) == 0
+        if np.any((times[1:] < times[:-1]) & one):
+            order = np.lexsort((ts, group))
+            times = ts[order]
+        same = (times[1:] == times[:-1]) & one
     if same.any():
         # Only rows that share their time are compared by more, which for texts takes long.
         tied = np.append(same, False) | np.insert(same, 0, False)
@@ -83,3 +83,8 @@ def _seq(events: pa.Table) -> pa.ChunkedArray | pa.Array:
         hint = "It says which of two events of one time is the earlier one. Rename an attribute of that name."
         raise InputError(f"seq holds {column.type}, and whole numbers are expected", key="seq", hint=hint)
     return pc.fill_null(column.cast(pa.int64()), ZERO)
+
+
+def _counted(numbers: np.ndarray) -> np.ndarray:
+    found: np.ndarray = numpy_of(pc.array_sort_indices(int64_array(numbers))).view(np.int64)
+    return found

@@ -25,20 +25,22 @@ from chainlake.cep.search.branches import Ready, Run
 from chainlake.cep.search.choosing.backend import BACKENDS
 from chainlake.cep.search.choosing.choice import Wish
 from chainlake.cep.search.choosing.reach import within_reach
+from chainlake.cep.search.days import count_days
 from chainlake.cep.search.dedupe import same_names
 from chainlake.cep.search.keys import parts_by_key
 from chainlake.cep.search.largest.kept import Finder
 from chainlake.cep.search.selection.apply import Selection
 from chainlake.cep.search.selection.modes import MODES, kernel_choice, why_not
 from chainlake.cep.search.statistics import Statistics
+from chainlake.cep.search.strict.blocks import blocks
 from chainlake.cep.search.ties import in_total_order
 from chainlake.cep.values.arrow import numpy_of, plain
-from chainlake.errors import InputError, LimitExceeded, UsageError
+from chainlake.errors import InputError, UsageError
 
 #: Ticks lie nearer to 0 than this, or sums of one and a window (at most 2^61) and differences may not fit in 64 bits.
 MOST_TICKS = 1 << 62
-#: Matches of a batch that spans fewer days are counted day by day.
-_DAYS_ONE_BY_ONE = 8
+#: Neighbours of one key are searched in as many events at a time for each row of a block: arrays that caches hold.
+_EVENTS_PER_ROW = 4
 
 
 @dataclass(frozen=True)
@@ -142,13 +144,11 @@ def find(
     wishes = [Wish(None if one is None else tuple(one), rates, options.by, backend) for one in given]
     ask = _Asked(pattern, events, statistics, wishes, options, clock, _used(events, options.used))
     per_day: dict[int, int] = {}
-    found = ask.all(own)
-    if pattern.neighbours or pattern.extras.keep:
-        found = Finder(pattern, events, statistics, ask.data, ask.branch, options.block_rows).run(own)
+    found = ask.blocks(own) if pattern.neighbours or pattern.extras.keep else ask.all(own)
     if pattern.extras.policy is not None:
         found = ask.selected(pattern.extras.policy, own)
     for batch in found:
-        _count(pattern, batch, per_day)
+        count_days(pattern, batch, per_day)
         statistics.matches += batch.n
         yield batch
 
@@ -223,6 +223,17 @@ class _Asked:
         else:
             yield from selection.all(found)
         self.statistics.modes.append(("B" if selection.blocks > 1 else "P", why_not(able, mode)))
+
+    def blocks(self, own: tuple[int, int] | None) -> Iterator[MatchBatch]:
+        """The matches of neighbours, or the largest, in each block of events."""
+        most = _EVENTS_PER_ROW * self.options.block_rows
+        for number, block in enumerate(blocks(self.pattern, self.events, self.options.parts, most)):
+            statistics, options = Statistics(), replace(self.options, parts=block.parts)
+            ask = replace(self, events=block.events, statistics=statistics, options=options)
+            finder = Finder(self.pattern, block.events, statistics, ask.data, ask.branch, options.block_rows)
+            for batch in finder.run(own):
+                yield batch if block.rows is None else batch.of_rows(block.rows)
+            self.statistics.add(statistics, first=not number)
 
     def branch(self, number: int, data: Dataset, own: tuple[int, int] | None) -> Iterator[MatchBatch]:
         """The matches of one branch, also those that others have, too."""
@@ -349,24 +360,3 @@ def _decides(pattern: Pattern, branch: Branch, name: str) -> bool:
     if name in branch.kleene or name not in positive or pattern.extras.keep:
         return False
     return (branch.after if pattern.open_right else branch.before)[name] >= positive - {name}
-
-
-def _count(pattern: Pattern, batch: MatchBatch, per_day: dict[int, int]) -> None:
-    limit = pattern.limits["matches_per_day"]
-    ticks_per_day = 86_400 * (1_000_000 if pattern.strict else 1)
-    first, last = int(batch.decision_us.min()) // ticks_per_day, int(batch.decision_us.max()) // ticks_per_day
-    if last - first < _DAYS_ONE_BY_ONE:
-        # A comparison per day is quicker than to divide every time, let alone to sort them.
-        before = [0, *(np.count_nonzero(batch.decision_us < d * ticks_per_day) for d in range(first + 1, last + 1))]
-        counted = [(first + i, n) for i, n in enumerate(np.diff([*before, batch.n]).tolist()) if n]
-    else:
-        days, counts = np.unique(batch.decision_us // ticks_per_day, return_counts=True)
-        counted = list(zip(days.tolist(), counts.tolist(), strict=True))
-    for day, count in counted:
-        per_day[day] = per_day.get(day, 0) + count
-        if per_day[day] > limit:
-            raise LimitExceeded(
-                f"the pattern {pattern.name} has more than {limit} matches on day {np.datetime64(day, 'D')}",
-                key="matches_per_day",
-                hint="Add conditions or shorten the window, or raise matches_per_day under limits:.",
-            )

@@ -36,3 +36,15 @@ class Statistics:
     def count_neg(self, tests: int) -> None:
         """Add to E_neg."""
         self.evaluations_neg += tests
+
+    def add(self, part: Statistics, *, first: bool) -> None:
+        """Count what one part of the events took; the order and the backends are those of the first part."""
+        self.evaluations += part.evaluations
+        self.evaluations_neg += part.evaluations_neg
+        self.evaluations_pre += part.evaluations_pre
+        self.tests += part.tests
+        self.long_stretches += part.long_stretches
+        if first:
+            self.how = part.how
+            self.order += part.order
+            self.backends += part.backends

@@ -306,18 +306,14 @@ class Search:
     def _grown(self, runs: Runs) -> Iterator[Runs]:
         """With all, or the largest, stretches of the first and the last name."""
         form = self.form
-        ends = self._room(runs)
-        rows = np.flatnonzero(ends.fit)
-        runs, ends = runs.at(rows), ends.at(rows)
+        runs, ends = _fitting(runs, self._room(runs))
         first, last = form.first, form.last
-        members = () if first is None else form.members(first)
-        if members:
-            ends.earliest = self._reached(runs, str(first), (runs.last[str(first)], ends.earliest), members)
-        members = () if last is None else form.members(last)
-        if members:
-            ends.latest = self._reached(runs, str(last), (runs.first[str(last)], ends.latest), members)
-        rows = np.flatnonzero(ends.fit)
-        runs, ends = runs.at(rows), ends.at(rows)
+        if first is not None and (members := form.members(first)):
+            ends.earliest = self._reached(runs, first, (runs.last[first], ends.earliest), members)
+            runs, ends = _fitting(runs, ends)
+        if last is not None and (members := form.members(last)):
+            ends.latest = self._reached(runs, last, (runs.first[last], ends.latest), members)
+            runs, ends = _fitting(runs, ends)
         every = self._largest if self.largest and form.longest_is_largest else self._every
         for at, begin, end in every(ends):
             found = runs.at(at)
@@ -388,6 +384,15 @@ class Search:
             found = self._passing(some, self.form.whole)
             if found.n:
                 yield found
+
+
+def _fitting(runs: Runs, ends: _Ends) -> tuple[Runs, _Ends]:
+    """The matches that have a place for both, with their places."""
+    fit = ends.fit
+    if fit.all():
+        return runs, ends
+    rows = np.flatnonzero(fit)
+    return runs.at(rows), ends.at(rows)
 
 
 def _next(marked: np.ndarray) -> np.ndarray:
