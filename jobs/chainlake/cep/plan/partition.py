@@ -27,6 +27,11 @@ def partition_key(branches: tuple[Branch, ...], key: str | None = None) -> str |
     return None
 
 
+def equated(branches: tuple[Branch, ...], key: str) -> bool:
+    """Whether all events of every match have one value of a column."""
+    return all(_reached(branch, key) == set(branch.positive) for branch in branches)
+
+
 def _linked(clause: Clause) -> tuple[str | None, frozenset[str]]:
     """``(column, {name, name})`` of a clause ``name.column = name.column``."""
     match clause.literals:
@@ -42,12 +47,23 @@ def _links_all(branch: Branch, column: str) -> bool:
     A clause with a negated name says which event rejects, and nothing about the match itself: it links the negated name
     to the match, but neither two positive names nor the members of a set. The same goes for collected names and UNTIL.
     """
-    linked = [names for c in branch.every_clause for key, names in [_linked(c)] if key == column]
     positive = set(branch.positive)
     if len(positive) == 1 and branch.kleene:
         return False
+    linked = _links(branch, column)
+    others = (*branch.gaps, *branch.until)
+    return _reached(branch, column) == positive and all(any(name in names for names in linked) for name in others)
+
+
+def _links(branch: Branch, column: str) -> list[frozenset[str]]:
+    """The pairs of names that have one value of a column."""
+    return [names for c in branch.every_clause for key, names in [_linked(c)] if key == column]
+
+
+def _reached(branch: Branch, column: str) -> set[str]:
+    """The positive names whose events have the value of the first one's in a column."""
+    linked, positive = _links(branch, column), set(branch.positive)
     reached = {branch.positive[0]}
     while new := {n for names in linked if names & reached and names <= positive for n in names} - reached:
         reached |= new
-    others = (*branch.gaps, *branch.until)
-    return reached == positive and all(any(name in names for names in linked) for name in others)
+    return reached

@@ -15,6 +15,7 @@ from chainlake.cep.conditions.evaluate import Candidates, View
 from chainlake.cep.conditions.scan import BLOCK_ROWS, Scan
 from chainlake.cep.events.clock import Clock
 from chainlake.cep.events.dataset import Dataset, Wanted, kind_of, ticks_of
+from chainlake.cep.events.event_ids import PACKED, packed, texts
 from chainlake.cep.language.check import Checker
 from chainlake.cep.language.normal_form import Branch
 from chainlake.cep.pattern import Pattern
@@ -254,11 +255,15 @@ class _Asked:
 
 
 def _used(events: pa.Table, ids: Sequence[str] | pa.Array | None) -> np.ndarray | None:
-    """Which events are among the ids, if any are."""
+    """Which events are among the ids, if any are; these are no packed ones, even where the events' are."""
     if ids is None or not len(ids):
         return None
-    column = plain(events["event_id"])
-    return numpy_of(pc.is_in(column, value_set=pa.array(ids).cast(column.type)))
+    column, some = plain(events["event_id"]), ids if isinstance(ids, pa.Array) else pa.array(ids)
+    if column.type == PACKED:
+        some = packed(some)
+        if some.type != PACKED:
+            column = texts(column.combine_chunks())
+    return numpy_of(pc.is_in(column, value_set=some.cast(column.type)))
 
 
 def dataset(

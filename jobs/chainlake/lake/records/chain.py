@@ -138,6 +138,12 @@ class Outlook:
         """All of them."""
         return frozenset((*self.certain, *self.possible))
 
+    @classmethod
+    def together(cls, parts: Sequence[Outlook]) -> Outlook:
+        """What several runs will do that go through days of their own."""
+        certain, possible = ({day for part in parts for day in getattr(part, name)} for name in ("certain", "possible"))
+        return cls(tuple(sorted(certain)), tuple(sorted(possible)))
+
     def cut(self, end: int) -> tuple[Outlook, Outlook]:
         """The days before one, and the others."""
         before, after = (
@@ -229,6 +235,17 @@ class Walk:
     def _to_do(self, day: int) -> bool:
         place = day - self._lo
         return not (self._chain.own[place] or self._chain.refused[place])
+
+    @property
+    def at(self) -> int:
+        """The day that the run has come to; nothing before it is left."""
+        return self._at
+
+    def shorten(self) -> bool:
+        """That the stretch could not be computed as a whole: half of it comes next; whether it has so many days."""
+        assert self._stretch is not None
+        self._longest = (self._stretch.end - self._stretch.begin) // 2
+        return self._longest > 0
 
     def came(self, states: Sequence[str]) -> int:
         """What a stretch gave.
