@@ -43,11 +43,22 @@ def _links_all(branch: Branch, column: str) -> bool:
     to the match, but neither two positive names nor the members of a set. The same goes for collected names and UNTIL.
     """
     linked = [names for c in branch.every_clause for key, names in [_linked(c)] if key == column]
+    others = (*branch.gaps, *branch.until)
+    return same_in_match(branch, column) and all(any(name in names for names in linked) for name in others)
+
+
+def same_in_match(branch: Branch, column: str) -> bool:
+    """Whether conditions see to it that all events of a match, those of its sets left out, have one value of a column.
+
+    Args:
+        branch: of the pattern.
+        column: an attribute.
+    """
+    linked = [names for c in branch.every_clause for key, names in [_linked(c)] if key == column]
     positive = set(branch.positive)
     if len(positive) == 1 and branch.kleene:
         return False
     reached = {branch.positive[0]}
     while new := {n for names in linked if names & reached and names <= positive for n in names} - reached:
         reached |= new
-    others = (*branch.gaps, *branch.until)
-    return reached == positive and all(any(name in names for names in linked) for name in others)
+    return reached == positive
