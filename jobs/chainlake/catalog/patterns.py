@@ -6,12 +6,14 @@ One file's error never hides another file: errors are collected, and each is rai
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 
 from chainlake.cep import ENGINE_VERSION, Pattern, compile_pattern
 from chainlake.cep.language import ast
 from chainlake.cep.pattern_shape import match_shape
 from chainlake.cep.pattern_tail import UNBOUNDED
+from chainlake.cep.plan.partition import equated
 from chainlake.days import Days
 from chainlake.definitions.files import (
     BrokenDefinition,
@@ -93,8 +95,9 @@ def _compile(home: Home, file: Path, text: str, sources: Sources) -> CompiledPat
             key="source",
             hint="Add a line 'source: NAME' between the two --- lines.",
         )
-    check_independent(pattern)
+    _check_counted(pattern, source)
     _check_reach(pattern)
+    start, memory = _chain_of(pattern)
     table = current_table(home, pattern, source)
     definition = Definition(
         name=f"pattern/{pattern.name}",
@@ -104,30 +107,47 @@ def _compile(home: Home, file: Path, text: str, sources: Sources) -> CompiledPat
         table_name=table.path_name,
         late_us=pattern.late_us,
         read_range=lambda day: pattern.source_range(*Days.one(day).micros()),
+        start=start,
+        memory_us=memory,
     )
     return CompiledPattern(pattern, table, definition)
 
 
-def check_independent(pattern: Pattern) -> None:
-    """Check that the matches of a day follow from the events that the day reads.
+def _check_counted(pattern: Pattern, source: Source) -> None:
+    """Refuse windows in events that do not say what a day reads (DefinitionError)."""
+    for place in (node for one in pattern.extras.conditions for node in one.walk() if isinstance(node, ast.Place)):
+        if pattern.window_us >= UNBOUNDED:
+            raise pattern.text.error(
+                "a window in EVENTS does not say how far back a day of a lake has to read",
+                place.at,
+                hint="State a duration, too: WITHIN 25 EVENTS, 12 h. `chainlake match` and the library need none.",
+            )
+        if place.by_key and not equated(pattern.extras.written, source.key):
+            raise pattern.text.error(
+                f"EVENTS OF KEY counts the events of one {source.key}, and those of a match may have several",
+                place.at,
+                hint=f"Equate {source.key} of all events, or leave out OF KEY.",
+            )
+
+
+def _chain_of(pattern: Pattern) -> tuple[date | None, int | None]:
+    """The start of a pattern whose days form a chain, and how far back their state goes, µs; None if they form none.
 
     Raises:
-        DefinitionError: they depend on more.
+        DefinitionError: a start of days that form none.
     """
-    policy = pattern.extras.policy
+    policy, start = pattern.extras.policy, pattern.front.start
     if policy is not None and policy.consumes:
-        raise DefinitionError(
-            "which events are used up depends on all days before, and the days of a lake are computed one by one",
-            file=pattern.file,
-            hint="SELECT first, last or per_initiator, CONTEXT recent and PICK use nothing up; `chainlake match` and "
-            "the library run all contexts over files.",
+        # Without a start the chain begins with the first day that has events.
+        return start or date.min, pattern.reach_us
+    if start is not None:
+        raise pattern.text.error(
+            f"{pattern.name} uses no events up, so no day depends on where it starts",
+            pattern.front.places.get("start", (1, 1)),
+            key="start",
+            hint="Leave start out; 'python -m jobs backfill' says which days are computed.",
         )
-    if any(isinstance(one.node, ast.Place) for one in pattern.extras.computed):
-        raise DefinitionError(
-            "a window in EVENTS counts events of all types, and a lake reads those that a pattern names",
-            file=pattern.file,
-            hint="Use a duration; `chainlake match` and the library count events.",
-        )
+    return None, None
 
 
 def _check_reach(pattern: Pattern) -> None:

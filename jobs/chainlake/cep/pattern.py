@@ -223,7 +223,8 @@ class Pattern:
         """Columns, histories included, that detection and output need (the source's key only if the pattern asks)."""
         attributes = {a for name in self.names for a in name.attributes}
         stream = set() if self.key is None else {self.key}
-        if self.in_stream or self.neighbours or any(isinstance(one.node, ast.Prev) for one in self.extras.computed):
+        placed = any(isinstance(one.node, ast.Prev | ast.Place) for one in self.extras.computed)
+        if self.in_stream or self.neighbours or placed or self.extras.policy is not None:
             stream.add("seq")
         return {"event_id", "type", "ts"} | attributes | (self.mentioned - {"id"}) | stream
 

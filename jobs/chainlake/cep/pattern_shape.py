@@ -31,13 +31,17 @@ def match_shape(
     """
     types = types if types is not None else pattern.types or {}
     names = []
+    policy = pattern.extras.policy
+    # Which of the events of one time is the first, and so which events are used up, is told from the rows alone.
+    ordered = key is not None and policy is not None and policy.consumes
     for name in pattern.names:
         if name.name in pattern.front.counted:
             continue
         fields = [("event_id", pa.string()), ("ts", TIMESTAMP), ("type", pa.string())]
         if key is not None:
             fields.append((key, types.get(key, pa.string())))
-        fields += [(a, types.get(a, pa.string())) for a in name.attributes if a != key]
+        fields += [("seq", pa.int64())] if ordered else []
+        fields += [(a, types.get(a, pa.string())) for a in name.attributes if a not in dict(fields)]
         names.append(MatchName(name.name, name.kleene, tuple(fields)))
     return MatchShape(
         pattern.name,

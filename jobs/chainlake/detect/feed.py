@@ -6,6 +6,7 @@ another for an event.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
@@ -20,7 +21,7 @@ from chainlake.cep.conditions.computed import add_computed
 from chainlake.cep.events.any_type import ANY_TYPE
 from chainlake.cep.events.dataset import ticks_of
 from chainlake.cep.events.history import LIST, add_histories
-from chainlake.cep.events.previous import ORDERED_BY, last_of_each
+from chainlake.cep.events.previous import ORDERED_BY, last_of_each, places
 from chainlake.cep.language import ast
 from chainlake.cep.language.computed import Computed
 from chainlake.cep.pattern import Pattern
@@ -49,6 +50,38 @@ class Events(Protocol):
 
     def read(self, day: date, columns: Sequence[str], types: Iterable[str] | None, lo: int, hi: int) -> pa.Table:
         """Some events of a day, in any order; of all types if None."""
+
+
+class Numbers:
+    """Numbers events that arrive in the order of time, going on where those before ended.
+
+    Args:
+        wanted: the columns to add, all of them numbers of events.
+        key: the source's key column.
+    """
+
+    def __init__(self, wanted: Sequence[Computed], key: str) -> None:
+        self._wanted, self._key = wanted, key
+        self._before = 0
+        self._of_key: Counter[object] = Counter()
+
+    def added(self, events: pa.Table) -> pa.Table:
+        """The next events with their numbers; of those of one time all have come at once."""
+        if not self._wanted:
+            return events
+        codes = events[self._key].combine_chunks().dictionary_encode()
+        values = codes.dictionary.to_pylist()
+        of_key = pa.array([self._of_key[value] for value in values], pa.int64()).take(codes.indices)
+        for one in self._wanted:
+            by_key = isinstance(one.node, ast.Place) and one.node.by_key
+            number = places(events, self._key if by_key else None)
+            events = events.append_column(one.column, pc.add(number, of_key if by_key else pa.scalar(self._before)))
+        self._before += len(events)
+        # The two zeros are one key, as in a dictionary of Python's.
+        for value, count in zip(*pc.value_counts(codes.indices).flatten(), strict=True):
+            if value.is_valid:
+                self._of_key[values[value.as_py()]] += count.as_py()
+        return events
 
 
 @dataclass(frozen=True)
@@ -90,13 +123,17 @@ class Feed:
 
     def chunks(self, spans: Iterable[tuple[int, int]]) -> Iterator[pa.Table]:
         """The events with ts in the spans ``[lo, hi)`` µs, each once, in the order of time; ties in any order."""
+        numbers = Numbers([one for one in self.computed if isinstance(one.node, ast.Place)], self.key)
         for lo, hi in merged(spans):
-            yield from self._with_earlier(lo, hi) if self.histories or self._earlier else self._alone(lo, hi)
+            if self.histories or self._earlier:
+                yield from self._with_earlier(lo, hi, numbers)
+            else:
+                yield from self._alone(lo, hi, numbers)
 
     def empty(self) -> pa.Table:
         """A chunk without events."""
         fields = [self.files.schema.field(name) for name in self._read]
-        kind = pa.string() if self.histories or ANY_TYPE in self.types else TYPES
+        kind = pa.string() if self._of_any_type else TYPES
         fields = [pa.field("type", kind) if one.name == "type" else one for one in fields]
         fields += [pa.field(one.name, LIST) for one in self.histories]
         return add_computed(pa.schema(fields).empty_table(), self.computed, self.key)
@@ -107,16 +144,25 @@ class Feed:
         return [one.node for one in self.computed if isinstance(one.node, ast.Prev)]
 
     @property
+    def _places(self) -> list[ast.Place]:
+        """The numbers of events that are computed."""
+        return [one.node for one in self.computed if isinstance(one.node, ast.Place)]
+
+    @property
+    def _of_any_type(self) -> bool:
+        """Whether events of all types are read: a value of any type is part of a history, and counts for a number."""
+        return bool(self.histories or self._places) or ANY_TYPE in self.types
+
+    @property
     def _read(self) -> list[str]:
         """The columns that are read: those that there are of the wanted ones, and what histories are computed from."""
         wanted = set(self.columns) | ({"event_id"} if "id" in self.columns else set())
-        if self.histories or self._earlier:
+        if self.histories or self._earlier or self._places:
             wanted |= {self.key, *ORDERED_BY, *(one.of for one in self.histories)}
         return sorted(wanted & set(self.files.schema.names))
 
-    def _events(self, lo: int, hi: int) -> Iterator[pa.Table]:
-        # A value of any type is part of a history.
-        columns, types = self._read, None if self.histories or ANY_TYPE in self.types else self.types
+    def _events(self, lo: int, hi: int, numbers: Numbers) -> Iterator[pa.Table]:
+        columns, types = self._read, None if self._of_any_type else self.types
         for day in self.files.within(lo, hi):
             start = day_start_us(day)
             first, end = max(lo, start), min(hi, start + US_PER_DAY)
@@ -125,17 +171,17 @@ class Feed:
             for begin, until in zip(edges, edges[1:], strict=False):
                 events = by_time(self.files.read(day, columns, types, begin, until))
                 if len(events):
-                    yield events
+                    yield numbers.added(events)
 
-    def _alone(self, lo: int, hi: int) -> Iterator[pa.Table]:
-        for events in self._events(lo, hi):
+    def _alone(self, lo: int, hi: int, numbers: Numbers) -> Iterator[pa.Table]:
+        for events in self._events(lo, hi, numbers):
             yield add_computed(events, self.computed, self.key)
 
-    def _with_earlier(self, lo: int, hi: int) -> Iterator[pa.Table]:
+    def _with_earlier(self, lo: int, hi: int, numbers: Numbers) -> Iterator[pa.Table]:
         earlier = self._earlier
         reach = max([one.reach_us for one in self.histories] + [one.reach for one in earlier])
         before: pa.Table | None = None
-        for events in self._events(lo - reach, hi):
+        for events in self._events(lo - reach, hi, numbers):
             known = events if before is None else pa.concat_tables([before, events])
             ts = ticks_of(known["ts"], "ts")
             begin = max(0 if before is None else len(before), int(np.searchsorted(ts, lo)))

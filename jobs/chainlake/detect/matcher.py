@@ -18,6 +18,7 @@ from chainlake.cep.events.any_type import ANY_TYPE
 from chainlake.cep.events.clock import Clock
 from chainlake.cep.events.dataset import ticks_of
 from chainlake.cep.events.event_ids import PACKED, packed, texts
+from chainlake.cep.matches.consumed import Consumed
 from chainlake.cep.matches.day_limit import DayLimit
 from chainlake.cep.matches.rows import match_rows
 from chainlake.cep.pattern import Pattern
@@ -48,7 +49,14 @@ class Matcher:
     orders: Sequence[Sequence[str]] | None
     piece_rows: int = PIECE_ROWS
 
-    def hunt(self, own: tuple[int, int], statistics: Statistics, limit: DayLimit, keys: KeyShare | None = None) -> Hunt:
+    def hunt(
+        self,
+        own: tuple[int, int],
+        statistics: Statistics,
+        limit: DayLimit,
+        keys: KeyShare | None = None,
+        consumed: Consumed | None = None,
+    ) -> Hunt:
         """The search of one slice.
 
         Args:
@@ -56,9 +64,10 @@ class Matcher:
             statistics: filled.
             limit: counts the matches of a task.
             keys: only events with these keys are looked at; all if None.
+            consumed: what was used up before; None if the pattern uses nothing up.
         """
         ids = "id" not in self.pattern.mentioned
-        return Hunt(self, own, statistics, limit, keys, _Events(ids), self.pattern.read_range(*own))
+        return Hunt(self, own, statistics, limit, keys, _Events(ids), self.pattern.read_range(*own), consumed=consumed)
 
     def wanted(self, events: pa.Table, keys: KeyShare | None = None) -> pa.Table:
         """Those of the events that some name accepts by its own conditions, and what is needed of them."""
@@ -152,6 +161,7 @@ class Hunt:
         wait: match when there are so many.
         last: time of the last event.
         done: matches decided before this tick have been found.
+        consumed: what was used up before them and by them; None if the pattern uses nothing up.
     """
 
     matcher: Matcher
@@ -164,6 +174,7 @@ class Hunt:
     wait: int = 0
     last: int | None = None
     done: int = field(init=False)
+    consumed: Consumed | None = None
 
     def __post_init__(self) -> None:
         self.done = self.own[0]
@@ -224,10 +235,20 @@ class Hunt:
         self.done = end
 
     def _search(self, events: pa.Table, own: tuple[int, int], parts: np.ndarray | None) -> Iterator[pa.Table]:
-        pattern, options = self.matcher.pattern, SearchOptions(orders=self.matcher.orders, parts=parts)
+        pattern, policy = self.matcher.pattern, self.matcher.pattern.extras.policy
+        used = None if self.consumed is None else self.consumed.since(pattern.read_range(*own)[0])
+        ids = None if used is None else used.ids
+        options = SearchOptions(orders=self.matcher.orders, parts=parts, consumed=ids)
+        more: list[Consumed] = []
         for matches in find(pattern, events, own=own, statistics=self.statistics, options=options):
             self.limit.add(matches.decision_us)
-            yield match_rows(pattern, events, matches, self.matcher.table)
+            rows = match_rows(pattern, events, matches, self.matcher.table)
+            if self.consumed is not None and policy is not None:
+                more.append(Consumed.by(policy, rows))
+            yield rows
+        if self.consumed is not None:
+            # What is searched next are later events, or those of other keys.
+            self.consumed = Consumed.together([self.consumed, *more])
 
 
 def _parts(pattern: Pattern, events: pa.Table) -> Iterator[tuple[pa.Table, np.ndarray | None]]:

@@ -72,16 +72,7 @@ def prepare(
         event_days: events per day, as ingest counted them.
         rates: gives the rows of ``ops.rates`` of some days.
     """
-    key, asks = counting.key, [_ask(item) for item in work]
-    surveys = counting.surveys(asks)
-    draws = [
-        draw_of(ask, survey, key, event_days.events(item.read_days))
-        for item, ask, survey in zip(work, asks, surveys, strict=True)
-    ]
-    patterns = tuple(
-        Planned(item, draw.ask, survey, choose_plan(draw, survey, rows, key, rates(item.read_days)))
-        for item, draw, survey, rows in zip(work, draws, surveys, counting.draw(draws), strict=True)
-    )
+    patterns = planned(counting, work, event_days, rates)
     roughly = [one.curve(counting, 1) for one in patterns]
     every = sum(counting.files.rows.values())
     pieces = pieces_of(sum(one.total for one in roughly), every, counting.tasks.parallelism)
@@ -91,6 +82,25 @@ def prepare(
         for one, curve in zip(patterns, curves, strict=True)
     ]
     return Prepared(patterns, tuple(cut(counting.files, wanted, pieces)))
+
+
+def planned(
+    counting: Counting,
+    work: Sequence[Work],
+    event_days: EventDays,
+    rates: Callable[[Days], Sequence[Mapping[str, Any]]],
+) -> tuple[Planned, ...]:
+    """Count some patterns and choose their orders; arguments as for :func:`prepare`."""
+    key, asks = counting.key, [_ask(item) for item in work]
+    surveys = counting.surveys(asks)
+    draws = [
+        draw_of(ask, survey, key, event_days.events(item.read_days))
+        for item, ask, survey in zip(work, asks, surveys, strict=True)
+    ]
+    return tuple(
+        Planned(item, draw.ask, survey, choose_plan(draw, survey, rows, key, rates(item.read_days)))
+        for item, draw, survey, rows in zip(work, draws, surveys, counting.draw(draws), strict=True)
+    )
 
 
 def _ask(item: Work) -> Ask:

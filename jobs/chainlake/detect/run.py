@@ -5,12 +5,14 @@ Every stage takes a value and gives the next: ``Work``, ``Prepared``, ``Staged``
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from functools import cached_property, partial
 from typing import Any
+
+import pyarrow as pa
 
 from chainlake.catalog.patterns import load_patterns
 from chainlake.cep import Pattern
@@ -23,8 +25,11 @@ from chainlake.detect.prepared import prepare
 from chainlake.detect.stage import Found, Search, stage
 from chainlake.detect.work import STEP, DetectResult, Work
 from chainlake.errors import AuditFailed, ChainlakeError, LimitExceeded
-from chainlake.lake.commits.publish import Published, PublishingRun, publish_matches
+from chainlake.lake.commits.publish import MatchOutput, Published, PublishingRun, publish_matches
+from chainlake.lake.commits.publishable import DaysNow
 from chainlake.lake.records import ops
+from chainlake.lake.records.chain import Link
+from chainlake.lake.records.chained import begins_anew
 from chainlake.lake.records.event_days import EventDays, Pinned
 from chainlake.lake.records.runs import Phase, one_line, phase
 from chainlake.lake.records.staleness import fingerprint
@@ -85,12 +90,16 @@ class Staged:
         plan: how it was searched.
         folder: where the matches lie.
         found: what was found.
+        links: where the days form a chain, day → the digests of the states at its ends.
+        consumed: ids of the events that were used up before the days.
     """
 
     item: Work
     plan: Plan
     folder: str
     found: Found
+    links: Mapping[date, Link] | None = None
+    consumed: pa.Array | None = None
 
 
 @dataclass(frozen=True)
@@ -161,7 +170,7 @@ def find(run: DetectRun, work: Sequence[Work]) -> list[Staged]:
     try:
         with run.phase("detect", days=Days(min(every), Days.one(max(every)).end)):
             counting = Counting(run.ports.tasks, run.files, run.source.key)
-            prepared = prepare(counting, work, run.pinned.event_days, partial(_rates, run))
+            prepared = prepare(counting, work, run.pinned.event_days, partial(rates, run))
             searches = [
                 Search(one.ask.pattern, one.item.compiled.table, one.plan.orders, folder)
                 for one, folder in zip(prepared.patterns, folders, strict=True)
@@ -214,7 +223,7 @@ def audit(run: DetectRun, staged: Staged) -> Audited:
     with run.phase("audit", item) as row:
         row.rows_in = sum(staged.found.per_day.values())
         events = [path for day in run.files.within(*item.read_days.micros()) for path in run.files.paths[day]]
-        files = MatchFiles(staged.found.paths, events)
+        files = MatchFiles(staged.found.paths, events, staged.consumed)
         verdict = audit_matches(run.audit, item.compiled.pattern, files, sorted(item.fingerprints))
         row.reason = verdict.summary
         return Audited(staged, verdict)
@@ -224,14 +233,16 @@ def publish(run: DetectRun, audited: Audited) -> Published:
     """Publish the days that passed."""
     staged, item = audited.staged, audited.staged.item
     with run.phase("publish", item) as row:
-        published = publish_matches(
-            PublishingRun(run.home, run.ports.lake, run.run_id),
+        output = MatchOutput(
             item.compiled.definition,
             item.compiled.table,
             StagedRows(staged.found.paths),
             item.fingerprints,
             audited.verdict.reasons,
-            recheck=lambda: _fingerprints_now(run, item),
+            staged.links,
+        )
+        published = publish_matches(
+            PublishingRun(run.home, run.ports.lake, run.run_id), output, recheck=lambda: _days_now(run, item)
         )
         row.rows_out = published.added + published.changed + published.withdrawn
     for day, reason in sorted(published.left_out.items()):
@@ -241,7 +252,7 @@ def publish(run: DetectRun, audited: Audited) -> Published:
     return published
 
 
-def _rates(run: DetectRun, days: Days) -> list[dict[str, Any]]:
+def rates(run: DetectRun, days: Days) -> list[dict[str, Any]]:
     """Events per type, key and day; of these days only, since years of all keys are millions of rows."""
     mine = [("source", "=", run.source.name), ("day", ">=", days.start), ("day", "<", days.end)]
     found: list[dict[str, Any]] = ops.current_table(
@@ -250,13 +261,14 @@ def _rates(run: DetectRun, days: Days) -> list[dict[str, Any]]:
     return found
 
 
-def _fingerprints_now(run: DetectRun, item: Work) -> dict[date, str]:
-    """What the fingerprints are now: a day whose input or definition moved meanwhile is left to the next run."""
+def _days_now(run: DetectRun, item: Work) -> DaysNow:
+    """What the days are computed from now: one whose input or definition moved meanwhile is left to the next run."""
     compiled, _ = load_patterns(run.home, Sources(run.source), only=item.compiled.pattern.name)
     was = item.compiled.definition
-    if [(c.definition.definition_hash, c.definition.table_name) for c in compiled] != [
-        (was.definition_hash, was.table_name)
-    ]:
-        return {}
     now = EventDays.load(run.home, run.source.name)
-    return {day: fingerprint(was, day, now) for day in item.fingerprints}
+    prints: dict[date, str] = {}
+    for one in (c.definition for c in compiled):
+        # Where a chain starts is no part of the hash.
+        if (one.definition_hash, one.table_name, one.start) == (was.definition_hash, was.table_name, was.start):
+            prints = {day: fingerprint(was, day, now) for day in item.fingerprints}
+    return DaysNow(prints, partial(begins_anew, was, now))

@@ -140,7 +140,7 @@ class _Hunter:
         self._hunts: list[Hunt] = [
             matcher.hunt(one.own, self._statistics, limit, share.keys) for one in share.slices[number]
         ]
-        self._file = _MatchFile(search)
+        self._file = MatchFile(search)
         self._failure: ChainlakeError | None = None
 
     def add(self, events: pa.Table) -> None:
@@ -170,7 +170,7 @@ class _Hunter:
             self._failure, self._hunts = SearchFailed.of(self._pattern, error), []
 
 
-class _MatchFile:
+class MatchFile:
     """A Parquet file of matches, many small tables together; there is none without matches."""
 
     def __init__(self, search: Search) -> None:

@@ -1,21 +1,24 @@
 """The detect step: events of a source to the match tables of its patterns.
 
 What is to do is decided without a JVM. Patterns fail separately: all others publish, then the step fails naming them.
+Days that do not depend on each other are searched together, those of a chain one after another.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import date, timedelta
 from typing import Any, TypedDict, Unpack
 
 from chainlake.catalog.patterns import CompiledPattern, load_patterns
-from chainlake.days import Days, day_of_us
-from chainlake.detect.work import STEP, DetectResult, Work, span_of
+from chainlake.days import Days
+from chainlake.detect.chained.waiting import held
+from chainlake.detect.plan import Plan, Wanted, plan_of
+from chainlake.detect.work import STEP, DetectResult
 from chainlake.lake.commits.places import take_places
-from chainlake.lake.records.event_days import EventDays, Pinned, pin
+from chainlake.lake.records.event_days import EventDays
 from chainlake.lake.records.runs import phase
-from chainlake.lake.records.staleness import TO_DO, fingerprint, last_day, to_do
+from chainlake.lake.records.staleness import TO_DO, judge, last_day
 from chainlake.paths import Home
 from chainlake.quality import Audit, warm_up
 from chainlake.run.common import REPAIR_HORIZON, STALE, chosen, raise_together, sweep_leftovers, the_source
@@ -67,31 +70,36 @@ def detect(home: Home, source_name: str, days: Days, *, run_id: str, **options: 
     if mine and repair_horizon:
         horizon = Days(horizon.start, max(horizon.end, _end_of_events(home, source_name, mine, horizon)))
     states = STALE if options.get("only_stale") else TO_DO
-    work: list[Work] = []
-    if mine:
-        # The windows of a long stretch hold days that some of the patterns have no use for: the plan leaves them out.
-        pinned, work = _plan(home, source_name, mine, days if repair_horizon else None, horizon, states)
+    # The windows of a long stretch hold days that some of the patterns have no use for: the plan leaves them out.
+    wanted = Wanted(days if repair_horizon else None, horizon, states)
+    plan = plan_of(home, source_name, mine, wanted) if mine else Plan()
     result = DetectResult()
-    if work:
+    if plan.days:
+        from chainlake.detect.chained.rounds import run_chains
         from chainlake.detect.run import (  # imports Arrow and Numba, which a run without work need not
             DetectRun,
             run_work,
         )
 
-        ports = options.get("ports") or _opened(home, f"detect {source.name} {days}", work)
-        result = run_work(DetectRun(home, source, run_id, ports, pinned, span_of(work), Audit(home)), work)
+        ports = options.get("ports") or _opened(home, f"detect {source.name} {days}", plan)
+        run = DetectRun(home, source, run_id, ports, plan.pinned, plan.read_days, Audit(home))
+        if plan.work:
+            result = run_work(run, plan.work)
+        if plan.courses:
+            result += run_chains(run, plan.courses)
     else:
         with phase(home, run_id, source=source_name, step=STEP, phase="plan", days=days) as row:
             row.status, row.reason = "nothing", "nothing to do"
     sweep_leftovers(home)
-    raise_together([*failures, *result.failed], f"{result.counts['days']} days published")
+    failures += [*result.failed, *_held(home, mine, days, {name for name, _ in result.failed})]
+    raise_together(failures, f"{result.counts['days']} days published")
     return result.counts
 
 
-def _opened(home: Home, app: str, work: Sequence[Work]) -> Ports:
+def _opened(home: Home, app: str, plan: Plan) -> Ports:
     # Great Expectations is imported while Java starts.
     warm_up()
-    return open_ports(home, app, long_running=max(len(item.fingerprints) for item in work) > REPAIR_HORIZON)
+    return open_ports(home, app, long_running=plan.longest > REPAIR_HORIZON)
 
 
 def _end_of_events(home: Home, source_name: str, mine: Sequence[CompiledPattern], horizon: Days) -> date:
@@ -106,21 +114,10 @@ def _end_of_events(home: Home, source_name: str, mine: Sequence[CompiledPattern]
     return max(ends) + timedelta(days=1)
 
 
-def _plan(
-    home: Home,
-    source_name: str,
-    mine: Sequence[CompiledPattern],
-    asked: Days | None,
-    horizon: Days,
-    states: Sequence[str],
-) -> tuple[Pinned, list[Work]]:
-    """Pin the events and find what is to do; pin first, since fingerprints must be those of the pinned version."""
-    reads = [c.definition.read_range(horizon.start)[0] for c in mine]
-    pinned = pin(home, source_name, Days(day_of_us(min(reads)), horizon.end))
-    listed = to_do(home, [c.definition for c in mine], horizon, asked=asked)
-    work = []
-    for c in mine:
-        wanted = sorted(item.day for item in listed if item.definition == c.definition.name and item.state in states)
-        if wanted:
-            work.append(Work(c, {day: fingerprint(c.definition, day, pinned.event_days) for day in wanted}))
-    return pinned, work
+def _held(
+    home: Home, mine: Sequence[CompiledPattern], days: Days, stopped: Collection[str]
+) -> list[tuple[str, BaseException]]:
+    """Patterns whose days that were asked for wait for one that this run was not to finish, and why."""
+    chains = [c.definition for c in mine if c.definition.chained and c.definition.name not in stopped]
+    found = [(judged.name, held(judged, days)) for judged in judge(home, chains, days, asked=days)]
+    return [(name, error) for name, error in found if error is not None]

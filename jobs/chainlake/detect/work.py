@@ -59,6 +59,11 @@ class DetectResult:
     published: tuple[Published, ...] = ()
     failed: tuple[tuple[str, BaseException], ...] = ()
 
+    def __add__(self, other: DetectResult) -> DetectResult:
+        return DetectResult(
+            self.patterns + other.patterns, self.published + other.published, self.failed + other.failed
+        )
+
     @property
     def counts(self) -> dict[str, int]:
         """``patterns``, ``days`` published, and rows ``added``, ``changed`` and ``withdrawn``."""

@@ -6,12 +6,14 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import date, timedelta
 from typing import Any
 
 from chainlake.cep.language.source_text import At, SourceText, nearest
+from chainlake.days import parse_day
 from chainlake.definitions.duration import parse_span
 from chainlake.definitions.yaml_lines import Document, YamlProblem, read_yaml
+from chainlake.errors import UsageError
 
 Scalar = int | float | str | bool
 
@@ -36,6 +38,7 @@ class FrontMatter:
         output: attributes to carry into the match: ``attr`` (for every name) or ``name.attr``; ``COUNT(name)`` keeps
             of a set only how many events it has.
         limits: as ``LIMITS``, and ``LONGEST`` in µs if it is stated.
+        start: of a pattern that uses events up, the first UTC day of which a lake has matches.
     """
 
     source: str | None = None
@@ -44,6 +47,7 @@ class FrontMatter:
     rates: dict[str, float] = field(default_factory=dict)
     output: tuple[str, ...] = ()
     limits: dict[str, int] = field(default_factory=lambda: dict(LIMITS))
+    start: date | None = None
     places: dict[str, At] = field(default_factory=dict)
 
     @property
@@ -110,6 +114,7 @@ class _Reader:
             "rates": self.rates,
             "output": self.output,
             "limits": self.limits,
+            "start": self.start,
         }
         for key in self.values:
             if key not in readers:
@@ -203,6 +208,13 @@ class _Reader:
         if value.get("kleene_members", 1) > 40:
             raise self.error(key, "kleene_members is at most 40", "40 members make 10^12 subsets.")
         return {**LIMITS, **value, **found}
+
+    def start(self, key: str, value: Any) -> date:
+        typed = self.spots[(key,)].text
+        try:
+            return parse_day(str(typed))
+        except UsageError:
+            raise self.error(key, f"{key} must be a day, not {typed}", "Write 'start: 2025-10-01'.") from None
 
     def longest(self, key: str, value: Any) -> int:
         span = parse_span(value) if isinstance(value, str) else None

@@ -14,6 +14,7 @@ from chainlake.cep.language.normal_form import Branch, Clause
 from chainlake.cep.language.parsing.query import parse
 from chainlake.cep.language.source_text import NOWHERE, At, SourceText, nearest
 from chainlake.cep.pattern import Pattern
+from chainlake.cep.plan.partition import equated
 from chainlake.errors import DefinitionError
 
 DAY_US = 86_400_000_000
@@ -187,18 +188,19 @@ def _gaps(pattern: Pattern, query: ast.Query, source: SourceText) -> Iterator[De
 
 
 def _lake(pattern: Pattern, query: ast.Query, source: SourceText) -> Iterator[DefinitionError]:
-    """What a lake refuses, since the days of a lake are computed one by one."""
-    policy = pattern.extras.policy
-    if policy is not None and policy.consumes and query.selection is not None:
-        yield source.error(
-            "a lake refuses what uses events up; this runs over files and in the library", query.selection.at,
-            hint="SELECT first, last or per_initiator, CONTEXT recent and PICK use nothing up.",
-        )  # fmt: skip
+    """What a lake refuses, since a day of a lake has to know which events it reads."""
     for window in query.counted:
-        yield source.error(
-            "a lake refuses windows in events; this runs over files and in the library", window.at,
-            hint="State a duration.",
-        )  # fmt: skip
+        if query.within is None:
+            yield source.error(
+                "a lake needs a duration beside a window in events; this runs over files and in the library", window.at,
+                hint=f"Say how long it may be, too: WITHIN {window.count} EVENTS, 12 h.",
+            )  # fmt: skip
+        elif window.by_key and pattern.key is not None and not equated(pattern.extras.written, pattern.key):
+            yield source.error(
+                f"a lake counts the events of a key where all events of a match have one {pattern.key}; this runs over "
+                "files and in the library", window.at,
+                hint=f"Equate {pattern.key} of all events, or leave out OF KEY.",
+            )  # fmt: skip
     if query.within is None and not query.counted and pattern.longest is None and query.pause is not None:
         yield source.error(
             "a lake has to know how long a stretch of neighbours may be", query.pause.at,

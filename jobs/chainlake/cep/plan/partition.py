@@ -27,6 +27,11 @@ def partition_key(branches: tuple[Branch, ...], key: str | None = None) -> str |
     return None
 
 
+def equated(branches: tuple[Branch, ...], key: str) -> bool:
+    """Whether all events of every match have one value of a column."""
+    return all(same_in_match(branch, key) for branch in branches)
+
+
 def _linked(clause: Clause) -> tuple[str | None, frozenset[str]]:
     """``(column, {name, name})`` of a clause ``name.column = name.column``."""
     match clause.literals:
@@ -42,7 +47,7 @@ def _links_all(branch: Branch, column: str) -> bool:
     A clause with a negated name says which event rejects, and nothing about the match itself: it links the negated name
     to the match, but neither two positive names nor the members of a set. The same goes for collected names and UNTIL.
     """
-    linked = [names for c in branch.every_clause for key, names in [_linked(c)] if key == column]
+    linked = _links(branch, column)
     others = (*branch.gaps, *branch.until)
     return same_in_match(branch, column) and all(any(name in names for names in linked) for name in others)
 
@@ -54,11 +59,21 @@ def same_in_match(branch: Branch, column: str) -> bool:
         branch: of the pattern.
         column: an attribute.
     """
-    linked = [names for c in branch.every_clause for key, names in [_linked(c)] if key == column]
     positive = set(branch.positive)
     if len(positive) == 1 and branch.kleene:
         return False
+    return _reached(branch, column) == positive
+
+
+def _links(branch: Branch, column: str) -> list[frozenset[str]]:
+    """The pairs of names that have one value of a column."""
+    return [names for c in branch.every_clause for key, names in [_linked(c)] if key == column]
+
+
+def _reached(branch: Branch, column: str) -> set[str]:
+    """The positive names whose events have the value of the first one's in a column."""
+    linked, positive = _links(branch, column), set(branch.positive)
     reached = {branch.positive[0]}
     while new := {n for names in linked if names & reached and names <= positive for n in names} - reached:
         reached |= new
-    return reached == positive
+    return reached

@@ -67,51 +67,69 @@ class Published:
     version: int | None = None
 
 
-def publish_matches(
-    run: PublishingRun,
-    definition: Definition,
-    table: Table,
-    staged: Staged,
-    fingerprints: Mapping[date, str],
-    audits: Mapping[date, str | None],
-    recheck: Callable[[], Mapping[date, str]],
-) -> Published:
-    """Publish the staged matches of some days, in one commit.
+@dataclass(frozen=True)
+class MatchOutput:
+    """What was found of a pattern on some days, to be published.
 
     Args:
-        run: who publishes.
         definition: the pattern.
         table: its match table; made if it does not exist.
         staged: all matches that decide on the days.
         fingerprints: day → fingerprint that the computation started from; these are the days.
         audits: day → ``None`` if its audit passed, else the reason in one line.
-        recheck: the fingerprints now; a day whose fingerprint is another one, or that is absent because the
-            definition changed or its table is another one, is left to do.
+        links: where the days form a chain, day → the digests of the states at its ends; the days are consecutive then.
+    """
+
+    definition: Definition
+    table: Table
+    staged: Staged
+    fingerprints: Mapping[date, str]
+    audits: Mapping[date, str | None]
+    links: Mapping[date, Link] | None = None
+
+
+def publish_matches(run: PublishingRun, output: MatchOutput, recheck: Callable[[], DaysNow]) -> Published:
+    """Publish the staged matches of some days, in one commit.
+
+    Of days that form a chain nothing is published from the first one on that is left out, nor anything that goes on
+    from another state than the one that the day before has left.
+
+    Args:
+        run: who publishes.
+        output: the matches.
+        recheck: what the days are computed from now; a day whose fingerprint is another one, or that is absent because
+            the definition changed or its table is another one, is left to do.
 
     Raises:
         AuditFailed: a row breaks a constraint of the table.
         LockBusy: somebody else held the table's lock all the time.
         Overtaken: another writer came in between.
     """
+    definition, table, fingerprints = output.definition, output.table, output.fingerprints
     pattern = definition.name.partition("/")[2]
     with run.lake.lock(table_lock(table.name)):
         # First of all: what a killed attempt left half done decides which table the days belong to.
         take_place(run.home, pattern, run.run_id)
-        days = publishable(fingerprints, audits, recheck())
-        _note_failed_audits(run, definition, fingerprints, days)
+        if output.links is None:
+            days = publishable(fingerprints, output.audits, recheck().fingerprints)
+        else:
+            left = states_left(run.home, {definition: min(fingerprints)}).get(definition.name)
+            days = chained(fingerprints, output.audits, output.links, recheck(), left)
+        _note_failed_audits(run, definition, fingerprints, days, output.links)
         if not days.ready:
             return Published([], days.left_out)
         note_lost(run.home, [table], run.run_id)
         part = days_of(table, days.ready, "decision_ts")
-        change = run.lake.change(table, replace(staged, within=part.where), part)
+        change = run.lake.change(table, replace(output.staged, within=part.where), part)
         force = _interrupted(run.home, [definition], days.ready)
         with around("publish.publishing"):
-            _append(run, _notes(definition, days.ready, fingerprints, "publishing"))
+            _append(run, _notes(definition, days.ready, fingerprints, "publishing", of=output))
         with around("publish.commit"):
             applied = run.lake.commit(change, Turn(f"table-{table.path_name}", force))
         version = change.base_version if applied.version is None else applied.version
         with around("publish.done"):
-            _append(run, _notes(definition, days.ready, fingerprints, "done", _Outcome([change], version)))
+            outcome = _Outcome([change], version)
+            _append(run, _notes(definition, days.ready, fingerprints, "done", outcome, output))
         if "/" in table.name:
             take_place(run.home, pattern, run.run_id)
     return Published(days.ready, days.left_out, applied.added, applied.changed, applied.withdrawn, version)
@@ -299,11 +317,11 @@ def _notes(
     fingerprints: Mapping[date, str],
     status: str,
     outcome: _Outcome | None = None,
-    of: ModelOutput | None = None,
+    of: ModelOutput | MatchOutput | None = None,
 ) -> list[dict[str, Any]]:
     """Rows of ``ops.intervals``, with counts, checksums and version once they are known."""
     rows: list[dict[str, Any]] = []
-    owner = "" if of is None else of.owner
+    owner = of.owner if isinstance(of, ModelOutput) else ""
     for day in days:
         row = {**_row(definition, day, fingerprints, None if of is None else of.links), "status": status}
         if outcome is not None:

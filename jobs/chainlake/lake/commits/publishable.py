@@ -31,11 +31,11 @@ class Publishable:
 
 @dataclass(frozen=True)
 class DaysNow:
-    """What the days of a chained definition are computed from now.
+    """What days are computed from now.
 
     Args:
         fingerprints: by day; none if the definition is another one.
-        anew: whether a day begins empty, whatever went before.
+        anew: of days that form a chain, whether one begins empty, whatever went before.
     """
 
     fingerprints: Mapping[date, str]

@@ -230,6 +230,17 @@ class Walk:
         place = day - self._lo
         return not (self._chain.own[place] or self._chain.refused[place])
 
+    @property
+    def at(self) -> int:
+        """The day that the run has come to; nothing before it is left."""
+        return self._at
+
+    def shorten(self) -> bool:
+        """That the stretch could not be computed as a whole: half of it comes next; whether it has so many days."""
+        assert self._stretch is not None
+        self._longest = (self._stretch.end - self._stretch.begin) // 2
+        return self._longest > 0
+
     def came(self, states: Sequence[str]) -> int:
         """What a stretch gave.
 

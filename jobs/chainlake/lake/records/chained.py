@@ -7,6 +7,7 @@ from datetime import date, timedelta
 
 import numpy as np
 
+from chainlake.days import US_PER_DAY
 from chainlake.lake.records.chain import Chain, Standing
 from chainlake.lake.records.definitions import Definition
 from chainlake.lake.records.event_days import COMPUTABLE, EventDays
@@ -16,7 +17,7 @@ EPOCH = date(1970, 1, 1)
 
 
 def begins(definition: Definition, events: EventDays) -> date | None:
-    """The last day that begins empty whatever went before: the later of the start and the first day with events.
+    """The day up to which all days begin empty whatever went before: the later of the start and the first with events.
 
     None if there are no events, so that all days do.
     """
@@ -27,8 +28,35 @@ def begins(definition: Definition, events: EventDays) -> date | None:
 
 def begins_anew(definition: Definition, events: EventDays, day: date) -> bool:
     """Whether a day begins empty whatever went before."""
+    return bool(anew(definition, events, np.array([(day - EPOCH).days]))[0])
+
+
+def anew(definition: Definition, events: EventDays, numbers: np.ndarray) -> np.ndarray:
+    """Which of some days, as days since 1970-01-01, begin empty whatever went before.
+
+    Beside the first ones these are, where the state reaches back only so far, the days before which there was no event
+    for so long.
+    """
     last = begins(definition, events)
-    return last is None or day <= last
+    if last is None:
+        return np.ones(len(numbers), dtype=bool)
+    found: np.ndarray = numbers <= (last - EPOCH).days
+    if definition.memory_us is not None:
+        filled = _filled(events)
+        at = np.searchsorted(filled, numbers)
+        before = np.concatenate([[np.iinfo(np.int64).min], filled])[at]
+        found |= before < (numbers * US_PER_DAY - definition.memory_us) // US_PER_DAY
+    return found
+
+
+def _filled(events: EventDays) -> np.ndarray:
+    """The days that hold events or may, as days since 1970-01-01, ascending; kept beside the rows they come from."""
+    known = events.memo.get("filled")
+    if known is None:
+        days = sorted(day for day in events.rows if events.checksum(day))
+        known = events.memo["filled"] = np.array([(day - EPOCH).days for day in days], dtype=np.int64)
+    found: np.ndarray = known
+    return found
 
 
 def can_be_computed(events: EventDays, day: date) -> bool:
@@ -58,7 +86,6 @@ def chain_of(
         at: row of ``intervals`` per day, -1 where there is none.
     """
     column, status = intervals.columns, intervals.columns["status"][at]
-    last = begins(definition, events)
     # No state crosses an edit of the definition, or another engine.
     live = (status == "done") & (column["definition_hash"][at] == definition.definition_hash)
     live &= column["engine_version"][at] == definition.engine_version
@@ -67,7 +94,7 @@ def chain_of(
         own=same & (status == "done"),
         refused=same & (status == "audit_failed"),
         ready=ready,
-        anew=np.ones(len(numbers), dtype=bool) if last is None else numbers <= (last - EPOCH).days,
+        anew=anew(definition, events, numbers),
         state_in=column["state_in"][at],
         state_out=np.where(live, column["state_out"][at], np.array(None, dtype=object)),
     )

@@ -19,8 +19,10 @@ class Definition:
         table_name: ``schema.name`` of the table it publishes to.
         late_us: how long after its last event a match can decide, µs: W of a pattern with an open-right name, else 0.
         read_range: UTC day → events it reads for that day, ``(lo, hi)`` in µs, half-open.
-        start: first day of a chain: state is carried from day to day from there on, as a model's is; ``None`` where
-            days are independent of each other, as a pattern's are.
+        start: first day of a chain: state is carried from day to day from there on, as a model's is, and that of a
+            pattern that uses events up; ``None`` where days are independent of each other, as most patterns' are.
+        memory_us: of a chain, how far back its state goes, µs: after so long a time without events it is empty;
+            ``None`` if it never is again.
     """
 
     name: str
@@ -31,3 +33,14 @@ class Definition:
     late_us: int
     read_range: Callable[[date], tuple[int, int]]
     start: date | None = None
+    memory_us: int | None = None
+
+    @property
+    def chained(self) -> bool:
+        """Whether a day goes on from the state that the day before it left."""
+        return self.start is not None
+
+    @property
+    def is_model(self) -> bool:
+        """Whether it is a model or a monitor, not a pattern."""
+        return self.name.startswith("model/")

@@ -49,7 +49,7 @@ def lost_days(
     found = []
     if with_rows.any() and gone(definition.table_name):
         found.append((f"its table {definition.table_name} is gone", with_rows))
-    if definition.start is not None and done.any() and gone(METRICS.path_name):
+    if definition.is_model and done.any() and gone(METRICS.path_name):
         # How many rows a day has there is not noted apart.
         found.append((f"the table {METRICS.path_name} is gone", done))
     return found

@@ -170,7 +170,7 @@ class Judged:
         )
         #: What a chained day depends on before it; of a chain only.
         self.place: Place | None = None
-        if definition.start is not None:
+        if definition.chained:
             chain = chain_of(definition, events, numbers, self.ready, ~moved, intervals, at)
             found = standing(chain)
             self._moved.append(("the state of the day before is another one", found.moved))
@@ -308,12 +308,12 @@ def judge(
         numbers = _wanted(definition, events[definition.source], asked)
         if not np.array_equal(numbers, mine):
             numbers = np.union1d(numbers, mine).astype(np.int64)
-        if days is not None and definition.start is None:
+        if days is not None and not definition.chained:
             numbers = numbers[inside(numbers, days)]
         found = np.searchsorted(mine, numbers)
         at = np.where(np.isin(numbers, mine), found + part.start, -1)
         one = Judged(definition, events[definition.source], numbers, at, intervals, files[definition.source], gone)
-        if days is not None and definition.start is not None:
+        if days is not None and definition.chained:
             # How a day stands depends on all before it.
             one.keep(inside(numbers, days))
         yield one
@@ -369,14 +369,15 @@ def inside(numbers: np.ndarray, days: Days) -> np.ndarray:
 
 
 def _wanted(definition: Definition, events: EventDays, asked: Days | None) -> np.ndarray:
-    """Days that should have a row: from the first event day, of a model from its start, to the last on which a match
+    """Days that should have a row: from the first event day, of a chain from its start, to the last on which a match
     can decide, and those asked for."""
     days = np.empty(0, dtype=np.int64)
     last = last_day(definition, events)
     if events.first is not None and last is not None:
         first = max(events.first, definition.start or events.first)
         days = np.arange(day_number(first), day_number(last) + 1)
-        days = days[events.listed(days, definition.late_us)]
+        # After a quiet stretch a chain begins empty: its days are listed until nothing of the state can be left.
+        days = days[events.listed(days, definition.late_us + (definition.memory_us or 0))]
     if asked is not None:
         days = np.union1d(days, np.arange(day_number(asked.start), day_number(asked.end)))
     return days

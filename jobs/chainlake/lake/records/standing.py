@@ -44,7 +44,7 @@ def mark_suspects(home: Home, judged: Sequence[Judged], intervals: Intervals) ->
             one.suspect(found_why)
     others = [("events", s) for s in {one.definition.source for one in judged}]
     others += [(schema, source) for _, source in list(others) for schema in ("raw", "quarantine")]
-    if any(one.definition.start is not None for one in judged):
+    if any(one.definition.is_model for one in judged):
         others += [(METRICS.schema, METRICS.name), (STATE.schema, STATE.name)]
     lines = [(f"{schema}.{name}", moved(home, schema, name)) for schema, name in sorted(others)]
     return [f"{table}: {line}" for table, line in lines if line is not None]

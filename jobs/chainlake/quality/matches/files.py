@@ -27,10 +27,12 @@ class MatchFiles:
     Args:
         matches: files that hold the matches, and nothing else; none if there are no matches.
         events: files that hold the events of the read range, at least ``event_id``.
+        consumed: ids of the events that were used up before the days of the matches.
     """
 
     matches: Sequence[str]
     events: Sequence[str]
+    consumed: pa.Array | None = None
 
     def read_by(self, con: duckdb.DuckDBPyConnection, rules: MatchRules) -> Matches:
         """The rows of the files, as ``con`` reads them."""

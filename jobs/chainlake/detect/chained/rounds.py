@@ -1,0 +1,141 @@
+"""The rounds of a run through patterns whose days form chains: each searches its next days, and publishes them.
+
+A task goes through the next days of a pattern, all patterns at the same time; then what was found is audited and
+published, pattern by pattern, before the days after these are searched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
+from functools import partial
+from pathlib import Path
+
+from chainlake.days import Days
+from chainlake.detect.chained.course import Course, Next
+from chainlake.detect.chained.walk import Leg, Walked, walk
+from chainlake.detect.counts import Counting
+from chainlake.detect.order import Plan
+from chainlake.detect.prepared import planned
+from chainlake.detect.run import DetectRun, Staged, accept, audit, publish, rates
+from chainlake.detect.stage import Search
+from chainlake.detect.work import DetectResult, Work
+from chainlake.errors import AuditFailed, InputError, LimitExceeded
+from chainlake.lake.commits.publish import Published
+from chainlake.lake.records.runs import one_line
+from chainlake.run.common import discard, record_failure, staging_folder
+
+
+@dataclass
+class _Came:
+    """What has come of the rounds so far."""
+
+    published: list[Published] = field(default_factory=list)
+    failed: dict[str, BaseException] = field(default_factory=dict)
+
+    def fail(self, run: DetectRun, course: Course, day: date, print_: str, error: BaseException) -> None:
+        """Note what stopped a segment of a pattern, at the first day that was to do; publishing notes failed audits."""
+        definition = course.compiled.definition
+        self.failed.setdefault(definition.name, error)
+        if not isinstance(error, AuditFailed):
+            record_failure(run.home, definition, {day: print_}, error, run.run_id)
+        print(f"{definition.name} failed: {one_line(error)}", flush=True)
+
+
+def run_chains(run: DetectRun, courses: Sequence[Course]) -> DetectResult:
+    """Go through the days of some patterns; whatever stops one stops no other, nor a segment of its own the next."""
+    came, waiting = _Came(), list(courses)
+    while waiting:
+        legs = [(course, leg) for course in waiting for leg in _next(run, course, came)]
+        waiting = [course for course, _ in legs]
+        items = [Work(course.compiled, leg.fingerprints) for course, leg in legs]
+        for (course, leg), item, walked in zip(legs, items, _searched(run, legs, items), strict=True):
+            try:
+                _finish(run, course, leg, item, walked, came)
+            except Exception as error:  # the fence around a pattern: the others go on, then the step raises it
+                if isinstance(error, LimitExceeded) and course.shorten():
+                    # A limit is a fact of a day: the days before it are published.
+                    continue
+                came.fail(run, course, leg.target, leg.fingerprints[leg.target], error)
+                course.skip()
+    print(f"Data Docs: {run.audit.build_docs()}", flush=True)
+    whole = {course.compiled.definition.name for course in courses} - came.failed.keys()
+    return DetectResult(len(whole), tuple(came.published), tuple(came.failed.items()))
+
+
+def _next(run: DetectRun, course: Course, came: _Came) -> list[Next]:
+    """The next days of a pattern, if there are some; segments that cannot be gone into are noted and left out."""
+    while True:
+        try:
+            leg = course.next()
+        except InputError as error:
+            came.fail(run, course, course.first, course.print_of(course.first), error)
+            course.skip()
+        else:
+            return [] if leg is None else [leg]
+
+
+@dataclass(frozen=True)
+class _Searched:
+    """What was found on some days of a pattern."""
+
+    plan: Plan
+    folder: str
+    walked: Walked
+
+
+def _searched(
+    run: DetectRun, legs: Sequence[tuple[Course, Next]], items: Sequence[Work]
+) -> list[_Searched | Exception]:
+    """What is found for all patterns at once; for each alone if that fails, so that one stops no other."""
+    if not legs:
+        return []
+    folders = [staging_folder(run.home, run.run_id, item.compiled.pattern.name) for item in items]
+    try:
+        with run.phase("detect", days=_span(items)):
+            counting = Counting(run.ports.tasks, run.files, run.source.key)
+            plans = [one.plan for one in planned(counting, items, run.pinned.event_days, partial(rates, run))]
+            given = []
+            for (_, leg), item, plan, folder in zip(legs, items, plans, folders, strict=True):
+                Path(folder).mkdir(parents=True, exist_ok=True)
+                search = Search(item.compiled.pattern, item.compiled.table, plan.orders, folder)
+                start = item.compiled.definition.start or date.min
+                given.append(Leg(search, leg.days, start, leg.state))
+            files, key = run.files, run.source.key
+            walked = run.ports.tasks.map(lambda leg: walk(files, key, leg), given)
+    except Exception as error:  # the fence around a scan: raised where each pattern is finished
+        for folder in folders:
+            discard(folder)
+        if len(legs) == 1:
+            return [error]
+        print(f"each pattern is searched alone: {one_line(error)}", flush=True)
+        return [one for leg, item in zip(legs, items, strict=True) for one in _searched(run, [leg], [item])]
+    return [_Searched(*one) for one in zip(plans, folders, walked, strict=True)]
+
+
+def _span(items: Sequence[Work]) -> Days:
+    return Days(min(item.days.start for item in items), max(item.days.end for item in items))
+
+
+def _finish(
+    run: DetectRun, course: Course, leg: Next, item: Work, searched: _Searched | Exception, came: _Came
+) -> None:
+    """Accept, audit and publish the days of a pattern that are to be published, and tell its course."""
+    if isinstance(searched, Exception):
+        accept(run, item, searched)
+        return
+    walked = searched.walked
+    staged = Staged(item, searched.plan, searched.folder, walked.found, walked.links, leg.state.ids)
+    if walked.found.failure is None:
+        needed = course.came([walked.links[day].state_out for day in leg.days])
+        days = list(leg.days)[:needed]
+        few = Work(item.compiled, {day: leg.fingerprints[day] for day in days})
+        links = {day: walked.links[day] for day in days}
+        staged = replace(staged, item=few, found=walked.of(days), links=links)
+    audited = audit(run, accept(run, staged.item, staged))
+    published = publish(run, audited)
+    came.published.append(published)
+    if audited.failure is not None:
+        raise audited.failure
+    course.published(len(published.days_done), len(staged.item.fingerprints))

@@ -1,0 +1,42 @@
+"""Days that wait for one before them which a run was not to finish."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date
+
+import numpy as np
+
+from chainlake.days import Days
+from chainlake.errors import InputError
+from chainlake.lake.records.chained import EPOCH
+from chainlake.lake.records.staleness import Judged
+
+
+class Held(InputError):
+    """Days that were asked for go on from one that cannot be finished for the time being."""
+
+    @classmethod
+    def of(cls, name: str, days: Sequence[date], why: str) -> Held:
+        """Args: the definition, the days that wait, and for what."""
+        more = f" and {len(days) - 1} more days" if len(days) > 1 else ""
+        return cls(
+            f"{name} cannot go on to {days[0]}{more}: {why}",
+            hint="Its days form a chain: mend that day first; 'python -m jobs status' shows it.",
+        )
+
+
+def held(judged: Judged, days: Days) -> Held | None:
+    """What keeps days that were asked for from being computed, where a run of them was not to finish it.
+
+    Args:
+        judged: a pattern, on these days.
+        days: the days.
+    """
+    place = judged.place
+    assert place is not None
+    others = (place.states == "audit_failed") | (place.cause < (days.start - EPOCH).days)
+    waits = np.flatnonzero(place.behind & (judged.state == "waiting") & others)
+    if not len(waits):
+        return None
+    return Held.of(judged.name, [judged.day(at) for at in waits.tolist()], judged.why(int(waits[0])))

@@ -1,0 +1,113 @@
+"""What a task does of a pattern whose days form a chain: it goes through some days, and hands on what is used up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import date
+
+import numpy as np
+import pyarrow as pa
+
+from chainlake.cep.events.dataset import ticks_of
+from chainlake.cep.matches.consumed import Consumed
+from chainlake.cep.matches.day_limit import DayLimit
+from chainlake.cep.search.statistics import Statistics
+from chainlake.days import US_PER_DAY, Days, day_of_us
+from chainlake.detect.chained.state import digest_of, state_at
+from chainlake.detect.cut import slice_of
+from chainlake.detect.feed import Events, Feed
+from chainlake.detect.matcher import Matcher, needed
+from chainlake.detect.stage import Found, MatchFile, Search, SearchFailed
+from chainlake.errors import ChainlakeError
+from chainlake.lake.records.chain import Link
+
+
+@dataclass(frozen=True)
+class Leg:
+    """Consecutive days of a pattern that are searched in one go.
+
+    Args:
+        search: the pattern.
+        days: the days.
+        start: of the pattern: days before it have no matches.
+        state: what was used up before the first day.
+    """
+
+    search: Search
+    days: Days
+    start: date
+    state: Consumed = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Walked:
+    """What was found on the days of a leg.
+
+    Args:
+        found: all of it; its paths are those of ``files``.
+        files: day → the file with its matches; days without matches have none.
+        links: day → the digests of the states at its ends; none if the search failed.
+    """
+
+    found: Found
+    files: Mapping[date, str]
+    links: Mapping[date, Link]
+
+    def of(self, days: Iterable[date]) -> Found:
+        """What was found on some of the days."""
+        wanted = set(days)
+        per_day = type(self.found.per_day)({day: n for day, n in self.found.per_day.items() if day in wanted})
+        paths = tuple(path for day, path in self.files.items() if day in wanted)
+        counts = self.found
+        return Found(paths, per_day, counts.evaluations, counts.evaluations_neg, counts.long_stretches)
+
+
+def walk(events: Events, key: str, leg: Leg) -> Walked:
+    """Find the matches of a leg's days, a file for each day.
+
+    Args:
+        events: of the leg's read range.
+        key: the source's key column.
+        leg: what is looked for; its folder exists.
+    """
+    pattern, table = leg.search.pattern, leg.search.table
+    statistics, used = Statistics(), leg.state
+    files: dict[date, MatchFile] = {}
+    first = max(leg.days.start, leg.start)
+    try:
+        if first < leg.days.end:
+            one = slice_of(pattern, Days(first, leg.days.end).micros())
+            matcher = Matcher(pattern, table.arrow(), leg.search.orders)
+            hunt = matcher.hunt(one.own, statistics, DayLimit(pattern), consumed=leg.state)
+            for chunk in Feed.of(events, key, [pattern], needed(pattern, table)).chunks([one.read]):
+                for rows in hunt.add(chunk):
+                    _write(leg.search, files, rows)
+            for rows in hunt.finish():
+                _write(leg.search, files, rows)
+            used = hunt.consumed or used
+    except ChainlakeError as error:
+        return Walked(Found(failure=error), {}, {})
+    except Exception as error:  # the fence around a pattern: the others go on
+        return Walked(Found(failure=SearchFailed.of(pattern, error)), {}, {})
+    digests = [digest_of(state_at(pattern, used, day)) for day in (*leg.days, leg.days.end)]
+    links = {day: Link(*digests[n : n + 2]) for n, day in enumerate(leg.days)}
+    paths = {day: path for day, file in sorted(files.items()) for path in file.close()}
+    found = Found(
+        tuple(paths.values()),
+        sum((file.per_day for file in files.values()), Found().per_day),
+        statistics.evaluations,
+        statistics.evaluations_neg,
+        statistics.long_stretches,
+    )
+    return Walked(found, paths, links)
+
+
+def _write(search: Search, files: dict[date, MatchFile], rows: pa.Table) -> None:
+    """Put rows into the files of their days."""
+    numbers = ticks_of(rows["decision_ts"], "decision_ts") // US_PER_DAY
+    for number in np.unique(numbers).tolist():
+        day = day_of_us(number * US_PER_DAY)
+        if day not in files:
+            files[day] = MatchFile(search)
+        files[day].add(rows.filter(pa.array(numbers == number)))
