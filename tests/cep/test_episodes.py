@@ -11,7 +11,8 @@ import pyarrow as pa
 import pytest
 
 from chainlake.cep.episodes.days import NOTHING_OPEN, Timing, day_of, digest, state_of, state_text
-from chainlake.cep.episodes.merge import MOST_IDS, merged, of_matches
+from chainlake.cep.episodes.merge import merged, of_matches
+from chainlake.schemas.episodes import MOST_IDS
 
 KEYS = {
     "text": (pa.string(), ["a", "b", "ä", None]),

@@ -302,7 +302,8 @@ def compile_pattern(
     if policy is not None and policy.accumulates:
         names = tuple(replace(one, kleene=True) for one in names)
     check_rates(source, front, names)
-    episodes = episode_rule(resolved, written, measures, checker, resolver, front=front, key=series.key)
+    kinds_of_measures = {one.name: one.kind for one in measures}
+    episodes = episode_rule(resolved, written, kinds_of_measures, checker, resolver, front=front, key=series.key)
     carried = names, with_key(names, episodes)
     names = carried[1]
     into = Columns(window if pause is None else pause)

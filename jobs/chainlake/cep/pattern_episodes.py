@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 from chainlake.cep.language import ast
 from chainlake.cep.language.check import OPEN, PSEUDO, Checker
@@ -13,9 +13,6 @@ from chainlake.cep.language.resolve import Resolver
 from chainlake.cep.language.source_text import SourceText, nearest
 from chainlake.cep.pattern_names import PositiveName
 from chainlake.cep.plan.partition import same_in_match
-
-if TYPE_CHECKING:
-    from chainlake.cep.pattern_tail import Measure
 
 #: The measure by which the matches of an episode are put in order.
 SEVERITY = "severity"
@@ -50,14 +47,14 @@ class _Asked:
         source: for errors.
         query: the resolved query.
         branches: in normal form.
-        measures: of the pattern.
+        measures: of the pattern, with the kinds of their values.
         checker: knows the kinds of the columns.
     """
 
     source: SourceText
     query: ast.Query
     branches: tuple[Branch, ...]
-    measures: tuple[Measure, ...]
+    measures: Mapping[str, str]
     checker: Checker
 
     @property
@@ -69,7 +66,7 @@ class _Asked:
 def episode_rule(
     query: ast.Query,
     branches: tuple[Branch, ...],
-    measures: tuple[Measure, ...],
+    measures: Mapping[str, str],
     checker: Checker,
     resolver: Resolver,
     *,
@@ -81,7 +78,7 @@ def episode_rule(
     Args:
         query: the query.
         branches: in normal form, before values of one event became columns.
-        measures: of the pattern.
+        measures: of the pattern, with the kinds of their values.
         checker, resolver: of the pattern.
         front: the front matter.
         key: the column that says which events are of one series, or None.
@@ -104,9 +101,9 @@ def episode_rule(
     asked = _Asked(source, query, branches, measures, checker)
     if clause.name:
         return EpisodeRule(clause.attr, _of_event(asked), pause, severe, f"{clause.name}.{clause.attr}")
-    names = () if clause.attr in {one.name for one in measures} else _of_all(asked, key)
+    names = () if clause.attr in measures else _of_all(asked, key)
     if not names:
-        _check_kind(asked, next(one.kind for one in measures if one.name == clause.attr))
+        _check_kind(asked, measures[clause.attr])
     lost = next((one for one in names if one in front.counted), None)
     if lost is not None:
         raise source.error(
@@ -127,15 +124,15 @@ def with_key(names: tuple[PositiveName, ...], rule: EpisodeRule | None) -> tuple
     )
 
 
-def _check_severity(source: SourceText, clause: ast.Episodes, measures: tuple[Measure, ...]) -> bool:
-    found = next((one for one in measures if one.name == SEVERITY), None)
-    if found is not None and found.kind not in OPEN | {"number", "duration"}:
+def _check_severity(source: SourceText, clause: ast.Episodes, measures: Mapping[str, str]) -> bool:
+    kind = measures.get(SEVERITY)
+    if kind is not None and kind not in OPEN | {"number", "duration"}:
         raise source.error(
-            f"the matches of an episode are put in order by {SEVERITY}, and this one is a {found.kind}",
+            f"the matches of an episode are put in order by {SEVERITY}, and this one is a {kind}",
             clause.at,
             hint=f"{SEVERITY} is a number; call the measure something else.",
         )
-    return found is not None
+    return kind is not None
 
 
 def _of_event(asked: _Asked) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from typing import Any
 
@@ -28,6 +28,7 @@ from chainlake.lake.records.event_days import EventDays
 from chainlake.lake.records.staleness import TO_DO, Judged, day_number, judge
 from chainlake.monitoring.states import KeptStates
 from chainlake.monitoring.step import course_of, published_end
+from chainlake.operations.plan_episodes import episode_days, placed, states_of
 from chainlake.paths import Home
 from chainlake.run.common import STALE, the_source
 
@@ -83,7 +84,7 @@ class Application:
     @property
     def definitions(self) -> list[str]:
         """Names without their kind, as the step takes them."""
-        return [part.definition.partition("/")[2] for part in self.parts]
+        return list(dict.fromkeys(part.definition.partition("/")[2] for part in self.parts))
 
     @property
     def name(self) -> str:
@@ -161,7 +162,10 @@ def plan_range(
         for j in mine:
             _note_left(j, asked, plan)
         pattern_days = [j for j in mine if j.definition.start is None]
-        plan.applications.extend(_pattern_applications(pattern_days, source, events[source], asked))
+        found = _pattern_applications(pattern_days, source, events[source], asked)
+        names = {j.definition.name for j in pattern_days}
+        episodes = [c.episodes.definition for c in compiled if c.episodes and c.definition.name in names]
+        plan.applications.extend(_with_episodes(home, found, episodes, events[source], asked, plan))
         models_here = [(by_name[j.definition.name], j) for j in mine if j.definition.start is not None]
         plan.applications.extend(_model_applications(home, models_here, source, events[source], asked, plan))
     return plan
@@ -241,6 +245,38 @@ def _pattern_applications(judged: Sequence[Judged], source: str, events: EventDa
                 parts.append(_part(j, [j.day(at) for at in inside], (), reads, events))
         applications.append(_application("detect", source, parts, asked))
     return applications
+
+
+def _with_episodes(
+    home: Home,
+    found: list[Application],
+    episodes: Sequence[Definition],
+    events: EventDays,
+    asked: _Asked,
+    plan: RangePlan,
+) -> list[Application]:
+    """The applications of a source with the days of episodes that are made from what they find."""
+    for j in judge(home, episodes, events={events.source: events}):
+        assert j.definition.of is not None
+        searched = any(part.definition == j.definition.of.name for one in found for part in one.parts)
+        positions = episode_days(j, asked.days, asked.states, events, searched)
+        if not positions:
+            _note_left(j, asked, plan)
+            continue
+        days = tuple(j.day(at) for at in positions)
+        rows = int(j.rows(np.array(positions)).sum())
+        whole = Days(days[0], days[-1] + _ONE)
+        part = Part(j.definition.name, j.definition.table_name, days, (), states_of(j, positions), whole, 0, rows)
+        mine, further = placed([one.days for one in found], days, asked.chunk)
+        for at, some in mine.items():
+            one, span = found[at], Days(found[at].days.start, max(found[at].days.end, some[-1] + _ONE))
+            found[at] = replace(one, days=span, parts=(*one.parts, replace(part, days=tuple(some))))
+        for some in further:
+            few = replace(part, days=tuple(some))
+            span = Days(some[0], some[-1] + _ONE)
+            found.append(Application("detect", events.source, span, asked.only_stale, (few,)))
+        found.sort(key=lambda one: one.days.start)
+    return found
 
 
 def _application(step: str, source: str, parts: list[Part], asked: _Asked, window: Days | None = None) -> Application:

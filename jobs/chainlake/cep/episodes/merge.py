@@ -11,9 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from chainlake.cep.values.arrow import int64_array, numpy_of
-
-#: Matches of a stretch whose ids are kept: the first ones.
-MOST_IDS = 100
+from chainlake.schemas.episodes import MOST_IDS
 
 _MEMBER = pa.struct([pa.field("start", pa.int64()), pa.field("match_id", pa.string())])
 
@@ -27,7 +25,7 @@ def stretch_schema(key: pa.DataType, severity: pa.DataType) -> pa.Schema:
 
     Returns:
         ``key``; ``start``, ``end`` in ticks; ``matches``, how many; of the top match ``severity``, ``top_start`` and
-        ``top_match``; ``members``, start and id of the first :data:`MOST_IDS` by (start, id).
+        ``top_match``; ``members``, start and id of the first 100 by (start, id).
     """
     return pa.schema(
         [
