@@ -18,7 +18,8 @@ from chainlake.errors import UsageError
 from chainlake.lake import faults
 from chainlake.lake.commits.changes import changes
 from chainlake.lake.commits.places import DivergedVersions, take_places, with_later_versions
-from chainlake.lake.commits.publish import Published, PublishingRun, publish_matches
+from chainlake.lake.commits.publish import MatchOutput, Published, PublishingRun, publish_matches
+from chainlake.lake.commits.publishable import DaysNow
 from chainlake.lake.delta import tables
 from chainlake.lake.locks import file_lock
 from chainlake.lake.records import ops
@@ -272,7 +273,8 @@ def test_spark_reads_the_table_in_its_place_and_what_changes_in_it_then(spark: S
     def publish(table: Table, found: pa.Table, day: date) -> Published:
         definition, prints = replace(wide, table_name=table.path_name), {day: "f"}
         run = PublishingRun(edited, FilesLake(edited), "r")
-        return publish_matches(run, definition, table, Staged(rows=found), prints, {day: None}, lambda: prints)
+        output = MatchOutput(definition, table, Staged(rows=found), prints, {day: None})
+        return publish_matches(run, output, lambda: DaysNow(prints, lambda day: True))
 
     assert publish(V2, rows, D2).days_done == [D2]
     # The days are all there: the publication of the last one gave the place its new columns.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from itertools import pairwise
 from typing import Any
@@ -16,7 +15,14 @@ from deltalake import write_deltalake
 
 from chainlake.days import US_PER_DAY, day_start_us
 from chainlake.lake import faults
-from chainlake.lake.commits.publish import ModelOutput, Published, PublishingRun, publish_matches, publish_models
+from chainlake.lake.commits.publish import (
+    MatchOutput,
+    ModelOutput,
+    Published,
+    PublishingRun,
+    publish_matches,
+    publish_models,
+)
 from chainlake.lake.commits.publishable import DaysNow
 from chainlake.lake.delta import tables
 from chainlake.lake.records import ops
@@ -65,9 +71,9 @@ def publish(
 ) -> Published:
     prints = {day: f"f{day}" for day in days}
     rows = Staged(rows=staged(matches))
-    recheck: Callable[[], dict[date, str]] = lambda: prints if now is None else now  # noqa: E731
     passed = audits or {day: None for day in days}
-    return publish_matches(run_of(home), definition(), TABLE, rows, prints, passed, recheck)
+    output = MatchOutput(definition(), TABLE, rows, prints, passed)
+    return publish_matches(run_of(home), output, lambda: DaysNow(prints if now is None else now, lambda day: True))
 
 
 def ids(home: Home) -> list[int]:

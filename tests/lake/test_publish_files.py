@@ -15,7 +15,8 @@ from deltalake import DeltaTable
 from chainlake.errors import AuditFailed, InfrastructureError
 from chainlake.lake import faults
 from chainlake.lake.commits.changes import changes
-from chainlake.lake.commits.publish import Published, PublishingRun, publish_matches
+from chainlake.lake.commits.publish import MatchOutput, Published, PublishingRun, publish_matches
+from chainlake.lake.commits.publishable import DaysNow
 from chainlake.lake.delta import data_files, tables
 from chainlake.lake.sql.query import Lake
 from chainlake.lake.store.files import FilesLake
@@ -82,7 +83,8 @@ def publish(
     prints = {day: f"f{day}" for day in days}
     now = left or prints
     run = PublishingRun(home, lake or FilesLake(home), "run")
-    return publish_matches(run, definition(), TABLE, found, prints, dict.fromkeys(days), lambda: now)
+    output = MatchOutput(definition(), TABLE, found, prints, dict.fromkeys(days))
+    return publish_matches(run, output, lambda: DaysNow(now, lambda day: True))
 
 
 def files_of(home: Home) -> list[Path]:

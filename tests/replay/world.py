@@ -112,6 +112,21 @@ PATTERNS: dict[str, tuple[tuple[str, str], ...]] = {
         ("", "SEQ(A a, B b) WITHIN 16 h CONTEXT recent MEASURES b.x - a.x AS rise"),
         ("", "AND(A a, B b, C c) WITHIN 12 h PICK last a, first b"),
     ),
+    "used_up": (
+        ("", "SEQ(A a, B b) WITHIN 30 h CONTEXT chronicle"),
+        ("", "SEQ(A a, B b) WHERE a.sensor = b.sensor WITHIN 20 h CONTEXT continuous"),
+        ("start: 2025-03-03\n", "SEQ(A a, B b) WITHIN 30 h CONTEXT chronicle"),
+        ("", "AND(A a, B b) WITHIN 26 h CONTEXT cumulative"),
+    ),
+    "used_by_name": (
+        ("", "SEQ(A a, AND(B b, C c)) WITHIN 40 h SELECT last CONSUME a, b"),
+        ("", "OR(SEQ(A a, B b), SEQ(B b, C c)) WITHIN 26 h CONTEXT chronicle MEASURES b.x AS x"),
+    ),
+    "counted": (
+        ("", "SEQ(A a, B b) WITHIN 5 EVENTS, 26 h"),
+        ("", "SEQ(A a, B b, C c) WHERE a.sensor = b.sensor AND b.sensor = c.sensor WITHIN 6 EVENTS OF KEY, 26 h"),
+        ("", "AND(A a, B b) WITHIN GAP 3 EVENTS, 30 h CONTEXT chronicle"),
+    ),
     "functions": (
         ("", "SEQ(A a, B b) WHERE Hour(a.ts, 'Europe/Berlin') >= 6 AND CASE WHEN b.x > 0 THEN b.x ELSE -b.x END > a.x "
              "WITHIN 16 h"),

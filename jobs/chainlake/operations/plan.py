@@ -1,25 +1,26 @@
 """Which Spark applications a long stretch of days needs, and what each would compute, read and change; no JVM.
 
-One application computes all to-do days of a source's definitions within a window of ``chunk`` days. Patterns of a
-day depend on events alone, so their applications may run in any order; a model carries state, so its windows go in
-the order of time, and what they compute may depend on the states they come to (docs/semantics.md#chained-days).
+One application computes all to-do days of a source's definitions within a window of ``chunk`` days. The matches of
+most patterns depend on events alone; a model carries state, and so does a pattern that uses events up: the windows go
+in the order of time, and what they compute may depend on the states they come to (docs/semantics.md#chained-days).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import date, timedelta
 from typing import Any
 
 import numpy as np
 
 from chainlake.catalog.models import LoadedModel, load_models
-from chainlake.catalog.patterns import load_patterns
+from chainlake.catalog.patterns import CompiledPattern, load_patterns
 from chainlake.days import Days, day_of_us
 from chainlake.definitions.files import BrokenDefinition
 from chainlake.definitions.source import load_sources
+from chainlake.detect.chained.course import Course, Segment, segments
 from chainlake.errors import InputError, UsageError
 from chainlake.lake.records.chain import Outlook
 from chainlake.lake.records.chained import day_of
@@ -28,68 +29,14 @@ from chainlake.lake.records.event_days import EventDays
 from chainlake.lake.records.staleness import TO_DO, Judged, day_number, judge
 from chainlake.monitoring.states import KeptStates
 from chainlake.monitoring.step import course_of, published_end
-from chainlake.operations.plan_episodes import episode_days, placed, states_of
+from chainlake.operations.applications import Application, Part
+from chainlake.operations.plan_episodes import episodes_part, with_part
 from chainlake.paths import Home
 from chainlake.run.common import STALE, the_source
 
 #: Days of one application unless said otherwise: a failure costs no more than this, and Java starts once a month.
 CHUNK = 30
 _ONE = timedelta(days=1)
-
-
-@dataclass(frozen=True)
-class Part:
-    """What one definition computes in one application.
-
-    Args:
-        definition: ``pattern/NAME`` or ``model/NAME``.
-        table: ``schema.name`` of the table it publishes to.
-        days: the days to compute, ascending.
-        following: of a model, days that may be computed besides: a day before them is, and only its state will say.
-        states: how many of ``days`` are ``missing``, ``stale``, ``failed``, or ``done`` (of a model: no state is kept
-            of them that a later day could go on from).
-        reads: whole days that hold the read ranges of all these days.
-        rows_read: events on these days.
-        rows_there: rows published for all these days so far; these and no others can be withdrawn or changed.
-    """
-
-    definition: str
-    table: str
-    days: tuple[date, ...]
-    following: tuple[date, ...]
-    states: dict[str, int]
-    reads: Days
-    rows_read: int
-    rows_there: int
-
-
-@dataclass(frozen=True)
-class Application:
-    """One Spark application.
-
-    Args:
-        step: ``detect`` or ``monitor``.
-        source: name of the source.
-        days: from the first to the last day that is to do; days in between that are done are left alone.
-        only_stale: days that were never computed are left alone too.
-        parts: what it computes, by definition.
-    """
-
-    step: str
-    source: str
-    days: Days
-    only_stale: bool
-    parts: tuple[Part, ...]
-
-    @property
-    def definitions(self) -> list[str]:
-        """Names without their kind, as the step takes them."""
-        return list(dict.fromkeys(part.definition.partition("/")[2] for part in self.parts))
-
-    @property
-    def name(self) -> str:
-        """Such as ``detect stock 2013-10-01 2013-10-31``."""
-        return f"{self.step} {self.source} {self.days.start} {self.days.end}"
 
 
 @dataclass(frozen=True)
@@ -155,18 +102,30 @@ def plan_range(
     pattern_names = _chosen("pattern", patterns, both, [c.definition for c in compiled], bad_patterns, sources, plan)
     model_names = _chosen("model", models, both, [m.definition for m in loaded], bad_models, sources, plan)
     by_name = {m.definition.name: m for m in loaded}
+    by_pattern = {c.definition.name: c for c in compiled}
     judged = list(judge(home, [d for d in (*pattern_names, *model_names)], None))
     events = {name: EventDays.load(home, name) for name in {j.definition.source for j in judged}}
     for source in sorted(events):
         mine = [j for j in judged if j.definition.source == source]
         for j in mine:
             _note_left(j, asked, plan)
-        pattern_days = [j for j in mine if j.definition.start is None]
-        found = _pattern_applications(pattern_days, source, events[source], asked)
+        pattern_days = [j for j in mine if not j.definition.is_model]
+        ways = {
+            j.definition.name: _ways(home, by_pattern[j.definition.name], j, events[source], asked, plan)
+            for j in pattern_days
+            if j.definition.chained
+        }
+        found = _pattern_applications(pattern_days, source, events[source], asked, ways)
         names = {j.definition.name for j in pattern_days}
         episodes = [c.episodes.definition for c in compiled if c.episodes and c.definition.name in names]
-        plan.applications.extend(_with_episodes(home, found, episodes, events[source], asked, plan))
-        models_here = [(by_name[j.definition.name], j) for j in mine if j.definition.start is not None]
+        for j in judge(home, episodes, events={source: events[source]}):
+            part = episodes_part(j, asked.days, asked.states, events[source], found)
+            if part is None:
+                _note_left(j, asked, plan)
+            else:
+                found = with_part(found, part, Application("detect", source, part.reads, asked.only_stale, ()), chunk)
+        plan.applications.extend(found)
+        models_here = [(by_name[j.definition.name], j) for j in mine if j.definition.is_model]
         plan.applications.extend(_model_applications(home, models_here, source, events[source], asked, plan))
     return plan
 
@@ -231,58 +190,75 @@ def _windows(days: Sequence[date], asked: _Asked) -> list[Days]:
     return [Days(start + n * step, start + (n + 1) * step) for n in numbers]
 
 
-def _pattern_applications(judged: Sequence[Judged], source: str, events: EventDays, asked: _Asked) -> list[Application]:
+@dataclass
+class _Way:
+    """What is left of the way through a segment of a pattern whose days form a chain."""
+
+    segment: Segment
+    left: Outlook
+    begun: bool = False
+
+    def within(self, window: Days) -> tuple[Outlook, Days] | None:
+        """What the application of a window does, and its days that are to do; None if it does nothing."""
+        days = [day for day in map(day_of, self.segment.to_do) if day in window]
+        if not days:
+            return None
+        end = day_number(days[-1]) + 1
+        if not self.begun:
+            # The first window goes on to the last day ever published; later ones have what lies behind it.
+            self.begun, end = True, max(end, self.segment.published)
+        now, self.left = self.left.cut(end)
+        return (now, Days(days[0], days[-1] + _ONE)) if now.days else None
+
+
+def _ways(
+    home: Home, compiled: CompiledPattern, judged: Judged, events: EventDays, asked: _Asked, plan: RangePlan
+) -> list[_Way]:
+    """The ways through the segments of a pattern; those that cannot be gone into are noted as failures."""
+    flags = np.zeros(len(judged.numbers), dtype=bool)
+    flags[_positions(judged, asked)] = True
+    found = []
+    for segment, outlook in Course(home, compiled, segments(judged, flags, events), events).outlooks():
+        if isinstance(outlook, Outlook):
+            found.append(_Way(segment, outlook))
+        else:
+            plan.failures.append((judged.definition.name, outlook))
+    return found
+
+
+def _pattern_applications(
+    judged: Sequence[Judged], source: str, events: EventDays, asked: _Asked, ways: Mapping[str, Sequence[_Way]]
+) -> list[Application]:
+    """The windows of all patterns of a source, in the order of time."""
     to_do = {j.definition.name: (j, _positions(j, asked)) for j in judged}
     all_days = {j.day(at) for j, found in to_do.values() for at in found.tolist()}
     applications = []
     for window in _windows(sorted(all_days), asked):
-        parts = []
-        for j, found in to_do.values():
-            inside = [at for at in found.tolist() if j.day(at) in window]
+        parts, spans = [], []
+        for name, (j, found) in to_do.items():
+            if name in ways:
+                gone = [one for way in ways[name] if (one := way.within(window)) is not None]
+                if gone:
+                    spans += [span for _, span in gone]
+                    parts.append(_looked_at(j, Outlook.together([now for now, _ in gone]), events))
+                continue
+            inside = [j.day(at) for at in found.tolist() if j.day(at) in window]
             if inside:
-                spans = [j.definition.read_range(j.day(at)) for at in (inside[0], inside[-1])]
-                reads = Days(day_of_us(spans[0][0]), day_of_us(spans[1][1] - 1) + _ONE)
-                parts.append(_part(j, [j.day(at) for at in inside], (), reads, events))
-        applications.append(_application("detect", source, parts, asked))
+                spans.append(Days(inside[0], inside[-1] + _ONE))
+                parts.append(_part(j, inside, (), _reads(j, inside), events))
+        if parts:
+            whole = Days(min(s.start for s in spans), max(s.end for s in spans))
+            applications.append(_application("detect", source, parts, asked, whole))
     return applications
 
 
-def _with_episodes(
-    home: Home,
-    found: list[Application],
-    episodes: Sequence[Definition],
-    events: EventDays,
-    asked: _Asked,
-    plan: RangePlan,
-) -> list[Application]:
-    """The applications of a source with the days of episodes that are made from what they find."""
-    for j in judge(home, episodes, events={events.source: events}):
-        assert j.definition.of is not None
-        searched = any(part.definition == j.definition.of.name for one in found for part in one.parts)
-        positions = episode_days(j, asked.days, asked.states, events, searched)
-        if not positions:
-            _note_left(j, asked, plan)
-            continue
-        days = tuple(j.day(at) for at in positions)
-        rows = int(j.rows(np.array(positions)).sum())
-        whole = Days(days[0], days[-1] + _ONE)
-        part = Part(j.definition.name, j.definition.table_name, days, (), states_of(j, positions), whole, 0, rows)
-        mine, further = placed([one.days for one in found], days, asked.chunk)
-        for at, some in mine.items():
-            one, span = found[at], Days(found[at].days.start, max(found[at].days.end, some[-1] + _ONE))
-            found[at] = replace(one, days=span, parts=(*one.parts, replace(part, days=tuple(some))))
-        for some in further:
-            few = replace(part, days=tuple(some))
-            span = Days(some[0], some[-1] + _ONE)
-            found.append(Application("detect", events.source, span, asked.only_stale, (few,)))
-        found.sort(key=lambda one: one.days.start)
-    return found
+def _reads(judged: Judged, days: Sequence[date]) -> Days:
+    """The whole days that hold the read ranges of some days, ascending."""
+    spans = [judged.definition.read_range(day) for day in (days[0], days[-1])]
+    return Days(day_of_us(spans[0][0]), day_of_us(spans[1][1] - 1) + _ONE)
 
 
-def _application(step: str, source: str, parts: list[Part], asked: _Asked, window: Days | None = None) -> Application:
-    if window is None:
-        first, last = min(p.days[0] for p in parts), max(p.days[-1] for p in parts)
-        window = Days(first, last + _ONE)
+def _application(step: str, source: str, parts: list[Part], asked: _Asked, window: Days) -> Application:
     return Application(step, source, window, asked.only_stale, tuple(parts))
 
 
@@ -341,7 +317,7 @@ def _model_applications(
 
 def _looked_at(judged: Judged, outlook: Outlook, events: EventDays) -> Part:
     days, following = (tuple(map(day_of, numbers)) for numbers in (outlook.certain, outlook.possible))
-    reads = Days(day_of(min(outlook.days)), day_of(max(outlook.days)) + _ONE)
+    reads = _reads(judged, sorted((*days, *following)))
     return _part(judged, days, following, reads, events)
 
 

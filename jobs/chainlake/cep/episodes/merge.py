@@ -123,7 +123,8 @@ def _tops(rows: pa.Table, group: np.ndarray) -> np.ndarray:
         {"group": int64_array(group), **{name: rows[name] for name in ("severity", "top_start", "top_match")}}
     )
     by = [("group", "ascending"), ("severity", "descending"), ("top_start", "ascending"), ("top_match", "ascending")]
-    order = numpy_of(pc.sort_indices(keys, by, null_placement="at_end")).astype(np.int64)
+    # What is missing comes last.
+    order = numpy_of(pc.sort_indices(keys, by)).astype(np.int64)
     found: np.ndarray = order[np.flatnonzero(np.diff(group[order], prepend=-1))]
     return found
 

@@ -35,15 +35,20 @@ class Segment:
 
     Args:
         chain: the days, without holes, up to the last one that a run looks at.
-        first: the first of them that is to do, as days since 1970-01-01.
-        last: the last of them that is to do.
+        to_do: those of them that are to do, as days since 1970-01-01, ascending.
+        published: the day after the last of them that was ever published; the first of them if none was.
         noted: the days of which something is noted under today's definition and engine.
     """
 
     chain: Chain
-    first: int
-    last: int
+    to_do: tuple[int, ...]
+    published: int
     noted: frozenset[int]
+
+    @property
+    def first(self) -> int:
+        """The first day that is to do."""
+        return self.to_do[0]
 
 
 def segments(judged: Judged, to_do: np.ndarray, events: EventDays) -> list[Segment]:
@@ -58,7 +63,7 @@ def segments(judged: Judged, to_do: np.ndarray, events: EventDays) -> list[Segme
     assert judged.place is not None
     chain, numbers = judged.place.chain, judged.place.chain.numbers
     published = np.array([version is not None for version in judged.noted("published_version")], dtype=bool)
-    looked_at = to_do | published | (judged.noted("status") == "done")
+    published |= judged.noted("status") == "done"
     same = judged.noted("definition_hash") == definition.definition_hash
     noted = frozenset(numbers[same & (judged.noted("engine_version") == definition.engine_version)].tolist())
     bounds = [*np.flatnonzero(chain.anew).tolist(), len(numbers)]
@@ -66,10 +71,11 @@ def segments(judged: Judged, to_do: np.ndarray, events: EventDays) -> list[Segme
         bounds = [0, *bounds]
     found = []
     for lo, hi in zip(bounds, bounds[1:], strict=False):
-        mine = np.flatnonzero(to_do[lo:hi]) + lo
-        if not len(mine):
+        mine, there = (numbers[lo:hi][some[lo:hi]].tolist() for some in (to_do, published))
+        if not mine:
             continue
-        end = int(numbers[np.flatnonzero(looked_at[lo:hi])[-1] + lo]) + 1
+        behind = there[-1] + 1 if there else int(numbers[lo])
+        end = max(mine[-1] + 1, behind)
         part = Chain(**{f.name: getattr(chain, f.name)[lo:hi][numbers[lo:hi] < end] for f in fields(chain)})
         whole = part.dense(
             int(numbers[lo]),
@@ -77,7 +83,7 @@ def segments(judged: Judged, to_do: np.ndarray, events: EventDays) -> list[Segme
             lambda number: can_be_computed(events, day_of(number)),
             lambda number: begins_anew(definition, events, day_of(number)),
         )
-        found.append(Segment(whole, int(numbers[mine[0]]), int(numbers[mine[-1]]), noted))
+        found.append(Segment(whole, tuple(mine), behind, noted))
     return found
 
 
@@ -241,8 +247,8 @@ class NothingBefore(InputError):
         """Args: the pattern, the day, and the one that its chain begins with."""
         name = compiled.pattern.name
         return cls(
-            f"{compiled.definition.name} uses events up, and {day - _ONE}, which {day} goes on from, was never computed "
-            "with its file and engine of today",
+            f"{compiled.definition.name} uses events up, and {day - _ONE}, which {day} goes on from, was never "
+            "computed with its file and engine of today",
             hint=f"Run 'python -m jobs backfill {first} {day + _ONE} --patterns {name}', or give the pattern a later "
             "start.",
         )

@@ -138,6 +138,12 @@ class Outlook:
         """All of them."""
         return frozenset((*self.certain, *self.possible))
 
+    @classmethod
+    def together(cls, parts: Sequence[Outlook]) -> Outlook:
+        """What several runs will do that go through days of their own."""
+        certain, possible = ({day for part in parts for day in getattr(part, name)} for name in ("certain", "possible"))
+        return cls(tuple(sorted(certain)), tuple(sorted(possible)))
+
     def cut(self, end: int) -> tuple[Outlook, Outlook]:
         """The days before one, and the others."""
         before, after = (
