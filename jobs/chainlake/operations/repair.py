@@ -218,7 +218,7 @@ def _kept(row: dict[str, Any]) -> dict[str, Any]:
 def _sources_of(home: Home) -> dict[str, str]:
     """The source of every definition that can be computed."""
     sources = load_sources(home)
-    found = [one.definition for one in load_patterns(home, sources)[0]]
+    found = [one for each in load_patterns(home, sources)[0] for one in each.definitions]
     found += [one.definition for one in load_models(home, sources)[0]]
     return {one.name: one.source for one in found}
 

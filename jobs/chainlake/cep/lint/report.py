@@ -193,6 +193,8 @@ class _Lint:
             self.tried(resolver.window, query.within)
         if query.pause is not None:
             self.tried(resolver.window, query.pause, "pause")
+        if query.episodes is not None:
+            self.tried(resolver.window, query.episodes.pause, "pause")
         own = [frozenset(e.name for e in ast.events_of(b.structure)) for b in query.branches]
         bare = [replace(branch, where=None) for branch in query.branches]
         structures = [
@@ -398,6 +400,7 @@ def laid_out(text: str) -> str:
     after = compile_pattern(changed)
     kept = [[p.text.rstrip() for p in pieces(t, read_front_matter(SourceText(t))[1]) if p.kind == "comment"]
             for t in (text, changed)]  # fmt: skip
-    if before.definition_hash != after.definition_hash or kept[0] != kept[1]:
+    same = [(one.definition_hash, one.extras.episodes) for one in (before, after)]
+    if same[0] != same[1] or kept[0] != kept[1]:
         raise AssertionError(f"the layout changes the pattern:\n{changed}")
     return changed

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
 
-SCHEMAS = ("raw", "events", "quarantine", "matches", "models", "alerts", "ops")
+SCHEMAS = ("raw", "events", "quarantine", "matches", "episodes", "models", "alerts", "ops")
 #: The view over the matches of all patterns; no pattern may have its name.
 ALL = "all"
 _CURRENT = "current_"
@@ -159,7 +159,7 @@ class Lake:
             self._register(schema, found, self._scan(schema, found))
         elif (schema, name.lower()) in self._derived:
             self._register(schema, name.lower(), in_memory(f"{schema}_{name}", self._derived[schema, name.lower()]()))
-        elif schema in ("matches", "models") and name.lower().endswith(SUFFIX):
+        elif schema in ("matches", "episodes", "models") and name.lower().endswith(SUFFIX):
             self._define_origin(schema, name[: -len(SUFFIX)])
         elif schema == "matches" and (view := view_of(name)) is not None:
             self._define_view(*view)
@@ -192,7 +192,7 @@ class Lake:
         self._ready["ops", name] = self._ready["ops", base]
 
     def _define_origin(self, schema: str, base: str) -> None:
-        """The rows of a match table, or of ``models.changes`` or ``models.metrics``, and what their day came from."""
+        """The rows of matches, episodes, ``models.changes`` or ``models.metrics``, and what their day came from."""
         self._define(schema, base)
         self._define("ops", "intervals")
         found = self._found(schema, base)
@@ -202,6 +202,8 @@ class Lake:
         if schema == "matches":
             stands_for = literal(f"matches.{registered_table(self.home, found)}")
             select = origin_select(rows, literal(f"pattern/{found}"), stands_for, "CAST(m.decision_ts AS DATE)")
+        elif schema == "episodes":
+            select = origin_select(rows, literal(f"episodes/{found}"), None, "CAST(m.decision_ts AS DATE)")
         else:
             select = origin_select(rows, "'model/' || m.model", None, f"m.{_MODEL_DAYS[found]}", added="")
         self.con.execute(f"CREATE VIEW {schema}.{quoted(found + SUFFIX)} AS {select}")
