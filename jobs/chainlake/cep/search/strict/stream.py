@@ -135,7 +135,7 @@ class Stream:
 
     def latest(self, at: np.ndarray, until: np.ndarray) -> np.ndarray:
         """The last places within a window after some places, but none behind ``until``."""
-        far = np.flatnonzero(~self.near(at, until))
+        far = np.flatnonzero(~self.near(at, until)) if self.bounded else ()
         if not len(far):
             return until
         found = until.copy()
@@ -145,7 +145,7 @@ class Stream:
 
     def earliest(self, at: np.ndarray, since: np.ndarray) -> np.ndarray:
         """The first places within a window before some places, but none before ``since``."""
-        far = np.flatnonzero(~self.near(since, at))
+        far = np.flatnonzero(~self.near(since, at)) if self.bounded else ()
         if not len(far):
             return since
         found = since.copy()
