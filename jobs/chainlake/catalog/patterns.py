@@ -122,6 +122,12 @@ def check_independent(pattern: Pattern) -> None:
             hint="SELECT first, last or per_initiator, CONTEXT recent and PICK use nothing up; `chainlake match` and "
             "the library run all contexts over files.",
         )
+    if pattern.extras.ranking is not None:
+        raise DefinitionError(
+            f"{pattern.name} ranks its matches (TOP), and a lake publishes all matches of a pattern",
+            file=pattern.file,
+            hint="Leave RANK BY and TOP out here; `chainlake match` and the library rank the matches in files.",
+        )
     if any(isinstance(one.node, ast.Place) for one in pattern.extras.computed):
         raise DefinitionError(
             "a window in EVENTS counts events of all types, and a lake reads those that a pattern names",

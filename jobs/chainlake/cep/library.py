@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from numbers import Integral, Real
@@ -37,11 +38,14 @@ class MatchOptions(TypedDict, total=False):
             columns that are added to the events.
         ties_in_order: whether events of equal time follow one another in the order of (seq, id) (see
             ``SearchOptions``).
+        shared_events, trailing: see ``SearchOptions``.
     """
 
     key: str | None
     derived: Mapping[str, str] | None
     ties_in_order: bool
+    shared_events: bool
+    trailing: bool
 
 
 def match(
@@ -76,7 +80,7 @@ def match(
         order: binding order of the positive names; it never changes the result.
         backend: ``auto``, ``numpy`` or ``compiled`` (see ``find``); it never changes the result.
         statistics: filled while matches are drawn.
-        options: ``key``, ``derived`` and ``ties_in_order``, see ``MatchOptions``.
+        options: see ``MatchOptions``.
 
     Raises:
         DefinitionError: the pattern is wrong.
@@ -109,7 +113,11 @@ def match(
     strict = not pa.types.is_integer(table.schema.field("ts").type)
     series = Series(options.get("key"), lists=frozenset(field.name for field in table.schema if is_list(field.type)))
     pattern = compile_pattern(pattern_text, columns=columns, params=params, strict_units=strict, series=series)
-    search = SearchOptions(ties_in_order=options.get("ties_in_order", False))
+    search = SearchOptions(
+        ties_in_order=options.get("ties_in_order", False),
+        shared_events=options.get("shared_events", False),
+        trailing=options.get("trailing", False),
+    )
     batches = find(pattern, table, order=order, backend=backend, statistics=statistics, options=search)
     return (one for batch in batches for one in as_dicts(pattern, batch, ids))
 
@@ -138,6 +146,8 @@ def as_dicts(pattern: Pattern, batch: MatchBatch, ids: Sequence[Any]) -> Iterato
     single = {name: rows.tolist() for name, rows in batch.single.items()}
     sets = {name: (offsets.tolist(), rows.tolist()) for name, (offsets, rows) in batch.kleene.items()}
     measures = {name: values.to_pylist() for name, values in batch.measures.items()}
+    if pattern.extras.ranking is not None:
+        measures["per"] = [json.loads(text) for text in measures["per"]]
     for i in range(batch.n):
         found: Match = {}
         for name in names:

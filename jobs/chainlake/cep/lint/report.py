@@ -22,6 +22,7 @@ from chainlake.cep.language.parsing.lexer import pieces
 from chainlake.cep.language.parsing.query import parse
 from chainlake.cep.language.resolve import IN_A_MATCH, Resolver
 from chainlake.cep.language.source_text import SourceText
+from chainlake.cep.lint.ranking import ranked_values
 from chainlake.cep.lint.unheard import Heard, unheard
 from chainlake.cep.lint.warnings import warnings_of
 from chainlake.cep.pattern import Pattern, compile_pattern
@@ -194,7 +195,7 @@ class _Lint:
         if query.pause is not None:
             self.tried(resolver.window, query.pause, "pause")
         own = [frozenset(e.name for e in ast.events_of(b.structure)) for b in query.branches]
-        bare = [replace(branch, where=None) for branch in query.branches]
+        bare = [replace(branch, where=None, score=None) for branch in query.branches]
         structures = [
             self.tried(normal_form, self.source, replace(query, branches=(b,), where=None, measures=())) for b in bare
         ]
@@ -224,6 +225,10 @@ class _Lint:
             if value is not None:
                 one = replace(query, branches=tuple(bare), where=None, measures=(replace(measure, value=value),))
                 self.tried(checker.kind, lists.query(one).measures[0].value)
+        for node, names in ranked_values(query):
+            value = self.tried(resolver.computed, node, names)
+            if value is not None and not value.aggregated:  # which may be of lists, which is known of the whole query
+                self.tried(checker.kind, value)
         if None not in structures:
             derived = frozenset() if schema is None else frozenset(one.name for one in schema.histories)
             self.front(front, tuple(branch for those in structures for branch in those), checker.columns, derived)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -11,7 +11,7 @@ import pyarrow as pa
 from chainlake.cep.conditions.blocks import Bindings
 from chainlake.cep.conditions.computed import add_computed
 from chainlake.cep.conditions.evaluate import Candidates, View
-from chainlake.cep.conditions.scan import BLOCK_ROWS, Scan
+from chainlake.cep.conditions.scan import Scan
 from chainlake.cep.events.clock import Clock
 from chainlake.cep.events.dataset import Dataset, Wanted, kind_of, ticks_of
 from chainlake.cep.language.check import Checker
@@ -32,6 +32,8 @@ from chainlake.cep.search.dedupe import also_matches, same_names
 from chainlake.cep.search.keys import parts_by_key
 from chainlake.cep.search.largest.kept import Finder
 from chainlake.cep.search.measured import measured
+from chainlake.cep.search.options import SearchOptions, as_asked
+from chainlake.cep.search.ranked import ranked
 from chainlake.cep.search.selection.apply import selected
 from chainlake.cep.search.statistics import Statistics
 from chainlake.cep.search.ties import in_total_order
@@ -41,30 +43,6 @@ from chainlake.errors import InputError, LimitExceeded, UsageError
 MOST_TICKS = 1 << 62
 #: Matches of a batch that spans fewer days are counted day by day.
 _DAYS_ONE_BY_ONE = 8
-
-
-@dataclass(frozen=True)
-class SearchOptions:
-    """What is rarely asked of a search; none of it changes what is found but ``parts`` and ``ties_in_order``.
-
-    Args:
-        orders: the binding order of each branch by itself.
-        rates: events per name in any common unit; default: the front matter's.
-        by: without order and rates: ``cost`` takes the order of the fewest estimated seconds
-            (chainlake.cep.search.choosing.seconds), ``frequency`` the rarest name first.
-        parts: a whole number from 0 on for each event, in the order of the rows: the matches are those of the events of
-            each number by itself. So all keys of a partitioned pattern can be searched at a time.
-        ties_in_order: events of equal time follow one another in the order of (seq, id), so that they can be in
-            sequence; not with ``own`` and ``parts``, and of patterns of single events.
-        block_rows: bounds the memory.
-    """
-
-    orders: Sequence[Sequence[str]] | None = None
-    rates: Mapping[str, float] | None = None
-    by: str = "cost"
-    parts: np.ndarray | None = None
-    ties_in_order: bool = False
-    block_rows: int = BLOCK_ROWS
 
 
 def find(
@@ -122,6 +100,7 @@ def find(
     check_kinds(pattern, events)
     statistics = Statistics() if statistics is None else statistics
     clock: Clock | None = None
+    pattern = as_asked(pattern, options)
     if options.ties_in_order:
         if own is not None or options.parts is not None:
             raise UsageError("ties in order are for a search of all events at a time")
@@ -140,6 +119,11 @@ def find(
     if pattern.extras.policy is not None:
         names = tuple(name.name for name in pattern.names)
         found = selected(pattern.extras.policy, names, events, found)
+    if pattern.extras.ranking is not None:
+        if options.unranked:
+            yield from found
+            return
+        found = ranked(pattern, events, found, statistics, trailing=options.trailing)
     for batch in found:
         _count(pattern, batch, per_day)
         statistics.matches += batch.n
@@ -225,7 +209,7 @@ class _Run:
         statistics.backends.append((decision.backend, decision.why))
         pause, most = pattern.extras.pause, pattern.limits["set_members"]
         complete = Completer(completion_of(branch, pause), scan, most, statistics)
-        positions = bool(doubles or pattern.extras.measures) or not complete.completion.is_nothing
+        positions = bool(doubles or pattern.extras.values) or not complete.completion.is_nothing
         blocks = self._blocks(scan, choice, decision.compiled, positions=positions)
         for found in (whole for block in blocks for _, whole in complete.run(block)):
             for earlier in doubles:
@@ -234,7 +218,7 @@ class _Run:
             if found.n:
                 rows = None if decision.compiled is not None and not positions else scan.candidates
                 batch = _batch(number, found, rows, self.data, pattern)
-                if pattern.extras.measures:
+                if pattern.extras.values:
                     batch = replace(batch, measures=measured(pattern, number, found, scan))
                 yield batch
         evaluations = statistics.evaluations - before
@@ -325,6 +309,8 @@ def check_kinds(pattern: Pattern, events: pa.Table) -> None:
         checker.condition(literal)
     for value in pattern.extras.measured:
         checker.kind(value)
+    if pattern.extras.ranking is not None:
+        pattern.extras.ranking.check(pattern.text, checker)
     pattern.memory.keep(key, True)
 
 

@@ -5,6 +5,26 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 
+@dataclass(frozen=True)
+class ListCounts:
+    """What was counted in one list of a ranked pattern.
+
+    Args:
+        start, end: of the period in ticks; both 0 of all time.
+        per: the values of ``FOR EACH`` as a JSON array.
+        candidates: the matches.
+        excluded_null: those of them without a score, since a value is missing or not finite.
+        below_min_score: those of them whose score is smaller than ``AT LEAST``.
+    """
+
+    start: int
+    end: int
+    per: str
+    candidates: int
+    excluded_null: int
+    below_min_score: int
+
+
 @dataclass
 class Statistics:
     """What a search did (docs/automata.md#costs).
@@ -19,6 +39,7 @@ class Statistics:
         order: the binding order of each branch.
         how: where the order came from: ``given``, ``declared``, ``measured`` (frequency) or ``estimated`` (cost).
         backends: what each branch ran on, ``numpy`` or ``compiled``, and why.
+        lists: of a ranked pattern, by period and values.
     """
 
     evaluations: int = 0
@@ -30,6 +51,7 @@ class Statistics:
     order: list[tuple[str, ...]] = field(default_factory=list)
     how: str = "estimated"
     backends: list[tuple[str, str]] = field(default_factory=list)
+    lists: list[ListCounts] = field(default_factory=list)
 
     def count_neg(self, tests: int) -> None:
         """Add to E_neg."""

@@ -26,6 +26,7 @@ from chainlake.cep.language.ast.nodes import (
     Ref,
     Word,
 )
+from chainlake.cep.language.ast.ranking import Criterion, Period, Ranking, Score
 from chainlake.cep.language.ast.structure import (
     ANY_SIZE,
     Branch,
@@ -56,6 +57,7 @@ __all__ = [
     "Case",
     "Compare",
     "Const",
+    "Criterion",
     "Duration",
     "Event",
     "EventWindow",
@@ -72,10 +74,13 @@ __all__ = [
     "Pick",
     "Place",
     "Placed",
+    "Period",
     "Prev",
     "Query",
+    "Ranking",
     "Ref",
     "Role",
+    "Score",
     "Selection",
     "Size",
     "Structure",
