@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 import math
+import random
+from collections.abc import Iterator
 from typing import Any
 
+from chainlake.cep import SearchOptions, Statistics, compile_pattern, find, match
+from chainlake.cep.library import from_dicts
+from chainlake.cep.pattern import Pattern
+from chainlake.cep.ranking.part import Part, merged, ranked
+from chainlake.cep.search.ranked import part_of
 from tests.cep.context_cases import events_of as plain_events
 
 
@@ -78,16 +87,110 @@ def events_of(case: dict[str, Any]) -> list[dict[str, Any]]:
     return found
 
 
-def row_of(found: dict[str, Any], names: list[str], period: str) -> dict[str, Any]:
-    """A row of a search as the cases have it."""
-    return {
-        "scope": None if period == "all" else [found["scope_start"], found["scope_end"]],
-        "per": found["per"],
-        "rank": found["rank"],
-        "score": found["score"],
-        "criteria": found["criteria"],
-        "match": {name: found[name] for name in names if name in found},
-    }
+#: Rows, and what was counted in each list, in the form of the cases.
+Found = tuple[list[dict[str, Any]], list[dict[str, Any]]]
+
+
+def _found(text: str, events: list[dict[str, Any]], pattern: Pattern, **options: Any) -> Found:
+    """What a search finds."""
+    statistics = Statistics()
+    names, of_all_time = [name.name for name in pattern.names], pattern.extras.ranking.rule.period.kind == "all"
+    rows = [
+        {
+            "scope": None if of_all_time else [one["scope_start"], one["scope_end"]],
+            **{name: one[name] for name in ("per", "rank", "score", "criteria")},
+            "match": {name: one[name] for name in names if name in one},
+        }
+        for one in match(text, events, statistics=statistics, **options)
+    ]
+    scopes = [
+        {
+            "scope": None if of_all_time else [one.start, one.end],
+            "per": json.loads(one.per),
+            "candidates": one.candidates,
+            "excluded_null": one.excluded_null,
+            "below_min_score": one.below_min_score,
+        }
+        for one in statistics.lists
+    ]
+    return rows, scopes
+
+
+def from_parts(
+    pattern: Pattern, events: list[dict[str, Any]], cuts: list[int], draw: random.Random, **options: Any
+) -> Part:
+    """What stretches of time give, each searched by itself, merged in any order and in any groups."""
+    table, _ = from_dicts(events)
+    ts = table["ts"].to_pylist()
+    parts = []
+    for lo, hi in itertools.pairwise([min(ts), *cuts, max(ts) + 1 + min(pattern.late_us, 1 << 40)]):
+        begin, end = pattern.read_range(lo, hi)
+        mine = table.take([row for row, at in enumerate(ts) if begin <= at < end])
+        search = SearchOptions(unranked=True, **options)
+        parts.append(part_of(pattern, mine, find(pattern, mine, own=(lo, hi), options=search)))
+    rule = pattern.extras.ranking.rule
+    while len(parts) > 1:
+        draw.shuffle(parts)
+        some = draw.randrange(2, len(parts) + 1)
+        parts = [merged(rule, parts[:some]), *parts[some:]]
+    return parts[0]
+
+
+def _of_part(pattern: Pattern, part: Part, ids: dict[str, Any], *, of_all_time: bool) -> Found:
+    lex = pattern.extras.ranking.rule.scores[0].combine == "lex"
+
+    def the_list(row: dict[str, Any]) -> dict[str, Any]:
+        scope = None if of_all_time else [row["scope_start"], row["scope_end"]]
+        return {"scope": scope, "per": json.loads(row["per"])}
+
+    rows = [
+        {
+            **the_list(row),
+            "rank": row["rank"],
+            "score": row["score"] if lex else row["score"][0],
+            "criteria": row["criteria"],
+            "match": {
+                name.name: [ids[one["event_id"]] for one in row[name.name]]
+                if name.kleene
+                else ids[row[name.name]["event_id"]]
+                for name in pattern.names
+                if row[name.name] is not None
+            },
+        }
+        for row in ranked(pattern.extras.ranking.rule, part).to_pylist()
+    ]
+    counts = ("candidates", "excluded_null", "below_min_score")
+    scopes = [{**the_list(row), **{name: row[name] for name in counts}} for row in part.scopes.to_pylist()]
+    return rows, scopes
+
+
+def runs(
+    text: str,
+    events: list[dict[str, Any]],
+    options: dict[str, bool],
+    backend: str,
+    draw: random.Random,
+    *,
+    few: bool = False,
+) -> Iterator[tuple[str, Found]]:
+    """How each run was made, and what it found: rows and order of binding shuffled, and days searched one by one."""
+    pattern = compile_pattern(text, strict_units=False)
+    names = [name.name for name in pattern.names]
+    of_all_time = pattern.extras.ranking.rule.period.kind == "all"
+    for number in range(1 if few else 3):
+        order = names if number else None
+        yield f"run {number}", _found(text, events, pattern, backend=backend, order=order, **options)
+        events, names = draw.sample(events, len(events)), draw.sample(names, len(names))
+    if options.get("ties_in_order") or options.get("trailing"):
+        return  # These look at all events at a time.
+    times = sorted({event["ts"] for event in events})
+    counts = [draw.choice([1, 2])] * draw.randrange(2) if few else [0, 1, 6]
+    for count in sorted({min(one, len(times) - 1) for one in counts}):
+        cuts = sorted(draw.sample(times[1:], count)) if len(times) > 1 else []
+        shared = options.get("shared_events", False)
+        part = from_parts(pattern, events, cuts, draw, shared_events=shared)
+        ids = {str(event["id"]): event["id"] for event in events}
+        yield f"cut at {cuts}", _of_part(pattern, part, ids, of_all_time=of_all_time)
 
 
 def same(one: Any, other: Any) -> bool:
@@ -101,15 +204,35 @@ def same(one: Any, other: Any) -> bool:
 
 
 def in_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Rows by list and rank."""
-    return sorted(rows, key=lambda row: (row["scope"] or [0, 0], [str(value) for value in row["per"]], row["rank"]))
+    """Rows, or counts, by list and rank."""
+
+    def key(row: dict[str, Any]) -> Any:
+        return row["scope"] or [0, 0], [str(value) for value in row["per"]], row.get("rank", 0)
+
+    return sorted(rows, key=key)
 
 
-def differences(case: dict[str, Any], rows: list[dict[str, Any]]) -> list[str]:
-    """What a case expects and a search does not have, or the other way round."""
-    wanted = in_order([{k: v for k, v in row.items() if k != "branch"} for row in case["expect"]["rows"]])
-    rows = in_order(rows)
-    if same(wanted, rows):
-        return []
-    missing = [row for row in wanted if not any(same(row, one) for one in rows)]
-    return [f"missing {missing or 'none'}, not expected {[r for r in rows if not any(same(r, w) for w in wanted)]}"]
+def differences(wanted: Found, found: Found) -> list[str]:
+    """What is expected and not there, or the other way round."""
+    every = []
+    for one, other in zip(map(in_order, wanted), map(in_order, found), strict=True):
+        if not same(one, other):
+            missing = [row for row in one if not any(same(row, that) for that in other)]
+            more = [row for row in other if not any(same(row, that) for that in one)]
+            every.append(f"missing {missing or 'none'}, not expected {more or 'none'}")
+    return every
+
+
+def expected_of(case: dict[str, Any]) -> Found:
+    """What a case expects."""
+    rows = [{k: v for k, v in row.items() if k != "branch"} for row in case["expect"]["rows"]]
+    return rows, case["expect"]["scopes"]
+
+
+def case_differences(case: dict[str, Any], backend: str) -> tuple[int, list[str]]:
+    """The number of runs of a case, and in what they differ from what it expects."""
+    draw, found, count = random.Random(case["id"]), [], 0
+    for how, got in runs(text_of(case["query"]), events_of(case), options_of(case["query"]), backend, draw):
+        count += 1
+        found += [f"{how}: {one}" for one in differences(expected_of(case), got)]
+    return count, found

@@ -30,12 +30,14 @@ class Ranking:
             a branch lacks is null in it.
         written: the same values as written, for checks.
         criteria: how many of ``written`` are criteria.
+        ends: of each criterion the ends of its ``NORM``, and their kinds.
     """
 
     rule: Rule
     values: tuple[Measure, ...]
     written: tuple[ast.Node, ...]
     criteria: int
+    ends: tuple[tuple[tuple[ast.Node, str], ...], ...]
 
     def with_values(self, change: Callable[[ast.Node, Branch], ast.Node], branches: tuple[Branch, ...]) -> Ranking:
         """The ranking with the values of each branch changed."""
@@ -49,7 +51,7 @@ class Ranking:
         """Check the values against the kinds of the events' columns.
 
         Raises:
-            DefinitionError: a criterion that is no number, a list.
+            DefinitionError: a criterion that is no number, or not of the kind of its norm; a list.
         """
         for number, value in enumerate(self.written):
             kind = checker.kind(value)
@@ -58,6 +60,11 @@ class Ranking:
                 raise source.error(f"matches are ranked by numbers, and this is a {kind}", value.at, hint=hint)
             if kind == "list":
                 raise source.error("this is a list, and one value is expected", value.at)
+            for end, found in self.ends[number] if number < self.criteria and kind not in OPEN else ():
+                if found != kind:
+                    hint = "Write the unit: NORM 0 s .. 60 s." if kind == "duration" else "Leave the unit out."
+                    what = f"the criterion is a {kind}, and an end of NORM is a {found}"
+                    raise source.error(what, end.at, hint=hint)
 
 
 def value_names(rule: Rule) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
@@ -88,7 +95,7 @@ def ranking_of(
     scores = _scores(source, wanted, own)
     _check_rest(source, query)
     amounts = _Amounts(source, resolver)
-    compiled = tuple(amounts.score(score, checker) for score in scores)
+    compiled = tuple(map(amounts.score, scores))
     if len({score.width for score in compiled}) > 1:
         raise source.error(
             "the branches have scores of different lengths, which cannot be compared",
@@ -96,7 +103,12 @@ def ranking_of(
             hint="COMBINE lex takes equally many criteria in every branch.",
         )
     rule = amounts.rule(wanted, compiled)
-    found = Ranking(rule, (), (*_criteria(scores), *wanted.per, *wanted.distinct), len(_criteria(scores)))
+    criteria = [one for score in scores for one in score.criteria]
+    ends = tuple(
+        tuple((end, checker.kind(amounts.resolved(end))) for end in one.norm) if one.norm else () for one in criteria
+    )
+    written = (*(one.value for one in criteria), *wanted.per, *wanted.distinct)
+    found = Ranking(rule, (), written, len(criteria), ends)
     found.check(source, checker)
     for branch in branches:
         for value in _values(wanted, scores, branch):
@@ -128,10 +140,6 @@ def _scores(source: SourceText, wanted: ast.Ranking, own: list[ast.Score | None]
             f"branch {number} has no RANK BY, and others have", scores[0].at, hint="All of them compete in one list."
         )
     return scores
-
-
-def _criteria(scores: tuple[ast.Score, ...]) -> tuple[ast.Node, ...]:
-    return tuple(one.value for score in scores for one in score.criteria)
 
 
 def _values(
@@ -194,7 +202,7 @@ class _Amounts:
             quantum,
         )
 
-    def score(self, score: ast.Score, checker: Checker) -> Score:
+    def score(self, score: ast.Score) -> Score:
         """A score."""
         several = len(score.criteria) > 1
         if several and not score.combine:
@@ -208,23 +216,15 @@ class _Amounts:
             if one.weight is not None and score.combine != "wsum":
                 raise self.source.error("WEIGHT goes with COMBINE wsum", one.weight.at)
         return Score(
-            tuple(self.criterion(one, checker) for one in score.criteria),
+            tuple(self.criterion(one) for one in score.criteria),
             "" if score.combine == "lex" and not several else score.combine,
         )
 
-    def criterion(self, one: ast.Criterion, checker: Checker) -> Criterion:
+    def criterion(self, one: ast.Criterion) -> Criterion:
         """A criterion."""
         weight = 1.0 if one.weight is None else self.number(one.weight)
         if one.norm is None:
             return Criterion(one.highest, None, weight)
-        kind = checker.kind(one.value)
-        for end in one.norm:
-            found = checker.kind(self.resolved(end))
-            if kind not in OPEN and found != kind:
-                hint = "Write the unit: NORM 0 s .. 60 s." if kind == "duration" else "Leave the unit out."
-                raise self.source.error(
-                    f"the ends of NORM are {found}s, and the criterion is a {kind}", end.at, hint=hint
-                )
         low, high = map(self.number, one.norm)
         if not low < high:
             raise self.source.error(

@@ -1,8 +1,8 @@
 """The layout of pattern files: one way to write spaces, keywords and indents; comments and front matter are kept.
 
 Line breaks are the author's where a line may break (clauses, branches, items, measures, criteria). PATTERN, WHERE,
-WITHIN and MEASURES begin lines; so do RANK BY and TOP behind the window, and PAUSE where it stands for the window. A line of
-more than ``WIDTH`` characters is broken at its outermost places.
+WITHIN and MEASURES begin lines; so do RANK BY and TOP behind the window, and PAUSE where it stands for the window. A
+line of more than ``WIDTH`` characters is broken at its outermost places.
 """
 
 from __future__ import annotations

@@ -98,10 +98,12 @@ def best(entries: Entries, rule: Rule, *, final: bool) -> tuple[np.ndarray, np.n
     Returns:
         rows of the entries, list by list and the best first; and the rank of each, from 1 on.
     """
+    if not len(entries):
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
     columns = [column for places in reversed(entries.order) for column in reversed(places.T)]
     order = np.lexsort([*columns, *reversed(entries.keys.T), entries.group])
     group = entries.group[order]
-    begins = np.flatnonzero(np.concatenate([[True], group[1:] != group[:-1]])) if len(group) else np.zeros(0, np.int64)
+    begins = np.flatnonzero(np.concatenate([[True], group[1:] != group[:-1]]))
     sizes = np.diff(np.append(begins, len(group)))
     rank = np.arange(len(group)) - np.repeat(begins, sizes) + 1
     if rule.non_overlapping and not final:
@@ -111,7 +113,7 @@ def best(entries: Entries, rule: Rule, *, final: bool) -> tuple[np.ndarray, np.n
         order, rank = order[kept[0]], kept[1]
         return order, rank
     keep = rank <= rule.count
-    if rule.with_ties and len(order):
+    if rule.with_ties:
         at = np.repeat(order[np.minimum(begins + rule.count, begins + sizes) - 1], sizes)
         keep |= (entries.keys[order] == entries.keys[at]).all(axis=1)
     return order[keep], rank[keep]
