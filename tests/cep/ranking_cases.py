@@ -98,7 +98,8 @@ def _found(text: str, events: list[dict[str, Any]], pattern: Pattern, **options:
     rows = [
         {
             "scope": None if of_all_time else [one["scope_start"], one["scope_end"]],
-            **{name: one[name] for name in ("per", "rank", "score", "criteria")},
+            "per": one.get("per", []),
+            **{name: one[name] for name in ("rank", "score", "criteria")},
             "match": {name: one[name] for name in names if name in one},
         }
         for one in match(text, events, statistics=statistics, **options)

@@ -25,7 +25,8 @@ _FORM = "An event is {'id': 1, 'type': 'A', 'ts': 0, 'attrs': {'price': 2.5}}; a
 _EXACT = 2**53
 _CONFLICT = "An id may stand for one event only, in all files together."
 
-#: One match: name -> event id, or name -> list of ids (by ts, then id) for a set; measure -> value.
+#: One match: name -> event id, or name -> list of ids (by ts, then id) for a set; measure -> value. Of a ranked pattern
+#: also ``rank``, ``score``, ``criteria``, and, where there are several lists, ``scope_start``, ``scope_end``, ``per``.
 Match = dict[str, Any]
 
 
@@ -145,8 +146,10 @@ def as_dicts(pattern: Pattern, batch: MatchBatch, ids: Sequence[Any]) -> Iterato
     names = [name.name for name in pattern.names if name.name in batch.single or name.name in batch.kleene]
     single = {name: rows.tolist() for name, rows in batch.single.items()}
     sets = {name: (offsets.tolist(), rows.tolist()) for name, (offsets, rows) in batch.kleene.items()}
-    measures = {name: values.to_pylist() for name, values in batch.measures.items()}
-    if pattern.extras.ranking is not None:
+    ranking = pattern.extras.ranking
+    unsaid = frozenset[str]() if ranking is None else ranking.rule.unsaid
+    measures = {name: values.to_pylist() for name, values in batch.measures.items() if name not in unsaid}
+    if ranking is not None and ranking.rule.per:
         measures["per"] = [json.loads(text) for text in measures["per"]]
     for i in range(batch.n):
         found: Match = {}

@@ -97,6 +97,12 @@ class Rule:
         return self.scores[branch if len(self.scores) > 1 else 0]
 
     @property
+    def unsaid(self) -> frozenset[str]:
+        """Those of ``COLUMNS`` that say nothing of a row that its pattern does not say."""
+        found = {"scope_kind"} | ({"scope_start", "scope_end"} if self.period.kind == "all" else set())
+        return frozenset(found if self.per else found | {"per"})
+
+    @property
     def criteria(self) -> int:
         """The largest number of criteria of a branch."""
         return max(len(one.criteria) for one in self.scores)
