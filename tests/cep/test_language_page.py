@@ -68,7 +68,8 @@ def test_every_construct_has_an_example(construct: str) -> None:
 def test_example(text: str, matches: str) -> None:
     derived = dict(re.findall(r"(\w+): (.*)", next(text for kind, text in BLOCKS if kind == "derived")))
     events = page_events()
-    found = sorted(json.dumps(m, sort_keys=True) for m in match(text, events, key="door", derived=derived))
+    matches_found = match(text, events, key="door", derived=derived)
+    found = sorted(json.dumps(m, sort_keys=True, default=str) for m in matches_found)
     assert found == sorted(json.dumps(json.loads(line), sort_keys=True) for line in matches.splitlines())
 
 

@@ -46,7 +46,7 @@ def bounds(pattern: Pattern) -> Iterator[str]:
         yield f"reads     for matches decided in [s, e): events with ts in [s - {back}, e)"
     else:
         yield "reads     for matches decided in [s, e): all events with ts before e"
-    for measure, value in zip(extras.measures, extras.measured, strict=True):
+    for measure, value in zip(extras.measures, extras.measured, strict=False):
         yield f"measure   {measure.name}: {format_node(_readable(value))}"
     if extras.episodes is not None:
         yield from _episodes(pattern, extras.episodes)

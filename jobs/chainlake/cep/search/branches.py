@@ -99,7 +99,7 @@ class Run:
         branch, before = pattern.branches[number], statistics.evaluations
         pause, most = pattern.extras.pause, pattern.limits["set_members"]
         complete = Completer(completion_of(branch, pause), scan, most, statistics)
-        positions = bool(doubles or pattern.extras.measures) or not complete.completion.is_nothing
+        positions = bool(doubles or pattern.extras.values) or not complete.completion.is_nothing
         blocks = self._blocks(scan, choice, decision.compiled, positions=positions)
         for found in (whole for block in blocks for _, whole in complete.run(block)):
             for earlier in doubles:
@@ -108,7 +108,7 @@ class Run:
             if found.n:
                 rows = None if decision.compiled is not None and not positions else scan.candidates
                 batch = _batch(number, found, rows, self.data, pattern)
-                if pattern.extras.measures and not found.groups.keys() - branch.sets:
+                if pattern.extras.values and not found.groups.keys() - branch.sets:
                     batch = replace(batch, measures=measured(pattern, number, found, scan))
                 yield batch
         evaluations = statistics.evaluations - before
