@@ -45,8 +45,7 @@ _DAYS_ONE_BY_ONE = 8
 
 @dataclass(frozen=True)
 class SearchOptions:
-    """What is rarely asked of a search; what is found does not depend on it, but on ``parts``, ``ties_in_order`` and
-    ``consumed``.
+    """What is rarely asked of a search; none of it changes what is found but ``parts`` and ``ties_in_order``.
 
     Args:
         orders: the binding order of each branch by itself.
@@ -57,7 +56,6 @@ class SearchOptions:
             each number by itself. So all keys of a partitioned pattern can be searched at a time.
         ties_in_order: events of equal time follow one another in the order of (seq, id), so that they can be in
             sequence; not with ``own`` and ``parts``, and of patterns of single events.
-        consumed: ids of events that were used up before; no match that a policy publishes binds one of them.
         block_rows: bounds the memory.
     """
 
@@ -66,7 +64,6 @@ class SearchOptions:
     by: str = "cost"
     parts: np.ndarray | None = None
     ties_in_order: bool = False
-    consumed: pa.Array | None = None
     block_rows: int = BLOCK_ROWS
 
 
@@ -142,7 +139,7 @@ def find(
         found = Finder(pattern, events, statistics, ask.data, ask.branch, options.block_rows).run(own)
     if pattern.extras.policy is not None:
         names = tuple(name.name for name in pattern.names)
-        found = selected(pattern.extras.policy, names, events, found, options.consumed)
+        found = selected(pattern.extras.policy, names, events, found)
     for batch in found:
         _count(pattern, batch, per_day)
         statistics.matches += batch.n

@@ -9,7 +9,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from chainlake.cep.events.dataset import ticks_of
-from chainlake.cep.events.event_ids import PACKED, packed, texts
 from chainlake.cep.policy import Policy
 from chainlake.cep.search.batch import MatchBatch
 from chainlake.cep.search.selection.order import NONE, Ranked
@@ -18,11 +17,7 @@ from chainlake.cep.values.arrow import int64_array, numpy_of
 
 
 def selected(
-    policy: Policy,
-    names: tuple[str, ...],
-    events: pa.Table,
-    batches: Iterable[MatchBatch],
-    consumed: pa.Array | None = None,
+    policy: Policy, names: tuple[str, ...], events: pa.Table, batches: Iterable[MatchBatch]
 ) -> Iterator[MatchBatch]:
     """The matches that a policy publishes, in the order in which they are published.
 
@@ -31,7 +26,6 @@ def selected(
         names: the positive names in the order written.
         events: the table in which the matches were found.
         batches: all matches of single events.
-        consumed: ids of events that were used up before.
     """
     every = [batch for batch in batches if batch.n]
     if not every:
@@ -45,8 +39,7 @@ def selected(
     place = np.empty(len(order) + 1, np.int64)
     place[order] = np.arange(len(order))
     place[NONE] = NONE
-    used = None if consumed is None or not len(consumed) else _among(events["event_id"], consumed)[order]
-    wanted = published(Ranked(place[rows], times), names, policy, used)
+    wanted = published(Ranked(place[rows], times), names, policy)
     origin = np.searchsorted(begin, wanted.rows, "right") - 1
     if policy.accumulates:
         yield from _accumulated(names, wanted, [every[number].branch for number in origin], order, times)
@@ -65,15 +58,6 @@ def _order(events: pa.Table) -> tuple[np.ndarray, np.ndarray]:
     keys["id"] = events["event_id"]
     order = numpy_of(pc.sort_indices(pa.table(keys), [(name, "ascending") for name in keys])).astype(np.int64)
     return order, ts[order]
-
-
-def _among(ids: pa.ChunkedArray, some: pa.Array) -> np.ndarray:
-    """Which ids are among some others; these are texts, and ``ids`` may be packed."""
-    if ids.type == PACKED:
-        some = packed(some)
-        if some.type != PACKED:
-            ids = texts(ids.combine_chunks())
-    return numpy_of(pc.is_in(ids, value_set=some.cast(ids.type)))
 
 
 def _run(every: list[MatchBatch], places: list[tuple[int, int]]) -> MatchBatch:
