@@ -10,6 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from chainlake.schemas import ops
+from chainlake.schemas.episodes import episodes_table
 from chainlake.schemas.events import events_table
 from chainlake.schemas.matches import MatchName, MatchShape, matches_table
 from chainlake.schemas.models import ALERTS, CHANGES, METRICS, STATE
@@ -40,6 +41,7 @@ _VIEWS = """\
 
 - `matches.all`: the matches of all patterns, with pattern, match_id, start_ts, end_ts, decision_ts, and `events`, a map
   from names to lists of event ids.
+- `episodes.<pattern>_open`: the episodes that are not decided at the end of the last day that is done; `day` says which.
 - `matches.<pattern>_ordered`, `matches.<pattern>_consumed`: of a pattern that uses events up, its matches in the order
   in which they are published, and the events that they use up.
 - `matches.<pattern>_origin`, `models.changes_origin`, `models.metrics_origin`: the rows with the definition, engine,
@@ -51,6 +53,10 @@ _VIEWS = """\
 _FAMILIES = (
     ("Rows and events", "One table per source ([From files to events](semantics.md#part-3-from-files-to-events))."),
     ("Matches", "One table per pattern ([Owner of a match](semantics.md#owner-of-a-match))."),
+    (
+        "Episodes",
+        "One table per pattern that says EPISODES ([Episodes](semantics.md#episodes)).",
+    ),
     ("Models and monitors", "Shared by all models and threshold monitors ([monitors.md](monitors.md))."),
     (
         "Operations",
@@ -94,6 +100,7 @@ def families() -> list[tuple[str, str, tuple[Table, ...]]]:
     tables = (
         (raw_table(source), events_table(source), quarantine_table(source)),
         (matches,),
+        (episodes_table("<pattern>", "<source>"),),
         (CHANGES, METRICS, ALERTS, STATE),
         tuple(ops.ALL.values()),
     )

@@ -43,7 +43,7 @@ class Table:
     """One table of the lake.
 
     Args:
-        schema: ``raw``, ``events``, ``quarantine``, ``matches``, ``models``, ``alerts`` or ``ops``.
+        schema: ``raw``, ``events``, ``quarantine``, ``matches``, ``episodes``, ``models``, ``alerts`` or ``ops``.
         name: path under the schema, such as ``stock`` or ``rising/v2``.
         comment: one sentence, kept as the table's description.
         columns: in order.

@@ -16,18 +16,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from chainlake.cep.episodes.found import episodes
     from chainlake.cep.library import match
     from chainlake.cep.pattern import compile_pattern
     from chainlake.cep.search.find import find
     from chainlake.model_change.library import monitor
     from chainlake.operations.lake import Lake
 
-__all__ = ["Lake", "compile_pattern", "find", "match", "monitor"]
+__all__ = ["Lake", "compile_pattern", "episodes", "find", "match", "monitor"]
 
 #: Where the public names are; each is imported when it is first asked for, since DAG files import this package often.
 _PLACES = {
     "Lake": "chainlake.operations.lake",
     "compile_pattern": "chainlake.cep.pattern",
+    "episodes": "chainlake.cep.episodes.found",
     "find": "chainlake.cep.search.find",
     "match": "chainlake.cep.library",
     "monitor": "chainlake.model_change.library",

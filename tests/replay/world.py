@@ -127,6 +127,17 @@ PATTERNS: dict[str, tuple[tuple[str, str], ...]] = {
         ("", "SEQ(A a, B b, C c) WHERE a.sensor = b.sensor AND b.sensor = c.sensor WITHIN 6 EVENTS OF KEY, 26 h"),
         ("", "AND(A a, B b) WITHIN GAP 3 EVENTS, 30 h CONTEXT chronicle"),
     ),
+    "stretches": (
+        ("", "SEQ(A a, B b) WHERE a.sensor = b.sensor WITHIN 12 h MEASURES b.x - a.x AS severity "
+             "EPISODES BY sensor PAUSE 6 h"),
+        ("", "SEQ(A a, B b) WHERE a.sensor = b.sensor WITHIN 12 h MEASURES b.x - a.x AS severity "
+             "EPISODES BY sensor PAUSE 11 h"),
+        ("", "SEQ(A a, NOT(B b)) WHERE a.sensor = b.sensor WITHIN 14 h EPISODES BY a.sensor PAUSE 10 h"),
+    ),
+    "used_stretches": (
+        ("", "SEQ(A a, B b) WITHIN 12 h CONTEXT chronicle EPISODES BY a.sensor PAUSE 8 h"),
+        ("", "AND(A a, B b) WITHIN 10 h CONTEXT continuous EPISODES BY b.sensor PAUSE 4 h"),
+    ),
     "functions": (
         ("", "SEQ(A a, B b) WHERE Hour(a.ts, 'Europe/Berlin') >= 6 AND CASE WHEN b.x > 0 THEN b.x ELSE -b.x END > a.x "
              "WITHIN 16 h"),

@@ -21,8 +21,9 @@ from chainlake.lake.records.event_days import EventDays
 from chainlake.lake.records.staleness import fingerprint
 from chainlake.lake.upkeep.same import same_tables
 from chainlake.monitoring import course
+from chainlake.operations.applications import Application
 from chainlake.operations.backfill import run_plan
-from chainlake.operations.plan import Application, plan_range
+from chainlake.operations.plan import plan_range
 from chainlake.operations.status import all_definitions
 from chainlake.paths import Home
 from chainlake.schemas.models import CHANGES, METRICS

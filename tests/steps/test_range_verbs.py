@@ -16,7 +16,8 @@ from chainlake.cli.main import _parser, main
 from chainlake.days import Days
 from chainlake.env.child import wait_until
 from chainlake.operations import launch
-from chainlake.operations.plan import Application, plan_range
+from chainlake.operations.applications import Application
+from chainlake.operations.plan import plan_range
 from chainlake.paths import PROJECT, Home
 from tests.steps.history import configured, day, deliver, pattern, readings
 

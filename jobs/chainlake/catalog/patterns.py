@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
+from chainlake.catalog.episodes import CompiledEpisodes, episodes_of
 from chainlake.cep import ENGINE_VERSION, Pattern, compile_pattern
 from chainlake.cep.language import ast
 from chainlake.cep.pattern_shape import match_shape
@@ -42,6 +43,12 @@ class CompiledPattern:
     pattern: Pattern
     table: Table
     definition: Definition
+    episodes: CompiledEpisodes | None = None
+
+    @property
+    def definitions(self) -> tuple[Definition, ...]:
+        """The pattern's, and that of its episodes if it has some."""
+        return (self.definition,) if self.episodes is None else (self.definition, self.episodes.definition)
 
 
 def pattern_files(home: Home) -> list[Path]:
@@ -110,7 +117,7 @@ def _compile(home: Home, file: Path, text: str, sources: Sources) -> CompiledPat
         start=start,
         memory_us=memory,
     )
-    return CompiledPattern(pattern, table, definition)
+    return CompiledPattern(pattern, table, definition, episodes_of(pattern, definition))
 
 
 def _check_counted(pattern: Pattern, source: Source) -> None:

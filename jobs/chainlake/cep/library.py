@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date, datetime
 from numbers import Integral, Real
 from typing import Any, TypedDict, Unpack
@@ -85,6 +86,38 @@ def match(
         LimitExceeded: a limit of the front matter was exceeded.
         UsageError: the order does not fit or is no sequence of names, or the parameters are no mapping of names.
     """
+    asked = prepared(pattern_text, events, params, order, options)
+    batches = find(
+        asked.pattern, asked.table, order=order, backend=backend, statistics=statistics, options=asked.search
+    )
+    return (one for batch in batches for one in as_dicts(asked.pattern, batch, asked.ids))
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A pattern and the events in which it is looked for.
+
+    Args:
+        pattern: the pattern, compiled for the columns of the events.
+        table: the events, one row per id.
+        ids: of every row, as it was given.
+        search: what is rarely asked for.
+    """
+
+    pattern: Pattern
+    table: pa.Table
+    ids: list[Any]
+    search: SearchOptions
+
+
+def prepared(
+    pattern_text: str,
+    events: Iterable[Mapping[str, Any]] | pa.Table,
+    params: Mapping[str, Any] | None,
+    order: Sequence[str] | None,
+    options: MatchOptions,
+) -> Asked:
+    """What :func:`match` works with; arguments and errors are those of it."""
     if not isinstance(pattern_text, str):
         raise UsageError(f"the pattern is a text, not {type(pattern_text).__name__}")
     if params is not None and not (isinstance(params, Mapping) and all(isinstance(name, str) for name in params)):
@@ -110,8 +143,7 @@ def match(
     series = Series(options.get("key"), lists=frozenset(field.name for field in table.schema if is_list(field.type)))
     pattern = compile_pattern(pattern_text, columns=columns, params=params, strict_units=strict, series=series)
     search = SearchOptions(ties_in_order=options.get("ties_in_order", False))
-    batches = find(pattern, table, order=order, backend=backend, statistics=statistics, options=search)
-    return (one for batch in batches for one in as_dicts(pattern, batch, ids))
+    return Asked(pattern, table, ids, search)
 
 
 def _with_histories(table: pa.Table, key: str | None, derived: Mapping[str, str]) -> pa.Table:

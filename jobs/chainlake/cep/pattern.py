@@ -19,6 +19,7 @@ from chainlake.cep.language.normal_form import Branch, normal_form
 from chainlake.cep.language.parsing.query import parse
 from chainlake.cep.language.resolve import Resolver
 from chainlake.cep.language.source_text import SourceText
+from chainlake.cep.pattern_episodes import episode_rule, with_key
 from chainlake.cep.pattern_names import (
     PositiveName,
     attributes_of,
@@ -152,6 +153,11 @@ class Pattern:
     def reach_us(self) -> int:
         """How far apart the events of a match are at most: the window, or the limit that stands for it."""
         return self.window_us if self.longest is None else self.longest
+
+    @property
+    def decided_us(self) -> int:
+        """How long after its first event a match is decided, at most."""
+        return self.window_us if self.longest is None else self.longest + self.late_us
 
     def read_range(self, lo_us: int, hi_us: int) -> tuple[int, int]:
         """The events that the matches deciding in ``[lo_us, hi_us)`` need: those with ts in the range returned."""
@@ -296,6 +302,10 @@ def compile_pattern(
     if policy is not None and policy.accumulates:
         names = tuple(replace(one, kleene=True) for one in names)
     check_rates(source, front, names)
+    kinds_of_measures = {one.name: one.kind for one in measures}
+    episodes = episode_rule(resolved, written, kinds_of_measures, checker, resolver, front=front, key=series.key)
+    carried = names, with_key(names, episodes)
+    names = carried[1]
     into = Columns(window if pause is None else pause)
     branches = tuple(with_pause(into.branch(branch), pause, strict_units) for branch in written)
     extras = Extras(
@@ -312,12 +322,14 @@ def compile_pattern(
         written,
         tuple(one.value for one in resolved.measures),
         policy,
+        episodes,
     )
     mentioned = sorted(_mentioned(extras) & derived.keys())
     by_key = any(b.stream is not None and b.stream.by_key for b in branches)
     by_key |= any(isinstance(one.node, ast.Prev | ast.Place) for one in extras.computed)
     identity: dict[str, Any] = {
-        "query": format_query(query),
+        # What matches are put together to changes none of them.
+        "query": format_query(replace(query, episodes=None)),
         "params": {key: list(v) if isinstance(v, tuple) else v for key, v in every.items()},
         "output": sorted(front.output),
         "source": front.source,
@@ -327,6 +339,8 @@ def compile_pattern(
         identity["derived"] = [astuple(derived[column]) for column in mentioned]
     if by_key:
         identity["key"] = series.key
+    if carried[0] != carried[1] and episodes is not None and episodes.attr != series.key:
+        identity["carried"] = [[one.name, list(one.attributes)] for one in names]
     if "longest" in front.limits:
         identity["longest"] = front.limits["longest"]
     digest = hashlib.blake2b(json.dumps(identity, sort_keys=True).encode(), digest_size=16).hexdigest()

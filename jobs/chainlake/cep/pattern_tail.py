@@ -11,6 +11,7 @@ from chainlake.cep.language.computed import Computed, rebuilt
 from chainlake.cep.language.front_matter import LONGEST, FrontMatter
 from chainlake.cep.language.normal_form import Branch, clauses_of
 from chainlake.cep.language.source_text import SourceText
+from chainlake.cep.pattern_episodes import EpisodeRule
 from chainlake.cep.policy import Policy
 from chainlake.schemas.matches import CHANGE_COLUMN
 from chainlake.schemas.matches import FIXED_COLUMNS as MATCH_COLUMNS
@@ -46,6 +47,7 @@ class Extras:
         written: the branches before values of one event became columns: for checks and for people.
         measured: the values of the measures, likewise.
         policy: which matches are published, or None for all.
+        episodes: which matches are one episode, or None.
     """
 
     pause: int | None = None
@@ -55,6 +57,7 @@ class Extras:
     written: tuple[Branch, ...] = field(default=(), repr=False)
     measured: tuple[ast.Node, ...] = field(default=(), repr=False)
     policy: Policy | None = None
+    episodes: EpisodeRule | None = None
 
     @property
     def conditions(self) -> tuple[ast.Node, ...]:

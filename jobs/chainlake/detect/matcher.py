@@ -24,7 +24,6 @@ from chainlake.cep.matches.rows import match_rows
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.plan.steps import routing
 from chainlake.cep.search.find import SearchOptions, candidates_of, dataset, find
-from chainlake.cep.search.selection.used import not_used
 from chainlake.cep.search.statistics import Statistics
 from chainlake.detect.feed import KeyShare, accepted, between, of_streams, with_keys
 from chainlake.errors import InfrastructureError
@@ -221,11 +220,8 @@ class Hunt:
         data = dataset(pattern, events, later)
         keep = of_streams(pattern, events) & (ticks_of(events["ts"], "ts") >= pattern.read_range(*later)[0])
         for branch in pattern.branches:
-            candidates = candidates_of(pattern, branch, data, later)
-            if self.consumed is not None:
-                candidates = not_used(branch, candidates, events["event_id"], self.consumed.ids)
-            for one in candidates.values():
-                keep[data.rows_of(one.rows)] = True
+            for candidates in candidates_of(pattern, branch, data, later).values():
+                keep[data.rows_of(candidates.rows)] = True
         if not keep.all():
             self.kept.keep(events.filter(pa.array(keep)))
 
@@ -242,7 +238,7 @@ class Hunt:
         pattern, policy = self.matcher.pattern, self.matcher.pattern.extras.policy
         used = None if self.consumed is None else self.consumed.since(pattern.read_range(*own)[0])
         ids = None if used is None else used.ids
-        options = SearchOptions(orders=self.matcher.orders, parts=parts, consumed=ids)
+        options = SearchOptions(orders=self.matcher.orders, parts=parts, used=ids)
         more: list[Consumed] = []
         for matches in find(pattern, events, own=own, statistics=self.statistics, options=options):
             self.limit.add(matches.decision_us)

@@ -13,12 +13,14 @@ from typing import Any, TypedDict, Unpack
 from chainlake.catalog.patterns import CompiledPattern, load_patterns
 from chainlake.days import Days
 from chainlake.detect.chained.waiting import held
+from chainlake.detect.episodes.run import EpisodesRun, episodes_to_do, run_episodes
 from chainlake.detect.plan import Plan, Wanted, plan_of
 from chainlake.detect.work import STEP, DetectResult
 from chainlake.lake.commits.places import take_places
 from chainlake.lake.records.event_days import EventDays
 from chainlake.lake.records.runs import phase
-from chainlake.lake.records.staleness import TO_DO, judge, last_day
+from chainlake.lake.records.staleness import TO_DO, judge
+from chainlake.lake.records.wanted import last_day
 from chainlake.paths import Home
 from chainlake.quality import Audit, warm_up
 from chainlake.run.common import REPAIR_HORIZON, STALE, chosen, raise_together, sweep_leftovers, the_source
@@ -74,6 +76,8 @@ def detect(home: Home, source_name: str, days: Days, *, run_id: str, **options: 
     wanted = Wanted(days if repair_horizon else None, horizon, states)
     plan = plan_of(home, source_name, mine, wanted) if mine else Plan()
     result = DetectResult()
+    ports = options.get("ports")
+    audit = Audit(home)
     if plan.days:
         from chainlake.detect.chained.rounds import run_chains
         from chainlake.detect.run import (  # imports Arrow and Numba, which a run without work need not
@@ -81,13 +85,17 @@ def detect(home: Home, source_name: str, days: Days, *, run_id: str, **options: 
             run_work,
         )
 
-        ports = options.get("ports") or _opened(home, f"detect {source.name} {days}", plan)
-        run = DetectRun(home, source, run_id, ports, plan.pinned, plan.read_days, Audit(home))
+        ports = ports or _opened(home, f"detect {source.name} {days}", plan)
+        run = DetectRun(home, source, run_id, ports, plan.pinned, plan.read_days, audit)
         if plan.work:
             result = run_work(run, plan.work)
         if plan.courses:
             result += run_chains(run, plan.courses)
-    else:
+    following = episodes_to_do(home, mine, wanted)
+    if following:
+        ports = ports or _opened(home, f"detect {source.name} {days}", plan)
+        result += run_episodes(EpisodesRun(home, source, run_id, ports, audit), following)
+    if not plan.days and not following:
         with phase(home, run_id, source=source_name, step=STEP, phase="plan", days=days) as row:
             row.status, row.reason = "nothing", "nothing to do"
     sweep_leftovers(home)
@@ -110,7 +118,7 @@ def _end_of_events(home: Home, source_name: str, mine: Sequence[CompiledPattern]
     events = EventDays.load(home, source_name)
     if events.last is None or events.last not in horizon:
         return horizon.end
-    ends = [last_day(c.definition, events) or events.last for c in mine]
+    ends = [last_day(one, events) or events.last for c in mine for one in c.definitions]
     return max(ends) + timedelta(days=1)
 
 
@@ -118,6 +126,7 @@ def _held(
     home: Home, mine: Sequence[CompiledPattern], days: Days, stopped: Collection[str]
 ) -> list[tuple[str, BaseException]]:
     """Patterns whose days that were asked for wait for one that this run was not to finish, and why."""
-    chains = [c.definition for c in mine if c.definition.chained and c.definition.name not in stopped]
+    every = [one for c in mine for one in c.definitions]
+    chains = [one for one in every if one.chained and one.name not in stopped]
     found = [(judged.name, held(judged, days)) for judged in judge(home, chains, days, asked=days)]
     return [(name, error) for name, error in found if error is not None]

@@ -13,8 +13,9 @@ from typing import Any
 
 from chainlake.days import Days
 from chainlake.definitions.source import Source, load_sources
-from chainlake.errors import InfrastructureError, UsageError
+from chainlake.errors import InfrastructureError
 from chainlake.ingest.check import SourceTables, check_source
+from chainlake.lake.errors import UnknownTable
 from chainlake.lake.locks import file_lock
 from chainlake.lake.records import ops
 from chainlake.lake.records.registered import registered_table
@@ -36,6 +37,8 @@ _WAIT_S = 600.0
 #: The tables of models, in the order in which publishing locks them.
 _MODELS = (ALERTS, CHANGES, METRICS, STATE)
 _SOURCE = ("raw", "events", "quarantine")
+#: Schemas with a table per pattern.
+_OF_PATTERNS = ("matches", "episodes")
 
 
 @dataclass
@@ -171,18 +174,19 @@ def _units(home: Home, scope: Scope) -> Iterator[_Unit]:
     known = _source_names(home, scope)
     for name in sorted(known if scope.source is None else {scope.source}):
         yield _source_unit(home, name, sources.get(name), scope)
-    tables = set(list_tables(home, "matches"))
-    tables |= {table.partition(".")[2] for table in published if table.startswith("matches.")}
-    for name in sorted(tables):
-        pattern = name.partition("/")[0]
-        if scope.source is None or f"pattern/{pattern}" in scope.definitions:
-            yield _match_unit(home, name, pattern, scope)
+    for schema in _OF_PATTERNS:
+        tables = set(list_tables(home, schema))
+        tables |= {table.partition(".")[2] for table in published if table.startswith(f"{schema}.")}
+        for name in sorted(tables):
+            pattern = name.partition("/")[0]
+            if scope.source is None or f"pattern/{pattern}" in scope.definitions:
+                yield _pattern_unit(home, schema, name, scope)
     yield _model_unit(home, scope)
     if scope.tables is not None:
-        there = {f"{s}.{n}" for s in (*_SOURCE, "matches", "models", "alerts", "ops") for n in list_tables(home, s)}
+        there = {f"{s}.{n}" for s in (*_SOURCE, *_OF_PATTERNS, "models", "alerts", "ops") for n in list_tables(home, s)}
         unknown = sorted(set(scope.tables) - there - set(published) - {f"{s}.{n}" for s in _SOURCE for n in known})
         if unknown:
-            raise UsageError(f"there is no table {', '.join(unknown)}", hint="'python -m jobs sql' lists the tables.")
+            raise UnknownTable.of(unknown)
 
 
 def _source_names(home: Home, scope: Scope) -> set[str]:
@@ -211,14 +215,15 @@ def _source_unit(home: Home, name: str, source: Source | None, scope: Scope) -> 
     return _Unit(f"source {name}", (f"source-{name}",), run)
 
 
-def _match_unit(home: Home, name: str, pattern: str, scope: Scope) -> _Unit:
-    table = f"matches.{name}"
+def _pattern_unit(home: Home, schema: str, name: str, scope: Scope) -> _Unit:
+    table, pattern = f"{schema}.{name}", name.partition("/")[0]
 
     def run() -> tuple[list[Finding], int]:
         if not _wanted(scope, table):
             return [], 0
-        looked = look_at(home, "matches", name)
-        if looked.contents is None and not looked.findings and registered_table(home, pattern) != name:
+        looked = look_at(home, schema, name)
+        moved = schema == "matches" and registered_table(home, pattern) != name
+        if looked.contents is None and not looked.findings and moved:
             # Its rows have moved to a table of another version.
             return [], 0
         found: list[Finding] = []
@@ -226,7 +231,7 @@ def _match_unit(home: Home, name: str, pattern: str, scope: Scope) -> _Unit:
             found = check_matches(looked, noted.noted_days(home).get(table, {}), scope.within)
         return _all([looked], found)
 
-    return _Unit(table, (lock_of("matches", name),), run)
+    return _Unit(table, (lock_of(schema, name),), run)
 
 
 def _model_unit(home: Home, scope: Scope) -> _Unit:

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from chainlake.lake.commits.changes import Feed, changes
 from chainlake.lake.sql.query import Lake as Queries
+from chainlake.operations.open_episodes import open_views
 from chainlake.operations.status import status_table
 from chainlake.paths import Home
 
@@ -86,4 +87,4 @@ class Lake:
         return changes(self.home, table, since)
 
     def _queries(self, *, safe: bool) -> Queries:
-        return Queries(self.home, {("ops", "status"): self.status}, safe=safe)
+        return Queries(self.home, {("ops", "status"): self.status, **open_views(self.home)}, safe=safe)

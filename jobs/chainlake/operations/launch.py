@@ -14,7 +14,7 @@ from chainlake.env.child import run_child
 from chainlake.env.java import java_home
 from chainlake.env.own_folders import own_folder
 from chainlake.errors import AuditFailed, ChainlakeError, DefinitionError, InfrastructureError, InputError, UsageError
-from chainlake.operations.plan import Application
+from chainlake.operations.applications import Application
 from chainlake.paths import CODE, PROJECT, Home
 
 _ERRORS: dict[int, type[ChainlakeError]] = {

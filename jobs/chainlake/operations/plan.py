@@ -29,67 +29,14 @@ from chainlake.lake.records.event_days import EventDays
 from chainlake.lake.records.staleness import TO_DO, Judged, day_number, judge
 from chainlake.monitoring.states import KeptStates
 from chainlake.monitoring.step import course_of, published_end
+from chainlake.operations.applications import Application, Part
+from chainlake.operations.plan_episodes import episodes_part, with_part
 from chainlake.paths import Home
 from chainlake.run.common import STALE, the_source
 
 #: Days of one application unless said otherwise: a failure costs no more than this, and Java starts once a month.
 CHUNK = 30
 _ONE = timedelta(days=1)
-
-
-@dataclass(frozen=True)
-class Part:
-    """What one definition computes in one application.
-
-    Args:
-        definition: ``pattern/NAME`` or ``model/NAME``.
-        table: ``schema.name`` of the table it publishes to.
-        days: the days to compute, ascending.
-        following: of a chain, days that may be computed besides: a day before them is, and only its state will say.
-        states: how many of ``days`` are ``missing``, ``stale``, ``failed``, or ``done`` (of a chain: no state is kept
-            of them that a later day could go on from).
-        reads: whole days that hold the read ranges of all these days.
-        rows_read: events on these days.
-        rows_there: rows published for all these days so far; these and no others can be withdrawn or changed.
-    """
-
-    definition: str
-    table: str
-    days: tuple[date, ...]
-    following: tuple[date, ...]
-    states: dict[str, int]
-    reads: Days
-    rows_read: int
-    rows_there: int
-
-
-@dataclass(frozen=True)
-class Application:
-    """One Spark application.
-
-    Args:
-        step: ``detect`` or ``monitor``.
-        source: name of the source.
-        days: from the first to the last day that is to do; days in between that are done are left alone.
-        only_stale: days that were never computed are left alone too.
-        parts: what it computes, by definition.
-    """
-
-    step: str
-    source: str
-    days: Days
-    only_stale: bool
-    parts: tuple[Part, ...]
-
-    @property
-    def definitions(self) -> list[str]:
-        """Names without their kind, as the step takes them."""
-        return [part.definition.partition("/")[2] for part in self.parts]
-
-    @property
-    def name(self) -> str:
-        """Such as ``detect stock 2013-10-01 2013-10-31``."""
-        return f"{self.step} {self.source} {self.days.start} {self.days.end}"
 
 
 @dataclass(frozen=True)
@@ -168,7 +115,16 @@ def plan_range(
             for j in pattern_days
             if j.definition.chained
         }
-        plan.applications.extend(_pattern_applications(pattern_days, source, events[source], asked, ways))
+        found = _pattern_applications(pattern_days, source, events[source], asked, ways)
+        names = {j.definition.name for j in pattern_days}
+        episodes = [c.episodes.definition for c in compiled if c.episodes and c.definition.name in names]
+        for j in judge(home, episodes, events={source: events[source]}):
+            part = episodes_part(j, asked.days, asked.states, events[source], found)
+            if part is None:
+                _note_left(j, asked, plan)
+            else:
+                found = with_part(found, part, Application("detect", source, part.reads, asked.only_stale, ()), chunk)
+        plan.applications.extend(found)
         models_here = [(by_name[j.definition.name], j) for j in mine if j.definition.is_model]
         plan.applications.extend(_model_applications(home, models_here, source, events[source], asked, plan))
     return plan

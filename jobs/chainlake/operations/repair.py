@@ -111,7 +111,7 @@ def _attempt(result: Repaired, say: Callable[[str], None], act: Callable[[], str
 def _structure(home: Home, mend: Mend) -> str:
     """Set damaged files aside; what was done, in one line."""
     if isinstance(mend, OpsLog):
-        return f"ops.{mend.name}: rebuilt from its files, {counted(rebuild(home, mend.name), 'row')}"
+        return f"ops.{mend.name}: rebuilt from its files, {rebuild(home, mend.name)}"
     assert isinstance(mend, TableFile | WholeTable)
     with file_lock(home, lock_of(mend.schema, mend.name)):
         if isinstance(mend, TableFile):
@@ -218,7 +218,7 @@ def _kept(row: dict[str, Any]) -> dict[str, Any]:
 def _sources_of(home: Home) -> dict[str, str]:
     """The source of every definition that can be computed."""
     sources = load_sources(home)
-    found = [one.definition for one in load_patterns(home, sources)[0]]
+    found = [one for each in load_patterns(home, sources)[0] for one in each.definitions]
     found += [one.definition for one in load_models(home, sources)[0]]
     return {one.name: one.source for one in found}
 

@@ -10,11 +10,15 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from chainlake.errors import InputError, UsageError
+from chainlake.cep.language.front_matter import read_front_matter
+from chainlake.cep.language.parsing.query import parse
+from chainlake.cep.language.source_text import SourceText
+from chainlake.errors import DefinitionError, InputError, UsageError
 from chainlake.lake.delta import tables
 from chainlake.lake.delta.log import marked
 from chainlake.lake.delta.own_files import remove_table
 from chainlake.lake.delta.reader import open_table
+from chainlake.lake.errors import NotLocal
 from chainlake.lake.locks import file_lock
 from chainlake.lake.records import ops
 from chainlake.lake.records.registered import later_versions
@@ -25,7 +29,7 @@ from chainlake.paths import Home
 STEP = "retire"
 _KEPT, _DROPPED = "retired, rows kept", "retired, rows dropped"
 #: Kind → folder and ending of its files.
-FILES = {"pattern": ("patterns", ".sase"), "model": ("models", ".yaml")}
+FILES = {"pattern": ("patterns", ".sase"), "episodes": ("patterns", ".sase"), "model": ("models", ".yaml")}
 #: Tables that hold rows of several models, in the order in which publishing locks them, and the column that says whose.
 _SHARED = {("alerts", "threshold"): "monitor", ("models", "changes"): "model", ("models", "metrics"): "model",
            ("models", "state"): "model"}  # fmt: skip
@@ -36,7 +40,8 @@ def retire(home: Home, name: str, *, drop: bool, run_id: str) -> dict[str, Any]:
 
     Args:
         home: the installation.
-        name: ``pattern/NAME`` or ``model/NAME``; just ``NAME`` if only one of both was ever published.
+        name: ``pattern/NAME``, with its episodes, or ``model/NAME``; just ``NAME`` if only one of both was ever
+            published; ``episodes/NAME`` of a pattern that goes on without.
         drop: remove the rows: a pattern's tables, or a model's rows of the model tables. Otherwise they stay.
         run_id: under which it is logged.
 
@@ -52,7 +57,7 @@ def retire(home: Home, name: str, *, drop: bool, run_id: str) -> dict[str, Any]:
     kind, _, short = definition.partition("/")
     folder, ending = FILES[kind]
     file = home.config / folder / f"{short}{ending}"
-    if file.exists():
+    if file.exists() and not (kind == "episodes" and not _has_episodes(file)):
         raise InputError(
             f"{definition} is in use: its file is still there",
             file=file,
@@ -63,22 +68,36 @@ def retire(home: Home, name: str, *, drop: bool, run_id: str) -> dict[str, Any]:
         # In this order; the versions of a match table share one lock.
         for purpose in dict.fromkeys(lock_of(schema, table) for schema, table in owned):
             locks.enter_context(file_lock(home, purpose))
-        rows = [row for row in ops.current(home, "intervals", definition=definition) if row["status"] != "retired"]
+        # Its episodes go with a pattern.
+        mine = [definition, f"episodes/{short}"] if kind == "pattern" else [definition]
+        noted = [row for name in mine for row in ops.current(home, "intervals", definition=name)]
+        rows = [row for row in noted if row["status"] != "retired"]
         ops.append(home, "intervals", [_retired(row, False) for row in rows], run_id)
         dropped: list[str | None] = []
         if drop:
             # The first version last: while it is there, the others are known as its versions.
             dropped = [_drop(home, schema, table, short) for schema, table in reversed(owned)]
             # Noted when they are gone: whoever looks at what a killed attempt left finds what is noted.
-            kept = [row for row in ops.current(home, "intervals", definition=definition) if row["reason"] == _KEPT]
+            noted = [row for name in mine for row in ops.current(home, "intervals", definition=name)]
+            kept = [row for row in noted if row["reason"] == _KEPT]
             ops.append(home, "intervals", [_retired(row, True) for row in kept], run_id)
         report.rows_out = len(rows)
     return {"definition": definition, "days": len(rows), "dropped": [name for name in dropped if name]}
 
 
+def _has_episodes(file: Path) -> bool:
+    """Whether a pattern says EPISODES; one that cannot be read may."""
+    source = SourceText(file.read_text(encoding="utf-8"), str(file))
+    try:
+        _, start = read_front_matter(source)
+        return parse(source, start).episodes is not None
+    except DefinitionError:
+        return True
+
+
 def _definition(home: Home, name: str) -> str:
     known = set(ops.current_table(home, "intervals", columns=["definition"])["definition"].to_pylist())
-    found = [name] if name in known else sorted(known & {f"{kind}/{name}" for kind in FILES})
+    found = [name] if name in known else sorted(known & {f"{kind}/{name}" for kind in ("pattern", "model")})
     if len(found) > 1:
         raise UsageError(f"'{name}' is {' and '.join(found)}", hint="Write it with its kind, such as pattern/NAME.")
     if not found:
@@ -91,7 +110,11 @@ def _tables(home: Home, kind: str, name: str) -> list[tuple[str, str]]:
     """The tables that hold its rows, in the order in which publishing locks them."""
     if kind == "model":
         return [place for place in _SHARED if tables.exists(home, *place)]
-    return [("matches", name), *(("matches", f"{name}/v{number}") for number in later_versions(home, name))]
+    episodes = [("episodes", name)] if tables.exists(home, "episodes", name) else []
+    if kind == "episodes":
+        return episodes
+    versions = [("matches", f"{name}/v{number}") for number in later_versions(home, name)]
+    return [("matches", name), *versions, *episodes]
 
 
 def _retired(row: dict[str, Any], drop: bool) -> dict[str, Any]:
@@ -109,10 +132,7 @@ def _drop(home: Home, schema: str, table: str, name: str) -> str | None:
         return f"{gone} rows of {schema}.{table}" if gone else None
     path = Path(home.table(schema, table))
     if "://" in home.lake:
-        raise UsageError(
-            f"{home.table(schema, table)} is not on a local disk",
-            hint="Its days are marked; remove the folder yourself.",
-        )
+        raise NotLocal.of(home.table(schema, table), "Its days are marked; remove the folder yourself.")
     if not path.is_dir():
         return None
     left = remove_table(str(path))

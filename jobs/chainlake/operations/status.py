@@ -18,6 +18,7 @@ from chainlake.lake.records.intervals import Intervals
 from chainlake.lake.records.recorded import GONE, UNREADABLE, Recorded
 from chainlake.lake.records.staleness import STATUS, Judged, judge
 from chainlake.lake.records.standing import mark_suspects
+from chainlake.lake.records.wanted import names_of
 from chainlake.paths import Home
 
 
@@ -47,7 +48,8 @@ def judge_all(
         UsageError: a name that nothing has.
     """
     definitions, models, broken, notes = all_definitions(home)
-    intervals = Intervals(home, names)
+    asked = None if names is None else {*names, *names_of([one for one in definitions if one.name in names])}
+    intervals = Intervals(home, asked)
     known = {definition.name for definition in definitions}
     # Retired, or removed without being retired.
     lost = [name for name in intervals.names if name not in known]
@@ -71,7 +73,7 @@ def all_definitions(home: Home) -> tuple[list[Definition], list[LoadedModel], se
     sources = load_sources(home)
     patterns, broken_patterns = load_patterns(home, sources)
     models, broken_models = load_models(home, sources)
-    definitions = [item.definition for item in patterns] + [item.definition for item in models]
+    definitions = [one for item in patterns for one in item.definitions] + [item.definition for item in models]
     files: list[tuple[str, ChainlakeError]] = [(f"source/{name}", error) for name, error in sources.broken.items()]
     for kind, items in (("pattern", broken_patterns), ("model", broken_models)):
         files += [(f"{kind}/{item.name}", item.error) for item in items]

@@ -11,6 +11,7 @@ from chainlake.cep.language import ast
 from chainlake.cep.language.formatter import format_node
 from chainlake.cep.language.normal_form import Branch, Clause
 from chainlake.cep.pattern import Pattern
+from chainlake.cep.pattern_episodes import EpisodeRule
 from chainlake.cep.pattern_tail import UNBOUNDED
 from chainlake.definitions.duration import UNITS
 
@@ -47,6 +48,15 @@ def bounds(pattern: Pattern) -> Iterator[str]:
         yield "reads     for matches decided in [s, e): all events with ts before e"
     for measure, value in zip(extras.measures, extras.measured, strict=True):
         yield f"measure   {measure.name}: {format_node(_readable(value))}"
+    if extras.episodes is not None:
+        yield from _episodes(pattern, extras.episodes)
+
+
+def _episodes(pattern: Pattern, rule: EpisodeRule) -> Iterator[str]:
+    pause, wait = duration(pattern, rule.pause), duration(pattern, rule.pause + pattern.decided_us)
+    top = "the top one is the most severe" if rule.severe else "the top one is the first"
+    yield f"episodes  matches of one {rule.written} at most {pause} apart are one; {top}"
+    yield f"          decided {wait} after their last event: until then a match may join them"
 
 
 def _selected(pattern: Pattern) -> str:

@@ -23,6 +23,10 @@ def format_query(query: ast.Query) -> str:
     tail += "" if query.selection is None else _selection(query.selection)
     if query.measures:
         tail += " MEASURES " + ", ".join(f"{format_node(one.value)} AS {one.name}" for one in query.measures)
+    if query.episodes is not None:
+        one = query.episodes
+        key = f"{one.name}.{identifier(one.attr)}" if one.name else identifier(one.attr)
+        tail += f" EPISODES BY {key}{_window('PAUSE', one.pause)}"
     return f"PATTERN {head}{_where(query.where)}{tail}"
 
 

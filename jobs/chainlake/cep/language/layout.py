@@ -1,8 +1,8 @@
 """The layout of pattern files: one way to write spaces, keywords and indents; comments and front matter are kept.
 
-Line breaks are the author's where a line may break (clauses, branches, items, measures); PATTERN, WHERE, WITHIN and
-MEASURES begin lines, as does PAUSE where it stands for the window; and a line of more than ``WIDTH`` characters is
-broken at its outermost places.
+Line breaks are the author's where a line may break (clauses, branches, items, measures); PATTERN, WHERE, WITHIN,
+MEASURES and EPISODES begin lines, as does PAUSE where it stands for the window; and a line of more than ``WIDTH``
+characters is broken at its outermost places.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from chainlake.cep.language.parsing.lexer import pieces
 
 WIDTH = 100
 #: Words that begin a part after the window, and those with which such a part ends.
-_FOLLOWING = frozenset({"PAUSE", "MAXIMAL", "OUTERMOST", "CONTEXT", "SELECT", "PICK", "CONSUME", "PER", "MEASURES"})
+_FOLLOWING = frozenset(
+    {"PAUSE", "MAXIMAL", "OUTERMOST", "CONTEXT", "SELECT", "PICK", "CONSUME", "PER", "MEASURES", "EPISODES"}
+)
 _ENDING = frozenset({"MAXIMAL", "OUTERMOST", "MATCH", "TERMINATOR", "EVENTS", "KEY"})
 #: Words before a parenthesis that are written in capitals.
 _CALLED = AGGREGATES | {"PREV", "COLLECT", "UNTIL", "ANY"}
@@ -71,7 +73,7 @@ class _Piece:
     def opens(self) -> bool:
         """Whether it is the word with which a part of the query begins."""
         if self.reserved:
-            return self.text in ("PAUSE", "MEASURES")
+            return self.text in ("PAUSE", "MEASURES", "EPISODES")
         return self.kind == "keyword" and self.text in ("PATTERN", "WITHIN")
 
     @property
@@ -138,7 +140,7 @@ def _place(found: list[_Piece]) -> None:
             continue
         if piece.text == "PATTERN" and piece.kind == "keyword":
             mode = "structure"
-        elif piece.reserved and piece.text in ("PAUSE", "MEASURES"):
+        elif piece.reserved and piece.text in ("PAUSE", "MEASURES", "EPISODES"):
             mode = "measures" if piece.text == "MEASURES" else "window"
         elif piece.text == "WHERE" and piece.kind == "keyword":
             mode, base = "condition", depth
@@ -214,7 +216,7 @@ class _Place(NamedTuple):
         """Whether it begins one of the parts after the window, some of which may stand before (``tail``)."""
         word, before = self.piece.text.upper(), self.before
         ended = before.ends_value or before.reserved and before.text in _ENDING
-        known = word in _FOLLOWING
+        known = word in _FOLLOWING and (word != "EPISODES" or self.after.text.upper() == "BY")
         return known and ended and (tail or word == "PAUSE" and self.after.kind in ("number", "word"))
 
     def counts(self, tail: bool) -> bool:
@@ -228,6 +230,8 @@ class _Place(NamedTuple):
             return before.kind == "number"
         if word in ("OF", "KEY"):
             return before.reserved and before.text in ("EVENTS", "OF")
+        if word == "BY":
+            return before.reserved and before.text == "EPISODES"
         return word in ("MATCH", "TERMINATOR") and before.reserved and before.text == "PER"
 
     @property

@@ -93,7 +93,8 @@ def _front(pattern: Pattern, source: SourceText, query: ast.Query) -> Iterator[D
 
 def _words(query: ast.Query) -> Iterator[str]:
     """All identifiers that could be parameters."""
-    for window in (query.within, query.pause):
+    apart = None if query.episodes is None else query.episodes.pause
+    for window in (query.within, query.pause, apart):
         if window is not None and isinstance(window.value, str):
             yield window.value
     values = [one.value for one in query.measures]

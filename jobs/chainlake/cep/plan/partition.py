@@ -29,7 +29,7 @@ def partition_key(branches: tuple[Branch, ...], key: str | None = None) -> str |
 
 def equated(branches: tuple[Branch, ...], key: str) -> bool:
     """Whether all events of every match have one value of a column."""
-    return all(_reached(branch, key) == set(branch.positive) for branch in branches)
+    return all(same_in_match(branch, key) for branch in branches)
 
 
 def _linked(clause: Clause) -> tuple[str | None, frozenset[str]]:
@@ -47,12 +47,22 @@ def _links_all(branch: Branch, column: str) -> bool:
     A clause with a negated name says which event rejects, and nothing about the match itself: it links the negated name
     to the match, but neither two positive names nor the members of a set. The same goes for collected names and UNTIL.
     """
+    linked = _links(branch, column)
+    others = (*branch.gaps, *branch.until)
+    return same_in_match(branch, column) and all(any(name in names for names in linked) for name in others)
+
+
+def same_in_match(branch: Branch, column: str) -> bool:
+    """Whether conditions see to it that all events of a match, those of its sets left out, have one value of a column.
+
+    Args:
+        branch: of the pattern.
+        column: an attribute.
+    """
     positive = set(branch.positive)
     if len(positive) == 1 and branch.kleene:
         return False
-    linked = _links(branch, column)
-    others = (*branch.gaps, *branch.until)
-    return _reached(branch, column) == positive and all(any(name in names for names in linked) for name in others)
+    return _reached(branch, column) == positive
 
 
 def _links(branch: Branch, column: str) -> list[frozenset[str]]:

@@ -11,6 +11,7 @@ from chainlake.cli.tables import FORMATS
 from chainlake.errors import UsageError
 from chainlake.lake.sql.query import Lake
 from chainlake.lake.sql.safe import MEMORY, SECONDS, confine, confined, run_confined
+from chainlake.operations.open_episodes import open_views
 from chainlake.operations.status import status_table
 from chainlake.paths import Home
 
@@ -51,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
         statement = [] if args.statement is None else ["--", args.statement]
         return run_confined(["sql", "--safe", "--format", args.format, *statement])
     home = Home.from_env()
-    lake = Lake(home, {("ops", "status"): lambda: status_table(home)}, safe=args.safe)
+    lake = Lake(home, {("ops", "status"): lambda: status_table(home), **open_views(home)}, safe=args.safe)
     if args.safe:
         confine()
     rows: Iterator[Sequence[Any]]

@@ -66,7 +66,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("start", nargs="?", metavar="FROM", help="first day, YYYY-MM-DD (UTC); all days if not given")
     parser.add_argument("end", nargs="?", metavar="TO", help="day after the last")
     parser.add_argument(
-        "--definition", action="append", metavar="NAME", help="pattern/NAME or model/NAME; may be repeated"
+        "--definition",
+        action="append",
+        metavar="NAME",
+        help="pattern/NAME, episodes/NAME or model/NAME; may be repeated",
     )
     parser.add_argument("--state", action="append", choices=STATES, help="only these states; may be repeated")
     parser.add_argument("--json", action="store_true", help="one JSON object with every day")

@@ -90,7 +90,7 @@ def _definitions(home: Home, source_name: str) -> tuple[str, ...]:
     from chainlake.run.common import the_source
 
     _, sources = the_source(home, source_name)
-    found = [one.definition for one in load_patterns(home, sources)[0]]
+    found = [one for each in load_patterns(home, sources)[0] for one in each.definitions]
     found += [one.definition for one in load_models(home, sources)[0]]
     return tuple(sorted(one.name for one in found if one.source == source_name))
 

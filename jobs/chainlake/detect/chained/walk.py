@@ -23,11 +23,6 @@ from chainlake.errors import ChainlakeError
 from chainlake.lake.records.chain import Link
 
 
-#: Events that are collected before they are matched: what an event is used up for is no choice of those of later pieces,
-#: and fewer choices are less work than a search that costs some ms more often.
-PIECE_ROWS = 2_000
-
-
 @dataclass(frozen=True)
 class Leg:
     """Consecutive days of a pattern that are searched in one go.
@@ -83,7 +78,7 @@ def walk(events: Events, key: str, leg: Leg) -> Walked:
     try:
         if first < leg.days.end:
             one = slice_of(pattern, Days(first, leg.days.end).micros())
-            matcher = Matcher(pattern, table.arrow(), leg.search.orders, PIECE_ROWS)
+            matcher = Matcher(pattern, table.arrow(), leg.search.orders)
             hunt = matcher.hunt(one.own, statistics, DayLimit(pattern), consumed=leg.state)
             for chunk in Feed.of(events, key, [pattern], needed(pattern, table)).chunks([one.read]):
                 for rows in hunt.add(chunk):

@@ -107,9 +107,11 @@ def publish_matches(run: PublishingRun, output: MatchOutput, recheck: Callable[[
     """
     definition, table, fingerprints = output.definition, output.table, output.fingerprints
     pattern = definition.name.partition("/")[2]
-    with run.lake.lock(table_lock(table.name)):
-        # First of all: what a killed attempt left half done decides which table the days belong to.
-        take_place(run.home, pattern, run.run_id)
+    matches = table.schema == "matches"
+    with run.lake.lock(table_lock(table.name) if matches else f"table-{table.path_name}"):
+        if matches:
+            # First of all: what a killed attempt left half done decides which table the days belong to.
+            take_place(run.home, pattern, run.run_id)
         if output.links is None:
             days = publishable(fingerprints, output.audits, recheck().fingerprints)
         else:

@@ -12,6 +12,7 @@ from chainlake.lake.records.chain import Chain, Standing
 from chainlake.lake.records.definitions import Definition
 from chainlake.lake.records.event_days import COMPUTABLE, EventDays
 from chainlake.lake.records.intervals import Intervals
+from chainlake.lake.records.matched import UNMATCHED
 
 EPOCH = date(1970, 1, 1)
 
@@ -160,6 +161,8 @@ class Place:
 
 def waiting_for(status: str) -> str:
     """What a day whose events have a status waits for, in one line."""
+    if status == UNMATCHED:
+        return "its matches are not published yet"
     if not status:
         return "no ingest has passed this day yet"
     return "its events are being changed" if status == "changing" else "expected files are missing or not read"

@@ -12,7 +12,7 @@ class Definition:
     """A pattern or a model, as far as days and versions are concerned.
 
     Args:
-        name: ``pattern/NAME`` or ``model/NAME``.
+        name: ``pattern/NAME``, ``episodes/NAME`` or ``model/NAME``.
         source: name of the source it reads.
         definition_hash: changes whenever its results could.
         engine_version: number bumped by hand when the engine's results can change.
@@ -23,6 +23,7 @@ class Definition:
             pattern that uses events up; ``None`` where days are independent of each other, as most patterns' are.
         memory_us: of a chain, how far back its state goes, µs: after so long a time without events it is empty;
             ``None`` if it never is again.
+        of: of episodes, the pattern from whose published matches they are made; ``None`` where events are read.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Definition:
     read_range: Callable[[date], tuple[int, int]]
     start: date | None = None
     memory_us: int | None = None
+    of: Definition | None = None
 
     @property
     def chained(self) -> bool:

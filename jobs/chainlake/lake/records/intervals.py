@@ -14,7 +14,7 @@ from chainlake.paths import Home
 _FEW = 20
 _COLUMNS = (
     "table_name", "definition_hash", "engine_version", "input_fingerprint", "status", "rows", "published_version",
-    "reason", "state_in", "state_out",
+    "reason", "state_in", "state_out", "rows_checksum",
 )  # fmt: skip
 
 

@@ -25,6 +25,7 @@ from chainlake.lake.records.event_days import COMPUTABLE, EventDays
 from chainlake.lake.records.intervals import Intervals
 from chainlake.lake.records.late_files import UNKNOWN, LateFiles
 from chainlake.lake.records.lost import lost_days
+from chainlake.lake.records.wanted import days_of, names_of, wanted_days
 from chainlake.paths import Home
 
 #: States that ask for a computation, if the day's events are complete or provisional.
@@ -221,6 +222,9 @@ class Judged:
         changed = np.flatnonzero(self._moved[0][1] & (self.state == "stale")).tolist()
         for at in changed:
             reads = self.definition.read_range(self.day(at))
+            if self.definition.of is not None:
+                found[at] = "its matches changed"
+                continue
             found[at] = self._files().since(int(self._intervals.written_us[self._at[at]]), *reads)
         return found
 
@@ -298,21 +302,22 @@ def judge(
     """Judge every definition; arguments as for :func:`to_do`, ``intervals`` and ``events`` if they were read before."""
     if not definitions:
         return
-    intervals = intervals or Intervals(home, {definition.name for definition in definitions})
+    intervals = intervals or Intervals(home, names_of(definitions))
     files = {source: _once(home, source) for source in {d.source for d in definitions}}
     events = events or {source: EventDays.load(home, source) for source in {d.source for d in definitions}}
     gone = lru_cache(maxsize=None)(lambda name: not tables.exists(home, *name.split(".", 1)))
     for definition in sorted(definitions, key=lambda d: d.name):
         part = intervals.of(definition.name)
         mine = intervals.numbers[part]
-        numbers = _wanted(definition, events[definition.source], asked)
+        source = days_of(definition, events[definition.source], intervals)
+        numbers = wanted_days(definition, source, asked)
         if not np.array_equal(numbers, mine):
             numbers = np.union1d(numbers, mine).astype(np.int64)
         if days is not None and not definition.chained:
             numbers = numbers[inside(numbers, days)]
         found = np.searchsorted(mine, numbers)
         at = np.where(np.isin(numbers, mine), found + part.start, -1)
-        one = Judged(definition, events[definition.source], numbers, at, intervals, files[definition.source], gone)
+        one = Judged(definition, source, numbers, at, intervals, files[definition.source], gone)
         if days is not None and definition.chained:
             # How a day stands depends on all before it.
             one.keep(inside(numbers, days))
@@ -366,35 +371,6 @@ def inside(numbers: np.ndarray, days: Days) -> np.ndarray:
     """Which of some days, as days since 1970-01-01, are among ``days``."""
     result: np.ndarray = (numbers >= day_number(days.start)) & (numbers < day_number(days.end))
     return result
-
-
-def _wanted(definition: Definition, events: EventDays, asked: Days | None) -> np.ndarray:
-    """Days that should have a row: from the first event day, of a chain from its start, to the last on which a match
-    can decide, and those asked for."""
-    days = np.empty(0, dtype=np.int64)
-    last = last_day(definition, events)
-    if events.first is not None and last is not None:
-        first = max(events.first, definition.start or events.first)
-        days = np.arange(day_number(first), day_number(last) + 1)
-        # After a quiet stretch a chain begins empty: its days are listed until nothing of the state can be left.
-        days = days[events.listed(days, definition.late_us + (definition.memory_us or 0))]
-    if asked is not None:
-        days = np.union1d(days, np.arange(day_number(asked.start), day_number(asked.end)))
-    return days
-
-
-def last_day(definition: Definition, events: EventDays) -> date | None:
-    """The last UTC day that can own a match, or that a model has events on; ``None`` without events.
-
-    A day later than the last event is one of them only if a window that is open at the last event reaches it: a
-    finished history must not list a day that nobody will ever compute, nor miss one that can hold a match.
-    """
-    if events.last is None:
-        return None
-    last_us = events.last_us
-    if last_us is None or day_of_us(last_us) != events.last:
-        last_us = Days.one(events.last).micros()[1] - 1
-    return day_of_us(last_us + definition.late_us)
 
 
 def _whole(value: Any) -> int | None:

@@ -24,6 +24,7 @@ from chainlake.words import counted
 _OF_MODELS: tuple[tuple[Table, str], ...] = ((METRICS, "day"), (STATE, "day"))
 _KEYS = {table.path_name: table.key for table in (CHANGES, ALERTS, METRICS, STATE)}
 _MATCH_KEY = ("match_id", "decision_ts")
+_EPISODE_KEY = ("first_match", "decision_ts")
 _FIRST: dict[str, tuple[Table, str]] = {
     CHANGES.path_name: (CHANGES, "event_date"),
     ALERTS.path_name: (ALERTS, "ts"),
@@ -41,7 +42,7 @@ class Expected:
 
 
 def check_matches(looked: Looked, days: noted.Days, within: Days | None) -> list[Finding]:
-    """Compare a match table with what was noted for it.
+    """Compare a table of matches or episodes with what was noted for it.
 
     Args:
         looked: the table.
@@ -160,7 +161,7 @@ def _repeated(looked: Looked, sums: Sums, places: Collection[Place]) -> set[Plac
     """Those of ``places`` where rows share a key: a difference by key would leave all of them."""
     if not places or looked.contents is None:
         return set()
-    key = list(_KEYS.get(looked.path_name, _MATCH_KEY))
+    key = list(_EPISODE_KEY if looked.schema == "episodes" else _KEYS.get(looked.path_name, _MATCH_KEY))
     columns = list(dict.fromkeys([*key, sums.day_column, *([sums.owner_column] if sums.owner_column else [])]))
     seen: dict[Place, set[tuple[object, ...]]] = {place: set() for place in places}
     found: set[Place] = set()

@@ -11,7 +11,7 @@ from chainlake.lake.upkeep.findings import Finding, OpsLog, Signature, TableFile
 from chainlake.paths import Home
 
 #: Schemas whose rows are compared with what was noted when they were written: who wrote them does not matter then.
-COMPARED = ("events", "matches", "models", "alerts")
+COMPARED = ("events", "matches", "episodes", "models", "alerts")
 
 
 @dataclass
@@ -88,7 +88,8 @@ def _can_be_spared(log: TableLog, problem: Problem) -> bool:
 def _foreign(found: Looked, log: TableLog) -> Iterator[Finding]:
     """Commits of others: each that changed rows, and the others together."""
     harmless: list[Commit] = []
-    for commit in log.foreign():
+    # Entries that cannot be read are problems of the log, which are findings already.
+    for commit in log.foreign().commits:
         if not commit.changes_rows:
             # Tables of older releases were made without a mark.
             harmless += [commit] if commit.version else []

@@ -25,6 +25,7 @@ COMPARED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "events": (("event_id",), ("file_id", "line", "ingested_at")),
     "quarantine": (("file_id", "line", "entry", "stage"), ("written_at",)),
     "matches": (("match_id", "decision_ts"), ()),
+    "episodes": (("first_match", "decision_ts"), ()),
     "alerts": (("monitor", "ts"), ()),
 }
 MODELS = {"changes": ("model", "group_id", "ts", "kind"), "metrics": ("model", "group_id", "day")}

@@ -29,6 +29,7 @@ from chainlake.cep.language.ast.nodes import (
 from chainlake.cep.language.ast.structure import (
     ANY_SIZE,
     Branch,
+    Episodes,
     Event,
     EventWindow,
     Group,
@@ -57,6 +58,7 @@ __all__ = [
     "Compare",
     "Const",
     "Duration",
+    "Episodes",
     "Event",
     "EventWindow",
     "Group",

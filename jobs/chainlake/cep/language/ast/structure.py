@@ -180,6 +180,23 @@ class Measure(Placed):
 
 
 @dataclass(frozen=True)
+class Episodes:
+    """``EPISODES BY name.attr PAUSE 10 min``.
+
+    Args:
+        name: the event whose attribute the key is; empty for a measure, or an attribute that all events of a match
+            share.
+        attr: the attribute, or the measure.
+        pause: how far apart the matches of an episode are at most.
+    """
+
+    name: str
+    attr: str
+    pause: Within
+    at: At = AT
+
+
+@dataclass(frozen=True)
 class Query:
     """A whole query.
 
@@ -192,6 +209,7 @@ class Query:
         measures: computed columns.
         counted: windows in events.
         selection: which matches are published, or None for all.
+        episodes: which matches make one episode, or None.
     """
 
     branches: tuple[Branch, ...]
@@ -202,3 +220,4 @@ class Query:
     measures: tuple[Measure, ...] = ()
     counted: tuple[EventWindow, ...] = ()
     selection: Selection | None = None
+    episodes: Episodes | None = None

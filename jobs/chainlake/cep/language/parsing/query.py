@@ -14,7 +14,7 @@ _GROUPS = ("SEQ", "AND", "OR")
 #: How queries begin in other languages.
 _ELSEWHERE = ("SELECT", "MATCH_RECOGNIZE", "SEQUENCE", "EVENT", "SEQ", "EVERY", "FROM")
 #: What may follow the window, in this order.
-_TAIL = ("PAUSE", "MAXIMAL", "OUTERMOST", *SELECTING, "MEASURES")
+_TAIL = ("PAUSE", "MAXIMAL", "OUTERMOST", *SELECTING, "MEASURES", "EPISODES")
 
 
 def parse(source: SourceText, start: int = 0) -> ast.Query:
@@ -45,15 +45,17 @@ class _Parser(Tail):
         keep = self.accept_word("MAXIMAL", "OUTERMOST")
         selection = self.selection() if self.at_word(*SELECTING) else None
         measures = self.measures() if self.at_word("MEASURES") else ()
+        episodes = self.episodes() if self.at_word("EPISODES") else None
         if self.token.kind != "end":
             raise self.after_the_end()
         kept = keep.text.upper() if keep else ""
-        return ast.Query(branches, where, within, pause, kept, measures, counted, selection)
+        return ast.Query(branches, where, within, pause, kept, measures, counted, selection, episodes)
 
     def after_the_end(self) -> Exception:
         token = self.token
         if is_word(token, *_TAIL) or token.kind == "keyword" and token.text in ("WITHIN", "WHERE"):
-            hint = "The order is WHERE, WITHIN, PAUSE, MAXIMAL or CONTEXT and the like, CONSUME, PER, MEASURES."
+            hint = "The order is WHERE, WITHIN, PAUSE, MAXIMAL or CONTEXT and the like, CONSUME, PER, MEASURES, "
+            hint += "EPISODES."
             return self.source.error(f"{token.text.upper()} does not belong here", token.at, hint=hint)
         return self.source.error(f"nothing may follow the window, but {token.shown} does", token.at)
 

@@ -12,7 +12,7 @@ SELECTS = ("each", "first", "last", "per_initiator")
 #: How a selection may begin.
 SELECTING = ("CONTEXT", "SELECT", "PICK", "CONSUME", "PER")
 #: Words after a number that are no unit of it.
-_AFTER_WINDOW = ("PAUSE", "MAXIMAL", "OUTERMOST", *SELECTING, "MEASURES", "FROM", "EVENTS")
+_AFTER_WINDOW = ("PAUSE", "MAXIMAL", "OUTERMOST", *SELECTING, "MEASURES", "EPISODES", "FROM", "EVENTS")
 
 
 class Tail(Conditions):
@@ -144,3 +144,21 @@ class Tail(Conditions):
                 hint="MEASURES LAST(b.price) - a.price AS rise.",
             )
         return ast.Measure(value, self.expect_word("the name of a measure").text, place)
+
+    # ---- what becomes of the matches
+
+    def episodes(self) -> ast.Episodes:
+        """``EPISODES BY a.attr PAUSE 10 min``."""
+        self.take()
+        hint = "EPISODES BY door PAUSE 10 min: matches of one door at most 10 minutes apart are one row."
+        if not self.accept_word("BY"):
+            raise self.source.error(f"BY is expected after EPISODES, not {self.token.shown}", self.token.at, hint=hint)
+        key = self.token
+        if is_word(key, "PAUSE") and self.ahead().kind == "number":
+            raise self.source.error("what the matches of an episode have in common is missing", key.at, hint=hint)
+        name, attr = "", self.expect_name("what the matches of an episode have in common").text
+        if key.kind == "word" and self.accept_symbol("."):
+            name, attr = attr, self.expect_name("an attribute").text
+        if not self.at_word("PAUSE"):
+            raise self.source.error(f"PAUSE is expected here, not {self.token.shown}", self.token.at, hint=hint)
+        return ast.Episodes(name, attr, self.window("PAUSE"), key.at)

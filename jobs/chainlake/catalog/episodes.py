@@ -1,0 +1,65 @@
+"""The episodes of a pattern: their table, and their place in the schedule of days."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from datetime import date
+
+from chainlake.cep.episodes.days import Timing
+from chainlake.cep.pattern import Pattern
+from chainlake.days import Days
+from chainlake.lake.records.definitions import Definition
+from chainlake.schemas.episodes import episodes_table
+from chainlake.schemas.table import Table
+
+#: Raised by hand when the episodes of given matches can change.
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class CompiledEpisodes:
+    """The episodes of a pattern.
+
+    Args:
+        timing: when they are decided.
+        table: that they are published to.
+        definition: ``episodes/NAME``.
+    """
+
+    timing: Timing
+    table: Table
+    definition: Definition
+
+
+def episodes_of(pattern: Pattern, definition: Definition) -> CompiledEpisodes | None:
+    """The episodes of a pattern, None if its text says nothing of them.
+
+    Args:
+        pattern: the pattern.
+        definition: of the pattern.
+    """
+    rule = pattern.extras.episodes
+    if rule is None:
+        return None
+    timing = Timing(rule.pause, pattern.decided_us)
+    table = episodes_table(pattern.name, definition.source)
+    identity = [VERSION, definition.definition_hash, rule.attr, rule.names, rule.severe, timing.pause, timing.wait]
+    return CompiledEpisodes(
+        timing,
+        table,
+        Definition(
+            name=f"episodes/{pattern.name}",
+            source=definition.source,
+            definition_hash=hashlib.blake2b(json.dumps(identity).encode(), digest_size=16).hexdigest(),
+            engine_version=definition.engine_version,
+            table_name=table.path_name,
+            late_us=timing.late,
+            # The matches that are decided on the day; what was open before it is the state.
+            read_range=lambda day: Days.one(day).micros(),
+            start=date.min,
+            memory_us=timing.late,
+            of=definition,
+        ),
+    )

@@ -1,0 +1,109 @@
+"""Episodes day by day: what is open at the end of a day is the state from which the next day goes on.
+
+An episode is decided when no match can join it any more: a match that lies at most a pause after its end is decided at
+most ``wait`` after its own start. To decide earlier would be wrong, since a long match that is decided late may join
+what seemed to be over.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from chainlake.cep.episodes.merge import merged, stretch_schema
+from chainlake.cep.values.arrow import int64_scalar
+
+#: The digest of a state in which nothing is open.
+NOTHING_OPEN = "empty"
+
+
+@dataclass(frozen=True)
+class Timing:
+    """When episodes are decided, in ticks.
+
+    Args:
+        pause: matches of one key that are no further apart are one episode.
+        wait: how long after its start a match is decided, at most.
+    """
+
+    pause: int
+    wait: int
+
+    @property
+    def late(self) -> int:
+        """How long after its end an episode is decided."""
+        return self.pause + self.wait
+
+
+@dataclass(frozen=True)
+class Day:
+    """What a day gives.
+
+    Args:
+        decided: the episodes that are decided on it, as stretches by (key, start).
+        open: those that are not at its end, likewise.
+    """
+
+    decided: pa.Table
+    open: pa.Table
+
+
+def day_of(timing: Timing, before: pa.Table | None, matches: Iterable[pa.Table], end: int | None) -> Day:
+    """One day.
+
+    Args:
+        timing: when episodes are decided.
+        before: what was open when it began; None if nothing was.
+        matches: those that are decided on the day, as stretches; at least one table, which may be empty.
+        end: its end, in ticks; None decides all.
+    """
+    known = [*matches, *([] if before is None else [before])]
+    schema = known[0].schema
+    every = merged(pa.concat_tables([one.cast(schema) for one in known]), timing.pause)
+    if end is None:
+        return Day(every, every.slice(0, 0))
+    done = pc.less(every["end"], int64_scalar(end - timing.late))
+    return Day(every.filter(done), every.filter(pc.invert(done)))
+
+
+# ---- the state
+
+
+def state_text(open_: pa.Table) -> str:
+    """What is open as a text: of equal stretches, whatever led to them, the same one."""
+    rows = open_.to_pylist()
+    rows.sort(key=lambda row: (row["key"] is not None, row["key"], row["start"]))
+    return json.dumps([_listed(row) for row in rows], ensure_ascii=False, separators=(",", ":"))
+
+
+def _listed(row: dict[str, Any]) -> list[Any]:
+    members = [[one["start"], one["match_id"]] for one in row.pop("members")]
+    return [*row.values(), members]
+
+
+def state_of(text: str, key: pa.DataType, severity: pa.DataType) -> pa.Table:
+    """The open stretches that a text of :func:`state_text` stands for.
+
+    Args:
+        text: the text.
+        key, severity: the types of these columns.
+    """
+    schema = stretch_schema(key, severity)
+    return pa.Table.from_pylist(list(_rows(json.loads(text), schema.names)), schema)
+
+
+def _rows(state: list[list[Any]], names: list[str]) -> Iterator[dict[str, Any]]:
+    for *values, members in state:
+        row = dict(zip(names, values, strict=False))
+        yield {**row, "members": [{"start": start, "match_id": match_id} for start, match_id in members]}
+
+
+def digest(text: str) -> str:
+    """What tells states apart."""
+    return NOTHING_OPEN if text == "[]" else hashlib.blake2b(text.encode(), digest_size=16).hexdigest()

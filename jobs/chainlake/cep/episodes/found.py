@@ -1,0 +1,114 @@
+"""The episodes of events that are at hand: what a search finds, merged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, Unpack
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from chainlake.cep.episodes.days import Timing, day_of
+from chainlake.cep.episodes.sources import of_batch, rule_of
+from chainlake.cep.library import MatchOptions, as_dicts, prepared
+from chainlake.cep.pattern import Pattern
+from chainlake.cep.search.batch import MatchBatch
+from chainlake.cep.search.find import find
+from chainlake.errors import UsageError
+
+#: One episode: its key, first start, last end, when it is decided, how many matches, the first and the top one.
+Episode = dict[str, Any]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def episodes(
+    pattern_text: str,
+    events: Iterable[Mapping[str, Any]] | pa.Table,
+    params: Mapping[str, Any] | None = None,
+    order: Sequence[str] | None = None,
+    *,
+    backend: str = "auto",
+    **options: Unpack[MatchOptions],
+) -> Iterator[Episode]:
+    """The episodes of a pattern that says ``EPISODES BY … PAUSE …`` (docs/semantics.md#episodes).
+
+    Example:
+        >>> import chainlake as cl
+        >>> events = [{"id": n, "type": "A", "ts": ts, "attrs": {"k": "x"}} for n, ts in enumerate([0, 4, 9, 60])]
+        >>> found = cl.episodes("PATTERN A a WITHIN 1 EPISODES BY a.k PAUSE 5", events)
+        >>> [(one["start"], one["end"], one["matches"]) for one in found]
+        [(0, 9, 3), (60, 60, 1)]
+
+    Args:
+        pattern_text, events, params, order, backend, options: as for ``match``.
+
+    Returns:
+        by key and start: ``key``, ``start``, ``end``, ``decided``, ``matches``, with a measure ``severity`` that of the
+        top match, and ``first`` and ``top``, two of the matches as ``match`` gives them.
+
+    Raises:
+        UsageError: the pattern says nothing of episodes; and as ``match``.
+        InputError: key or severity are of a kind that they cannot be; and as ``match``.
+    """
+    asked = prepared(pattern_text, events, params, order, options)
+    check_episodes(asked.pattern)
+    batches = list(find(asked.pattern, asked.table, order=order, backend=backend, options=asked.search))
+    return merged_matches(asked.pattern, asked.table, asked.ids, batches)
+
+
+def check_episodes(pattern: Pattern) -> None:
+    """Raise UsageError for a pattern that says nothing of episodes."""
+    if pattern.extras.episodes is None:
+        raise UsageError(
+            "the pattern says nothing of episodes",
+            hint="End it with EPISODES BY door PAUSE 10 min: matches of one door at most 10 minutes apart are one row.",
+        )
+
+
+def merged_matches(
+    pattern: Pattern, events: pa.Table, ids: Sequence[Any], batches: Sequence[MatchBatch]
+) -> Iterator[Episode]:
+    """The episodes of the matches of a search.
+
+    Args:
+        pattern: with EPISODES.
+        events: the table in which they were found.
+        ids: of every row of it, as they are shown.
+        batches: the matches.
+
+    Raises:
+        InputError: key or severity are of a kind that they cannot be.
+    """
+    batches = [batch for batch in batches if batch.n]
+    if not batches:
+        return
+    rule = rule_of(pattern)
+    timing = Timing(rule.pause, pattern.decided_us)
+    stretches = [of_batch(pattern, events, batch) for batch in batches]
+    day = day_of(timing, None, stretches, None)
+    every = pa.concat_tables([one.select(["top_match"]) for one in stretches])["top_match"].combine_chunks()
+    begins = np.cumsum([0, *(batch.n for batch in batches)])
+
+    def shown(match_id: str) -> dict[str, Any]:
+        place = pc.index(every, match_id).as_py()
+        number = int(np.searchsorted(begins, place, "right")) - 1
+        return next(as_dicts(pattern, batches[number].at(np.array([place - begins[number]])), ids))
+
+    for row in day.decided.to_pylist():
+        yield {
+            "key": row["key"],
+            "start": _time(pattern, row["start"]),
+            "end": _time(pattern, row["end"]),
+            "decided": _time(pattern, row["end"] + timing.late),
+            "matches": row["matches"],
+            **({"severity": row["severity"]} if rule.severe else {}),
+            "first": shown(row["members"][0]["match_id"]),
+            "top": shown(row["top_match"]),
+        }
+
+
+def _time(pattern: Pattern, ticks: int) -> datetime | int:
+    return _EPOCH + timedelta(microseconds=ticks) if pattern.strict else ticks

@@ -1,0 +1,144 @@
+"""Stretches of matches: those of one key that overlap, or lie no further apart than a pause, become one.
+
+A *stretch* is one match, or several that are merged already; both have the same columns, so that open stretches of the
+days before and the matches of a day are merged alike. Whatever is merged first, the result is the same.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from chainlake.cep.values.arrow import int64_array, numpy_of
+from chainlake.schemas.episodes import MOST_IDS
+
+_MEMBER = pa.struct([pa.field("start", pa.int64()), pa.field("match_id", pa.string())])
+
+
+def stretch_schema(key: pa.DataType, severity: pa.DataType) -> pa.Schema:
+    """The columns of stretches.
+
+    Args:
+        key: type of what the matches have in common.
+        severity: type of the number that puts them in order.
+
+    Returns:
+        ``key``; ``start``, ``end`` in ticks; ``matches``, how many; of the top match ``severity``, ``top_start`` and
+        ``top_match``; ``members``, start and id of the first 100 by (start, id).
+    """
+    return pa.schema(
+        [
+            ("key", key), ("start", pa.int64()), ("end", pa.int64()), ("matches", pa.int64()), ("severity", severity),
+            ("top_start", pa.int64()), ("top_match", pa.string()), ("members", pa.list_(_MEMBER)),
+        ]
+    )  # fmt: skip
+
+
+def of_matches(key: pa.Array, start: np.ndarray, end: np.ndarray, severity: pa.Array, ids: pa.Array) -> pa.Table:
+    """A stretch per match.
+
+    Args:
+        key: text, a number or a boolean; of doubles NaN is null and -0.0 is 0.0. Those of null are one key, too.
+        start, end: in ticks.
+        severity: a number; NaN is null.
+        ids: the ids of the matches.
+    """
+    members = pa.StructArray.from_arrays([int64_array(start), ids], fields=list(_MEMBER))
+    offsets = pa.array(np.arange(len(ids) + 1), pa.int32())
+    ones = pa.array(np.ones(len(ids), np.int64))
+    key, severity = _plain(key), _plain(severity)
+    columns = [key, int64_array(start), int64_array(end), ones, severity, int64_array(start), ids]
+    schema = stretch_schema(key.type, severity.type)
+    return pa.table([*columns, pa.ListArray.from_arrays(offsets, members, type=schema.field("members").type)], schema)
+
+
+def _plain(values: pa.Array) -> pa.Array:
+    """Doubles of which equal ones are the same."""
+    if not pa.types.is_floating(values.type):
+        return values
+    known = pc.fill_null(pc.invert(pc.is_nan(values)), False)
+    return pc.if_else(known, pc.add(values, 0.0), pa.scalar(None, values.type))
+
+
+def merged(stretches: pa.Table, pause: int) -> pa.Table:
+    """Merge stretches.
+
+    Args:
+        stretches: in any order.
+        pause: those of one key between which there is no more time than this are one, in ticks.
+
+    Returns:
+        by (key, start), a missing key last; no two of one key are that close.
+    """
+    rows = stretches.combine_chunks()
+    if not len(rows):
+        return rows
+    codes = _codes(rows["key"])
+    start, end = (numpy_of(rows[name]) for name in ("start", "end"))
+    order = np.lexsort((start, codes))
+    group = np.empty(len(rows), np.int64)
+    first, group[order] = _groups(codes[order], start[order], end[order], pause)
+    number = len(first)
+    latest = np.full(number, np.iinfo(np.int64).min)
+    np.maximum.at(latest, group, end)
+    matches = np.zeros(number, np.int64)
+    np.add.at(matches, group, numpy_of(rows["matches"]))
+    tops = int64_array(_tops(rows, group))
+    return pa.table(
+        [
+            rows["key"].take(int64_array(order[first])),
+            int64_array(start[order[first]]),
+            int64_array(latest),
+            int64_array(matches),
+            *(rows[name].take(tops) for name in ("severity", "top_start", "top_match")),
+            _members(rows, group, number),
+        ],
+        stretches.schema,
+    )
+
+
+def _codes(keys: pa.ChunkedArray) -> np.ndarray:
+    """A number per key, in the order of the keys; the largest for those that are missing."""
+    known = pc.unique(keys).drop_null()
+    known = known.take(pc.sort_indices(known))
+    found: np.ndarray = pc.fill_null(pc.index_in(keys, value_set=known), len(known)).to_numpy().astype(np.int64)
+    return found
+
+
+def _groups(codes: np.ndarray, start: np.ndarray, end: np.ndarray, pause: int) -> tuple[np.ndarray, np.ndarray]:
+    """Where each group of sorted stretches begins, and the number of each one's group."""
+    n = len(codes)
+    ends = np.unique(end)
+    # The latest end so far of the same key: keys ascend, so those of an earlier one never count.
+    latest = np.maximum.accumulate(codes * n + np.searchsorted(ends, end)) - codes * n
+    begins = np.ones(n, bool)
+    begins[1:] = (codes[1:] != codes[:-1]) | (start[1:] - pause > ends[latest[:-1]])
+    return np.flatnonzero(begins), np.cumsum(begins) - 1
+
+
+def _tops(rows: pa.Table, group: np.ndarray) -> np.ndarray:
+    """Per group the row of its top match: the most severe one, then the earliest, then the smallest id."""
+    keys = pa.table(
+        {"group": int64_array(group), **{name: rows[name] for name in ("severity", "top_start", "top_match")}}
+    )
+    by = [("group", "ascending"), ("severity", "descending"), ("top_start", "ascending"), ("top_match", "ascending")]
+    # What is missing comes last.
+    order = numpy_of(pc.sort_indices(keys, by)).astype(np.int64)
+    found: np.ndarray = order[np.flatnonzero(np.diff(group[order], prepend=-1))]
+    return found
+
+
+def _members(rows: pa.Table, group: np.ndarray, number: int) -> pa.Array:
+    """Per group the first members of all of its rows."""
+    members = rows["members"].combine_chunks()
+    sizes = pc.list_value_length(members).to_numpy()
+    of = np.repeat(group, sizes)
+    flat = members.flatten()
+    keys = pa.table({"group": int64_array(of), "start": flat.field("start"), "id": flat.field("match_id")})
+    order = numpy_of(pc.sort_indices(keys, [(name, "ascending") for name in keys.column_names])).astype(np.int64)
+    begins = np.searchsorted(of[order], np.arange(number + 1))
+    kept = np.arange(len(order)) - np.repeat(begins[:-1], np.diff(begins)) < MOST_IDS
+    offsets = np.concatenate([[0], np.cumsum(np.minimum(np.diff(begins), MOST_IDS))])
+    found = flat.take(int64_array(order[kept]))
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), found, type=members.type)

@@ -1,0 +1,58 @@
+"""The days of a pattern's published matches, as days of events are known: what episodes are made from."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+from typing import Any
+
+import numpy as np
+
+from chainlake.lake.records.definitions import Definition
+from chainlake.lake.records.event_days import COMPUTABLE, EventDays
+from chainlake.lake.records.intervals import Intervals
+
+_EPOCH = date(1970, 1, 1)
+#: Status of a day whose matches are not published under the pattern's file and engine of today.
+UNMATCHED = "unmatched"
+
+
+def matched_days(pattern: Definition, events: EventDays, wanted: np.ndarray, intervals: Intervals) -> EventDays:
+    """The days of the matches that are published, in the place of the days of events.
+
+    A day is complete if its matches were published under the file and the engine of today, whether or not these are
+    stale by now: when they are published anew, the checksum of the day tells whether it matters.
+
+    Args:
+        pattern: the pattern.
+        events: days of its source.
+        wanted: its days, on which a match can be decided, as days since 1970-01-01.
+        intervals: the current rows of ``ops.intervals``.
+    """
+    rows: dict[date, dict[str, Any]] = {
+        # On days of events that are not wanted no match can be decided.
+        day: {"day": day, "status": row["status"], "rows": 0, "checksum": ""}
+        for day, row in events.rows.items()
+    }
+    for number in wanted.tolist():
+        rows[_day(number)] = {"day": _day(number), "status": UNMATCHED, "rows": None, "checksum": None}
+    part, column = intervals.of(pattern.name), intervals.columns
+    for at, number in enumerate(intervals.numbers[part].tolist(), part.start):
+        live = (
+            column["status"][at] == "done"
+            and column["definition_hash"][at] == pattern.definition_hash
+            and column["engine_version"][at] == pattern.engine_version
+            and column["table_name"][at] == pattern.table_name
+        )
+        day = _day(number)
+        status = events.status(day)
+        rows[day] = {
+            "day": day,
+            "status": (status if status in COMPUTABLE else "complete") if live else UNMATCHED,
+            "rows": column["rows"][at] if live else None,
+            "checksum": column["rows_checksum"][at] if live else None,
+        }
+    return EventDays(events.source, rows, events.first, events.last, events.quiet, events.last_us)
+
+
+def _day(number: int) -> date:
+    return _EPOCH + timedelta(days=number)

@@ -1,0 +1,67 @@
+"""Which days a definition should have results of, and from what they are computed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import date
+
+import numpy as np
+
+from chainlake.days import Days, day_of_us
+from chainlake.lake.records.definitions import Definition
+from chainlake.lake.records.event_days import EventDays
+from chainlake.lake.records.intervals import Intervals
+from chainlake.lake.records.matched import matched_days
+
+_EPOCH = date(1970, 1, 1).toordinal()
+
+
+def names_of(definitions: Iterable[Definition]) -> set[str]:
+    """The definitions whose rows of ``ops.intervals`` are needed to judge some."""
+    return {name for d in definitions for name in (d.name, *([] if d.of is None else [d.of.name]))}
+
+
+def days_of(definition: Definition, events: EventDays, intervals: Intervals) -> EventDays:
+    """What a definition's days are computed from: the days of its source, or of the matches that are published.
+
+    Args:
+        definition: the definition.
+        events: days of its source.
+        intervals: the current rows of ``ops.intervals``.
+    """
+    if definition.of is None:
+        return events
+    return matched_days(definition.of, events, wanted_days(definition.of, events, None), intervals)
+
+
+def wanted_days(definition: Definition, events: EventDays, asked: Days | None) -> np.ndarray:
+    """Days that should have a row: from the first event day, of a chain from its start, to the last on which a match
+    can decide, and those asked for."""
+    days = np.empty(0, dtype=np.int64)
+    last = last_day(definition, events)
+    if events.first is not None and last is not None:
+        first = max(events.first, definition.start or events.first)
+        days = np.arange(_number(first), _number(last) + 1)
+        # After a quiet stretch a chain begins empty: its days are listed until nothing of the state can be left.
+        days = days[events.listed(days, definition.late_us + (definition.memory_us or 0))]
+    if asked is not None:
+        days = np.union1d(days, np.arange(_number(asked.start), _number(asked.end)))
+    return days
+
+
+def last_day(definition: Definition, events: EventDays) -> date | None:
+    """The last UTC day that can own a match, or that a model has events on; ``None`` without events.
+
+    A day later than the last event is one of them only if a window that is open at the last event reaches it: a
+    finished history must not list a day that nobody will ever compute, nor miss one that can hold a match.
+    """
+    if events.last is None:
+        return None
+    last_us = events.last_us
+    if last_us is None or day_of_us(last_us) != events.last:
+        last_us = Days.one(events.last).micros()[1] - 1
+    return day_of_us(last_us + definition.late_us)
+
+
+def _number(day: date) -> int:
+    return day.toordinal() - _EPOCH

@@ -1,0 +1,79 @@
+"""Which days of episodes a long stretch of days needs: they are made by the applications that find the matches."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import date, timedelta
+
+import numpy as np
+
+from chainlake.days import Days
+from chainlake.lake.records.event_days import COMPUTABLE, EventDays
+from chainlake.lake.records.staleness import TO_DO, Judged, event_states, inside
+from chainlake.operations.applications import Application, Part
+
+_ONE = timedelta(days=1)
+
+
+def episodes_part(
+    judged: Judged, days: Days | None, states: Sequence[str], events: EventDays, found: Sequence[Application]
+) -> Part | None:
+    """The days of a pattern's episodes that are to be made, None if there are none.
+
+    Args:
+        judged: the episodes.
+        days: only these days; all if None.
+        states: of days that are to do.
+        events: days of the source.
+        found: the applications that find matches: where they find some of the pattern, its days are ready afterwards.
+    """
+    assert judged.definition.of is not None
+    wanted = np.isin(judged.state, states)
+    if "missing" in states:
+        wanted |= (judged.state == "waiting") & (judged.noted("status") == None)  # noqa: E711 (element by element)
+    ready = judged.ready
+    if any(part.definition == judged.definition.of.name for one in found for part in one.parts):
+        ready = ready | np.isin(event_states(events, judged.numbers), COMPUTABLE)
+    if days is not None:
+        ready = ready & inside(judged.numbers, days)
+    positions = np.flatnonzero(wanted & ready)
+    if not len(positions):
+        return None
+    # Those that wait for their matches were never made.
+    known = Counter(state if state in TO_DO else "missing" for state in judged.state[positions].tolist())
+    mine = tuple(judged.day(at) for at in positions.tolist())
+    rows = int(judged.rows(positions).sum())
+    reads = Days(mine[0], mine[-1] + _ONE)
+    return Part(judged.name, judged.definition.table_name, mine, (), dict(known), reads, 0, rows)
+
+
+def with_part(found: Sequence[Application], part: Part, blank: Application, chunk: int) -> list[Application]:
+    """The applications of a source with the days of a pattern's episodes among what they compute.
+
+    Args:
+        found: those that find matches, in the order of time.
+        part: the days.
+        blank: an application of nothing, for days that none of these computes.
+        chunk: days of an application at most.
+    """
+    result = list(found)
+    further: list[list[date]] = []
+    mine: dict[int, list[date]] = {}
+    for day in part.days:
+        at = next((n for n, one in reversed(list(enumerate(result))) if one.days.start <= day), None)
+        if at is not None and day < max(result[at].days.end, result[at].days.start + timedelta(days=chunk)):
+            mine.setdefault(at, []).append(day)
+        elif further and day < further[-1][0] + timedelta(days=chunk):
+            further[-1].append(day)
+        else:
+            further.append([day])
+    for at, some in mine.items():
+        one = result[at]
+        span = Days(one.days.start, max(one.days.end, some[-1] + _ONE))
+        result[at] = replace(one, days=span, parts=(*one.parts, replace(part, days=tuple(some))))
+    for some in further:
+        span = Days(some[0], some[-1] + _ONE)
+        result.append(replace(blank, days=span, parts=(replace(part, days=tuple(some)),)))
+    return sorted(result, key=lambda one: one.days.start)
