@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -14,7 +14,9 @@ import pyarrow.compute as pc
 from chainlake.days import Days, day_of_us
 from chainlake.lake.delta import tables
 from chainlake.lake.records import ops
+from chainlake.lake.records.chain import EMPTY
 from chainlake.lake.sql.duck import connected
+from chainlake.lake.sql.matches import consumed_select
 from chainlake.lake.sql.scan import scan
 from chainlake.model_change.config.model import ModelConfig
 from chainlake.model_change.config.threshold import ThresholdConfig
@@ -86,11 +88,25 @@ def matches(audit: Audit, patterns: Sequence[CompiledPattern], days: Days) -> It
     """The match tables of a source, pattern by pattern; no JVM."""
     for compiled in patterns:
         own = published_days(audit.home, compiled.definition.name, days)
+        if compiled.definition.chained:
+            own = _linked(audit.home, compiled.definition.name, own)
         if not own or not tables.exists(audit.home, "matches", compiled.table.name):
             continue
         with connected(audit.home, len(os.sched_getaffinity(0))) as con:
             found = judge(audit, rules_of(compiled.pattern), _published(con, audit.home, compiled, own), own)
         yield Outcome(compiled.definition.name, tuple(own), found.broken)
+
+
+def _linked(home: Home, definition: str, days: Sequence[date]) -> list[date]:
+    """Those of the days that go on from what the day before has left; the others are to be computed again."""
+    left = {row["day"]: row for row in ops.current(home, "intervals", definition=definition)}
+    found = []
+    for day in days:
+        before = left.get(day - timedelta(days=1))
+        state = left[day]["state_in"]
+        if state == EMPTY or (before is not None and before["state_out"] == state):
+            found.append(day)
+    return found
 
 
 def _published(con: duckdb.DuckDBPyConnection, home: Home, compiled: CompiledPattern, days: Sequence[date]) -> Matches:
@@ -108,9 +124,15 @@ def _published(con: duckdb.DuckDBPyConnection, home: Home, compiled: CompiledPat
     listed = ", ".join(f"DATE '{day}'" for day in days)
     rows = f"{read('matches', compiled.table.name)} WHERE {bounds} AND cast(decision_ts AS DATE) IN ({listed})"
     events = f"SELECT event_id FROM ({read('events', compiled.definition.source)})"
-    return Matches(
-        con, rules_of(compiled.pattern), rows, f"{events} WHERE event_date BETWEEN DATE '{first}' AND DATE '{last}'"
-    )
+    events = f"{events} WHERE event_date BETWEEN DATE '{first}' AND DATE '{last}'"
+    rules, before = rules_of(compiled.pattern), None
+    if compiled.definition.chained:
+        # What the days before have used up; among the days themselves all are looked at together.
+        since = max(first, compiled.definition.start or first)
+        earlier = f"decision_ts >= '{since} 00:00Z' AND decision_ts < '{days[0]} 00:00Z'"
+        table = f"(SELECT * FROM ({read('matches', compiled.table.name)}) WHERE {earlier})"
+        before = f"SELECT event_id FROM ({consumed_select(table, rules.names, rules.consume)})"
+    return Matches(con, rules, rows, events, before)
 
 
 def models(audit: Audit, loaded: Sequence[LoadedModel], days: Days) -> Iterator[Outcome]:

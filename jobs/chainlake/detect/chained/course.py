@@ -17,7 +17,7 @@ from chainlake.catalog.patterns import CompiledPattern
 from chainlake.cep.matches.consumed import Consumed
 from chainlake.days import Days
 from chainlake.detect.chained.state import digest_of, published_state
-from chainlake.errors import InputError
+from chainlake.errors import InfrastructureError, InputError
 from chainlake.lake.records.chain import Chain, Outlook, Stretch, Walk
 from chainlake.lake.records.chained import begins_anew, can_be_computed, day_of
 from chainlake.lake.records.event_days import EventDays
@@ -127,6 +127,7 @@ class Course:
 
         Raises:
             InputError: a segment cannot be gone into; :meth:`skip` leaves it out.
+            MatchesMoved: what was published is another one's by now; likewise.
         """
         while self._left:
             stretch = self._left[0].walk.next()
@@ -266,7 +267,7 @@ class CannotGoOn(InputError):
         )
 
 
-class MatchesMoved(InputError):
+class MatchesMoved(InfrastructureError):
     """What was published of a day a moment ago is another one's by now."""
 
     @classmethod

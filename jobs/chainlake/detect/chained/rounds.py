@@ -21,7 +21,7 @@ from chainlake.detect.prepared import planned
 from chainlake.detect.run import DetectRun, Staged, accept, audit, publish, rates
 from chainlake.detect.stage import Search
 from chainlake.detect.work import DetectResult, Work
-from chainlake.errors import AuditFailed, InputError, LimitExceeded
+from chainlake.errors import AuditFailed, ChainlakeError, LimitExceeded
 from chainlake.lake.commits.publish import Published
 from chainlake.lake.records.runs import one_line
 from chainlake.run.common import discard, record_failure, staging_folder
@@ -69,7 +69,7 @@ def _next(run: DetectRun, course: Course, came: _Came) -> list[Next]:
     while True:
         try:
             leg = course.next()
-        except InputError as error:
+        except ChainlakeError as error:
             came.fail(run, course, course.first, course.print_of(course.first), error)
             course.skip()
         else:

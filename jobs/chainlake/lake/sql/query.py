@@ -13,8 +13,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from chainlake.errors import InfrastructureError, UsageError
+from chainlake.lake.delta import tables
 from chainlake.lake.records.registered import registered_table
 from chainlake.lake.sql import safe as safely
+from chainlake.lake.sql.matches import view_of, view_select
 from chainlake.lake.sql.origin import SUFFIX, origin_select
 from chainlake.lake.sql.scan import Scan, empty, in_memory, list_tables, literal, quoted, scan
 from chainlake.paths import Home
@@ -159,6 +161,8 @@ class Lake:
             self._register(schema, name.lower(), in_memory(f"{schema}_{name}", self._derived[schema, name.lower()]()))
         elif schema in ("matches", "episodes", "models") and name.lower().endswith(SUFFIX):
             self._define_origin(schema, name[: -len(SUFFIX)])
+        elif schema == "matches" and (view := view_of(name)) is not None:
+            self._define_view(*view)
         elif (schema, name.lower()) in _KNOWN and any(self._names(s) for s in SCHEMAS):
             # A table that nothing has been written to yet is an empty table, not an unknown one.
             self._register(schema, name.lower(), empty(_KNOWN[schema, name.lower()].arrow()))
@@ -204,6 +208,18 @@ class Lake:
             select = origin_select(rows, "'model/' || m.model", None, f"m.{_MODEL_DAYS[found]}", added="")
         self.con.execute(f"CREATE VIEW {schema}.{quoted(found + SUFFIX)} AS {select}")
         self._ready[schema, (found + SUFFIX).lower()] = self._ready[schema, found.lower()]
+
+    def _define_view(self, base: str, kind: str) -> None:
+        """The matches of a pattern that uses events up in the order in which they are published, or these events."""
+        self._define("matches", base)
+        found = self._found("matches", base)
+        if found is None:
+            return
+        schema = tables.arrow_schema(self.home, "matches", registered_table(self.home, found))
+        select = view_select(self.home, found, schema, f"matches.{quoted(found)}", kind)
+        if select is not None:
+            self.con.execute(f"CREATE VIEW matches.{quoted(found + kind)} AS {select}")
+            self._ready["matches", (found + kind).lower()] = self._ready["matches", found.lower()]
 
     def _define_all(self) -> None:
         if not any(self._names(schema) for schema in SCHEMAS):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from chainlake.lake.sql.matches import bound_select, consumed_select, ordered_select
 from chainlake.lake.sql.scan import parquet_path, quoted
 from chainlake.quality.matches.measures import all_ids, column_of, measures
 from chainlake.quality.matches.rules import MatchRules
@@ -16,8 +17,9 @@ from chainlake.quality.matches.rules import MatchRules
 if TYPE_CHECKING:
     import duckdb
 
-#: Tables of a connection: keys that several matches have, and ids that no event has.
-_COPIED, _UNKNOWN = "copied", "unknown"
+#: Tables of a connection: keys that several matches have, ids that no event has; and of patterns that use events up,
+#: the ids of those that were used up before, the order of the matches, and those that bind what was used up.
+_COPIED, _UNKNOWN, _BEFORE, _ORDER, _USED_UP = "copied", "unknown", "used_before", "published_order", "used_up"
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,10 @@ class MatchFiles:
     def read_by(self, con: duckdb.DuckDBPyConnection, rules: MatchRules) -> Matches:
         """The rows of the files, as ``con`` reads them."""
         events = f"SELECT event_id FROM {_read(self.events)}" if self.events else "SELECT '' AS event_id WHERE false"
-        return Matches(con, rules, f"SELECT * FROM {_read(self.matches)}" if self.matches else _nothing(rules), events)
+        rows = f"SELECT * FROM {_read(self.matches)}" if self.matches else _nothing(rules)
+        if self.consumed is not None:
+            con.register(_BEFORE, pa.table({"event_id": self.consumed}))
+        return Matches(con, rules, rows, events, None if self.consumed is None else f"SELECT event_id FROM {_BEFORE}")
 
 
 class Matches:
@@ -48,10 +53,13 @@ class Matches:
         rules: what is known of the pattern.
         matches: SQL that gives the rows, in the form of the pattern's match table.
         events: SQL that gives ``event_id`` of all events that they may bind.
+        before: SQL that gives ``event_id`` of the events that were used up before any of the rows; none if None.
     """
 
-    def __init__(self, con: duckdb.DuckDBPyConnection, rules: MatchRules, matches: str, events: str):
-        self._con, self._rules, self._matches, self._events = con, rules, matches, events
+    def __init__(
+        self, con: duckdb.DuckDBPyConnection, rules: MatchRules, matches: str, events: str, before: str | None = None
+    ):
+        self._con, self._rules, self._matches, self._events, self._before = con, rules, matches, events, before
         self.columns: list[str] = [name for name, *_ in con.execute(f"DESCRIBE {matches}").fetchall()]
 
     def aggregated(self) -> tuple[pa.Table, dict[str, bool]]:
@@ -94,16 +102,19 @@ class Matches:
         """
         named = ", ".join(f"m.{quoted(c)} AS {quoted(column_of(c))}" for c in self.columns)
         rows, copies, unknown = f"({self._matches}) AS m", "cast(1 AS BIGINT)", "cast(NULL AS VARCHAR)"
+        used_up = "cast(0 AS BIGINT)"
         if self._find_copied():
             copies = "coalesce(c.rows, 1)"
-            same = " AND ".join(f"m.{key} IS NOT DISTINCT FROM c.{key}" for key in ("match_id", "decision_ts"))
-            rows += f" LEFT JOIN {_COPIED} AS c ON {same}"
+            rows += f" LEFT JOIN {_COPIED} AS c ON {_same('c')}"
+        if self._rules.consume != "none" and self._find_used_up():
+            used_up = "coalesce(u.events, 0)"
+            rows += f" LEFT JOIN {_USED_UP} AS u ON {_same('u')}"
         if self._find_unknown():
             unknown = f"(SELECT min(u.event_id) FROM {_UNKNOWN} u WHERE u.event_id IN (SELECT unnest(r.ids)))"
         found = measures(self._rules, self.columns)
         wanted = ", ".join(f"{sql} AS {quoted(name)}" for name, sql in found.items())
-        counted = f"SELECT {named}, {copies} AS copies FROM {rows}"
-        measured = f"SELECT {wanted}, copies, {all_ids(self._rules)} AS ids FROM ({counted})"
+        counted = f"SELECT {named}, {copies} AS copies, {used_up} AS used_up_events FROM {rows}"
+        measured = f"SELECT {wanted}, copies, used_up_events, {all_ids(self._rules)} AS ids FROM ({counted})"
         return f"SELECT r.* EXCLUDE (ids), {unknown} AS unknown_event FROM ({measured}) AS r"
 
     def _find_copied(self) -> bool:
@@ -115,6 +126,24 @@ class Matches:
             f"SELECT match_id, decision_ts, count(*) AS rows FROM ({keyed}) WHERE key IN ({twice}) "
             "GROUP BY match_id, decision_ts HAVING count(*) > 1",
         )
+
+    def _find_used_up(self) -> bool:
+        """Keep the matches that bind events which earlier ones have used up, and how many; whether there are any."""
+        rules, rows = self._rules, f"({self._matches})"
+        keys = "match_id, decision_ts"
+        self._con.execute(f"CREATE OR REPLACE TEMP TABLE {_ORDER} AS {ordered_select(rows, rules.names)}")
+        bound = f"SELECT b.event_id, o.* FROM ({bound_select(rows, rules.names)}) b JOIN {_ORDER} o USING ({keys})"
+        spent = consumed_select(rows, rules.names, rules.consume)
+        spent = f"SELECT s.event_id, o.place, o.terminator FROM ({spent}) s JOIN {_ORDER} o USING ({keys})"
+        apart = "AND s.terminator <> b.terminator" if rules.together else ""
+        found = (
+            f"SELECT b.match_id, b.decision_ts, b.event_id FROM ({bound}) b JOIN ({spent}) s "
+            f"ON s.event_id = b.event_id AND s.place < b.place {apart}"
+        )
+        if self._before is not None:
+            found += f" UNION SELECT b.match_id, b.decision_ts, b.event_id FROM ({bound}) b "
+            found += f"WHERE b.event_id IN ({self._before})"
+        return self._keep(_USED_UP, f"SELECT {keys}, count(DISTINCT event_id) AS events FROM ({found}) GROUP BY {keys}")
 
     def _find_unknown(self) -> bool:
         """Keep the bound ids that no event has; whether there are any.
@@ -145,13 +174,18 @@ class Matches:
         return self._any(f"FROM {name}")
 
 
+def _same(other: str) -> str:
+    """That a row of another table is about the same match."""
+    return " AND ".join(f"m.{key} IS NOT DISTINCT FROM {other}.{key}" for key in ("match_id", "decision_ts"))
+
+
 def _read(paths: Sequence[str]) -> str:
     return f"read_parquet([{', '.join(map(parquet_path, paths))}], hive_partitioning = false)"
 
 
 def _nothing(rules: MatchRules) -> str:
     """SQL that gives the match table's columns and no rows."""
-    bound = "STRUCT(event_id VARCHAR, ts TIMESTAMPTZ)"
+    bound = "STRUCT(event_id VARCHAR, ts TIMESTAMPTZ, seq BIGINT)"
     kinds = {"match_id": "VARCHAR", **{name: f"{bound}[]" if array else bound for name, array in rules.names.items()}}
     cells = (f"cast(NULL AS {kinds.get(column, 'TIMESTAMPTZ')}) AS {quoted(column)}" for column in rules.columns)
     return f"SELECT {', '.join(cells)} WHERE false"

@@ -13,7 +13,7 @@ from chainlake.schemas.matches import FIXED_COLUMNS
 #: What is added to a match.
 MEASURES = (
     "decision_day", "span_us", "start_off_us", "end_off_us", "decision_off_us", "null_event_ids", "repeated_events",
-    "names_fit", "order_gap_us", "copies", "unknown_event",
+    "names_fit", "order_gap_us", "copies", "used_up_events", "unknown_event",
 )  # fmt: skip
 
 
@@ -23,7 +23,8 @@ def column_of(name: str) -> str:
 
 
 def measures(rules: MatchRules, columns: Sequence[str]) -> dict[str, str]:
-    """All measures of a match but ``copies`` and ``unknown_event``, for which other rows must be looked at.
+    """All measures of a match but ``copies``, ``used_up_events`` and ``unknown_event``, for which other rows must be
+    looked at.
 
     Args:
         rules: what is known of the pattern.

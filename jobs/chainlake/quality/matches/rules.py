@@ -32,6 +32,8 @@ class MatchRules:
         neighbours: the numbers of the branches whose events are neighbours, which may share a time.
         counts_bound: whether a match keeps of some ordinary name only how many events it binds, so that its first and
             last event are not known.
+        consume: which events of a match are used up: ``all``, ``initiator``, those of some names, or ``none``.
+        together: whether the matches with one last event use them up for later ones only, and not for each other.
     """
 
     pattern: str
@@ -44,6 +46,8 @@ class MatchRules:
     counts_bound: bool = False
     pause_us: int | None = None
     neighbours: frozenset[int] = frozenset()
+    consume: str | tuple[str, ...] = "none"
+    together: bool = False
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -86,4 +90,6 @@ def rules_of(pattern: Pattern) -> MatchRules:
         neighbours=frozenset(n for n, branch in enumerate(pattern.branches) if branch.stream is not None),
         collected=tuple(collected) if any(sets for sets, _ in collected) else (),
         counts_bound=any(set(branch.positive).intersection(pattern.front.counted) for branch in pattern.branches),
+        consume="none" if pattern.extras.policy is None else pattern.extras.policy.consume,
+        together=pattern.extras.policy is not None and pattern.extras.policy.together,
     )

@@ -1,0 +1,48 @@
+"""Chained days of patterns by Spark's tasks and back end, with all audits: the same matches as one evaluation."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+import pytest
+
+from chainlake.catalog.patterns import load_patterns
+from chainlake.days import Days
+from chainlake.definitions.source import load_sources
+from chainlake.detect.step import detect
+from chainlake.lake.records import ops
+from chainlake.paths import Home
+from chainlake.quality import Audit
+from chainlake.quality.published import matches
+from tests.steps.consuming import KINDS, events_of, published
+from tests.steps.history import day, deliver
+from tests.steps.test_chained_matches import made
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.slow
+
+SPAN = 4
+ALL = Days(day(0), day(SPAN))
+
+
+@pytest.mark.parametrize("engine", ["files", "spark"])
+def test_chained_days_by_spark(spark: SparkSession, home: Home, monkeypatch: pytest.MonkeyPatch, engine: str) -> None:
+    monkeypatch.setenv("CHAINLAKE_ENGINE", engine)
+    rng, names = random.Random(engine), ("chronicle", "cumulative", "continuous")
+    for name in names:
+        lake = made(home, name, KINDS[name].text())
+    contents = {n: events_of(rng, n, 8) for n in range(SPAN)}
+    deliver(lake, {n: contents[n] for n in range(3)})
+    assert detect(lake, "lab", Days(day(0), day(3)), run_id="first")["days"] == 9
+    contents[1] = events_of(rng, 1, 8)
+    deliver(lake, {n: contents[n] for n in (1, 3)})
+    detect(lake, "lab", ALL, run_id="second")
+    events = [row for rows in contents.values() for row in rows]
+    for name in names:
+        assert published(lake, name, KINDS[name]) == KINDS[name].expected(events), name
+    assert {row["status"] for row in ops.current(lake, "intervals")} == {"done"}
+    patterns = load_patterns(lake, load_sources(lake))[0]
+    assert [one.broken for one in matches(Audit(lake), patterns, ALL)] == [{}, {}, {}]
