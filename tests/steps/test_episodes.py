@@ -50,6 +50,8 @@ PATTERNS = {
     "MEASURES q.x - p.x AS severity EPISODES BY sensor PAUSE 3 h",
     "quiet": "SEQ(Reading p, NOT(Reading n)) WHERE p.sensor = n.sensor AND p.x < 1 WITHIN 4 h "
     "EPISODES BY p.sensor PAUSE 20 h",
+    "pairs": "SEQ(Reading p, Reading q) WHERE q.x > p.x WITHIN 6 h CONTEXT chronicle MEASURES q.x AS severity "
+    "EPISODES BY p.sensor PAUSE 5 h",
     "whole": "SEQ(Reading p, Reading q) WHERE q.x > p.x + 1 WITHIN 3 h EPISODES BY p.type PAUSE 12 h",
 }
 Row = dict[str, Any]
