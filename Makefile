@@ -8,7 +8,7 @@ PY := .venv/bin/python
 # Set by `make test ARGS="tests/lake -x"` and the like.
 ARGS ?=
 
-.PHONY: help setup run airflow test test-fast fuzz simulate check docs lock clean replay-proof kill-proof damage-proof
+.PHONY: help setup run airflow test test-fast fuzz simulate check docs lock clean replay-proof kill-proof kill-random damage-proof
 
 help: ## show this list
 	@echo "Chainlake: event patterns and model changes in a data lake"
@@ -49,6 +49,9 @@ replay-proof: .venv/.installed ## three days daily and backfilled backwards by a
 
 kill-proof: .venv/.installed ## kill -9 of drivers, tasks, scheduler, launcher at named points, recovery, same tables
 	@$(PY) -m tests.proof.kill_points
+
+kill-random: .venv/.installed ## kill -9 of steps by hand at random moments, tried again: same tables (ARGS="--kills 50")
+	@$(PY) -m tests.proof.kill_anywhere $(ARGS)
 
 damage-proof: .venv/.installed ## damage a lake in every way: check finds it, repair and the steps give the same tables
 	@CHAINLAKE_ALL_DAMAGES=1 $(PY) -m pytest -q tests/check/test_damages.py $(ARGS)

@@ -1,67 +1,69 @@
-"""Runs of neighbours against DuckDB's window functions on one thread: sessions, longest rises, V shapes.
+"""Runs of neighbours against other engines on one core: sessions, longest rises, V shapes, double bottoms, a funnel.
 
-Usage: ``python -m benchmarks.runs [--rows N] [--task NAME …]``: N events on one day, 10,000 of each key. Each side runs
-in a process of its own on the same events, which lie in memory in the order of time; what is told are the CPU seconds
-and the peak memory of each side, without making the events, and after it has done the same on few of them. DuckDB gives
-a row for each match, of its key, first and last time and number of events; the search gives every event of each match
-besides. Exits with 1 if the answers differ.
+Usage: ``python -m benchmarks.runs [--rows N] [--task NAME …] [--engine NAME …] [--python FILE]``: N events on one day,
+10,000 of each key. Each engine runs in a process of its own on the same events, which lie in memory in the order of
+time; what is told are the CPU seconds and the peak memory, without making the events, and after it has done the same on
+few of them. The others give a row for each match, of its key, first and last time and number of events; the search
+gives every event of each match besides. ClickHouse counts the matches of each key, where it can, and is compared with
+the counts of the search.
+
+``duckdb`` and ``spark`` take window functions, ``clickhouse`` (the package chdb) sequenceCount, ``trino``
+MATCH_RECOGNIZE (``--trino FOLDER``: an unpacked server). ``--python`` is one that has the packages of
+benchmarks/requirements.txt, for clickhouse. Exits with 1 if answers differ.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import resource
+import os
 import subprocess
 import sys
-import time
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
 from hashlib import blake2b
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+import psutil
 import pyarrow as pa
+import pyarrow.parquet as pq
 
-DAY_US, PAUSE_S = 86_400_000_000, 30
-#: Steps of one direction; what lies after a pause, or is equal, has none.
-_STEPS = f"""
-    SELECT k, ts, lag(ts) OVER w AS before,
-        CASE WHEN ts - lag(ts) OVER w > {PAUSE_S * 1_000_000} THEN 0
-             WHEN x > lag(x) OVER w THEN 1 WHEN x < lag(x) OVER w THEN -1 ELSE 0 END AS way
-    FROM events WINDOW w AS (PARTITION BY k ORDER BY ts)"""
-_LEGS = f"""
-    SELECT k, leg, any_value(way) AS way, min(before) AS before, min(ts) AS first, max(ts) AS last, count(*) AS n
-    FROM (SELECT *, sum(turn) OVER (PARTITION BY k ORDER BY ts ROWS UNBOUNDED PRECEDING) AS leg
-          FROM (SELECT *, CASE WHEN way = 0 OR way IS DISTINCT FROM lag(way) OVER (PARTITION BY k ORDER BY ts)
-                          THEN 1 ELSE 0 END AS turn FROM ({_STEPS})))
-    GROUP BY k, leg"""
-#: Task to the pattern and the SQL of the same answer.
-TASKS = {
-    "sessions": (
-        f"PATTERN SEQ STRICT OF KEY (T+ a) PAUSE {PAUSE_S} s MAXIMAL",
-        f"""
-        SELECT k, min(ts), max(ts), count(*)
-        FROM (SELECT k, ts, sum(new) OVER (PARTITION BY k ORDER BY ts ROWS UNBOUNDED PRECEDING) AS session
-              FROM (SELECT k, ts, CASE WHEN ts - lag(ts) OVER (PARTITION BY k ORDER BY ts) <= {PAUSE_S * 1_000_000}
-                           THEN 0 ELSE 1 END AS new FROM events))
-        GROUP BY k, session""",
-    ),
-    "rises": (
-        f"PATTERN SEQ STRICT OF KEY (T a, T+ b) WHERE b.x > PREV(b.x) PAUSE {PAUSE_S} s OUTERMOST",
-        f"SELECT k, before, last, n + 1 FROM ({_LEGS}) WHERE way = 1",
-    ),
-    "valleys": (
-        "PATTERN SEQ STRICT OF KEY (T a, T+ b, T+ c) WHERE b.x < PREV(b.x) AND c.x > PREV(c.x) "
-        f"PAUSE {PAUSE_S} s OUTERMOST",
-        f"""
-        SELECT k, before, up_last, n + up_n + 1
-        FROM (SELECT *, lead(way) OVER v AS up, lead(last) OVER v AS up_last, lead(n) OVER v AS up_n
-              FROM ({_LEGS}) WINDOW v AS (PARTITION BY k ORDER BY leg))
-        WHERE way = -1 AND up = 1""",
-    ),
+from benchmarks.processes import high_water_mb
+from benchmarks.runs_sql import COUNTED, PAUSE_S, RECOGNIZED, STEP_S, WINDOWS
+from benchmarks.runs_trino import Server
+
+DAY_US = 86_400_000_000
+TYPES = ["View", "Cart", "Buy", "Help"]
+_V = "b.x < PREV(b.x) AND c.x > PREV(c.x)"
+PATTERNS = {
+    "sessions": f"PATTERN SEQ STRICT OF KEY (*+ a) PAUSE {PAUSE_S} s MAXIMAL",
+    "rises": f"PATTERN SEQ STRICT OF KEY (* a, *+ b) WHERE b.x > PREV(b.x) PAUSE {PAUSE_S} s OUTERMOST",
+    "valleys": f"PATTERN SEQ STRICT OF KEY (* a, *+ b, *+ c) WHERE {_V} PAUSE {PAUSE_S} s OUTERMOST",
+    "bottoms": "PATTERN SEQ STRICT OF KEY (* a, *+ b, *+ c, *+ d, *+ e) "
+    f"WHERE {_V} AND d.x < PREV(d.x) AND e.x > PREV(e.x) PAUSE {PAUSE_S} s OUTERMOST",
+    "funnel": "PATTERN SEQ STRICT OF KEY (View a, Cart b, Buy c) "
+    f"WHERE b.ts - a.ts <= {STEP_S} s AND c.ts - b.ts <= {STEP_S} s WITHIN {2 * STEP_S} s",
 }
 
 
+@dataclass(frozen=True)
+class Asked:
+    """One engine that knows the events.
+
+    Args:
+        run: does the task.
+        answer: what came out: a row of numbers for each column, made after the time was taken.
+    """
+
+    run: Callable[[], Any]
+    answer: Callable[[Any], np.ndarray]
+
+
 def events(rows: int, keys: int) -> pa.Table:
-    """Events of one type on one day, no two at one time, in their order."""
+    """Events of four types on one day, no two at one time, in their order."""
     draw = np.random.default_rng(1)
     ts = np.sort(draw.choice(DAY_US // 1_000, rows, replace=False)) * 1_000 if rows <= 5_000_000 else (
         np.arange(rows) * (DAY_US // rows) + draw.integers(0, DAY_US // rows, rows))  # fmt: skip
@@ -69,7 +71,7 @@ def events(rows: int, keys: int) -> pa.Table:
     return pa.table(
         {
             "event_id": pa.array(numbers).cast(pa.string()),
-            "type": pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int32)), pa.array(["T"])),
+            "type": pa.DictionaryArray.from_arrays(pa.array(draw.integers(0, len(TYPES), rows, np.int32)), TYPES),
             "ts": pa.array(ts, pa.timestamp("us", tz="UTC")),
             "k": pa.array(draw.integers(0, keys, rows)),
             "x": pa.array(draw.normal(size=rows).round(3)),
@@ -77,52 +79,124 @@ def events(rows: int, keys: int) -> pa.Table:
     )
 
 
-def searched(task: str, table: pa.Table) -> np.ndarray:
+def search(task: str, table: pa.Table) -> Asked:
     """Key, first time, last time and size of each match of the pattern."""
     from chainlake.cep import compile_pattern, find
     from chainlake.definitions.derived import Series
 
-    pattern = compile_pattern(TASKS[task][0], series=Series("k"))
+    pattern = compile_pattern(PATTERNS[task], series=Series("k"))
     key = table["k"].to_numpy()
-    found = []
-    for batch in find(pattern, table):
-        size = sum((np.diff(offsets) for offsets, _ in batch.kleene.values()), np.zeros(batch.n, np.int64))
-        some = batch.single["a"] if "a" in batch.single else batch.kleene["a"][1][batch.kleene["a"][0][:-1]]
-        found.append(np.stack([key[some], batch.start_us, batch.end_us, size + len(batch.single)]))
-    return np.concatenate([np.zeros((4, 0), np.int64), *found], axis=1)
+
+    def run() -> np.ndarray:
+        found = []
+        for batch in find(pattern, table):
+            size = sum((np.diff(offsets) for offsets, _ in batch.kleene.values()), np.zeros(batch.n, np.int64))
+            some = batch.single["a"] if "a" in batch.single else batch.kleene["a"][1][batch.kleene["a"][0][:-1]]
+            found.append(np.stack([key[some], batch.start_us, batch.end_us, size + len(batch.single)]))
+        return np.concatenate([np.zeros((4, 0), np.int64), *found], axis=1)
+
+    return Asked(run, lambda found: found)
 
 
-def selected(task: str, table: pa.Table) -> np.ndarray:
-    """The same of DuckDB's rows."""
+def duckdb(task: str, table: pa.Table) -> Asked:
+    """The same by window functions."""
     import duckdb
 
     con = duckdb.connect()
     con.execute("SET threads = 1")
-    ts = table["ts"].cast(pa.int64())
-    con.register("events", pa.table({"ts": ts, "k": table["k"], "x": table["x"]}))
-    rows = con.execute(TASKS[task][1]).to_arrow_table()
-    return np.stack([column.cast(pa.int64()).to_numpy() for column in rows.columns])
+    con.register("events", _plain(table))
+    return Asked(lambda: con.sql(WINDOWS[task]).to_arrow_table(), _columns)
 
 
-def side(name: str, task: str, rows: int, keys: int) -> dict[str, float | str]:
-    """One side of one task, in this process."""
-    run = searched if name == "search" else selected
-    run(task, events(1_000, 10))
-    table = events(rows, keys)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    start, wall = time.process_time(), time.perf_counter()
-    answer = run(task, table)
-    spent, wall = time.process_time() - start, time.perf_counter() - wall
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    ordered = answer[:, np.lexsort(answer[::-1])]
-    digest = blake2b(np.ascontiguousarray(ordered).tobytes(), digest_size=8).hexdigest()
+def clickhouse(task: str, table: pa.Table) -> Asked:
+    """The number of matches of each key."""
+    from chdb import session
+
+    chdb = session.Session()
+    chdb.query("CREATE DATABASE IF NOT EXISTS d")
+    chdb.query(f"CREATE OR REPLACE TABLE d.events ENGINE = Memory AS SELECT * FROM file('{_file(table)}')")
+    query = f"{COUNTED[task].replace('FROM events', 'FROM d.events')} SETTINGS max_threads = 1"
+    return Asked(lambda: chdb.query(query, "Arrow").bytes(), lambda found: _columns(pa.ipc.open_file(found).read_all()))
+
+
+def spark(task: str, table: pa.Table) -> Asked:
+    """By window functions; the rows go to a file."""
+    from pyspark.sql import SparkSession
+
+    path = _file(table)
+    builder = (
+        SparkSession.builder.master("local[1]").config("spark.driver.memory", "6g").config("spark.ui.enabled", False)
+    )
+    session = builder.config("spark.sql.shuffle.partitions", 8).getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    session.read.parquet(str(path)).cache().createOrReplaceTempView("events")
+    session.sql("SELECT count(*) FROM events").collect()
+    into = path.parent / "answer"
+    return Asked(
+        lambda: session.sql(WINDOWS[task]).write.mode("overwrite").parquet(str(into)),
+        lambda _: _columns(pq.read_table(into)),
+    )
+
+
+def trino(task: str, table: pa.Table) -> Asked:
+    """By MATCH_RECOGNIZE; the rows go to a table in memory."""
+    server = Server.running(_file(table).parent)
+    return Asked(lambda: server.make("answer", RECOGNIZED[task]), lambda _: _columns(server.rows("answer")))
+
+
+ENGINES = {one.__name__: one for one in (search, duckdb, clickhouse, spark, trino)}
+
+
+def _plain(table: pa.Table) -> pa.Table:
+    """The events as the other engines have them."""
+    return pa.table(
+        {"k": table["k"], "ts": table["ts"].cast(pa.int64()), "type": table["type"].cast(pa.string()), "x": table["x"]}
+    )
+
+
+def _file(table: pa.Table) -> Path:
+    path = Path(tempfile.mkdtemp()) / "events.parquet"
+    pq.write_table(_plain(table), path)
+    return path
+
+
+def _columns(table: pa.Table) -> np.ndarray:
+    return np.stack([column.cast(pa.int64()).to_numpy() for column in table.columns])
+
+
+def _counted(found: np.ndarray) -> np.ndarray:
+    """Keys with matches and how many, of rows of matches."""
+    return np.stack(np.unique(found[0], return_counts=True))
+
+
+def _digest(found: np.ndarray) -> str:
+    ordered = found[:, np.lexsort(found[::-1])]
+    return blake2b(np.ascontiguousarray(ordered).tobytes(), digest_size=8).hexdigest()
+
+
+def _spent() -> float:
+    """CPU seconds of this process and what it started."""
+    every = [psutil.Process(), *psutil.Process().children(recursive=True)]
+    return sum(times.user + times.system for times in (one.cpu_times() for one in every))
+
+
+def side(engine: str, task: str, rows: int) -> dict[str, Any]:
+    """One engine at one task, in this process."""
+    small = ENGINES[engine](task, events(1_000, 10))
+    small.answer(small.run())
+    asked = ENGINES[engine](task, events(rows, max(rows // 10_000, 1)))
+    before = _spent()
+    found = asked.run()
+    spent = _spent() - before
+    peak = sum(high_water_mb(one.pid) for one in [psutil.Process(), *psutil.Process().children(recursive=True)])
+    answer = asked.answer(found)
+    counts = answer[:, answer[1] > 0] if engine == "clickhouse" else _counted(answer)
     return {
         "cpu_s": round(spent, 2),
-        "wall_s": round(wall, 2),
-        "peak_mb": peak // 1024,
-        "events_mb": before // 1024,
-        "matches": answer.shape[1],
-        "answer": digest,
+        "peak_mb": int(peak),
+        "matches": int(counts[1].sum()),
+        "answer": _digest(counts if engine == "clickhouse" else answer),
+        "counts": _digest(counts),
     }
 
 
@@ -130,23 +204,30 @@ def main() -> int:
     """Run the tasks; 1 if an answer differs."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=1_000_000)
-    parser.add_argument("--task", nargs="*", choices=sorted(TASKS), default=list(TASKS))
-    parser.add_argument("--side", choices=["search", "duckdb"])
+    parser.add_argument("--task", nargs="*", choices=sorted(PATTERNS), default=list(PATTERNS))
+    parser.add_argument("--engine", nargs="*", choices=sorted(ENGINES), default=["search", "duckdb"])
+    parser.add_argument("--python", default=sys.executable, help="runs clickhouse")
+    parser.add_argument("--trino", help="the folder of an unpacked server")
+    parser.add_argument("--side", action="store_true", help=argparse.SUPPRESS)
     asked = parser.parse_args()
-    if asked.side is not None:
-        print(json.dumps(side(asked.side, asked.task[0], asked.rows, max(asked.rows // 10_000, 1))))
+    if asked.side:
+        print(json.dumps(side(asked.engine[0], asked.task[0], asked.rows)))
         return 0
     differ = False
     for task in asked.task:
-        found = {}
-        for name in ("search", "duckdb"):
-            command = [sys.executable, "-m", "benchmarks.runs", "--side", name, "--task", task]
-            command += ["--rows", str(asked.rows)]
-            found[name] = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-            print(f"{task:9} {name:7} {json.dumps(found[name])}", flush=True)
-        differ |= found["search"]["answer"] != found["duckdb"]["answer"]
-        ratio = found["duckdb"]["cpu_s"] / max(found["search"]["cpu_s"], 0.01)
-        print(f"{task:9} DuckDB takes {ratio:.1f} times the CPU seconds", flush=True)
+        found: dict[str, Any] = {}
+        for name in asked.engine:
+            if name == "clickhouse" and task not in COUNTED:
+                continue
+            command = [asked.python if name == "clickhouse" else sys.executable, "-m", "benchmarks.runs", "--side"]
+            command += ["--engine", name, "--task", task, "--rows", str(asked.rows)]
+            environment = os.environ | ({"TRINO": asked.trino} if asked.trino else {})
+            ran = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=environment)
+            found[name] = json.loads(ran.stdout.splitlines()[-1])
+            ratio = found[name]["cpu_s"] / max(found.get("search", found[name])["cpu_s"], 0.01)
+            print(f"{task:9} {name:10} {ratio:5.1f} x  {json.dumps(found[name])}", flush=True)
+            what = "counts" if name == "clickhouse" else "answer"
+            differ |= found[name][what] != found.get("search", found[name])[what]
     return int(differ)
 
 

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
 # The same random inputs in every run, so that a red run is about the change and not about the dice; others are drawn
 # by ``make fuzz``, ``make simulate`` and ``--hypothesis-profile random``.
-settings.register_profile("random", derandomize=False)
-settings.register_profile("suite", derandomize=True, database=None)
+# No test is red because the machine is busy: what has to be fast says so itself.
+settings.register_profile("random", derandomize=False, deadline=None)
+settings.register_profile("suite", derandomize=True, database=None, deadline=None)
 settings.load_profile("suite")
 
 
@@ -53,20 +54,44 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: cost[item.path], reverse=True)
 
 
+#: Whether the test that is run now has the mark ``spark``, its fixtures of any scope included.
+_may_start_a_jvm = pytest.StashKey[bool]()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Before any fixture of the test is made."""
+    item.config.stash[_may_start_a_jvm] = item.get_closest_marker("spark") is not None
+
+
 @pytest.fixture(autouse=True, scope="session")
-def no_jvm_in_fast_tests(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Where tests with the mark ``spark`` are left out, none of the others may start a JVM."""
-    if "not spark" not in request.config.option.markexpr:
-        yield
-        return
+def no_jvm_without_the_mark(request: pytest.FixtureRequest) -> Iterator[None]:
+    """No test without the mark ``spark`` starts a JVM, nor does a fixture that is made for one."""
     import pyspark.java_gateway
 
-    def refuse(*_: object, **__: object) -> None:
-        raise AssertionError("this test starts a JVM: give it the mark 'spark'")
+    launch = pyspark.java_gateway.launch_gateway
+
+    def guarded(*given: object, **named: object) -> object:
+        assert request.config.stash[_may_start_a_jvm], "this test starts a JVM: give it the mark 'spark'"
+        return launch(*given, **named)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pyspark.java_gateway, "launch_gateway", refuse)
-        patch.setattr("pyspark.core.context.launch_gateway", refuse)
+        patch.setattr(pyspark.java_gateway, "launch_gateway", guarded)
+        patch.setattr("pyspark.core.context.launch_gateway", guarded)
+        yield
+
+
+@pytest.fixture(autouse=True)
+def steps_compute_here(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Steps that are given no ports compute in this process, except in tests with the mark ``spark``."""
+    if request.node.get_closest_marker("spark") is not None:
+        yield
+        return
+    from chainlake.run import ports
+    from chainlake.run.tasks import LocalTasks
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ports, "SparkTasks", lambda home, app, long_running: LocalTasks())
         yield
 
 

@@ -7,7 +7,7 @@ Every error a user can meet is one of these classes. The command line prints ``s
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from chainlake.terminal import one_line, visible
 
@@ -48,7 +48,13 @@ class ChainlakeError(Exception):
         self.excerpt = excerpt
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (type(self), self.what, self.details())
+        own = {name: value for name, value in vars(self).items() if name != "what" and name not in self.details()}
+        return _rebuild, (type(self), self.what, self.details()), own
+
+    def holding(self, **fields: Any) -> Self:
+        """This error with fields of its class, which it keeps on its way to another process."""
+        vars(self).update(fields)
+        return self
 
     def details(self) -> dict[str, Any]:
         """All but ``what``, as keyword arguments."""

@@ -45,7 +45,7 @@ def always_compiled() -> Iterator[None]:
     """Within it, a search that would choose its backend takes machine code."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            "chainlake.cep.search.find.decide",
+            "chainlake.cep.search.branches.decide",
             lambda wanted, compiled, model: decide("compiled" if wanted == "auto" else wanted, compiled, model),
         )
         yield

@@ -21,7 +21,7 @@ _BLOCKS = re.compile(
     r"```events ?(\S*)\n(.*?)^```\n```pattern\n(.*?)^```\n```matches\n(.*?)^```$", re.MULTILINE | re.DOTALL
 )
 EXAMPLES = [(part.split("\n")[0], *blocks) for part in PAGE.split("\n### ")[1:] for blocks in _BLOCKS.findall(part)]
-_NUMBERS = frozenset({"price", "code"})
+_NUMBERS = frozenset({"price", "code", "amount"})
 
 
 def events_of(text: str) -> list[dict[str, Any]]:
@@ -43,7 +43,7 @@ def canonical(found: Any) -> list[str]:
 
 
 def test_every_part_of_the_page_is_an_example() -> None:
-    assert len(EXAMPLES) == PAGE.count("```pattern") == PAGE.count("\n### ") >= 18
+    assert len(EXAMPLES) == PAGE.count("```pattern") == PAGE.count("\n### ") >= 25
     for title, _, _, pattern, _ in EXAMPLES:
         assert len(pattern.splitlines()) <= 10, title
         assert lint(pattern).errors == (), title

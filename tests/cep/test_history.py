@@ -63,7 +63,7 @@ def table_of(rows: list[dict[str, Any]]) -> pa.Table:
     return pa.table(columns)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60)
 @given(histories(), st.randoms(use_true_random=False))
 def test_values_are_those_of_a_plain_loop(drawn: tuple[list[dict[str, Any]], History], rng: random.Random) -> None:
     rows, one = drawn

@@ -13,11 +13,28 @@ import pytest
 
 import chainlake as cl
 from chainlake.cep import match
+from chainlake.cep.language.functions import known
 
 PAGE = (Path(__file__).parents[2] / "docs" / "language.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 EXAMPLES = [(text, after) for (kind, text), (_, after) in zip(BLOCKS, BLOCKS[1:], strict=False)
             if kind in ("pattern", "file")]  # fmt: skip
+
+
+QUERIES = "\n".join(text for text, _ in EXAMPLES)
+#: Every construct of the page, as an expression that finds it in a query.
+CONSTRUCTS = [
+    *(rf"\b{word}\(" for word in ("SEQ", "AND", "OR", "NOT", "ANY", "COLLECT", "UNTIL")),
+    r"COLLECT\?\(", r"[A-Z]\w+\* ", r"[A-Z]\w+\+ ", r"[A-Z]\w+\? ", r"\{2\}", r"\{1\}", r"\{2,\}|\{2,5\}",
+    r"\(\* x|, \* x", r"\*\+ e", "SEQ STRICT ", "OF KEY", "MAXIMAL", "OUTERMOST", "PAUSE", "WITHIN", "MEASURES .* AS ",
+    " IN ", " IN doors", "IS NULL", "IS NOT NULL", " LIKE ", " MATCHES ", " BETWEEN ",
+    "CASE WHEN .* ELSE .* END", r"PREV\(",
+    *(f"CONTEXT {name}" for name in ("unrestricted", "recent", "chronicle", "continuous", "cumulative")),
+    *(f"SELECT {name}" for name in ("each", "last", "per_initiator")), "PICK first .*, last .* within", "CONSUME all",
+    "CONSUME initiator", "CONSUME [a-c]", "PER MATCH", "PER TERMINATOR", r"\d EVENTS", r"GAP \d EVENTS OF KEY",
+    *(rf"{name}\(" for name in ("AVG", "SUM", "MIN", "MAX", "COUNT", "FIRST", "LAST", "STDDEV",
+                                "MEDIAN", "PERCENTILE")), r"COUNT\(DISTINCT ",
+]  # fmt: skip
 
 
 def page_events() -> list[dict]:
@@ -36,6 +53,16 @@ def page_events() -> list[dict]:
 
 def test_every_example_has_its_matches() -> None:
     assert len(EXAMPLES) == sum(kind == "matches" for kind, _ in BLOCKS) >= 10
+
+
+@pytest.mark.parametrize("function", known())
+def test_every_function_has_an_example(function: str) -> None:
+    assert re.search(rf"\b{function}\(", QUERIES, re.IGNORECASE)
+
+
+@pytest.mark.parametrize("construct", CONSTRUCTS)
+def test_every_construct_has_an_example(construct: str) -> None:
+    assert re.search(construct, QUERIES)
 
 
 @pytest.mark.parametrize("text, matches", EXAMPLES)

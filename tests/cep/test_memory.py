@@ -71,7 +71,7 @@ def matches(pattern: Pattern, events: list[dict[str, Any]], **how: Any) -> tuple
 def test_thousands_of_changed_streams_whose_searches_are_all_taken_for_alike(
     way: Callable[[], AbstractContextManager[None]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("chainlake.cep.search.find.likeness", lambda scan: "all alike")
+    monkeypatch.setattr("chainlake.cep.search.branches.likeness", lambda scan: "all alike")
     made = []
     make = compiled_run.make_shape
     monkeypatch.setattr(compiled_run, "make_shape", lambda *given: made.append(given[0]) or make(*given))
@@ -120,7 +120,7 @@ def rows(pattern: Pattern, events: pa.Table, backend: str) -> list[tuple[int, ..
 
 
 def test_machine_code_of_one_kind_of_column_is_never_run_on_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("chainlake.cep.search.find.likeness", lambda scan: "all alike")
+    monkeypatch.setattr("chainlake.cep.search.branches.likeness", lambda scan: "all alike")
     pattern = compile_pattern(RISING, strict_units=False)
     for _ in range(2):
         for types in ("ABABBA", "A", "BBB", "ABAAAB"):

@@ -75,7 +75,7 @@ def outcome(text: str) -> None:
         assert report.errors or "attribute" in error.what or report.pattern is not None, error
 
 
-@pytest.mark.parametrize("block", range(10))
+@pytest.mark.parametrize("block", [pytest.param(n, marks=pytest.mark.slow if n > 3 else ()) for n in range(10)])
 def test_mistyped_patterns(block: int) -> None:
     for seed in range(40 * block, 40 * block + 40):
         text = mutated(seed)

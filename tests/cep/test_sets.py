@@ -30,15 +30,22 @@ def canonical(matches: Any) -> list[str]:
     return sorted(json.dumps(m, sort_keys=True) for m in matches)
 
 
+def compiled(made: tuple) -> Pattern | None:
+    """A random query as the product takes it; None where it refuses one for a reason that such queries may have."""
+    try:
+        return compile_pattern(text_of(made), strict_units=False)
+    except DefinitionError as error:
+        words = ("may mention one", "needs names of different branches", "needs a repeated event", "duplicate name")
+        assert any(word in error.what for word in words), (text_of(made), error)
+        return None
+
+
 def pairs(seed: int, streams: int = 5) -> Any:
     """A random query as compiled, and some streams with their matches; nothing if the language refuses it."""
     pick = Random(f"sets {seed}")
     made = query(pick)
-    try:
-        pattern = compile_pattern(text_of(made), strict_units=False)
-    except DefinitionError as error:
-        words = ("may mention one", "needs names of different branches", "needs a repeated event", "duplicate name")
-        assert any(word in error.what for word in words), (text_of(made), error)
+    pattern = compiled(made)
+    if pattern is None:
         return
     for _ in range(streams):
         events = stream(pick)
@@ -69,8 +76,8 @@ def check(seeds: range) -> tuple[int, int]:
 
 
 def test_random_patterns_have_the_matches_of_the_definition() -> None:
-    tried, with_matches = check(range(30))
-    assert tried > 70 and with_matches > 15, (tried, with_matches)
+    tried, with_matches = check(range(12))
+    assert tried > 30 and with_matches > 6, (tried, with_matches)
 
 
 @pytest.mark.slow
@@ -130,14 +137,14 @@ OVER = {
 def test_queries_on_random_streams(made: tuple) -> None:
     pick, with_matches = Random(text_of(made)), 0
     pattern = compile_pattern(text_of(made), strict_units=False)
-    for _ in range(60):
+    for _ in range(25):
         events = stream(pick, 9, "ABBB" if made in OVER.values() else "AABBC")
         wanted = canonical(by_definition(made, events))
         assert canonical(found(pattern, events, "numpy")) == wanted, events
         with no_compiler():
             assert canonical(found(pattern, events, "compiled", block_rows=2)) == wanted, events
         with_matches += bool(wanted)
-    assert 5 < with_matches < 60
+    assert 1 < with_matches < 25
 
 
 CASES = json.loads((Path(__file__).parent.parent / "cases" / "set-cases.json").read_text(encoding="utf-8"))
@@ -253,9 +260,8 @@ def test_slices_pieces_and_keys_do_not_show() -> None:
     for seed in range(7000, 7400):
         pick = Random(f"steps {seed}")
         made = with_key(query(pick)) if pick.one((True, False)) else query(pick)
-        try:
-            pattern = compile_pattern(text_of(made), strict_units=False)
-        except DefinitionError:
+        pattern = compiled(made)
+        if pattern is None:
             continue
         events = stream(pick)
         wanted = canonical(by_definition(made, events))

@@ -54,7 +54,10 @@ ROWS = [
 ]
 
 
-@pytest.mark.parametrize(("events", "chains", "tree", "matches"), ROWS)
+@pytest.mark.parametrize(
+    ("events", "chains", "tree", "matches"),
+    [pytest.param(*row, marks=pytest.mark.slow if len(row[0]) > 100 else ()) for row in ROWS],
+)
 def test_evaluations_of_the_reference_streams(
     events: list[dict], chains: tuple[int, ...], tree: int, matches: int
 ) -> None:
@@ -65,11 +68,15 @@ def test_evaluations_of_the_reference_streams(
     assert {len(r.bindings) for r in (*runs, eager, ad_hoc)} == {matches}
 
 
-def test_peak_instances_of_the_reference_streams() -> None:
+def test_peak_instances_of_a_reference_stream() -> None:
     small = [ran(RISING, ROWS[3][0], order).costs for order in ORDERS]
     assert tuple(c.resting for c in small) == (8, 3, 5, 2, 0, 0)
     assert tuple(c.depth_first for c in small) == (8, 4, 6, 3, 2, 2)
     assert ran(RISING, ROWS[3][0], engine="tree").costs.resting == 0
+
+
+@pytest.mark.slow
+def test_peak_instances_of_the_large_reference_stream() -> None:
     large = [ran(RISING, ROWS[4][0], order).costs for order in ORDERS]
     assert tuple(c.resting for c in large) == (10100, 100, 10000, 100, 0, 0)
     assert ran(RISING, ROWS[4][0], engine="tree").costs.resting == 0

@@ -1,9 +1,8 @@
-"""A small whole lake, made once per file of tests, and copies of it to be damaged."""
+"""A small whole lake, made once, and copies of it to be damaged."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -13,13 +12,18 @@ from tests.check import lakes
 from tests.replay.surroundings import quick
 
 
+@pytest.fixture(scope="session")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    """A lake that nothing has befallen."""
+    with quick(), lakes.place():
+        return lakes.make(tmp_path_factory.mktemp("whole lake"))
+
+
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
-    """A lake that nothing has befallen; steps run in their light mode as long as it is there."""
-    with ExitStack() as stack:
-        stack.enter_context(quick())
-        stack.enter_context(lakes.place())
-        yield lakes.make(tmp_path_factory.mktemp("whole lake"))
+def whole(made: Home) -> Iterator[Home]:
+    """The same; steps run in their light mode as long as it is there."""
+    with quick(), lakes.place():
+        yield made
 
 
 @pytest.fixture

@@ -105,7 +105,7 @@ def run(home: Home, days: Days) -> None:
     """The daily steps."""
     ports = Ports(LocalTasks(), FilesLake(home))
     ingest(home, "lab", days, run_id=runs.new_run_id("ingest"), now=NOW, ports=ports)
-    detect(home, "lab", days, run_id=runs.new_run_id("detect"))
+    detect(home, "lab", days, run_id=runs.new_run_id("detect"), ports=ports)
     monitor(home, "lab", days, run_id=runs.new_run_id("monitor"), ports=ports)
 
 
@@ -116,18 +116,20 @@ def checked(home: Home, **scope: Any) -> Checked:
 
 def repaired(home: Home) -> Repaired:
     """A repair, and then the commands that it names."""
+    ports = Ports(LocalTasks(), FilesLake(home))
     _, result = repair(home, run_id=runs.new_run_id("check"), scope=Scope())
     for command in dict.fromkeys(result.commands):
         words = command.split(" ")
         if words[3] == "ingest":
-            ingest(home, words[4], Days.parse(words[5], words[6]), run_id=runs.new_run_id("ingest"), now=NOW)
+            days = Days.parse(words[5], words[6])
+            ingest(home, words[4], days, run_id=runs.new_run_id("ingest"), now=NOW, ports=ports)
         else:
             assert words[3:5] == ["restate", "--source"]
             run_plan(
                 home,
                 plan_range(home, None, sources=[words[5]], only_stale=True),
                 run_id=runs.new_run_id("restate"),
-                launch=partial(run_here, ports=Ports(LocalTasks(), FilesLake(home))),
+                launch=partial(run_here, ports=ports),
                 say=lambda line: None,
             )
     return result

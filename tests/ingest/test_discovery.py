@@ -112,9 +112,8 @@ def zipped(**members: str) -> bytes:
 
 
 #: Of random digits, so that what is packed is longer than a buffer.
-LONG = "ts,ticker,price\n" + "".join(
-    f"2025-01-01 10:00:00.{n:06d},{random.Random(n).random()},1\n" for n in range(30_000)
-)
+_DRAW = random.Random(1)
+LONG = "ts,ticker,price\n" + "".join(f"2025-01-01 10:00:00.{n:06d},{_DRAW.random()},1\n" for n in range(30_000))
 CONTENTS = {"x.csv": LONG.encode(), "x.csv.gz": gzip.compress(LONG.encode()), "x.zip": zipped(**{"a.csv": LONG})}
 
 
@@ -175,7 +174,7 @@ def test_damage_of_any_kind_is_damage(place, name):
     text = LONG[:150_000]
     whole = zipped(**{"a.csv": text}) if name == "x.zip" else gzip.compress(text.encode())
     rng = random.Random(name)
-    for round_ in range(60):
+    for round_ in range(30):
         broken = bytearray(whole)
         # Directories of archives stand at the end, headers at the beginning: most tries go there.
         where = rng.choice([range(4, 60), range(len(whole) - 80, len(whole)), range(len(whole))])

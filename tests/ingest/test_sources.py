@@ -111,7 +111,7 @@ def test_an_index_of_names_finds_what_a_look_at_each_finds() -> None:
         return "".join(rng.choices(["a", "b", "1", "*", "?", "[ab]", "[!a]", "[", "]", "/", "."], k=rng.randint(0, 5)))
 
     found = Counter()
-    for _ in range(300):
+    for _ in range(100):
         paths = [rng.choice(["{}/{}.{}", "{}{}.zip!{}", "{}[{}]{}", "{}\U0010ffff{}{}"]).format(word(), word(), word())
                  for _ in range(rng.randint(0, 6))]  # fmt: skip
         names = LandedNames(paths)
@@ -120,6 +120,6 @@ def test_an_index_of_names_finds_what_a_look_at_each_finds() -> None:
             plain = any(glob_matches(one, path) for path in paths)
             assert names.has(one) == plain, (one, paths)
             found[plain] += 1
-    assert min(found.values()) > 500
+    assert min(found.values()) > 150
     many = LandedNames(f"x/bars_{n:07}.csv" for n in range(100_000))
     assert all(many.has(f"bars_{n:07}*") and many.has(f"*_{n:07}.csv") for n in range(0, 100_000, 100))

@@ -94,7 +94,7 @@ class Toy:
                 return day
             day -= 1
             if not self.ready[day]:
-                raise LookupError(day)
+                raise NotThere(day)
         return day
 
     def run(self, first: int, end: int, *, longest: int = 5, dies: float = 0.0, meanwhile: float = 0.0) -> None:
@@ -123,7 +123,7 @@ class Toy:
                 if done < count:
                     return
                 walk.published(count)
-        except (Died, LookupError):
+        except (Died, NotThere):
             return
 
     def publish(self, days, links, values, of, dies) -> int:
@@ -181,6 +181,10 @@ class Toy:
 
 class Died(Exception):
     pass
+
+
+class NotThere(Exception):
+    """The events of an earlier day are needed, and are not there."""
 
 
 def sequential(toy: Toy) -> dict[int, tuple[int, str]]:
@@ -257,12 +261,12 @@ def test_what_a_run_computes_was_seen_coming():
         asked = toy.to_do()
         if not asked:
             continue
-        seen += 1
         first = toy.rng.choice(asked)
         try:
             outlook = Walk(toy.chain(), first, toy.kept, 20).outlook()
-        except LookupError:
+        except NotThere:
             continue
+        seen += 1
         before = dict(toy.rows)
         toy.run(first, DAYS, longest=toy.rng.choice([1, 4, 20]))
         noted = {day for day in toy.rows if toy.rows[day] is not before.get(day)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from datetime import date
 from pathlib import Path
 
@@ -16,17 +17,26 @@ from chainlake.paths import Home
 from tests.lake.test_staleness import D0, day, done, event_day, pattern
 
 
-@pytest.fixture
-def shown(home: Home, monkeypatch: pytest.MonkeyPatch) -> Home:
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Home:
     """Two patterns over five days: one all done, one with something of everything."""
-    found = [pattern("good"), pattern("mixed")], [], {"pattern/x"}, ["broken pattern/x"]
-    monkeypatch.setattr(judging, "all_definitions", lambda home: found)
+    root = tmp_path_factory.mktemp("made")
+    home = Home(root=root, lake=str(root / "lake"), config=root / "config", cache=root / "cache")
     ops.append(home, "event_days", [event_day(n) for n in range(4)], "r")
     ops.append(home, "event_days", [event_day(4, status="provisional")], "r")
     for n in range(5):
         done(home, pattern("good"), n)
     done(home, pattern("mixed"), 0)
     done(home, pattern("mixed"), 1, "failed", reason="out of memory")
+    return home
+
+
+@pytest.fixture
+def shown(made: Home, home: Home, monkeypatch: pytest.MonkeyPatch) -> Home:
+    """The same in a home of its own."""
+    shutil.copytree(made.lake, home.lake)
+    found = [pattern("good"), pattern("mixed")], [], {"pattern/x"}, ["broken pattern/x"]
+    monkeypatch.setattr(judging, "all_definitions", lambda home: found)
     return home
 
 

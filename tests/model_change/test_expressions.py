@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from datetime import UTC, date, datetime, timedelta
+from functools import cache
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -27,6 +28,7 @@ MODEL = {
 }  # fmt: skip
 
 
+@cache
 def events(seed: int, days: int = 3) -> list[dict]:
     """Readings of two keys at odd moments, each value missing now and then, the relation changing half-way."""
     rng = np.random.default_rng(seed)
@@ -115,7 +117,7 @@ def test_an_event_that_where_is_not_true_for_does_not_exist(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", VALUES)
-@pytest.mark.parametrize("aggregate", ["last", "mean"])
+@pytest.mark.parametrize("aggregate", ["last", pytest.param("mean", marks=pytest.mark.slow)])
 def test_a_value_is_that_of_a_plain_loop_and_missing_where_it_is_null(text: str, aggregate: str) -> None:
     rows = events(2)
     plain = [row | {"value": VALUES[text](row)} for row in rows]
@@ -153,7 +155,8 @@ def test_expressions_go_wherever_columns_go() -> None:
     assert len(found) and found.equals(monitor(parse_definition(threshold | {"value": "twice"}), left).alerts)
 
 
-@settings(max_examples=15, deadline=None)
+@pytest.mark.slow
+@settings(max_examples=15)
 @given(
     seed=st.integers(0, 5),
     condition=st.sampled_from(sorted(CONDITIONS)),

@@ -31,7 +31,7 @@ def crossings(below):
     return found
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25)
 @given(
     seed=st.integers(0, 10**6), k=st.integers(1, 6), spread=st.sampled_from([0.5, 3.0, 10.0]),
     cuts=st.lists(st.integers(1, 90), max_size=5),

@@ -54,7 +54,10 @@ def held_locks(home: Home) -> list[str]:
                 fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 found.append(f"the lock {path.name} is held by {holder(home, path.stem)}")
-    with open(home.airflow / "launcher.lock", "r+") as file:
+    launcher = home.airflow / "launcher.lock"
+    if not launcher.exists():
+        return found
+    with open(launcher, "r+") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -46,7 +46,7 @@ def test_a_plan_that_announces_other_days_is_seen(home: Home, tmp_path: Path, mo
     """A plan that passes over every other day, which the steps then compute with the days around them."""
     real = range_plan._positions
     monkeypatch.setattr(range_plan, "_positions", lambda judged, asked: real(judged, asked)[::2])
-    with pytest.raises(Broken, match="computed and not announced: pattern/kleene 2025-03-02"):
+    with pytest.raises(Broken, match="computed and not announced: pattern/linked 2025-03-02"):
         Simulation(8, tmp_path / "seed", home.cache, light=True, actions=5).run()
 
 

@@ -6,16 +6,15 @@ import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from chainlake.days import Days
 from chainlake.ingest.step import ingest
+from chainlake.lake.store.files import FilesLake
 from chainlake.paths import PROJECT, Home
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from chainlake.run.ports import Ports
+from chainlake.run.tasks import LocalTasks
 
 DAY = Days.parse("2013-10-07", "2013-10-08")
 
@@ -29,13 +28,13 @@ def land(home: Home, source: str, *names: str) -> None:
 
 
 @pytest.fixture(scope="session")
-def stock_lake(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Iterator[Path]:
+def stock_lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The root of a home in which the first shipped stock day is ingested."""
     root = tmp_path_factory.mktemp("stock lake")
     base = Home.from_env()
     home = replace(base, root=root, lake=str(root / "lake"), config=PROJECT / "dags" / "config")
     land(home, "stock", "us_equity_minute_trade_20131007.csv.gz")
-    ingest(home, "stock", DAY, run_id="made")
+    ingest(home, "stock", DAY, run_id="made", ports=Ports(LocalTasks(), FilesLake(home)))
     yield root
 
 

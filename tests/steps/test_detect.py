@@ -72,7 +72,12 @@ def statuses(home: Home, pattern: str) -> dict[date, str]:
 
 @pytest.mark.parametrize(
     ("name", "large"),
-    [("shakeout", False), ("three_pushes", False), ("fall_not_recovered", False), ("three_pushes", True)],
+    [
+        ("shakeout", False),
+        ("three_pushes", False),
+        ("fall_not_recovered", False),
+        pytest.param("three_pushes", True, marks=pytest.mark.spark),
+    ],
 )
 def test_published_matches_are_those_of_plain_loops(
     stock_home: Home, add_pattern: Add, monkeypatch: pytest.MonkeyPatch, name: str, large: bool

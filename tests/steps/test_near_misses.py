@@ -11,6 +11,8 @@ from chainlake.cli.main import main
 from chainlake.paths import Home
 from tests.shipped.test_shipped_patterns import COUNTS
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("name", ["shakeout", "fall_not_recovered"])
 def test_days_of_the_lake_are_searched(

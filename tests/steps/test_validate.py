@@ -15,7 +15,7 @@ from chainlake.monitoring.step import monitor
 from chainlake.paths import Home
 from tests.steps.conftest import DAY
 
-pytestmark = pytest.mark.usefixtures("pages")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("pages")]
 
 PAIR = """---
 source: stock

@@ -238,7 +238,7 @@ class Hunt:
         pattern, policy = self.matcher.pattern, self.matcher.pattern.extras.policy
         used = None if self.consumed is None else self.consumed.since(pattern.read_range(*own)[0])
         ids = None if used is None else used.ids
-        options = SearchOptions(orders=self.matcher.orders, parts=parts, consumed=ids)
+        options = SearchOptions(orders=self.matcher.orders, parts=parts, used=ids)
         more: list[Consumed] = []
         for matches in find(pattern, events, own=own, statistics=self.statistics, options=options):
             self.limit.add(matches.decision_us)

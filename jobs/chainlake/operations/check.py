@@ -13,8 +13,9 @@ from typing import Any
 
 from chainlake.days import Days
 from chainlake.definitions.source import Source, load_sources
-from chainlake.errors import InfrastructureError, UsageError
+from chainlake.errors import InfrastructureError
 from chainlake.ingest.check import SourceTables, check_source
+from chainlake.lake.errors import UnknownTable
 from chainlake.lake.locks import file_lock
 from chainlake.lake.records import ops
 from chainlake.lake.records.registered import registered_table
@@ -185,7 +186,7 @@ def _units(home: Home, scope: Scope) -> Iterator[_Unit]:
         there = {f"{s}.{n}" for s in (*_SOURCE, *_OF_PATTERNS, "models", "alerts", "ops") for n in list_tables(home, s)}
         unknown = sorted(set(scope.tables) - there - set(published) - {f"{s}.{n}" for s in _SOURCE for n in known})
         if unknown:
-            raise UsageError(f"there is no table {', '.join(unknown)}", hint="'python -m jobs sql' lists the tables.")
+            raise UnknownTable.of(unknown)
 
 
 def _source_names(home: Home, scope: Scope) -> set[str]:

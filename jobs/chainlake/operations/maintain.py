@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import Any
 
-from chainlake.errors import InfrastructureError, UsageError
+from chainlake.errors import InfrastructureError
 from chainlake.lake.commits.places import take_places, with_later_versions
 from chainlake.lake.delta import tables
+from chainlake.lake.errors import UnknownTable
 from chainlake.lake.records.runs import one_line, phase
 from chainlake.lake.sql.scan import list_tables
 from chainlake.lake.upkeep.maintain import Maintained, maintain_table
@@ -89,5 +90,5 @@ def all_tables(home: Home) -> Iterator[tuple[str, str]]:
 def _known(home: Home, name: str) -> tuple[str, str]:
     schema, _, table = name.partition(".")
     if schema not in SCHEMAS or not table or not tables.exists(home, schema, table):
-        raise UsageError(f"there is no table {name}", hint="'python -m jobs sql' lists the tables.")
+        raise UnknownTable.of([name])
     return schema, table

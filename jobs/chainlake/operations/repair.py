@@ -111,7 +111,7 @@ def _attempt(result: Repaired, say: Callable[[str], None], act: Callable[[], str
 def _structure(home: Home, mend: Mend) -> str:
     """Set damaged files aside; what was done, in one line."""
     if isinstance(mend, OpsLog):
-        return f"ops.{mend.name}: rebuilt from its files, {counted(rebuild(home, mend.name), 'row')}"
+        return f"ops.{mend.name}: rebuilt from its files, {rebuild(home, mend.name)}"
     assert isinstance(mend, TableFile | WholeTable)
     with file_lock(home, lock_of(mend.schema, mend.name)):
         if isinstance(mend, TableFile):

@@ -18,6 +18,7 @@ from chainlake.lake.delta import tables
 from chainlake.lake.delta.log import marked
 from chainlake.lake.delta.own_files import remove_table
 from chainlake.lake.delta.reader import open_table
+from chainlake.lake.errors import NotLocal
 from chainlake.lake.locks import file_lock
 from chainlake.lake.records import ops
 from chainlake.lake.records.registered import later_versions
@@ -131,10 +132,7 @@ def _drop(home: Home, schema: str, table: str, name: str) -> str | None:
         return f"{gone} rows of {schema}.{table}" if gone else None
     path = Path(home.table(schema, table))
     if "://" in home.lake:
-        raise UsageError(
-            f"{home.table(schema, table)} is not on a local disk",
-            hint="Its days are marked; remove the folder yourself.",
-        )
+        raise NotLocal.of(home.table(schema, table), "Its days are marked; remove the folder yourself.")
     if not path.is_dir():
         return None
     left = remove_table(str(path))

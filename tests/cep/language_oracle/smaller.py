@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+from chainlake.errors import DefinitionError
 from tests.cep.language_oracle.generate import Pair
 from tests.cep.language_oracle.matches import matches
 from tests.cep.language_oracle.model import Branch, Group, Item, Query, Structure
@@ -15,18 +16,23 @@ def smallest(pair: Pair, happens: Callable[[Pair], bool]) -> Pair:
 
     Args:
         pair: on which it happens.
-        happens: whether it does on another; what raises counts as no.
+        happens: whether it does on another; a query that the language refuses counts as no, and any other error of
+            the product ends the search.
     """
     current = pair
     while True:
         for candidate in smaller(current):
             try:
                 wanted = matches(candidate.query, candidate.events, candidate.key)
-                found = happens(replace(candidate, wanted=wanted))
-            except Exception:  # a query without sense is no smaller example
+            except ValueError:  # nothing is left of a structure: the definition says nothing of it
+                continue
+            smaller_pair = replace(candidate, wanted=wanted)
+            try:
+                found = happens(smaller_pair)
+            except DefinitionError:
                 continue
             if found:
-                current = replace(candidate, wanted=wanted)
+                current = smaller_pair
                 break
         else:
             return current

@@ -12,7 +12,8 @@ import pyarrow.compute as pc
 
 from chainlake.cep.events.any_type import ANY_TYPE
 from chainlake.cep.events.clock import Clock
-from chainlake.cep.values.arrow import FALSE, MINUS_ONE, NAN, ZERO, int64_array, numpy_of, text_array
+from chainlake.cep.events.order import total_order
+from chainlake.cep.values.arrow import FALSE, MINUS_ONE, NAN, ZERO, int64_array, numpy_of, plain, text_array
 from chainlake.cep.values.texts import Texts
 from chainlake.cep.values.values import NULL, Lists, Value
 from chainlake.errors import InputError
@@ -95,6 +96,7 @@ class Wanted:
         by_id: whether ties of ts must be in the order of the ids.
         strict: whether ``ts`` is a time (else a number).
         in_stream: whether the order of the stream, (ts, seq, id), is asked for.
+        by_seq: whether the rows themselves must be in that order.
     """
 
     types: Iterable[str]
@@ -105,6 +107,7 @@ class Wanted:
     by_id: bool = False
     strict: bool = True
     in_stream: bool = False
+    by_seq: bool = False
 
 
 class Dataset:
@@ -125,11 +128,16 @@ class Dataset:
         codes, self._codes_of = _type_codes(events["type"], sorted({*wanted.types} - {ANY_TYPE}))
         #: row of the events table of each sorted row; None if they are the same
         self._picked = _kept(ts, codes, self._codes_of, wanted)
-        self.clock = None if apart is None else apart[0]
+        self.clock, self._parts = (None, None) if apart is None else apart
         searched = ts if apart is None else apart[0].moved(ts, apart[1])
         kept = self.pick(searched)
         ids = plain(events["event_id"]) if wanted.by_id or wanted.in_stream else None
-        if not _is_sorted(kept) or ids is not None and not _ties_sorted(kept, ids, self._picked):
+        if wanted.by_seq:
+            order = total_order(events, kept, rows=self._picked)
+            if not _is_sorted(order):
+                self._picked = order if self._picked is None else self._picked[order]
+                kept = searched[self._picked]
+        elif not _is_sorted(kept) or ids is not None and not _ties_sorted(kept, ids, self._picked):
             rows = np.arange(len(ts)) if self._picked is None else self._picked
             if ids is not None:
                 table = pa.table({"ts": int64_array(kept), "id": ids.take(int64_array(rows))})
@@ -181,6 +189,11 @@ class Dataset:
     def of_type(self, name: str) -> np.ndarray:
         """The sorted rows of the events of this type."""
         return np.flatnonzero(self.marks(name))
+
+    @cached_property
+    def parts(self) -> np.ndarray | None:
+        """The part of each sorted row, if events of different parts never meet."""
+        return None if self._parts is None else self.pick(self._parts)
 
     @cached_property
     def _one_type(self) -> bool:
@@ -272,11 +285,6 @@ def _kept(ts: np.ndarray, codes: np.ndarray, codes_of: dict[str, int], wanted: W
     if wanted.hi is not None:
         keep &= ts < wanted.hi
     return None if keep.all() else np.flatnonzero(keep)
-
-
-def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The column itself, not as a dictionary."""
-    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
 
 def _is_sorted(ts: np.ndarray) -> bool:

@@ -9,8 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from chainlake.cep.events.dataset import ticks_of
+from chainlake.cep.events.order import total_order
 from chainlake.cep.events.series import series_of
-from chainlake.cep.values.arrow import NAN, int64_array, numpy_of
+from chainlake.cep.values.arrow import NAN, numpy_of
 from chainlake.definitions.derived import History
 from chainlake.errors import InputError
 
@@ -40,7 +41,7 @@ def add_histories(events: pa.Table, by: Sequence[str], histories: Sequence[Histo
     ts = ticks_of(events["ts"], "ts")
     group, has_key = series_of(events, by)
     known = np.ones(len(events), bool) if has_key is None else has_key
-    order = _order(events, group, ts)
+    order = total_order(events, ts, group, by_type=True)
     ts, group, known = ts[order], group[order], known[order]
     back = np.empty_like(order)
     back[order] = np.arange(len(order))
@@ -76,16 +77,6 @@ def _ends(
     good = (at >= 0) & known & (group[there[last]] == group) & (ts - ts[there[last]] <= gap)
     good &= last - count + 1 >= first[last]
     return np.where(good, at, -1), found
-
-
-def _order(events: pa.Table, group: np.ndarray, ts: np.ndarray) -> np.ndarray:
-    """The rows by (group, ts, type, seq, event_id)."""
-    order = np.lexsort((ts, group))
-    if np.any((group[order][1:] == group[order][:-1]) & (ts[order][1:] == ts[order][:-1])):
-        keys = {"group": int64_array(group), "ts": int64_array(ts)}
-        keys |= {name: events[name] for name in ("type", "seq", "event_id") if name in events.column_names}
-        order = numpy_of(pc.sort_indices(pa.table(keys), [(name, "ascending") for name in keys])).astype(np.int64)
-    return order
 
 
 def _numbers(events: pa.Table, name: str) -> np.ndarray:

@@ -1,8 +1,13 @@
-"""The order of small whole numbers, such as the codes of keys."""
+"""The order of events, (ts, seq, event_id), and that of small whole numbers, such as the codes of keys."""
 
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from chainlake.cep.values.arrow import ZERO, int64_array, numpy_of, plain
+from chainlake.errors import InputError
 
 _BITS = 16
 
@@ -10,13 +15,76 @@ _BITS = 16
 def by_number(codes: np.ndarray) -> np.ndarray:
     """The rows in the order of some whole numbers from 0 on, equal ones as they come.
 
-    NumPy sorts 16 bits by counting, which takes a fraction of what comparisons take.
+    Arrow sorts 16 bits of whole numbers by counting, which takes a fraction of what comparisons take.
     """
-    mask = (1 << _BITS) - 1
-    order = np.argsort((codes & mask).astype(np.uint16), kind="stable")
-    shift, most = _BITS, int(codes.max(initial=0))
+    mask, most = (1 << _BITS) - 1, int(codes.max(initial=0))
+    order = _counted(codes & mask if most > mask else codes)
+    shift = _BITS
     while most >> shift:
-        high = ((codes >> shift) & mask).astype(np.uint16)
-        order = order[np.argsort(high[order], kind="stable")]
+        order = order[_counted((codes >> shift & mask)[order])]
         shift += _BITS
     return order
+
+
+def total_order(
+    events: pa.Table,
+    ts: np.ndarray,
+    group: np.ndarray | None = None,
+    *,
+    by_type: bool = False,
+    rows: np.ndarray | None = None,
+) -> np.ndarray:
+    """Rows of events in the order of (ts, seq, event_id), which no two events share.
+
+    Args:
+        events: columns ``event_id`` and, if there is one, ``seq``; a seq that is missing is 0.
+        ts: the time of each row, in ticks.
+        group: a whole number from 0 on per row, which comes before ``ts``; None for one group.
+        by_type: whether the type comes before ``seq``.
+        rows: the rows of ``events`` that are ordered; None for all. What is given of each is given of each of these,
+            and the order is one of their numbers.
+
+    Raises:
+        InputError: ``seq`` holds no whole numbers.
+    """
+    if group is None:
+        order = np.arange(len(ts)) if not np.any(ts[1:] < ts[:-1]) else np.argsort(ts, kind="stable")
+        times = ts[order]
+        same = times[1:] == times[:-1]
+    else:
+        order = np.arange(len(group)) if np.all(group[1:] >= group[:-1]) else by_number(group)
+        times, one = ts[order], np.diff(group[order]) == 0
+        if np.any((times[1:] < times[:-1]) & one):
+            order = np.lexsort((ts, group))
+            times = ts[order]
+        same = (times[1:] == times[:-1]) & one
+    if same.any():
+        # Only rows that share their time are compared by more, which for texts takes long.
+        tied = np.append(same, False) | np.insert(same, 0, False)
+        at = order[tied]
+        run = np.cumsum(np.insert(~same, 0, True))[tied]
+        few = events.select([name for name in ("event_id", "type", "seq") if name in events.column_names])
+        few = few.take(int64_array(at if rows is None else rows[at]))
+        keys: dict[str, pa.ChunkedArray | pa.Array] = {"run": int64_array(run)}
+        if by_type:
+            keys["type"] = plain(few["type"])
+        keys["seq"] = _seq(few)
+        if "event_id" in few.column_names:
+            keys["id"] = plain(few["event_id"])
+        order[tied] = at[numpy_of(pc.sort_indices(pa.table(keys), [(name, "ascending") for name in keys]))]
+    return order
+
+
+def _seq(events: pa.Table) -> pa.ChunkedArray | pa.Array:
+    if "seq" not in events.column_names or pa.types.is_null(events["seq"].type):
+        return int64_array(np.zeros(len(events), np.int64))
+    column = events["seq"]
+    if not pa.types.is_integer(column.type):
+        hint = "It says which of two events of one time is the earlier one. Rename an attribute of that name."
+        raise InputError(f"seq holds {column.type}, and whole numbers are expected", key="seq", hint=hint)
+    return pc.fill_null(column.cast(pa.int64()), ZERO)
+
+
+def _counted(numbers: np.ndarray) -> np.ndarray:
+    found: np.ndarray = numpy_of(pc.array_sort_indices(int64_array(numbers))).view(np.int64)
+    return found

@@ -7,14 +7,12 @@ from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from chainlake.cep.events.dataset import plain, ticks_of
-from chainlake.cep.events.order import by_number
+from chainlake.cep.events.dataset import ticks_of
+from chainlake.cep.events.order import total_order
 from chainlake.cep.events.series import series_of
-from chainlake.cep.values.arrow import ZERO, int64_array, numpy_of
+from chainlake.cep.values.arrow import int64_array, plain
 from chainlake.cep.values.texts import masked
-from chainlake.errors import InputError
 
 #: Columns that say which event is earlier, beside the key.
 ORDERED_BY = ("event_id", "type", "ts", "seq")
@@ -137,28 +135,7 @@ def _streams(
     """The rows stream by stream in the order of (ts, seq, event_id); and per row a number of its stream, and whether
     it is in any (None if all are)."""
     group, known = series_of(events, ([] if any_type else ["type"]) + ([] if key is None else [key]))
-    order = np.lexsort((ts, group)) if np.any(ts[1:] < ts[:-1]) else by_number(group)
-    times = ts[order]
-    ties = np.flatnonzero(times[1:] == times[:-1])
-    if np.any(group[order[ties]] == group[order[ties + 1]]):
-        keys = {
-            "group": int64_array(group),
-            "ts": int64_array(ts),
-            "seq": _seq(events),
-            "id": plain(events["event_id"]),
-        }
-        order = numpy_of(pc.sort_indices(pa.table(keys), [(name, "ascending") for name in keys])).astype(np.int64)
-    return order, group, known
-
-
-def _seq(events: pa.Table) -> pa.ChunkedArray | pa.Array:
-    if "seq" not in events.column_names or pa.types.is_null(events["seq"].type):
-        return int64_array(np.zeros(len(events), np.int64))
-    column = events["seq"]
-    if not pa.types.is_integer(column.type):
-        hint = "It says which of two events of one time is the earlier one. Rename an attribute of that name."
-        raise InputError(f"seq holds {column.type}, and whole numbers are expected", key="seq", hint=hint)
-    return pc.fill_null(column.cast(pa.int64()), ZERO)
+    return total_order(events, ts, group), group, known
 
 
 def _attribute(events: pa.Table, attr: str, strict: bool) -> pa.ChunkedArray | pa.Array:

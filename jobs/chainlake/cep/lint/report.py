@@ -7,7 +7,6 @@ The compiler has the last word: lint finds errors if and only if the compiler do
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -22,6 +21,7 @@ from chainlake.cep.language.parsing.lexer import pieces
 from chainlake.cep.language.parsing.query import parse
 from chainlake.cep.language.resolve import IN_A_MATCH, Resolver
 from chainlake.cep.language.source_text import SourceText
+from chainlake.cep.lint.set_aside import is_fence, query_start, without
 from chainlake.cep.lint.unheard import Heard, unheard
 from chainlake.cep.lint.warnings import warnings_of
 from chainlake.cep.pattern import Pattern, compile_pattern
@@ -32,7 +32,6 @@ from chainlake.errors import DefinitionError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_OPERATOR = re.compile(r"[-+*/<>=,.(!]+|AND|OR|NOT|WHERE|IN", re.ASCII)
 #: Most errors that are reported of one file.
 MOST = 100
 
@@ -141,17 +140,17 @@ class _Lint:
                 return read_front_matter(SourceText("".join(lines), self.source.file))
             except DefinitionError as error:
                 self.add(error)
-                end = next((i for i, line in enumerate(lines) if i >= (error.line or 1) and _fence(line)), None)
+                end = next((i for i, line in enumerate(lines) if i >= (error.line or 1) and is_fence(line)), None)
                 if end is None:
-                    return FrontMatter(), _query_start(self.source.text)
+                    return FrontMatter(), query_start(self.source.text)
                 first, last = (error.line or 1) - 1, end
                 if error.key is None:
-                    first = next(i for i, line in enumerate(lines) if _fence(line)) + 1
+                    first = next(i for i, line in enumerate(lines) if is_fence(line)) + 1
                 else:
                     last = next((i for i in range(first + 1, end) if lines[i][:1] not in (" ", "\t", "#", "\n")), end)
                 self.params_lost |= error.key in (None, "params", "sets")
                 if first >= last:
-                    return FrontMatter(), _query_start(self.source.text)
+                    return FrontMatter(), query_start(self.source.text)
                 # Blanks keep every other place of the text where it was.
                 lines[first:last] = [" " * (len(line) - 1) + "\n" for line in lines[first:last]]
 
@@ -177,7 +176,7 @@ class _Lint:
                 return parse(SourceText(text, self.source.file), start)
             except DefinitionError as error:
                 self.add(error)
-                masked = _without(text, start, error)
+                masked = without(text, start, error)
                 if masked is None:
                     return None
                 text = masked
@@ -295,20 +294,6 @@ class _Lint:
             self.params_lost = before
 
 
-def _fence(line: str) -> bool:
-    return line.rstrip() == "---"
-
-
-def _query_start(text: str) -> int:
-    """Where the query begins if the front matter cannot be read."""
-    lines = text.splitlines(keepends=True)
-    fences = [i for i, line in enumerate(lines) if _fence(line)]
-    if len(fences) > 1:
-        return sum(map(len, lines[: fences[1] + 1]))
-    starts = (i for i, line in enumerate(lines) if line.lstrip().upper().startswith("PATTERN"))
-    return sum(map(len, lines[: next(starts, len(lines))]))
-
-
 def _parts(where: ast.Node | None) -> tuple[ast.Node, ...]:
     """The conditions that are joined by AND."""
     if where is None:
@@ -323,68 +308,6 @@ def _leaves(node: ast.Node) -> Iterator[ast.Node]:
             yield from _leaves(part)
     else:
         yield node
-
-
-def _without(text: str, start: int, error: DefinitionError) -> str | None:
-    """``text`` with the condition or window that ``error`` lies in replaced by one that can be read, or None."""
-    lines = text.splitlines(keepends=True)
-    offset = sum(map(len, lines[: (error.line or 1) - 1])) + (error.column or 1) - 1
-    found = [p for p in pieces(text, start) if p.kind not in ("space", "comment")]
-    within = next((p for p in found if p.kind == "keyword" and p.text.upper() == "WITHIN"), None)
-    if within is None and error.what == "WITHIN is expected, not the end of the pattern":
-        return text.rstrip() + "\nWITHIN 1 s"
-    if within is not None and offset > within.begin:
-        changed = text[: within.begin] + "WITHIN 1 s"
-        return changed if changed != text else None
-    if error.what == "NOT takes no repeated event":
-        return text[:offset] + " " + text[offset + 1 :]
-    spans = [span for span in _conditions(text, start) if span[0] <= offset]
-    if not spans:
-        return None
-    begin, end = spans[-1]
-    old = text[begin:end]
-    if len(old) < 4 or "\n" in old[:4] or old == "TRUE":
-        return None
-    blank = "".join("\n" if letter == "\n" else " " for letter in old)
-    return text[:begin] + "TRUE" + blank[4:] + text[end:]
-
-
-def _conditions(text: str, start: int) -> list[tuple[int, int]]:
-    """Begin and end of every condition joined by AND or OR at the top of a WHERE."""
-    found: list[tuple[int, int]] = []
-    depth, where, begin, end = 0, -1, -1, -1
-    between, before = False, ""
-
-    def close() -> None:
-        nonlocal begin
-        if begin >= 0:
-            found.append((begin, end))
-        begin = -1
-
-    for piece in pieces(text, start):
-        if piece.kind in ("space", "comment"):
-            continue
-        word = piece.text.upper() if piece.kind == "keyword" else piece.text
-        pause = piece.kind == "word" and word.upper() == "PAUSE" and depth == where and not _OPERATOR.fullmatch(before)
-        if where >= 0 and (word == "WITHIN" or pause or depth == where > 0 and word in (",", ")")):
-            close()
-            where = -1
-        elif where >= 0 and depth == where and word in ("AND", "OR") and not (between and word == "AND"):
-            close()
-        elif where >= 0:
-            begin = piece.begin if begin < 0 else begin
-            end = piece.end
-        if word == "WHERE":
-            close()
-            where = depth
-        depth += (word in ("(", "{")) - (word in (")", "}"))
-        if piece.kind == "word" and before != ".":
-            depth += (word.upper() == "CASE") - (word.upper() == "END")
-            between |= word.upper() == "BETWEEN"
-        between &= word != "AND"
-        before = word
-    close()
-    return found
 
 
 def laid_out(text: str) -> str:

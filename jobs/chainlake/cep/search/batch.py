@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -46,6 +46,14 @@ class MatchBatch:
             {name: places[rows] for name, places in self.single.items()},
             {name: spread(*group, rows) for name, group in self.kleene.items()},
             {name: values.take(int64_array(rows)) for name, values in self.measures.items()},
+        )
+
+    def of_rows(self, rows: np.ndarray) -> MatchBatch:
+        """The same matches in the table of which ``rows`` were searched."""
+        return replace(
+            self,
+            single={name: rows[places] for name, places in self.single.items()},
+            kleene={name: (offsets, rows[places]) for name, (offsets, places) in self.kleene.items()},
         )
 
     def only(self, kept: np.ndarray) -> MatchBatch:

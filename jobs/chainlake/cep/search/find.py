@@ -3,70 +3,74 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from chainlake.cep.conditions.blocks import Bindings
+from chainlake.cep.conditions.blocks import FAR
 from chainlake.cep.conditions.computed import add_computed
 from chainlake.cep.conditions.evaluate import Candidates, View
 from chainlake.cep.conditions.scan import BLOCK_ROWS, Scan
 from chainlake.cep.events.clock import Clock
 from chainlake.cep.events.dataset import Dataset, Wanted, kind_of, ticks_of
+from chainlake.cep.events.event_ids import PACKED, packed, texts
 from chainlake.cep.language.check import Checker
 from chainlake.cep.language.normal_form import Branch
 from chainlake.cep.pattern import Pattern
-from chainlake.cep.plan.completion import completion_of
 from chainlake.cep.plan.steps import routing
+from chainlake.cep.policy import Policy
 from chainlake.cep.search.batch import MatchBatch
-from chainlake.cep.search.binding.complete import Completer
-from chainlake.cep.search.binding.kleene import SetLimit
-from chainlake.cep.search.binding.levels import Search
-from chainlake.cep.search.choosing.backend import BACKENDS, decide
-from chainlake.cep.search.choosing.choice import Choice, Wish, choose, likeness
+from chainlake.cep.search.branches import Ready, Run
+from chainlake.cep.search.choosing.backend import BACKENDS
+from chainlake.cep.search.choosing.choice import Wish
 from chainlake.cep.search.choosing.reach import within_reach
-from chainlake.cep.search.compiled.generate import Limits
-from chainlake.cep.search.compiled.run import Compiled
-from chainlake.cep.search.dedupe import also_matches, same_names
+from chainlake.cep.search.days import count_days
+from chainlake.cep.search.dedupe import same_names
 from chainlake.cep.search.keys import parts_by_key
 from chainlake.cep.search.largest.kept import Finder
-from chainlake.cep.search.measured import measured
-from chainlake.cep.search.selection.apply import selected
+from chainlake.cep.search.selection.apply import Selection
+from chainlake.cep.search.selection.modes import MODES, kernel_choice, why_not
 from chainlake.cep.search.statistics import Statistics
+from chainlake.cep.search.strict.blocks import blocks
 from chainlake.cep.search.ties import in_total_order
-from chainlake.errors import InputError, LimitExceeded, UsageError
+from chainlake.cep.values.arrow import numpy_of, plain
+from chainlake.errors import InputError, UsageError
 
 #: Ticks lie nearer to 0 than this, or sums of one and a window (at most 2^61) and differences may not fit in 64 bits.
 MOST_TICKS = 1 << 62
-#: Matches of a batch that spans fewer days are counted day by day.
-_DAYS_ONE_BY_ONE = 8
+#: Neighbours of one key are searched in as many events at a time for each row of a block: arrays that caches hold.
+_EVENTS_PER_ROW = 4
 
 
 @dataclass(frozen=True)
 class SearchOptions:
-    """What is rarely asked of a search; what is found does not depend on it, but on ``parts``, ``ties_in_order`` and
-    ``consumed``.
+    """What is rarely asked of a search; none of it changes what is found but ``used``, ``parts`` and ``ties_in_order``.
 
     Args:
         orders: the binding order of each branch by itself.
         rates: events per name in any common unit; default: the front matter's.
         by: without order and rates: ``cost`` takes the order of the fewest estimated seconds
             (chainlake.cep.search.choosing.seconds), ``frequency`` the rarest name first.
+        mode: how matches are chosen where the pattern wants some of them: ``auto``, or ``S``, ``P`` or ``B``
+            (chainlake.cep.search.selection.modes), which all give the same rows.
+        used: ids of events that are used up already: no match has one. Forbidden events and conditions look at them all
+            the same. So a search can go on where one of earlier events ended, whose rows say what was used up.
         parts: a whole number from 0 on for each event, in the order of the rows: the matches are those of the events of
             each number by itself. So all keys of a partitioned pattern can be searched at a time.
         ties_in_order: events of equal time follow one another in the order of (seq, id), so that they can be in
             sequence; not with ``own`` and ``parts``, and of patterns of single events.
-        consumed: ids of events that were used up before; no match that a policy publishes binds one of them.
         block_rows: bounds the memory.
     """
 
     orders: Sequence[Sequence[str]] | None = None
     rates: Mapping[str, float] | None = None
     by: str = "cost"
+    mode: str = "auto"
+    used: Sequence[str] | pa.Array | None = None
     parts: np.ndarray | None = None
     ties_in_order: bool = False
-    consumed: pa.Array | None = None
     block_rows: int = BLOCK_ROWS
 
 
@@ -117,6 +121,10 @@ def find(
         raise UsageError("block_rows is at least 1")
     if options.by not in ("cost", "frequency"):
         raise UsageError(f"an order is chosen by cost or by frequency, not by {options.by}")
+    if options.mode not in MODES:
+        raise UsageError(f"the mode is one of {', '.join(MODES)}, not {options.mode}")
+    if options.used is not None and pattern.extras.policy is None:
+        raise UsageError("used events are for patterns that choose among their matches")
     if backend not in BACKENDS:
         raise UsageError(f"the backend is one of {', '.join(BACKENDS)}, not {backend}")
     strange = sorted(set(order or ()) - {name.name for name in pattern.names})
@@ -135,16 +143,13 @@ def find(
     rates = None if options.rates is None else tuple(sorted(options.rates.items()))
     given = [order] * len(pattern.branches) if options.orders is None else options.orders
     wishes = [Wish(None if one is None else tuple(one), rates, options.by, backend) for one in given]
-    ask = _Asked(pattern, events, statistics, wishes, options, clock)
+    ask = _Asked(pattern, events, statistics, wishes, options, clock, _used(events, options.used))
     per_day: dict[int, int] = {}
-    found = ask.all(own)
-    if pattern.neighbours or pattern.extras.keep:
-        found = Finder(pattern, events, statistics, ask.data, ask.branch, options.block_rows).run(own)
+    found = ask.blocks(own) if pattern.neighbours or pattern.extras.keep else ask.all(own)
     if pattern.extras.policy is not None:
-        names = tuple(name.name for name in pattern.names)
-        found = selected(pattern.extras.policy, names, events, found, options.consumed)
+        found = ask.selected(pattern.extras.policy, own)
     for batch in found:
-        _count(pattern, batch, per_day)
+        count_days(pattern, batch, per_day)
         statistics.matches += batch.n
         yield batch
 
@@ -160,6 +165,7 @@ class _Asked:
         wishes: how the order of each branch is to be chosen.
         options: the options.
         clock: how times are moved, if it is not for the sake of the parts.
+        used: which events are used up already, if any are.
     """
 
     pattern: Pattern
@@ -168,98 +174,96 @@ class _Asked:
     wishes: Sequence[Wish]
     options: SearchOptions
     clock: Clock | None = None
+    used: np.ndarray | None = None
 
     def data(self, own: tuple[int, int] | None) -> Dataset:
         """The events that matches decided in ``own`` need."""
         return dataset(self.pattern, self.events, own, parts=self.options.parts, clock=self.clock)
 
+    def run(self, own: tuple[int, int] | None) -> Run:
+        """One search of what is decided in ``own``."""
+        return Run(self.pattern, self.data(own), own, self.statistics, self.options.mode in ("auto", "S"))
+
     def all(self, own: tuple[int, int] | None) -> Iterator[MatchBatch]:
-        """The matches of all branches, each once."""
-        run, branches = _Run(self.pattern, self.data(own), own, self.statistics), self.pattern.branches
+        """The matches of all branches, each once; where kernels choose among the matches of a branch, what they do."""
+        run, branches = self.run(own), self.pattern.branches
         for number, branch in enumerate(branches):
-            run.scans.append(self.scan(branch, run.data, own))
             doubles = [k for k, earlier in enumerate(branches[:number]) if same_names(earlier, branch)]
-            yield from run.branch(number, self.wishes[number], doubles)
+            yield from run.found(self.ready(run, number), doubles)
+
+    def ready(self, run: Run, number: int) -> Ready:
+        """A branch that can be searched, after those before it."""
+        run.scans.append(self.scan(self.pattern.branches[number], run.data, run.own))
+        return run.ready(number, self.wishes[number])
+
+    def selected(self, policy: Policy, own: tuple[int, int] | None) -> Iterator[MatchBatch]:
+        """The matches that a policy wants, in the order in which they are published.
+
+        Raises:
+            UsageError: the mode that is asked for is not possible.
+        """
+        pattern, mode = self.pattern, self.options.mode
+        able = [kernel_choice(pattern, branch) for branch in pattern.branches]
+        unable = [one.why for one in able if one and not one.wanted]
+        if mode == "S" and unable:
+            raise UsageError(f"mode S is not possible: {unable[0]}")
+        names = tuple(name.name for name in pattern.names)
+        if len(pattern.branches) == 1:
+            run = self.run(own)
+            ready = self.ready(run, 0)
+            found = run.found(ready, [])
+            if ready.chooses:
+                self.statistics.modes.append(("S", able[0].why if able[0] else ""))
+                yield from found if run.data.clock is None else Selection(policy, names, self.events).all(found)
+                return
+        else:
+            found = self.all(own)
+        selection = Selection(policy, names, self.events)
+        if policy.consumes and mode != "P":
+            yield from selection.in_blocks(found, self.all, (-FAR, FAR) if own is None else own, halve=mode == "B")
+        else:
+            yield from selection.all(found)
+        self.statistics.modes.append(("B" if selection.blocks > 1 else "P", why_not(able, mode)))
+
+    def blocks(self, own: tuple[int, int] | None) -> Iterator[MatchBatch]:
+        """The matches of neighbours, or the largest, in each block of events."""
+        most = _EVENTS_PER_ROW * self.options.block_rows
+        for number, block in enumerate(blocks(self.pattern, self.events, self.options.parts, most)):
+            statistics, options = Statistics(), replace(self.options, parts=block.parts)
+            ask = replace(self, events=block.events, statistics=statistics, options=options)
+            finder = Finder(self.pattern, block.events, statistics, ask.data, ask.branch, options.block_rows)
+            for batch in finder.run(own):
+                yield batch if block.rows is None else batch.of_rows(block.rows)
+            self.statistics.add(statistics, first=not number)
 
     def branch(self, number: int, data: Dataset, own: tuple[int, int] | None) -> Iterator[MatchBatch]:
         """The matches of one branch, also those that others have, too."""
         scans = [self.scan(branch, data, own) for branch in self.pattern.branches[: number + 1]]
-        yield from _Run(self.pattern, data, own, self.statistics, scans).branch(number, self.wishes[number], [])
+        run = Run(self.pattern, data, own, self.statistics, scans=scans)
+        yield from run.found(run.ready(number, self.wishes[number]), [])
 
     def scan(self, branch: Branch, data: Dataset, own: tuple[int, int] | None) -> Scan:
         """What a branch looks through."""
         window = self.pattern.window_us
-        candidates = within_reach(branch, candidates_of(self.pattern, branch, data, own), window)
+        candidates = candidates_of(self.pattern, branch, data, own)
+        if self.used is not None:
+            for name in branch.positive:
+                free = ~self.used[data.rows_of(candidates[name].rows)]
+                candidates[name] = Candidates(data, candidates[name].rows[free])
+        candidates = within_reach(branch, candidates, window)
         return Scan(data, candidates, window, self.options.block_rows)
 
 
-@dataclass
-class _Run:
-    """One search of a pattern.
-
-    Args:
-        pattern: the pattern.
-        data: the events.
-        own: ``[lo, hi)`` of owned decision times, or None for all.
-        statistics: what is counted.
-        scans: of the branches up to the one that is searched.
-    """
-
-    pattern: Pattern
-    data: Dataset
-    own: tuple[int, int] | None
-    statistics: Statistics
-    scans: list[Scan] = field(default_factory=list)
-
-    def branch(self, number: int, wish: Wish, doubles: Sequence[int]) -> Iterator[MatchBatch]:
-        """The matches of a branch that none of the branches ``doubles`` has."""
-        pattern, scan, statistics = self.pattern, self.scans[number], self.statistics
-        branch, before = pattern.branches[number], self.statistics.evaluations
-        key = (number, wish, likeness(scan))
-        choice = pattern.memory.recall(key, Choice)
-        if choice is None:
-            choice = choose(pattern, branch, scan, wish)
-            pattern.memory.keep(key, choice)
-        statistics.order.append(choice.plan.order)
-        statistics.how = choice.how
-        limits = Limits(pattern.window_us, pattern.open_right, pattern.limits["kleene_members"])
-        compiled = Compiled(scan, choice.plan, limits, pattern.memory, key)
-        decision = decide(wish.backend, compiled, choice.estimate)
-        statistics.backends.append((decision.backend, decision.why))
-        pause, most = pattern.extras.pause, pattern.limits["set_members"]
-        complete = Completer(completion_of(branch, pause), scan, most, statistics)
-        positions = bool(doubles or pattern.extras.measures) or not complete.completion.is_nothing
-        blocks = self._blocks(scan, choice, decision.compiled, positions=positions)
-        for found in (whole for block in blocks for _, whole in complete.run(block)):
-            for earlier in doubles:
-                double = also_matches(pattern.branches[earlier], branch, found, scan, self.scans[earlier], pause)
-                found = found.only(~double)
-            if found.n:
-                rows = None if decision.compiled is not None and not positions else scan.candidates
-                batch = _batch(number, found, rows, self.data, pattern)
-                if pattern.extras.measures:
-                    batch = replace(batch, measures=measured(pattern, number, found, scan))
-                yield batch
-        evaluations = statistics.evaluations - before
-        if not choice.held(evaluations):
-            pattern.memory.forget(key)
-            compiled.forget()
-        elif choice.evaluations is None:
-            pattern.memory.keep(key, replace(choice, evaluations=evaluations))
-
-    def _blocks(self, scan: Scan, choice: Choice, compiled: Compiled | None, *, positions: bool) -> Iterator[Bindings]:
-        """What a backend finds, as far as it is owned."""
-        if compiled is not None:
-            yield from compiled.run(self.own, self.statistics, positions=positions)
-            return
-        pattern, own = self.pattern, self.own
-        members = pattern.limits["kleene_members"]
-        limit = SetLimit(members, pattern.open_right, own, pattern.window_us, self.data.clock)
-        for found in Search(scan, choice.plan, limit, self.statistics).run():
-            if own is not None:
-                decided = self.data.real(found.start + pattern.window_us if pattern.open_right else found.end)
-                found = found.only((decided >= own[0]) & (decided < own[1]))
-            yield found
+def _used(events: pa.Table, ids: Sequence[str] | pa.Array | None) -> np.ndarray | None:
+    """Which events are among the ids, if any are; these are no packed ones, even where the events' are."""
+    if ids is None or not len(ids):
+        return None
+    column, some = plain(events["event_id"]), ids if isinstance(ids, pa.Array) else pa.array(ids)
+    if column.type == PACKED:
+        some = packed(some)
+        if some.type != PACKED:
+            column = texts(column.combine_chunks())
+    return numpy_of(pc.is_in(column, value_set=some.cast(column.type)))
 
 
 def dataset(
@@ -286,7 +290,8 @@ def dataset(
     shown = (b.collected or b.stream is None and (b.sets or b.negated or b.until) for b in pattern.branches)
     in_order = any(shown) if by_id is None else by_id
     types, attributes, words = pattern.event_types, pattern.searched, pattern.words
-    wanted = Wanted(types, attributes, words, lo, hi, in_order, pattern.strict, pattern.in_stream)
+    by_seq = pattern.extras.policy is not None
+    wanted = Wanted(types, attributes, words, lo, hi, in_order, pattern.strict, pattern.in_stream, by_seq)
     apart = None if parts is None or not len(parts) else (clock or _clock(pattern, events, parts), parts)
     data = Dataset(events, wanted, apart)
     if len(data.ts):
@@ -360,44 +365,3 @@ def _decides(pattern: Pattern, branch: Branch, name: str) -> bool:
     if name in branch.kleene or name not in positive or pattern.extras.keep:
         return False
     return (branch.after if pattern.open_right else branch.before)[name] >= positive - {name}
-
-
-def _batch(
-    number: int, found: Bindings, candidates: dict[str, Candidates] | None, data: Dataset, pattern: Pattern
-) -> MatchBatch:
-    """Bound positions among ``candidates``, or rows of the events table where these are None, as a batch."""
-
-    def rows(name: str, positions: np.ndarray) -> np.ndarray:
-        return positions if candidates is None else data.rows_of(candidates[name].rows[positions])
-
-    start, end = data.real(found.start), data.real(found.end)
-    return MatchBatch(
-        number,
-        found.n,
-        start,
-        end,
-        end if pattern.decision == "end" else start + pattern.window_us,
-        {name: rows(name, positions) for name, positions in found.singles.items()},
-        {name: (offsets, rows(name, flat)) for name, (offsets, flat) in found.groups.items()},
-    )
-
-
-def _count(pattern: Pattern, batch: MatchBatch, per_day: dict[int, int]) -> None:
-    limit = pattern.limits["matches_per_day"]
-    ticks_per_day = 86_400 * (1_000_000 if pattern.strict else 1)
-    first, last = int(batch.decision_us.min()) // ticks_per_day, int(batch.decision_us.max()) // ticks_per_day
-    if last - first < _DAYS_ONE_BY_ONE:
-        # A comparison per day is quicker than to divide every time, let alone to sort them.
-        before = [0, *(np.count_nonzero(batch.decision_us < d * ticks_per_day) for d in range(first + 1, last + 1))]
-        counted = [(first + i, n) for i, n in enumerate(np.diff([*before, batch.n]).tolist()) if n]
-    else:
-        days, counts = np.unique(batch.decision_us // ticks_per_day, return_counts=True)
-        counted = list(zip(days.tolist(), counts.tolist(), strict=True))
-    for day, count in counted:
-        per_day[day] = per_day.get(day, 0) + count
-        if per_day[day] > limit:
-            raise LimitExceeded(
-                f"the pattern {pattern.name} has more than {limit} matches on day {np.datetime64(day, 'D')}",
-                key="matches_per_day",
-                hint="Add conditions or shorten the window, or raise matches_per_day under limits:.",
-            )

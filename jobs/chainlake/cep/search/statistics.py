@@ -1,4 +1,4 @@
-"""What a search did: evaluations, tests, orders, back ends."""
+"""What a search did: evaluations, tests, orders, back ends, modes."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ class Statistics:
         order: the binding order of each branch.
         how: where the order came from: ``given``, ``declared``, ``measured`` (frequency) or ``estimated`` (cost).
         backends: what each branch ran on, ``numpy`` or ``compiled``, and why.
+        modes: of a pattern that wants some of its matches, how they were chosen, ``S``, ``P`` or ``B``, and why.
     """
 
     evaluations: int = 0
@@ -30,7 +31,20 @@ class Statistics:
     order: list[tuple[str, ...]] = field(default_factory=list)
     how: str = "estimated"
     backends: list[tuple[str, str]] = field(default_factory=list)
+    modes: list[tuple[str, str]] = field(default_factory=list)
 
     def count_neg(self, tests: int) -> None:
         """Add to E_neg."""
         self.evaluations_neg += tests
+
+    def add(self, part: Statistics, *, first: bool) -> None:
+        """Count what one part of the events took; the order and the backends are those of the first part."""
+        self.evaluations += part.evaluations
+        self.evaluations_neg += part.evaluations_neg
+        self.evaluations_pre += part.evaluations_pre
+        self.tests += part.tests
+        self.long_stretches += part.long_stretches
+        if first:
+            self.how = part.how
+            self.order += part.order
+            self.backends += part.backends

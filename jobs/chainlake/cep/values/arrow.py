@@ -49,3 +49,8 @@ NO_TEXT = pa.nulls(1, pa.string())[0]
 FALSE = ZERO.cast(pa.bool_())
 TRUE = MINUS_ONE.cast(pa.bool_())
 NAN = pa.Array.from_buffers(pa.float64(), 1, [None, pa.py_buffer(np.array([np.nan]))])[0]
+
+
+def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The column itself, not as a dictionary."""
+    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column

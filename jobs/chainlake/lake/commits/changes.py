@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from chainlake.errors import UsageError
 from chainlake.lake.delta.kept import Commit, kept_commits
 from chainlake.lake.delta.reader import open_table
+from chainlake.lake.errors import UnknownTable
 from chainlake.lake.records.registered import registered_table
 from chainlake.paths import Home
 
@@ -27,6 +28,38 @@ KINDS = {"insert": "added", "delete": "withdrawn", "update_postimage": "changed"
 #: Columns of the feed that come before the table's own.
 HEAD = ("change", "version", "at")
 _FEED = "delta.enableChangeDataFeed"
+
+
+class FeedUnavailable(UsageError):
+    """Changes are asked for that the feed of a table does not hold."""
+
+    table: str
+
+    @classmethod
+    def not_yet(cls, table: str, since: int, now: int) -> FeedUnavailable:
+        """The version asked for is still to come."""
+        return cls(f"{table} has no version {since} yet", hint=f"Its version is {now}.").holding(table=table)
+
+    @classmethod
+    def never(cls, table: str) -> FeedUnavailable:
+        """The table keeps none."""
+        hint = "Match tables, models, events and raw tables do."
+        return cls(f"{table} keeps no change feed", hint=hint).holding(table=table)
+
+    @classmethod
+    def all_gone(cls, table: str, now: int) -> FeedUnavailable:
+        """No commit of it is kept."""
+        hint = f"Read the table; it is version {now}."
+        return cls(f"nothing of the change feed of {table} is kept", hint=hint).holding(table=table)
+
+    @classmethod
+    def partly_gone(cls, table: str, oldest: Commit, first: int, since: int | datetime, now: int) -> FeedUnavailable:
+        """It is kept from ``first`` on, by what the oldest commit says."""
+        moment = oldest.at.isoformat(timespec="seconds").replace("+00:00", "Z")
+        why = f"it got other columns at version {oldest.version}, and " if oldest.other_columns else ""
+        hint = f"Ask --since {first - 1}, or read the whole table; how long it is kept is an option of 'jobs maintain'."
+        what = f"the change feed of {table} is kept from version {first} ({moment}) to {now}: "
+        return cls(f"{what}{why}changes since {since} are not all there", hint=hint).holding(table=table)
 
 
 @dataclass(frozen=True)
@@ -58,7 +91,7 @@ def changes(home: Home, name: str, since: int | datetime) -> Feed:
     delta = _open(home, name)
     now = delta.version()
     if isinstance(since, int) and since > now:
-        raise UsageError(f"{name} has no version {since} yet", hint=f"Its version is {now}.")
+        raise FeedUnavailable.not_yet(name, since, now)
     commits = kept_commits(delta)
     first = _first(name, commits, since, now)
     if first > now:
@@ -77,10 +110,9 @@ def _open(home: Home, name: str) -> DeltaTable:
     try:
         delta = open_table(home, schema, folder)
     except TableNotFoundError:
-        hint = "'python -m jobs sql' lists the tables."
-        raise UsageError(f"there is no table {name}", hint=hint) from None
+        raise UnknownTable.of([name]) from None
     if delta.metadata().configuration.get(_FEED) != "true":
-        raise UsageError(f"{name} keeps no change feed", hint="Match tables, models, events and raw tables do.")
+        raise FeedUnavailable.never(name)
     return delta
 
 
@@ -94,8 +126,7 @@ def _first(name: str, commits: list[Commit], since: int | datetime, now: int) ->
     if oldest is None:
         if isinstance(since, int) and since == now:
             return now + 1
-        hint = f"Read the table; it is version {now}."
-        raise UsageError(f"nothing of the change feed of {name} is kept", hint=hint)
+        raise FeedUnavailable.all_gone(name, now)
     first = oldest.version + 1 if oldest.other_columns else oldest.version
     if isinstance(since, int):
         wanted = since + 1
@@ -107,13 +138,7 @@ def _first(name: str, commits: list[Commit], since: int | datetime, now: int) ->
             wanted = first - 1
     if wanted >= first:
         return wanted
-    moment = oldest.at.isoformat(timespec="seconds").replace("+00:00", "Z")
-    why = f"it got other columns at version {oldest.version}, and " if oldest.other_columns else ""
-    raise UsageError(
-        f"the change feed of {name} is kept from version {first} ({moment}) to {now}: "
-        f"{why}changes since {since} are not all there",
-        hint=f"Ask --since {first - 1}, or read the whole table; how long it is kept is an option of 'jobs maintain'.",
-    )
+    raise FeedUnavailable.partly_gone(name, oldest, first, since, now)
 
 
 def _head(schema: pa.Schema) -> pa.Schema:

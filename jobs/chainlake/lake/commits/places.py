@@ -22,6 +22,7 @@ import pyarrow as pa
 from chainlake.errors import InfrastructureError
 from chainlake.lake.delta.reader import open_table
 from chainlake.lake.delta.tables import exists
+from chainlake.lake.errors import WriterBetween
 from chainlake.lake.faults import around
 from chainlake.lake.locks import WAIT_SECONDS, file_lock
 from chainlake.lake.records import ops
@@ -46,6 +47,21 @@ class DivergedVersions(InfrastructureError):
             "first after it was moved to the second",
             hint=f"End what runs with the older release, remove {nested}, and restate the days it published.",
         )
+
+
+class RowsLost(InfrastructureError):
+    """A table that took the rows of another does not hold as many: a mistake in the code, noticed at once."""
+
+    held: int
+    wanted: int
+
+    @classmethod
+    def of(cls, pattern: str, name: str, held: int, wanted: int) -> RowsLost:
+        """For the pattern's table, the one whose rows it took, and the rows of both."""
+        return cls(
+            f"matches.{pattern} holds {held} rows after it took those of matches.{name}, which has {wanted}",
+            hint=f"matches.{name} was kept; restate the days of the pattern.",
+        ).holding(held=held, wanted=wanted)
 
 
 def table_lock(name: str) -> str:
@@ -163,16 +179,10 @@ def _replace(home: Home, pattern: str, number: int) -> None:
     try:
         write_deltalake(at, stream, mode="overwrite", schema_mode="overwrite", commit_properties=properties)
     except CommitFailedError:
-        raise InfrastructureError(
-            f"another writer has changed matches.{pattern} in between; matches.{name} did not take its place",
-            hint="Run this again.",
-        ) from None
+        raise WriterBetween.of(f"matches.{pattern}", f"matches.{name} did not take its place") from None
     held = open_table(home, "matches", pattern).to_pyarrow_dataset().count_rows()
     if held != rows.count_rows():
-        raise InfrastructureError(
-            f"matches.{pattern} holds {held} rows after it took those of matches.{name}, which has {rows.count_rows()}",
-            hint=f"matches.{name} was kept; restate the days of the pattern.",
-        )
+        raise RowsLost.of(pattern, name, held, rows.count_rows())
 
 
 def _note(home: Home, pattern: str, number: int, version: int, run_id: str) -> None:

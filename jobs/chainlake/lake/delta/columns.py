@@ -15,6 +15,7 @@ import pyarrow as pa
 from chainlake.errors import InfrastructureError
 from chainlake.lake.delta.log import marked
 from chainlake.lake.delta.reader import open_table
+from chainlake.lake.errors import WriterBetween
 from chainlake.paths import Home
 from chainlake.schemas.table import Column, Table
 
@@ -77,10 +78,7 @@ def add_columns(home: Home, table: Table, columns: Sequence[Column]) -> None:
     try:
         at.alter.add_columns(wanted.fields, commit_properties=marked("columns", 0))
     except CommitFailedError:
-        raise InfrastructureError(
-            f"another writer has changed {table.path_name} in between; its new columns were not added",
-            hint="Run this again.",
-        ) from None
+        raise WriterBetween.of(table.path_name, "its new columns were not added") from None
 
 
 def require_columns(at: DeltaTable, table: Table) -> None:

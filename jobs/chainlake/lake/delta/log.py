@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -79,6 +79,19 @@ class Commit:
 
     def __str__(self) -> str:
         return f"version {self.version} ({self.operation}, {self.at:%Y-%m-%dT%H:%M:%SZ})"
+
+
+@dataclass(frozen=True)
+class Foreign:
+    """What in a log is not known to be ours.
+
+    Args:
+        commits: of others, oldest first.
+        unreadable: version → why its entry cannot be read, so that it may be anybody's.
+    """
+
+    commits: tuple[Commit, ...]
+    unreadable: Mapping[int, str]
 
 
 @dataclass(frozen=True)
@@ -181,20 +194,22 @@ class TableLog:
         """The turns that our writers of this table take."""
         return {f"table-{self.schema}.{self.name}", f"ingest-{self.name}"}
 
-    def foreign(self, after: int = -1) -> list[Commit]:
-        """Commits of others that nobody has looked through, oldest first; entries that cannot be read are passed over.
+    def foreign(self, after: int = -1) -> Foreign:
+        """Commits of others that nobody has looked through, and entries of which nobody can tell whose they are.
 
         Args:
             after: only of later versions.
         """
         found: list[Commit] = []
+        unreadable: dict[int, str] = {}
         any_mark = False
         for version in self.versions:
             if version <= after:
                 continue
             try:
                 commit = self.commit(version)
-            except (ValueError, OSError):
+            except (ValueError, OSError) as error:
+                unreadable[version] = str(error)
                 continue
             if commit.signed:
                 found.clear()
@@ -203,7 +218,7 @@ class TableLog:
             any_mark = any_mark or commit.marked
             if not commit.marked and not unmarked_log:
                 found.append(commit)
-        return found
+        return Foreign(tuple(found), unreadable)
 
     def problems(self) -> Iterator[Problem]:
         """Files of the log that are damaged or missing; the hint and the checkpoints first."""

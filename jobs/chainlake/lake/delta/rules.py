@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from chainlake.errors import AuditFailed
+from chainlake.lake.errors import RowRefused
 from chainlake.schemas.table import Check, Table
 
 if TYPE_CHECKING:
@@ -41,10 +41,7 @@ class Rules:
         """
         for column in self._table.columns:
             if not column.nullable and rows[column.name].null_count:
-                raise AuditFailed(
-                    f"a row breaks a rule of {self._table.path_name}: "
-                    f"NOT NULL constraint violated for column: {column.name}."
-                )
+                raise RowRefused.of(self._table.path_name, f"NOT NULL constraint violated for column: {column.name}.")
         if not self._table.checks:
             return
         con = self._connected()
@@ -71,10 +68,8 @@ class Rules:
             found = con.execute(f"SELECT {listed} FROM rows WHERE NOT coalesce({check.sql}, true) LIMIT 1").fetchall()
             if found:
                 values = " ".join(f"- {name} : {value}" for name, value in zip(names, found[0], strict=True))
-                raise AuditFailed(
-                    f"a row breaks a rule of {self._table.path_name}: CHECK constraint {check.name} "
-                    f"(coalesce({check.sql}, true)) violated by row with values: {values}"
-                )
+                rule = f"CHECK constraint {check.name} (coalesce({check.sql}, true))"
+                raise RowRefused.of(self._table.path_name, f"{rule} violated by row with values: {values}")
 
 
 def _names(check: Check) -> set[str]:

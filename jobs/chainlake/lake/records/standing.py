@@ -78,10 +78,10 @@ def moved(home: Home, schema: str, name: str, known: int | None = None) -> str |
         return None
     if known is not None and last < known:
         return f"its table is at version {last}, though version {known} was published; {_MEND}"
-    if last in log.versions:
-        try:
-            log.commit(last)
-        except (ValueError, OSError) as error:
-            return f"the last entry of its log cannot be read ({error}); {_MEND} --repair"
-    changes = [commit for commit in log.foreign(last - 1 if known is None else known) if commit.changes_rows]
+    later = log.foreign(last - 1 if known is None else known)
+    if later.unreadable:
+        version, why = next(iter(later.unreadable.items()))
+        which = "the last entry" if version == last else f"entry {version}"
+        return f"{which} of its log cannot be read ({why}); {_MEND} --repair"
+    changes = [commit for commit in later.commits if commit.changes_rows]
     return f"{changes[-1]} of its table was made by somebody else; {_MEND}" if changes else None

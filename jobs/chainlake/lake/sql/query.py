@@ -12,10 +12,11 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from chainlake.errors import InfrastructureError, UsageError
+from chainlake.errors import UsageError
 from chainlake.lake.delta import tables
 from chainlake.lake.records.registered import registered_table
 from chainlake.lake.sql import safe as safely
+from chainlake.lake.sql.errors import FilesUnreadable, NotInTheLake, OnlyReads
 from chainlake.lake.sql.matches import view_of, view_select
 from chainlake.lake.sql.origin import SUFFIX, origin_select
 from chainlake.lake.sql.scan import Scan, empty, in_memory, list_tables, literal, quoted, scan
@@ -104,8 +105,7 @@ class Lake:
             return self.con.execute(sql)
         except duckdb.Error as error:
             if isinstance(error, duckdb.IOException) or _OF_FILES.search(str(error)):
-                first = str(error).strip().splitlines()[0]
-                raise InfrastructureError(f"a file of the query cannot be read: {first}") from error
+                raise FilesUnreadable.of_query(error) from error
             raise self.explained(error, sql) from None
 
     def tables(self) -> list[str]:
@@ -127,19 +127,13 @@ class Lake:
             raise UsageError(f"one statement at a time, this is {len(statements)}")
         kind = statements[0].type
         if self.safe and kind != duckdb.StatementType.SELECT:
-            raise UsageError(
-                f"with --safe only tables can be read: {kind.name} is not possible",
-                hint="Use SELECT, FROM, DESCRIBE, SUMMARIZE or SHOW ALL TABLES.",
-            )
+            raise OnlyReads.of(kind.name, safe=True)
         if kind not in (
             duckdb.StatementType.SELECT,
             duckdb.StatementType.EXPLAIN,
             duckdb.StatementType.COPY,
         ):
-            raise UsageError(
-                f"this only reads: {kind.name} is not possible",
-                hint="Use SELECT, FROM, DESCRIBE, SUMMARIZE, SHOW ALL TABLES, EXPLAIN, or COPY (SELECT …) TO 'file'.",
-            )
+            raise OnlyReads.of(kind.name, safe=False)
 
     def _mentioned(self, sql: str) -> list[tuple[str, str]]:
         """What ``sql`` may mean by ``schema.name``; aliases can look alike, so not all need to exist."""
@@ -257,8 +251,7 @@ class Lake:
                 return safely.arrow_scan(self.home, schema, folder)
             return scan(self.con, self.home, schema, folder)
         except (DeltaError, OSError) as error:
-            first = str(error).strip().splitlines()[0]
-            raise InfrastructureError(f"table {schema}.{name} cannot be read: {first}") from error
+            raise FilesUnreadable.of_table(f"{schema}.{name}", error) from error
 
     def _unknown(self, name: str, sql: str) -> UsageError:
         meant = [_parts(found[0]) for found in _TOKEN.finditer(sql) if found["schema"]]
@@ -266,14 +259,11 @@ class Lake:
         full = f"{schema}.{_shown(name)}" if schema else name
         exists = self.tables()
         if not exists:
-            return UsageError(
-                f"the lake at {self.home.lake} is empty: there is no table {full} yet",
-                hint="`make run` fills it with the shipped data; `python -m jobs ingest SOURCE FROM TO` with yours.",
-            )
+            return NotInTheLake.empty(self.home.lake, full)
         homes = [f"{s}.{_shown(name)}" for s in SCHEMAS if self._found(s, name)]
         if schema is None and homes:
-            return UsageError(f"table {name} needs its schema", hint=f"Write {' or '.join(homes)}.")
-        return UsageError(f"there is no table {full}", hint=f"There are {', '.join(exists)}.")
+            return NotInTheLake.needs_schema(name, homes)
+        return NotInTheLake.listed("table", full, exists)
 
     def explained(self, error: Exception, sql: str) -> UsageError:
         """DuckDB's message as one sentence, with the columns that exist where one was not found."""
@@ -285,19 +275,16 @@ class Lake:
         first = re.sub(r"^\w+( \w+)? Error: ", "", text.splitlines()[0])
         column = re.search(r'Referenced column "(.+?)" |does not have a column named "(.+?)"', text)
         if column:
-            return UsageError(f"there is no column {column[1] or column[2]}", hint=self._columns())
+            return NotInTheLake.inside("column", column[1] or column[2], self._columns())
         if field := re.search(r'Could not find key "(.+?)" in struct', text):
-            return UsageError(f"there is no field {field[1]}", hint=self._columns())
+            return NotInTheLake.inside("field", field[1], self._columns())
         if array := re.search(r"Cannot extract field '(.+?)' from expression \"(.+?)\"", text):
-            return UsageError(
-                f"{array[2]} has no field {array[1]}: it is not one event",
-                hint=f"If it is an array of events, write {array[2]}[1].{array[1]} or unnest({array[2]}).",
-            )
+            return NotInTheLake.of_many(array[2], array[1])
         if table := re.search(r"Table with name (.+?) does not exist", text):
             return self._unknown(table[1].strip('"'), sql)
         # From the start of the message only: a function that does not exist is a "Catalog Error", too.
         if place := re.match(r"(?:Catalog|Schema with name) \"?(.+?)\"? does not exist", first):
-            return UsageError(f"there is no schema {place[1]}", hint=f"There are {', '.join(SCHEMAS)}.")
+            return NotInTheLake.listed("schema", place[1], SCHEMAS)
         mark = re.search(r"^LINE \d+: .*\n.*\^", text, re.MULTILINE)
         return UsageError(f"{first}\n{mark[0]}" if mark else first)
 

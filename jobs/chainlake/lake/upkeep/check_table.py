@@ -88,7 +88,8 @@ def _can_be_spared(log: TableLog, problem: Problem) -> bool:
 def _foreign(found: Looked, log: TableLog) -> Iterator[Finding]:
     """Commits of others: each that changed rows, and the others together."""
     harmless: list[Commit] = []
-    for commit in log.foreign():
+    # Entries that cannot be read are problems of the log, which are findings already.
+    for commit in log.foreign().commits:
         if not commit.changes_rows:
             # Tables of older releases were made without a mark.
             harmless += [commit] if commit.version else []

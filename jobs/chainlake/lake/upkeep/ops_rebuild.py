@@ -6,6 +6,7 @@ each once, are the log. A row that somebody changed is in a younger file than th
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
@@ -19,9 +20,34 @@ from chainlake.lake.upkeep.set_aside import set_aside
 from chainlake.paths import Home
 from chainlake.schemas.ops import ALL
 from chainlake.schemas.table import Table
+from chainlake.words import counted
 
 
-def rebuild(home: Home, name: str) -> int:
+@dataclass(frozen=True)
+class Rebuilt:
+    """A log that was put together again.
+
+    Args:
+        rows: how many it has.
+        files_lost: names of data files that cannot be read; their rows are gone unless another file has them.
+        entries_lost: versions whose log entries cannot be read; rows that others added there count as ours.
+    """
+
+    rows: int
+    files_lost: tuple[str, ...]
+    entries_lost: tuple[int, ...]
+
+    def __str__(self) -> str:
+        text = counted(self.rows, "row")
+        if self.files_lost:
+            text += f"; left out, because they cannot be read: {', '.join(self.files_lost)}"
+        if self.entries_lost:
+            versions = ", ".join(map(str, self.entries_lost))
+            text += f"; log entries that cannot be read, so that anybody may have written their rows: {versions}"
+        return text
+
+
+def rebuild(home: Home, name: str) -> Rebuilt:
     """Write a log anew.
 
     Args:
@@ -29,7 +55,7 @@ def rebuild(home: Home, name: str) -> int:
         name: of the table under ``ops``.
 
     Returns:
-        its rows.
+        its rows, and what of the old files could not be read.
     """
     from deltalake import DeltaTable, write_deltalake
 
@@ -37,8 +63,10 @@ def rebuild(home: Home, name: str) -> int:
     path = home.table("ops", name)
     with file_lock(home, "ops"):
         log = TableLog(home, "ops", name)
-        strangers = {file for commit in log.foreign() if commit.appends for file in commit.files}
-        found = _numbered(_rows(Path(path), definition, strangers), definition)
+        foreign = log.foreign()
+        strangers = {file for commit in foreign.commits if commit.appends for file in commit.files}
+        rows, lost = _rows(Path(path), definition, strangers)
+        found = _numbered(rows, definition)
         if not _opens(home, name):
             set_aside(home, "ops", name)
             DeltaTable.create(
@@ -49,7 +77,7 @@ def rebuild(home: Home, name: str) -> int:
                 commit_properties=marked("repair"),
             )
         write_deltalake(path, found, mode="overwrite", schema_mode="overwrite", commit_properties=marked("repair"))
-    return len(found)
+    return Rebuilt(len(found), lost, tuple(foreign.unreadable))
 
 
 def _opens(home: Home, name: str) -> bool:
@@ -62,23 +90,22 @@ def _opens(home: Home, name: str) -> bool:
     return True
 
 
-def _rows(folder: Path, definition: Table, strangers: set[str]) -> pa.Table:
-    """The rows of all files that can be read, each once, the oldest file's first."""
+def _rows(folder: Path, definition: Table, strangers: set[str]) -> tuple[pa.Table, tuple[str, ...]]:
+    """The rows of all files that can be read, each once, the oldest file's first; names of the other files."""
     import pyarrow.parquet as pq
 
     files = [file for file in folder.glob("*.parquet") if file.name not in strangers]
-    parts = []
+    parts, lost = [], []
     for file in sorted(files, key=lambda file: (file.stat().st_mtime_ns, file.name)):
         try:
             parts.append(_fitting(pq.read_table(file, page_checksum_verification=True), definition))
         except (pa.ArrowException, OSError):
-            # Its rows are lost, unless another file has them too.
-            continue
+            lost.append(file.name)
     rows = pa.concat_tables([definition.arrow().empty_table(), *parts])
     key = [*definition.key, "seq"]
     numbered = rows.select(key).append_column("at", pa.array(range(len(rows)), pa.int64()))
     first = numbered.group_by(key).aggregate([("at", "min")])["at_min"]
-    return rows.take(first)
+    return rows.take(first), tuple(lost)
 
 
 def _fitting(rows: pa.Table, definition: Table) -> pa.Table:

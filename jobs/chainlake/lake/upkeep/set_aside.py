@@ -6,9 +6,9 @@ import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 
-from chainlake.errors import UsageError
 from chainlake.lake.delta.log import HINT, marked
 from chainlake.lake.delta.reader import open_table
+from chainlake.lake.errors import NotLocal
 from chainlake.paths import Home
 
 
@@ -28,10 +28,8 @@ def set_aside(home: Home, schema: str, name: str, file: str = "") -> Path:
         UsageError: the lake is not on a local disk.
     """
     if "://" in home.lake:
-        raise UsageError(
-            f"{home.table(schema, name)} is not on a local disk",
-            hint=f"Move {file or 'the folder'} away yourself, and run 'python -m jobs check --repair' again.",
-        )
+        again = "and run 'python -m jobs check --repair' again."
+        raise NotLocal.of(home.table(schema, name), f"Move {file or 'the folder'} away yourself, {again}")
     stamp = f"{datetime.now(UTC):%Y%m%dT%H%M%S%f}"
     target = home.root / "damaged" / f"{schema}.{name.replace('/', '.')}" / stamp
     origin = Path(home.table(schema, name), file)

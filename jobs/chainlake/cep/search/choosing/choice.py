@@ -42,12 +42,14 @@ class Wish:
         rates: events per name in any common unit; None takes the front matter's.
         by: without these: ``cost`` or ``frequency``.
         backend: whose seconds count.
+        first: the name that is bound first in any case, or None.
     """
 
     order: tuple[str, ...] | None = None
     rates: tuple[tuple[str, float], ...] | None = None
     by: str = "cost"
     backend: str = "auto"
+    first: str | None = None
 
 
 @dataclass(frozen=True)
@@ -107,15 +109,21 @@ def order_of(pattern: Pattern, branch: Branch, scan: Scan, wish: Wish) -> tuple[
         UsageError: order or rates do not fit the pattern.
     """
     if wish.order is not None:
-        return given_order(branch, wish.order), "given", None
+        return _beginning(given_order(branch, wish.order), wish), "given", None
     stated: Mapping[str, float] = pattern.front.rates if wish.rates is None else dict(wish.rates)
     if stated and all(name in stated for name in branch.positive):
-        return choose_order(branch, {name: float(stated[name]) for name in branch.positive}), "declared", None
+        order = choose_order(branch, {name: float(stated[name]) for name in branch.positive})
+        return _beginning(order, wish), "declared", None
     if wish.rates is not None:
         missing = [name for name in branch.positive if name not in stated]
         raise UsageError(f"there is no rate for {', '.join(missing)}")
     if wish.by == "cost":
         model = measure(branch, scan.data, scan.candidates, scan.window)
-        return best_order(model, wish.backend), "estimated", model
+        return best_order(model, wish.backend, wish.first), "estimated", model
     frequency = {name: float(len(scan.candidates[name])) for name in branch.positive}
-    return choose_order(branch, frequency), "measured", None
+    return _beginning(choose_order(branch, frequency), wish), "measured", None
+
+
+def _beginning(order: tuple[str, ...], wish: Wish) -> tuple[str, ...]:
+    """The order with the name in front that has to be."""
+    return order if wish.first is None else (wish.first, *(name for name in order if name != wish.first))

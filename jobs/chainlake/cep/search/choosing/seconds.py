@@ -68,7 +68,7 @@ def compiled_seconds(model: Model, order: Sequence[str]) -> float:
     return found
 
 
-def best_order(model: Model, backend: str) -> tuple[str, ...]:
+def best_order(model: Model, backend: str, first: str | None = None) -> tuple[str, ...]:
     """The order of all positive names with the fewest seconds; of equal ones, the nearest to the order written.
 
     Beyond ``LISTED_NAMES`` single names it is the one with the fewest evaluations.
@@ -76,18 +76,20 @@ def best_order(model: Model, backend: str) -> tuple[str, ...]:
     Args:
         model: the branch's model.
         backend: ``numpy``, ``compiled``, or ``auto`` for the quicker of the two.
+        first: the name that is bound first in any case, or None.
     """
     if model.branch.stream is not None:
         return model.branch.positive
     if len(model.singles) > LISTED_NAMES or not min(model.totals.values(), default=0.0):
-        return model.best()
+        best = model.best()
+        return best if first is None else (first, *(name for name in best if name != first))
 
     def seconds(order: tuple[str, ...]) -> float:
         by_numpy = numpy_seconds(model, order) if backend != "compiled" else inf
         compiled = compiled_seconds(model, order) if backend != "numpy" else inf
         return min(by_numpy, compiled + (READY if backend == "auto" else 0.0))
 
-    return min(_orders(model), key=seconds)
+    return min((order for order in _orders(model) if first is None or order[0] == first), key=seconds)
 
 
 def _orders(model: Model) -> list[tuple[str, ...]]:

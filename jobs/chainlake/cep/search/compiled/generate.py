@@ -14,6 +14,7 @@ from chainlake.cep.events.clock import Clock
 from chainlake.cep.language.normal_form import Clause
 from chainlake.cep.plan.sizes import most_usable
 from chainlake.cep.plan.steps import Forbidden, Plan, Scope, Step
+from chainlake.cep.search.compiled.best import Best, Wanted
 from chainlake.cep.search.compiled.lists.listed import Listed
 from chainlake.cep.search.compiled.lists.scopes import Scopes
 from chainlake.cep.search.compiled.lists.skip import Ways
@@ -69,6 +70,7 @@ class Generator:
         facts: what may be known of the events.
         limits: the pattern's own.
         ways: how its loops are run.
+        wanted: which matches it chooses; None for all. The plan binds their last event first.
     """
 
     def __init__(
@@ -77,6 +79,7 @@ class Generator:
         facts: Facts,
         limits: Limits,
         ways: Ways,
+        wanted: Wanted | None = None,
     ) -> None:
         self.plan, self.by_start = plan, limits.by_start
         self.skips, self.lists = ways.skips, ways.lists
@@ -97,7 +100,9 @@ class Generator:
         if facts.of("moved", lambda scan: scan.data.clock is not None):
             base = self.slots.number_of(False, lambda scan: _clock_of(scan).base, "base")
             self.clock = base, self.slots.number_of(False, lambda scan: _clock_of(scan).period, "period")
-        self.output = self._output()
+        accumulates = wanted is not None and wanted.select == "accumulate"
+        self.output = self._output(frozenset(plan.order) if accumulates else plan.branch.kleene)
+        self.best = None if wanted is None else Best(self, wanted)
 
     def source(self) -> str:
         """The source of the function ``kernel(F, I, B, J, kf, ki, st)``; see ``slots`` for its arguments."""
@@ -106,14 +111,19 @@ class Generator:
         head = Writer()
         head.put(*self.slots.header)
         head.put("n = 0", "E = 0", "EN = 0", "EP = 0", "T = 0", f"resume = st[{state.STATUS}]")
-        head.put(*(f"{self._written(name)} = 0" for name in self.output.offsets), *self.kept)
+        head.put(*(f"{self.written(name)} = 0" for name in self.output.offsets), *self.kept)
         tail = Writer()
         self._return(tail, state.DONE)
         imports = ["import math", ""] if any("math." in line for line in body) else []
         return "\n".join([*imports, "def kernel(F, I, B, J, kf, ki, st):", *head.lines, *body, *tail.lines]) + "\n"
 
-    def _output(self) -> Output:
-        slots, kleene = self.slots, self.plan.branch.kleene
+    @property
+    def backward(self) -> bool:
+        """Whether the events of a loop are bound from the last to the first."""
+        return self.best is not None and self.best.backward
+
+    def _output(self, kleene: frozenset[str]) -> Output:
+        slots = self.slots
         names = self.plan.order
         return Output(
             slots.array("i", None, "start"),
@@ -128,7 +138,9 @@ class Generator:
 
     def _level(self, number: int) -> None:
         step = self.plan.steps[number]
-        if step.kleene:
+        if self.best and not number:
+            self.best.write(step)
+        elif step.kleene:
             Sets(self, step, number).write()
         else:
             self._events(step, number)
@@ -137,7 +149,7 @@ class Generator:
         """What follows once the event or set of a step has passed its clauses."""
         out = self.out
         last = number == len(self.plan.steps) - 1
-        if last:
+        if last and not self.best:
             self._room()
         if step.forbidden:
             if not last:
@@ -145,7 +157,9 @@ class Generator:
             for forbidden in step.forbidden:
                 self._forbidden(forbidden)
             out.close(0 if last else 1)
-        if last:
+        if last and self.best:
+            self.best.keep()
+        elif last:
             self._emit()
         else:
             self._level(number + 1)
@@ -162,6 +176,8 @@ class Generator:
             out.put(f"if {last} <= {first}:", "    continue", "if resume == 0:", f"    E += {last} - {first}")
         if number:
             self.scopes.code(name, step.scope, lo, hi, out)
+            if self.best:
+                self.best.limit(name, lo, hi)
             out.put(f"if {hi} <= {lo}:", "    continue")
         else:
             out.put(f"{lo} = 0", f"{hi} = {self.size(name)}")
@@ -176,6 +192,8 @@ class Generator:
             out.put(f"if {x} >= {lo} and {x} < {hi}:", "    E -= 1")
         if listed:
             listed.write()
+            if self.best:
+                self.best.note_dead_end(number, listed.count)
             out.put(f"{p} = 0")
         else:
             out.put(f"{p} = {lo}", f"T += {hi} - {lo}")
@@ -185,20 +203,32 @@ class Generator:
             listed.open_loop(lo, hi)
         else:
             out.open(f"while {p} < {hi}:")
-            out.put(f"{q} = {p}", f"{p} += 1")
+            out.put(f"{q} = {lo} + {hi} - 1 - {p}" if self.backward else f"{q} = {p}", f"{p} += 1")
         make.singles[name] = q
         self.scopes.bind(name, q, q)
         for x in apart:
             out.put(f"if {q} == {x}:", "    continue")
-        if number < len(self.plan.steps) - 1:
+        if self.best:
+            for test in [] if listed else self.useful(name, q):
+                out.put(f"if not {test}:", "    continue")
+            self.best.prune(name, in_order=number not in self.skips)
+        elif number < len(self.plan.steps) - 1:
             # Looked up once for all that is found below; the writes of matches would make the compiler read it again.
             out.put(f"r{number} = {self.output.maps[name]}[{q}]", f"x{number} = {self.scopes.ticks(name)}[{q}]")
             self.scopes.moments[name] = f"x{number}"
-        for other, key in self.lists.items():
-            if key == number and key < other - 1:
-                out.put("if resume == 0:", f"    v{other} = 0")
+        self.forget_lists(number)
         self.enter(step, number)
         out.depth = closed
+
+    def forget_lists(self, number: int) -> None:
+        """Have the lists that belong to the event of a step made anew."""
+        for other, key in self.lists.items():
+            if key == number and key < other - 1:
+                self.out.put("if resume == 0:", f"    v{other} = 0")
+
+    def useful(self, name: str, position: str) -> list[str]:
+        """What is true of an event that may be part of a match that is wanted, where some are."""
+        return self.best.useful(name, position) if self.best else []
 
     def size(self, name: str) -> str:
         """How many candidates a name has."""
@@ -267,14 +297,15 @@ class Generator:
 
     # ---- output
 
-    def _written(self, name: str) -> str:
+    def written(self, name: str) -> str:
+        """The local that counts the events written of a name that is bound to sets."""
         return f"w{self.plan.order.index(name)}"
 
     def _room(self) -> None:
         out = self.out
         full = [f"n >= {self.capacity}"]
         full += [
-            f"{self._written(name)} + {self.make.groups[name].depth} >= {self.flat_capacity}"
+            f"{self.written(name)} + {self.make.groups[name].depth} >= {self.flat_capacity}"
             for name in self.output.offsets
         ]
         out.open(f"if {' or '.join(full)}:")
@@ -282,6 +313,10 @@ class Generator:
         self._return(out, state.FULL)
         out.close()
         out.put("resume = 0")
+
+    def return_full(self, out: Writer) -> None:
+        """Stop until the output is emptied."""
+        self._return(out, state.FULL)
 
     def _return(self, out: Writer, status: int) -> None:
         out.put(
@@ -291,7 +326,7 @@ class Generator:
             f"st[{state.EVALUATIONS_NEG}] += EN",
             f"st[{state.EVALUATIONS_PRE}] += EP",
             f"st[{state.TESTS}] += T",
-            *(f"{place} = {self._written(name)}" for name, place in self.output.sizes.items()),
+            *(f"{place} = {self.written(name)}" for name, place in self.output.sizes.items()),
             f"return {status}",
         )
 
@@ -326,7 +361,7 @@ class Generator:
                 found = f"r{self.plan.order.index(name)}" if early else f"{table}[{self.make.singles[name]}]"
                 out.put(f"{rows}[n] = {found}")
                 continue
-            group, written, number = self.make.groups[name], self._written(name), self.make.fresh()
+            group, written, number = self.make.groups[name], self.written(name), self.make.fresh()
             out.put(f"{number} = 0")
             out.open(f"while {number} <= {group.depth}:")
             out.put(f"{rows}[{written}] = {table}[{group.position(number)}]", f"{written} += 1", f"{number} += 1")

@@ -15,6 +15,7 @@ from chainlake.cep.plan.steps import Plan
 from chainlake.cep.remembered import Remembered
 from chainlake.cep.search.binding.kleene import too_many
 from chainlake.cep.search.compiled import machine
+from chainlake.cep.search.compiled.best import Wanted
 from chainlake.cep.search.compiled.generate import Generator, Limits, Output
 from chainlake.cep.search.compiled.lists.passing import Bar, only_passing
 from chainlake.cep.search.compiled.lists.skip import choose_ways
@@ -55,15 +56,19 @@ class Shape:
     bars: tuple[Bar, ...]
 
 
-def make_shape(plan: Plan, scan: Scan, limits: Limits) -> Shape:
+def make_shape(plan: Plan, scan: Scan, limits: Limits, wanted: Wanted | None = None) -> Shape:
     """The code of a plan for the events of a scan, and for all events of which the same is true.
+
+    Args:
+        plan, scan, limits: as of ``Compiled``.
+        wanted: which matches it chooses; None for all.
 
     Raises:
         NotCompilable: something in the plan has no code; the message says what.
     """
     facts = Facts(scan)
     ways = choose_ways(plan, scan)
-    made = Generator(plan, facts, limits, ways)
+    made = Generator(plan, facts, limits, ways, wanted)
     source = made.source()
     if _nested_loops(source) > NESTED:
         raise NotCompilable(f"more than {NESTED} loops within each other")
@@ -82,6 +87,7 @@ class Compiled:
         limits: the pattern's.
         memory: where shapes are kept.
         key: under what; how loops are run may differ for other keys, and only for other keys.
+        wanted: which matches it chooses; None for all. The plan binds their last event first.
 
     Raises:
         NotCompilable: by ``shape`` and ``run``: something in the plan has no code; the message says what.
@@ -92,6 +98,7 @@ class Compiled:
     limits: Limits
     memory: Remembered = field(default_factory=Remembered)
     key: Hashable = None
+    wanted: Wanted | None = None
 
     @cached_property
     def shape(self) -> Shape:
@@ -107,7 +114,7 @@ class Compiled:
             raise NotCompilable("more than 2^31 events at once")
         found = self.memory.recall(self._kept_as, Shape)
         if found is None or not found.facts.hold_for(scan):
-            found = make_shape(self.plan, scan, self.limits)
+            found = make_shape(self.plan, scan, self.limits, self.wanted)
             self.memory.keep(self._kept_as, found)
         return found
 
@@ -117,7 +124,7 @@ class Compiled:
 
     @property
     def _kept_as(self) -> Hashable:
-        return "shape", self.key, self.plan.order
+        return "shape", self.key, self.plan.order, self.wanted
 
     def run(self, own: tuple[int, int] | None, statistics: Statistics, *, positions: bool) -> Iterator[Bindings]:
         """All matches of the branch that ``own`` owns, each once, in blocks.
@@ -134,7 +141,7 @@ class Compiled:
         if not all(nothing.holds(clause, frozenset())[0] for clause in self.plan.constant):
             return
         shape = self.shape
-        output, room = shape.output, self.scan.block_rows
+        output, room = shape.output, self._room
         kernel = machine.load(shape.source)
         scan = only_passing(self.scan, shape.bars)
         given = shape.slots.made(scan)
@@ -162,6 +169,13 @@ class Compiled:
             if status == state.DONE:
                 return
 
+    @property
+    def _room(self) -> int:
+        """How many matches a call may find: of each first event there may be one."""
+        if self.wanted is None or self.wanted.select != "per_initiator":
+            return self.scan.block_rows
+        return max(self.scan.block_rows, len(self.scan.candidates[self.wanted.names[0]]))
+
     def _map(self, name: str, rows: np.ndarray, positions: bool) -> np.ndarray:
         """What is written for each candidate of a name; ``rows`` are those that are searched."""
         every = self.scan.candidates[name].rows if positions else rows
@@ -173,7 +187,7 @@ class Compiled:
 
     def _make_room(self, given: Arguments, output: Output, flat: int) -> None:
         """New arrays for the output of a call."""
-        room = self.scan.block_rows
+        room = self._room
         start, end = np.empty((2, room), np.int64)
         given.put(output.start, start)
         given.put(output.end, end)

@@ -2,125 +2,191 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from chainlake.cep.events.dataset import ticks_of
-from chainlake.cep.events.event_ids import PACKED, packed, texts
+from chainlake.cep.events.order import total_order
 from chainlake.cep.policy import Policy
 from chainlake.cep.search.batch import MatchBatch
 from chainlake.cep.search.selection.order import NONE, Ranked
 from chainlake.cep.search.selection.resolve import Published, published
-from chainlake.cep.values.arrow import int64_array, numpy_of
+
+#: Matches in memory at a time, where they use events up: beyond, the search is cut into blocks of time.
+MOST_MATCHES = 5_000_000
+#: So many matches are gathered before they are reduced.
+_REDUCED = 1 << 18
 
 
-def selected(
-    policy: Policy,
-    names: tuple[str, ...],
-    events: pa.Table,
-    batches: Iterable[MatchBatch],
-    consumed: pa.Array | None = None,
-) -> Iterator[MatchBatch]:
-    """The matches that a policy publishes, in the order in which they are published.
+class Selection:
+    """Chooses among all matches of a search.
 
     Args:
         policy: which are wanted.
         names: the positive names in the order written.
-        events: the table in which the matches were found.
-        batches: all matches of single events.
-        consumed: ids of events that were used up before.
+        events: the table in which the matches are found.
     """
-    every = [batch for batch in batches if batch.n]
-    if not every:
-        return
-    rows = np.full((sum(batch.n for batch in every), len(names)), NONE, np.int64)
-    begin = np.cumsum([0, *(batch.n for batch in every)])
-    for first, batch in zip(begin, every, strict=False):
-        for name, bound in batch.single.items():
-            rows[first : first + batch.n, names.index(name)] = bound
-    order, times = _order(events)
-    place = np.empty(len(order) + 1, np.int64)
-    place[order] = np.arange(len(order))
-    place[NONE] = NONE
-    used = None if consumed is None or not len(consumed) else _among(events["event_id"], consumed)[order]
-    wanted = published(Ranked(place[rows], times), names, policy, used)
-    origin = np.searchsorted(begin, wanted.rows, "right") - 1
-    if policy.accumulates:
-        yield from _accumulated(names, wanted, [every[number].branch for number in origin], order, times)
-        return
-    bounds = np.flatnonzero(np.diff([every[number].branch for number in origin], prepend=-1))
-    for run in np.split(np.arange(len(origin)), bounds[1:]) if len(origin) else ():
-        yield _run(every, [(int(origin[i]), int(wanted.rows[i] - begin[origin[i]])) for i in run])
+
+    def __init__(self, policy: Policy, names: tuple[str, ...], events: pa.Table) -> None:
+        self.policy, self.names = policy, names
+        ts = ticks_of(events["ts"], "ts")
+        self.order = total_order(events, ts)
+        self.times = ts[self.order]
+        self._place = np.full(len(ts) + 1, NONE, np.int64)
+        self._place[self.order] = np.arange(len(ts))
+        self._used = np.zeros(len(ts), bool)
+        #: into how many blocks the search was cut
+        self.blocks = 0
+
+    def all(self, batches: Iterable[MatchBatch]) -> Iterator[MatchBatch]:
+        """The matches that are wanted, in the order in which they are published."""
+        policy = self.policy
+        reduces = not policy.consumes and policy.select != "each"
+        every, size, most = list[MatchBatch](), 0, _REDUCED
+        for batch in batches:
+            every.append(batch)
+            size += batch.n
+            if reduces and size > most:
+                # What is not wanted among some of the matches of a last event is not wanted among all of them.
+                every = list(self._published(every))
+                size = sum(batch.n for batch in every)
+                most = max(_REDUCED, 2 * size)
+        yield from self._published(every)
+
+    def in_blocks(
+        self,
+        found: Iterable[MatchBatch],
+        search: Callable[[tuple[int, int]], Iterable[MatchBatch]],
+        own: tuple[int, int],
+        *,
+        halve: bool = False,
+    ) -> Iterator[MatchBatch]:
+        """The same where matches use events up, block by block, so that those of one block fit in memory.
+
+        Args:
+            found: all matches decided in ``own``.
+            search: gives all that are decided in ``[lo, hi)``.
+            own: what is searched.
+            halve: whether to cut it in two without trying it whole.
+        """
+        lo, hi = np.searchsorted(self.times, own)
+        middle = int(self.times[(lo + hi) // 2]) if lo < hi else own[0]
+        can_halve = lo < hi and own[0] < middle
+        whole = None if halve and can_halve else _some(found, MOST_MATCHES if can_halve else None)
+        if whole is not None:
+            self.blocks += 1
+            yield from self._published(whole)
+            return
+        for half in ((own[0], middle), (middle, own[1])):
+            yield from self.in_blocks(search(half), search, half)
+
+    def _published(self, batches: Iterable[MatchBatch]) -> Iterator[MatchBatch]:
+        """Those of some matches that are wanted; what they use up is remembered."""
+        every = [batch for batch in batches if batch.n]
+        if not every:
+            return
+        begin = np.cumsum([0, *(batch.n for batch in every)])
+        rows = np.full((int(begin[-1]), len(self.names)), NONE, np.int64)
+        for first, batch in zip(begin, every, strict=False):
+            for name, bound in batch.single.items():
+                rows[first : first + batch.n, self.names.index(name)] = bound
+        wanted = published(Ranked(self._place[rows], self.times), self.names, self.policy, self._used)
+        self._used = wanted.consumed
+        origin = np.searchsorted(begin, wanted.rows, "right") - 1
+        branches = np.array([batch.branch for batch in every])[origin]
+        if self.policy.accumulates:
+            yield from self._accumulated(wanted, branches)
+            return
+        yield from _runs(every, begin, wanted.rows, branches)
+
+    def _accumulated(self, wanted: Published, branches: np.ndarray) -> Iterator[MatchBatch]:
+        """A row per terminator, whose names are bound to sets; rows in a batch bind the same names."""
+        sets = wanted.sets or ()
+        bound = [tuple(len(ranks) > 0 for ranks in one) for one in sets]
+        first = 0
+        while first < len(sets):
+            last = first + 1
+            while last < len(sets) and bound[last] == bound[first]:
+                last += 1
+            some = sets[first:last]
+            ends = self.times[[max(int(ranks[-1]) for ranks in one if len(ranks)) for one in some]]
+            starts = self.times[[min(int(ranks[0]) for ranks in one if len(ranks)) for one in some]]
+            groups = {}
+            for column, name in enumerate(self.names):
+                if bound[first][column]:
+                    sizes = [len(one[column]) for one in some]
+                    flat = np.concatenate([one[column] for one in some])
+                    groups[name] = (np.cumsum([0, *sizes]), self.order[flat])
+            yield MatchBatch(int(branches[first]), len(some), starts, ends, ends, {}, groups)
+            first = last
 
 
-def _order(events: pa.Table) -> tuple[np.ndarray, np.ndarray]:
-    """The rows of the events in the order of (ts, seq, id), and their times in that order."""
-    ts = ticks_of(events["ts"], "ts")
-    keys = {"ts": int64_array(ts)}
-    if "seq" in events.column_names:
-        keys["seq"] = pc.fill_null(events["seq"].cast(pa.int64()), 0)
-    keys["id"] = events["event_id"]
-    order = numpy_of(pc.sort_indices(pa.table(keys), [(name, "ascending") for name in keys])).astype(np.int64)
-    return order, ts[order]
+def _some(batches: Iterable[MatchBatch], most: int | None) -> list[MatchBatch] | None:
+    """All batches, or None if they hold more than so many matches."""
+    found, size = list[MatchBatch](), 0
+    for batch in batches:
+        found.append(batch)
+        size += batch.n
+        if most is not None and size > most:
+            return None
+    return found
 
 
-def _among(ids: pa.ChunkedArray, some: pa.Array) -> np.ndarray:
-    """Which ids are among some others; these are texts, and ``ids`` may be packed."""
-    if ids.type == PACKED:
-        some = packed(some)
-        if some.type != PACKED:
-            ids = texts(ids.combine_chunks())
-    return numpy_of(pc.is_in(ids, value_set=some.cast(ids.type)))
+@dataclass(frozen=True)
+class _Part:
+    """The wanted matches of one branch.
+
+    Args:
+        batch: the matches, as they were found.
+        order: the order in which they are wanted.
+    """
+
+    batch: MatchBatch
+    order: np.ndarray
 
 
-def _run(every: list[MatchBatch], places: list[tuple[int, int]]) -> MatchBatch:
-    """Matches of one branch from several batches, in the order given."""
-    numbers = sorted({number for number, _ in places})
-    parts = [every[number] for number in numbers]
-    begin = dict(zip(numbers, np.cumsum([0, *(part.n for part in parts)]), strict=False))
-    at = np.array([begin[number] + i for number, i in places], np.int64)
+def _runs(every: list[MatchBatch], begin: np.ndarray, rows: np.ndarray, branches: np.ndarray) -> Iterator[MatchBatch]:
+    """The matches ``rows``, numbered through all batches, in that order; those of one branch in a row are a batch."""
+    parts = {int(branch): _part(every, begin, rows[branches == branch]) for branch in np.unique(branches)}
+    done = dict.fromkeys(parts, 0)
+    bounds = np.flatnonzero(np.diff(branches, prepend=-1))
+    for branch, size in zip(branches[bounds].tolist(), np.diff([*bounds, len(rows)]).tolist(), strict=True):
+        part, first = parts[branch], done[branch]
+        done[branch] = first + size
+        yield part.batch.at(part.order[first : first + size])
+
+
+def _part(every: list[MatchBatch], begin: np.ndarray, rows: np.ndarray) -> _Part:
+    """Those matches of one branch, gathered from the batches in which they were found."""
+    ascending = np.sort(rows)
+    cuts = np.searchsorted(ascending, begin)
+    found = [
+        batch.at(ascending[lo:hi] - first)
+        for batch, first, lo, hi in zip(every, begin, cuts, cuts[1:], strict=False)
+        if hi > lo
+    ]
+    return _Part(_joined(found), np.searchsorted(ascending, rows))
+
+
+def _joined(parts: list[MatchBatch]) -> MatchBatch:
+    """Matches of single events of one branch as one batch."""
+    first = parts[0]
+    if len(parts) == 1:
+        return first
 
     def joined(arrays: Iterable[np.ndarray]) -> np.ndarray:
-        found: np.ndarray = np.concatenate(list(arrays))[at]
-        return found
+        return np.concatenate(list(arrays))
 
-    measures = {
-        name: pa.concat_arrays([part.measures[name] for part in parts]).take(int64_array(at))
-        for name in parts[0].measures
-    }
     return MatchBatch(
-        parts[0].branch,
-        len(at),
+        first.branch,
+        sum(part.n for part in parts),
         joined(part.start_us for part in parts),
         joined(part.end_us for part in parts),
         joined(part.decision_us for part in parts),
-        {name: joined(part.single[name] for part in parts) for name in parts[0].single},
+        {name: joined(part.single[name] for part in parts) for name in first.single},
         {},
-        measures,
+        {name: pa.concat_arrays([part.measures[name] for part in parts]) for name in first.measures},
     )
-
-
-def _accumulated(
-    names: tuple[str, ...], wanted: Published, branches: list[int], order: np.ndarray, times: np.ndarray
-) -> Iterator[MatchBatch]:
-    """A row per terminator, whose names are bound to sets; rows in a batch bind the same names."""
-    sets = wanted.sets or ()
-    bound = [tuple(len(ranks) > 0 for ranks in one) for one in sets]
-    first = 0
-    while first < len(sets):
-        last = first + 1
-        while last < len(sets) and bound[last] == bound[first]:
-            last += 1
-        some = sets[first:last]
-        ends = times[[max(int(ranks[-1]) for ranks in one if len(ranks)) for one in some]]
-        starts = times[[min(int(ranks[0]) for ranks in one if len(ranks)) for one in some]]
-        groups = {}
-        for column, name in enumerate(names):
-            if bound[first][column]:
-                sizes = [len(one[column]) for one in some]
-                groups[name] = (np.cumsum([0, *sizes]), order[np.concatenate([one[column] for one in some])])
-        yield MatchBatch(branches[first], len(some), starts, ends, ends, {}, groups)
-        first = last

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 
@@ -48,9 +49,9 @@ class Runs:
                 groups[name] = stream.members(self.first[name], self.last[name])
             else:
                 singles[name] = stream.positions(self.first[name])
-        start = np.minimum.reduce([stream.times[places] for places in self.first.values()])
-        end = np.maximum.reduce([stream.times[places] for places in self.last.values()])
-        return Bindings(self.n, singles, groups, start, end)
+        # Later places have later times.
+        begin, end = reduce(np.minimum, self.first.values()), reduce(np.maximum, self.last.values())
+        return Bindings(self.n, singles, groups, stream.times[begin], stream.times[end])
 
 
 def joined(parts: list[Runs], names: tuple[str, ...]) -> Runs:

@@ -17,41 +17,13 @@ from chainlake.cep.conditions.evaluate import Candidates, View
 from chainlake.cep.conditions.scan import BLOCK_ROWS
 from chainlake.cep.language.normal_form import Clause
 from chainlake.cep.search.statistics import Statistics
-from chainlake.cep.search.strict.form import ANY_NUMBER, Form
+from chainlake.cep.search.strict.ends import Ends, fitting, next_marked, no_more
+from chainlake.cep.search.strict.form import Form
 from chainlake.cep.search.strict.runs import Runs, portions
 from chainlake.cep.search.strict.stream import Stream
 
 #: Members of a set that are looked at in the first round of a test of each; further rounds look at more.
 _FIRST_ROUND = 4
-
-
-@dataclass
-class _Ends:
-    """Where the first and the last name may begin and end, for some matches whose other names are bound.
-
-    Args:
-        earliest: the first place at which the first name may begin.
-        high: the last one.
-        low: the first place at which the last name may end.
-        latest: the last one.
-        near: whether there are places, and ``high`` and ``low`` lie in one window.
-    """
-
-    earliest: np.ndarray
-    high: np.ndarray
-    low: np.ndarray
-    latest: np.ndarray
-    near: np.ndarray
-
-    @property
-    def fit(self) -> np.ndarray:
-        """For which of them there is a place for both."""
-        found: np.ndarray = (self.earliest <= self.high) & (self.low <= self.latest) & self.near
-        return found
-
-    def at(self, rows: np.ndarray) -> _Ends:
-        """Those of some matches."""
-        return _Ends(self.earliest[rows], self.high[rows], self.low[rows], self.latest[rows], self.near[rows])
 
 
 @dataclass
@@ -105,7 +77,7 @@ class Search:
     def _stops(self) -> dict[str, np.ndarray]:
         """For each event and repeated name, the last place up to which all are accepted neighbours, if it is."""
         return {
-            name: _next(~self._accepts(number) | ~self.stream.joined) - 1
+            name: next_marked(~self._accepts(number) | ~self.stream.joined) - 1
             for number, name in enumerate(self.form.names)
             if name in self.form.branch.kleene
         }
@@ -128,13 +100,16 @@ class Search:
         least, most = self.form.sizes[name]
         if followed is None and least == 1:
             return accepted
-        place, stop = np.arange(len(accepted)), self._stops[name]
+        place = np.flatnonzero(accepted)
+        stop = self._stops[name][place]
         if followed is None:
-            return accepted & (stop - place >= least - 1)
-        before = self._counted(number, followed)
-        until = stop + 1 if most == ANY_NUMBER else np.minimum(stop, place + (most - 1)) + 1
-        begin = before[:-1] if least == 1 else before[np.minimum(place + (least - 1), until)]
-        found: np.ndarray = accepted & (before[until] > begin)
+            fits = stop - place >= least - 1
+        else:
+            before = self._counted(number, followed)
+            until = no_more(stop, place, most) + 1
+            fits = before[until] > before[place if least == 1 else np.minimum(place + (least - 1), until)]
+        found = np.zeros(len(accepted), bool)
+        found[place[fits]] = True
         return found
 
     def _counted(self, number: int, followed: np.ndarray) -> np.ndarray:
@@ -215,12 +190,12 @@ class Search:
             yield from self._extend(self._tested(found, name), number + 1)
             return
         least, most = form.sizes[name]
-        until = stream.latest(anchor, np.minimum(self._stops[name][begin], begin + (most - 1)))
+        until = stream.latest(anchor, no_more(self._stops[name][begin], begin, most))
         members = self._members_of(name)
         if members:
             until = self._reached(runs, name, (begin, until), members)
         ends, followed = self._ends(number), self._counted(number, self._followed[number])
-        low = followed[np.minimum(begin + (least - 1), len(stream))]
+        low = followed[begin if least == 1 else np.minimum(begin + (least - 1), len(stream))]
         counts = np.maximum(followed[until + 1] - low, 0)
         for rows, within in flat_blocks(counts, self.block_rows):
             found = runs.at(rows).bind(name, begin[rows], ends[low[rows] + within])
@@ -306,18 +281,14 @@ class Search:
     def _grown(self, runs: Runs) -> Iterator[Runs]:
         """With all, or the largest, stretches of the first and the last name."""
         form = self.form
-        ends = self._room(runs)
-        rows = np.flatnonzero(ends.fit)
-        runs, ends = runs.at(rows), ends.at(rows)
+        runs, ends = fitting(runs, self._room(runs))
         first, last = form.first, form.last
-        members = () if first is None else form.members(first)
-        if members:
-            ends.earliest = self._reached(runs, str(first), (runs.last[str(first)], ends.earliest), members)
-        members = () if last is None else form.members(last)
-        if members:
-            ends.latest = self._reached(runs, str(last), (runs.first[str(last)], ends.latest), members)
-        rows = np.flatnonzero(ends.fit)
-        runs, ends = runs.at(rows), ends.at(rows)
+        if first is not None and (members := form.members(first)):
+            ends.earliest = self._reached(runs, first, (runs.last[first], ends.earliest), members)
+            runs, ends = fitting(runs, ends)
+        if last is not None and (members := form.members(last)):
+            ends.latest = self._reached(runs, last, (runs.first[last], ends.latest), members)
+            runs, ends = fitting(runs, ends)
         every = self._largest if self.largest and form.longest_is_largest else self._every
         for at, begin, end in every(ends):
             found = runs.at(at)
@@ -327,7 +298,7 @@ class Search:
                 found = found.bind(last, found.first[last], end)
             yield found
 
-    def _room(self, runs: Runs) -> _Ends:
+    def _room(self, runs: Runs) -> Ends:
         """How far the first and the last name can get beside the others, as far as each event alone, sizes and the
         window say."""
         form, stream = self.form, self.stream
@@ -339,12 +310,12 @@ class Search:
             high, low = np.where(inside, high, 0), np.where(inside, low, 0)
         earliest, latest = high, low
         if form.last is not None:
-            latest = np.minimum(self._stops[form.last][end], end + (most_last - 1))
+            latest = no_more(self._stops[form.last][end], end, most_last)
             latest = stream.latest(high, np.maximum(latest, high))
         if form.first is not None:
             earliest = np.maximum(self._starts[begin], begin - (most - 1))
             earliest = stream.earliest(low, np.minimum(earliest, low))
-        return _Ends(earliest, high, low, latest, inside & stream.near(high, low))
+        return Ends(earliest, high, low, latest, inside & stream.near(high, low))
 
     @cached_property
     def _starts(self) -> np.ndarray:
@@ -354,7 +325,7 @@ class Search:
         marked[1:] |= ~self._accepts(0)[:-1]
         return np.maximum.accumulate(np.where(marked, np.arange(len(marked)), 0))
 
-    def _every(self, ends: _Ends) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    def _every(self, ends: Ends) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """All pairs of a first place from ``earliest`` to ``high`` and a last one from ``low`` to ``latest`` that the
         window allows: the row of each, first place and last place."""
         for rows, within in flat_blocks(ends.high - ends.earliest + 1, self.block_rows):
@@ -363,7 +334,7 @@ class Search:
             for at, more in flat_blocks(np.maximum(until - ends.low[rows] + 1, 0), self.block_rows):
                 yield rows[at], first[at], ends.low[rows[at]] + more
 
-    def _largest(self, ends: _Ends) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    def _largest(self, ends: Ends) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """Those of them that no other one contains."""
         # From here on the last place is the last one that there is; any later first place gives less.
         enough = np.minimum(self.stream.earliest(ends.latest, ends.earliest), ends.high)
@@ -388,10 +359,3 @@ class Search:
             found = self._passing(some, self.form.whole)
             if found.n:
                 yield found
-
-
-def _next(marked: np.ndarray) -> np.ndarray:
-    """For each place the next marked one behind it; the number of places if there is none."""
-    places = np.where(marked, np.arange(len(marked)), len(marked))
-    found = np.minimum.accumulate(places[::-1])[::-1]
-    return np.append(found[1:], len(marked))

@@ -123,7 +123,7 @@ class Stream:
 
     def real(self, at: np.ndarray) -> np.ndarray:
         """The events' own times."""
-        times = self.times[at] if self.clock is None else self.clock.real(self.times[at])
+        times: np.ndarray = self.data.columns["ts"].values[self.rows[at]]
         return times
 
     def near(self, first: np.ndarray, last: np.ndarray) -> np.ndarray:
@@ -135,7 +135,7 @@ class Stream:
 
     def latest(self, at: np.ndarray, until: np.ndarray) -> np.ndarray:
         """The last places within a window after some places, but none behind ``until``."""
-        far = np.flatnonzero(~self.near(at, until))
+        far = np.flatnonzero(~self.near(at, until)) if self.bounded else ()
         if not len(far):
             return until
         found = until.copy()
@@ -145,7 +145,7 @@ class Stream:
 
     def earliest(self, at: np.ndarray, since: np.ndarray) -> np.ndarray:
         """The first places within a window before some places, but none before ``since``."""
-        far = np.flatnonzero(~self.near(since, at))
+        far = np.flatnonzero(~self.near(since, at)) if self.bounded else ()
         if not len(far):
             return since
         found = since.copy()
@@ -300,7 +300,7 @@ def _without_ties(source: Source, rows: np.ndarray, ties: np.ndarray) -> tuple[n
 def _codes(source: Source, by_key: bool) -> tuple[np.ndarray | None, int]:
     """The number of the key of each row of the data, -1 for none, and how many there are; None if all are of one."""
     data = source.data
-    parts = None if data.clock is None else data.ts // data.clock.period
+    parts = data.parts
     if not by_key:
         return parts, 0 if parts is None else int(parts.max(initial=-1)) + 1
     key = source.pattern.key
@@ -318,6 +318,8 @@ def _codes(source: Source, by_key: bool) -> tuple[np.ndarray | None, int]:
     if parts is None:
         return codes, number
     known = codes >= 0
+    if np.array_equal(parts, codes):
+        return codes, number
     if np.all(np.diff(parts)[np.diff(codes) != 0] != 0):
         # Each part is of one key, as those of a pattern that is partitioned by it are.
         return np.where(known, parts, -1), int(parts.max(initial=-1)) + 1

@@ -45,7 +45,9 @@ class Listed:
         """Open the loop over the members of the list that are in scope."""
         q, out = f"q{self.number}", self.to.out
         out.open(f"while p{self.number} < {self.count}:")
-        out.put(f"g{self.number} = p{self.number}", f"p{self.number} += 1", f"{q} = {self.members}[g{self.number}]")
+        g, p = f"g{self.number}", f"p{self.number}"
+        at = f"{self.count} - 1 - {g}" if self.to.backward else g
+        out.put(f"{g} = {p}", f"{p} += 1", f"{q} = {self.members}[{at}]")
         if not self.fresh:
             out.put(f"if not ({q} >= {lo}) & ({q} < {hi}):", "    continue")
 
@@ -113,6 +115,7 @@ class Listed:
                 body.depth = out.depth + (2 if skip else 1)
                 test = make.clause(clause, body)
                 tests.append((body.lines, test))
+        tests += [([], test) for test in to.useful(name, q)]
         make.loop_over(None, Writer())
         out.lines += prelude.lines
         if valid is not None:

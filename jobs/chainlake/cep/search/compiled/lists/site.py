@@ -32,8 +32,15 @@ class Site(Protocol):
     kept: list[str]
     ahead: set[int]
 
+    @property
+    def backward(self) -> bool:
+        """Whether the events of a loop are bound from the last to the first."""
+
     def enter(self, step: Step, number: int) -> None:
         """Write what follows once the event or set of a step has passed its clauses."""
+
+    def useful(self, name: str, position: str) -> list[str]:
+        """What is true of an event that may be part of a match that is wanted, where some are."""
 
     def size(self, name: str) -> str:
         """Slot of the number of candidates of a name."""

@@ -1,0 +1,94 @@
+"""What other engines are asked of the tasks of benchmarks/runs.py, each as its users would write it.
+
+The table ``events`` has the key ``k``, the time ``ts`` in whole µs, the type ``type``, and the price ``x``. Answers are
+a row for each match: its key, first and last time, and number of events.
+"""
+
+from __future__ import annotations
+
+PAUSE_S = 30
+_PAUSE = PAUSE_S * 1_000_000
+#: From one step of the funnel to the next.
+STEP_S = 600
+
+_STEPS = f"""
+    SELECT k, ts, lag(ts) OVER w AS before,
+        CASE WHEN ts - lag(ts) OVER w > {_PAUSE} THEN 0
+             WHEN x > lag(x) OVER w THEN 1 WHEN x < lag(x) OVER w THEN -1 ELSE 0 END AS way
+    FROM events WINDOW w AS (PARTITION BY k ORDER BY ts)"""
+#: Events after one another whose steps have one direction; what lies after a pause, or is equal, has none.
+_LEGS = f"""
+    SELECT k, leg, any_value(way) AS way, min(before) AS before, min(ts) AS first, max(ts) AS last, count(*) AS n
+    FROM (SELECT *, sum(turn) OVER (PARTITION BY k ORDER BY ts ROWS UNBOUNDED PRECEDING) AS leg
+          FROM (SELECT *, CASE WHEN way = 0 OR way IS DISTINCT FROM lag(way) OVER (PARTITION BY k ORDER BY ts)
+                          THEN 1 ELSE 0 END AS turn FROM ({_STEPS}) AS steps) AS turns) AS numbered
+    GROUP BY k, leg"""
+
+
+def _legs(*ways: int) -> str:
+    """Legs of these directions, one right after another."""
+    more = range(1, len(ways))
+    columns = "".join(f", lead(way, {i}) OVER v AS way_{i}, lead(n, {i}) OVER v AS n_{i}" for i in more)
+    tests = "".join(f" AND way_{i} = {ways[i]}" for i in more)
+    events = "".join(f" + n_{i}" for i in more)
+    last = f"lead(last, {len(ways) - 1}) OVER v AS end_ts" if more else "last AS end_ts"
+    return f"""
+    SELECT k, before, end_ts, n + 1{events}
+    FROM (SELECT *, {last}{columns} FROM ({_LEGS}) AS legs WINDOW v AS (PARTITION BY k ORDER BY leg)) AS beside
+    WHERE way = {ways[0]}{tests}"""
+
+
+#: By window functions: DuckDB and Spark.
+WINDOWS = {
+    "sessions": f"""
+    SELECT k, min(ts), max(ts), count(*)
+    FROM (SELECT k, ts, sum(new) OVER (PARTITION BY k ORDER BY ts ROWS UNBOUNDED PRECEDING) AS session
+          FROM (SELECT k, ts, CASE WHEN ts - lag(ts) OVER (PARTITION BY k ORDER BY ts) <= {_PAUSE}
+                       THEN 0 ELSE 1 END AS new FROM events) AS steps) AS numbered
+    GROUP BY k, session""",
+    "rises": _legs(1),
+    "valleys": _legs(-1, 1),
+    "bottoms": _legs(-1, 1, -1, 1),
+    "funnel": f"""
+    SELECT k, first, ts, 3
+    FROM (SELECT k, ts, type, lag(type) OVER w AS type_1, lag(type, 2) OVER w AS type_2,
+                 lag(ts) OVER w AS second, lag(ts, 2) OVER w AS first
+          FROM events WHERE type IN ('View', 'Cart', 'Buy') WINDOW w AS (PARTITION BY k ORDER BY ts)) AS steps
+    WHERE type = 'Buy' AND type_1 = 'Cart' AND type_2 = 'View'
+      AND ts - second <= {STEP_S}000000 AND second - first <= {STEP_S}000000""",
+}
+
+
+def _recognized(pattern: str, define: str, where: str = "") -> str:
+    return f"""
+    SELECT k, start_ts, end_ts, size FROM (SELECT * FROM events {where}) AS e MATCH_RECOGNIZE (
+        PARTITION BY k ORDER BY ts
+        MEASURES FIRST(ts) AS start_ts, LAST(ts) AS end_ts, COUNT(*) AS size
+        ONE ROW PER MATCH AFTER MATCH SKIP TO LAST {{skip}}
+        PATTERN ({pattern}) DEFINE {define}) AS m"""
+
+
+_NEAR = f"ts - PREV(ts) <= {_PAUSE}"
+_DOWN, _UP = f"x < PREV(x) AND {_NEAR}", f"x > PREV(x) AND {_NEAR}"
+
+#: By MATCH_RECOGNIZE: Trino. What is left out of the definition may be any event.
+RECOGNIZED = {
+    "sessions": _recognized("a b*", f"b AS {_NEAR}").replace("SKIP TO LAST {skip}", "SKIP PAST LAST ROW"),
+    "rises": _recognized("a b+", f"b AS {_UP}").format(skip="b"),
+    "valleys": _recognized("a b+ c+", f"b AS {_DOWN}, c AS {_UP}").format(skip="c"),
+    "bottoms": _recognized(
+        "a b+ c+ d+ e+", f"b AS {_DOWN}, c AS {_UP}, d AS {_DOWN}, e AS {_UP}").format(skip="c"),
+    "funnel": _recognized(
+        "a b c",
+        f"a AS type = 'View', b AS type = 'Cart' AND ts - PREV(ts) <= {STEP_S}000000, "
+        f"c AS type = 'Buy' AND ts - PREV(ts) <= {STEP_S}000000",
+        "WHERE type IN ('View', 'Cart', 'Buy')").replace("SKIP TO LAST {skip}", "SKIP PAST LAST ROW"),
+}  # fmt: skip
+
+#: ClickHouse counts, and gives no row for a match.
+COUNTED = {
+    "funnel": f"""
+    SELECT k, sequenceCount('(?1)(?t<={STEP_S}000000)(?2)(?t<={STEP_S}000000)(?3)')(
+        ts::UInt64, type = 'View', type = 'Cart', type = 'Buy')
+    FROM events GROUP BY k""",
+}

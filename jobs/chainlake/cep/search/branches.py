@@ -1,0 +1,153 @@
+"""One search of a pattern in some events: how each branch is searched, and what it finds."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from chainlake.cep.conditions.blocks import Bindings
+from chainlake.cep.conditions.evaluate import Candidates
+from chainlake.cep.conditions.scan import Scan
+from chainlake.cep.events.dataset import Dataset
+from chainlake.cep.pattern import Pattern
+from chainlake.cep.plan.completion import completion_of
+from chainlake.cep.search.batch import MatchBatch
+from chainlake.cep.search.binding.complete import Completer
+from chainlake.cep.search.binding.kleene import SetLimit
+from chainlake.cep.search.binding.levels import Search
+from chainlake.cep.search.choosing.backend import Decision, decide
+from chainlake.cep.search.choosing.choice import Choice, Wish, choose, likeness
+from chainlake.cep.search.compiled.generate import Limits
+from chainlake.cep.search.compiled.run import Compiled
+from chainlake.cep.search.dedupe import also_matches
+from chainlake.cep.search.measured import measured
+from chainlake.cep.search.selection.modes import kernel_choice
+from chainlake.cep.search.statistics import Statistics
+
+
+@dataclass(frozen=True)
+class Ready:
+    """How a branch is searched.
+
+    Args:
+        number: of the branch.
+        choice: the order of its names.
+        compiled: its machine code, not made yet.
+        decision: what it runs on.
+        key: under what the choice is remembered.
+    """
+
+    number: int
+    choice: Choice
+    compiled: Compiled
+    decision: Decision
+    key: Hashable
+
+    @property
+    def chooses(self) -> bool:
+        """Whether it finds the matches that are wanted, not all."""
+        return self.decision.compiled is not None and self.compiled.wanted is not None
+
+
+@dataclass
+class Run:
+    """One search of a pattern.
+
+    Args:
+        pattern: the pattern.
+        data: the events.
+        own: ``[lo, hi)`` of owned decision times, or None for all.
+        statistics: what is counted.
+        chooses: whether kernels choose among the matches, where the pattern wants some of them and they can.
+        scans: of the branches up to the one that is searched.
+    """
+
+    pattern: Pattern
+    data: Dataset
+    own: tuple[int, int] | None
+    statistics: Statistics
+    chooses: bool = False
+    scans: list[Scan] = field(default_factory=list)
+
+    def ready(self, number: int, wish: Wish) -> Ready:
+        """How a branch is searched."""
+        pattern, scan, statistics = self.pattern, self.scans[number], self.statistics
+        branch = pattern.branches[number]
+        able = kernel_choice(pattern, branch) if self.chooses and wish.backend != "numpy" else None
+        wanted = able.wanted if able is not None else None
+        if wanted is not None:
+            wish = replace(wish, first=wanted.last)
+        key = (number, wish, likeness(scan))
+        choice = pattern.memory.recall(key, Choice)
+        if choice is None:
+            choice = choose(pattern, branch, scan, wish)
+            pattern.memory.keep(key, choice)
+        statistics.order.append(choice.plan.order)
+        statistics.how = choice.how
+        limits = Limits(pattern.window_us, pattern.open_right, pattern.limits["kleene_members"])
+        compiled = Compiled(scan, choice.plan, limits, pattern.memory, key, wanted)
+        decision = decide(wish.backend, compiled, choice.estimate)
+        statistics.backends.append((decision.backend, decision.why))
+        return Ready(number, choice, compiled, decision, key)
+
+    def found(self, ready: Ready, doubles: Sequence[int]) -> Iterator[MatchBatch]:
+        """The matches of a branch that none of the branches ``doubles`` has."""
+        number, choice, decision = ready.number, ready.choice, ready.decision
+        pattern, scan, statistics = self.pattern, self.scans[number], self.statistics
+        branch, before = pattern.branches[number], statistics.evaluations
+        pause, most = pattern.extras.pause, pattern.limits["set_members"]
+        complete = Completer(completion_of(branch, pause), scan, most, statistics)
+        positions = bool(doubles or pattern.extras.measures) or not complete.completion.is_nothing
+        blocks = self._blocks(scan, choice, decision.compiled, positions=positions)
+        for found in (whole for block in blocks for _, whole in complete.run(block)):
+            for earlier in doubles:
+                double = also_matches(pattern.branches[earlier], branch, found, scan, self.scans[earlier], pause)
+                found = found.only(~double)
+            if found.n:
+                rows = None if decision.compiled is not None and not positions else scan.candidates
+                batch = _batch(number, found, rows, self.data, pattern)
+                if pattern.extras.measures and not found.groups.keys() - branch.sets:
+                    batch = replace(batch, measures=measured(pattern, number, found, scan))
+                yield batch
+        evaluations = statistics.evaluations - before
+        if not choice.held(evaluations):
+            pattern.memory.forget(ready.key)
+            ready.compiled.forget()
+        elif choice.evaluations is None:
+            pattern.memory.keep(ready.key, replace(choice, evaluations=evaluations))
+
+    def _blocks(self, scan: Scan, choice: Choice, compiled: Compiled | None, *, positions: bool) -> Iterator[Bindings]:
+        """What a backend finds, as far as it is owned."""
+        if compiled is not None:
+            yield from compiled.run(self.own, self.statistics, positions=positions)
+            return
+        pattern, own = self.pattern, self.own
+        members = pattern.limits["kleene_members"]
+        limit = SetLimit(members, pattern.open_right, own, pattern.window_us, self.data.clock)
+        for found in Search(scan, choice.plan, limit, self.statistics).run():
+            if own is not None:
+                decided = self.data.real(found.start + pattern.window_us if pattern.open_right else found.end)
+                found = found.only((decided >= own[0]) & (decided < own[1]))
+            yield found
+
+
+def _batch(
+    number: int, found: Bindings, candidates: dict[str, Candidates] | None, data: Dataset, pattern: Pattern
+) -> MatchBatch:
+    """Bound positions among ``candidates``, or rows of the events table where these are None, as a batch."""
+
+    def rows(name: str, positions: np.ndarray) -> np.ndarray:
+        return positions if candidates is None else data.rows_of(candidates[name].rows[positions])
+
+    start, end = data.real(found.start), data.real(found.end)
+    return MatchBatch(
+        number,
+        found.n,
+        start,
+        end,
+        end if pattern.decision == "end" else start + pattern.window_us,
+        {name: rows(name, positions) for name, positions in found.singles.items()},
+        {name: (offsets, rows(name, flat)) for name, (offsets, flat) in found.groups.items()},
+    )

@@ -1,0 +1,43 @@
+"""How many matches there are of each day."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from chainlake.cep.pattern import Pattern
+from chainlake.cep.search.batch import MatchBatch
+from chainlake.errors import LimitExceeded
+
+#: Matches of a batch that spans fewer days are counted day by day.
+_DAYS_ONE_BY_ONE = 8
+
+
+def count_days(pattern: Pattern, batch: MatchBatch, per_day: dict[int, int]) -> None:
+    """Add the matches of a batch to those of each day.
+
+    Args:
+        pattern: whose matches they are.
+        batch: some of them.
+        per_day: the number of each UTC day, counted on.
+
+    Raises:
+        LimitExceeded: there are more of a day than the front matter allows.
+    """
+    limit = pattern.limits["matches_per_day"]
+    ticks_per_day = 86_400 * (1_000_000 if pattern.strict else 1)
+    first, last = int(batch.decision_us.min()) // ticks_per_day, int(batch.decision_us.max()) // ticks_per_day
+    if last - first < _DAYS_ONE_BY_ONE:
+        # A comparison per day is quicker than to divide every time, let alone to sort them.
+        before = [0, *(np.count_nonzero(batch.decision_us < d * ticks_per_day) for d in range(first + 1, last + 1))]
+        counted = [(first + i, n) for i, n in enumerate(np.diff([*before, batch.n]).tolist()) if n]
+    else:
+        days, counts = np.unique(batch.decision_us // ticks_per_day, return_counts=True)
+        counted = list(zip(days.tolist(), counts.tolist(), strict=True))
+    for day, count in counted:
+        per_day[day] = per_day.get(day, 0) + count
+        if per_day[day] > limit:
+            raise LimitExceeded(
+                f"the pattern {pattern.name} has more than {limit} matches on day {np.datetime64(day, 'D')}",
+                key="matches_per_day",
+                hint="Add conditions or shorten the window, or raise matches_per_day under limits:.",
+            )

@@ -1,0 +1,72 @@
+"""How the matches that a policy wants are found, and why so (docs/automata.md#selection).
+
+* ``S``: the kernel chooses, one last event after another; what is not chosen is never built.
+* ``P``: all matches are found, then those are chosen that are wanted.
+* ``B``: the same in blocks of time one after another, each knowing what those before it used up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from chainlake.cep.language.normal_form import Branch
+from chainlake.cep.pattern import Pattern
+from chainlake.cep.plan.completion import completion_of
+from chainlake.cep.plan.pause import neighbours
+from chainlake.cep.policy import Policy
+from chainlake.cep.search.compiled.best import Wanted
+
+MODES = ("auto", "S", "P", "B")
+
+
+@dataclass(frozen=True)
+class Ability:
+    """Whether a kernel can choose.
+
+    Args:
+        wanted: what it is to choose; None if it cannot.
+        why: one phrase.
+    """
+
+    wanted: Wanted | None
+    why: str
+
+
+def kernel_choice(pattern: Pattern, branch: Branch) -> Ability | None:
+    """Whether a kernel can choose among the matches of a branch; None if all matches of the pattern are wanted."""
+    policy = pattern.extras.policy
+    if policy is None or policy == Policy():
+        return None
+    pairs = neighbours(branch)
+    if not pairs:
+        return Ability(None, "no sequence of two or more names says which event is the last one")
+    if not completion_of(branch, pattern.extras.pause).is_nothing:
+        return Ability(None, "UNTIL is tested on whole matches")
+    if policy.consumes and len(pattern.branches) > 1:
+        return Ability(None, "matches of several branches use up the same events")
+    names = (pairs[0][0], *(later for _, later in pairs))
+    taken = {"all": names, "initiator": names[:1], "none": ()}.get(str(policy.consume), policy.consume)
+    select = policy.select
+    if select == "each" and not policy.together and names[-1] in taken:
+        # The first match uses up the last event, so there is no other with it.
+        select = "first"
+    if select not in ("first", "last", "per_initiator", "accumulate"):
+        return Ability(None, _EVERY.get(select, "every match of a last event is wanted"))
+    what = "one last event after another" if policy.consumes else "of each last event the best match"
+    return Ability(Wanted(select, names, tuple(taken), policy.together), f"{what}, by the kernel")
+
+
+def why_not(able: Sequence[Ability | None], mode: str) -> str:
+    """Why no kernel chose, in one phrase."""
+    if mode in ("P", "B"):
+        return "as asked for"
+    for one in able:
+        if one is None:
+            return "all matches are wanted"
+        if one.wanted is None:
+            return one.why
+    return "machine code was not worth it" if len(able) == 1 else "the best matches of the branches are compared"
+
+
+_EVERY = {"pick": "PICK compares all matches of a last event"}

@@ -1,0 +1,107 @@
+"""Events of some keys at a time, key by key: what neighbours of one key need lies together, and in fast memory.
+
+No match of a pattern all of whose branches are ``SEQ STRICT OF KEY`` has events of two keys, and nothing of another
+key rejects one (docs/semantics.md#neighbours).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from chainlake.cep.events.clock import Clock
+from chainlake.cep.events.dataset import ticks_of
+from chainlake.cep.events.order import by_number
+from chainlake.cep.events.series import codes_of
+from chainlake.cep.pattern import Pattern
+from chainlake.cep.values.arrow import int64_array
+
+
+@dataclass(frozen=True)
+class Block:
+    """Some of the events.
+
+    Args:
+        events: the table of them.
+        rows: the row of the whole table of each; None if it is the whole table.
+        parts: as ``SearchOptions`` has them.
+    """
+
+    events: pa.Table
+    rows: np.ndarray | None
+    parts: np.ndarray | None
+
+
+def blocks(pattern: Pattern, events: pa.Table, parts: np.ndarray | None, most: int) -> Iterator[Block]:
+    """The events in blocks whose matches together are those of all of them.
+
+    Args:
+        pattern: the pattern.
+        events: the events table.
+        parts: a number for each event, if events of different parts never meet.
+        most: events of a block, unless one key has more.
+    """
+    key, ts = pattern.key, ticks_of(events["ts"], "ts") if "ts" in events.column_names else None
+    alone = all(branch.stream is not None and branch.stream.by_key for branch in pattern.branches)
+    if not alone or key is None or key not in events.column_names or ts is None:
+        yield Block(events, None, parts)
+        return
+    codes, number = codes_of(events[key])
+    if parts is not None:
+        codes = np.where(codes < 0, -1, parts.astype(np.int64, copy=False) * number + codes)
+    rows = None if codes.min(initial=0) >= 0 else np.flatnonzero(codes >= 0)
+    order = by_number(codes) if rows is None else rows[by_number(codes[rows])]
+    if not len(order):
+        yield Block(events.slice(0, 0), order, None)
+        return
+    counts = np.bincount(codes if rows is None else codes[rows])
+    counts = counts[counts > 0]
+    taken = _Taken.of(pattern, events)
+    keys = max(1, Clock.over(int(ts.min()), int(ts.max()), pattern.window_us).most_parts)
+    ends = np.cumsum(counts)
+    first = at = 0
+    while first < len(counts):
+        enough = int(np.searchsorted(ends, at + most, "right"))
+        last = min(max(enough, first + 1), first + keys)
+        some = order[at : int(ends[last - 1])]
+        numbers = np.repeat(np.arange(last - first), counts[first:last])
+        yield taken.block(some, numbers)
+        first, at = last, int(ends[last - 1])
+
+
+@dataclass(frozen=True)
+class _Taken:
+    """What a search looks at.
+
+    Args:
+        pattern: the pattern.
+        events: these columns of the table, each in one piece.
+    """
+
+    pattern: Pattern
+    events: pa.Table
+
+    @classmethod
+    def of(cls, pattern: Pattern, events: pa.Table) -> _Taken:
+        """The columns of a table."""
+        wanted = {"event_id", "type", "ts", "seq", pattern.key} | pattern.mentioned | pattern.carried
+        some = events.select([name for name in events.column_names if name in wanted])
+        return cls(pattern, some.unify_dictionaries().combine_chunks())
+
+    def block(self, rows: np.ndarray, numbers: np.ndarray) -> Block:
+        """The events of some rows, and the numbers of their keys, which stand for these if no condition does."""
+        events, key, mentioned = self.events, str(self.pattern.key), self.pattern.mentioned
+        apart = {"event_id"} if key in mentioned else {"event_id", key}
+        index = int64_array(rows)
+        found = events.select([name for name in events.column_names if name not in apart]).take(index)
+        if key not in mentioned:
+            found = found.append_column(key, int64_array(numbers))
+        if "event_id" in events.column_names:
+            # An id that no condition mentions is looked at only to order events of one time.
+            ts = ticks_of(found["ts"], "ts")
+            needless = "id" not in mentioned and np.all((ts[1:] > ts[:-1]) | (numbers[1:] != numbers[:-1]))
+            found = found.append_column("event_id", index if needless else events["event_id"].take(index))
+        return Block(found, rows, numbers if numbers[-1] else None)

@@ -1,0 +1,53 @@
+"""What stops work on tables of the lake, whichever room of it meets it first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from chainlake.errors import AuditFailed, InfrastructureError, UsageError
+
+
+class UnknownTable(UsageError):
+    """There is no table of a name that somebody gave."""
+
+    names: tuple[str, ...]
+
+    @classmethod
+    def of(cls, names: Sequence[str]) -> UnknownTable:
+        """For names with their schema."""
+        error = cls(f"there is no table {', '.join(names)}", hint="'python -m jobs sql' lists the tables.")
+        return error.holding(names=tuple(names))
+
+
+class WriterBetween(InfrastructureError):
+    """Another writer committed while a change was made, which was not made then."""
+
+    table: str
+
+    @classmethod
+    def of(cls, table: str, undone: str) -> WriterBetween:
+        """For a table, and what did not happen to it."""
+        error = cls(f"another writer has changed {table} in between; {undone}", hint="Run this again.")
+        return error.holding(table=table)
+
+
+class NotLocal(UsageError):
+    """Files are to be moved or removed that are not on a local disk."""
+
+    place: str
+
+    @classmethod
+    def of(cls, place: str, instead: str) -> NotLocal:
+        """For a table's folder, and what to do oneself."""
+        return cls(f"{place} is not on a local disk", hint=instead).holding(place=place)
+
+
+class RowRefused(AuditFailed):
+    """A row breaks a rule of its table."""
+
+    table: str
+
+    @classmethod
+    def of(cls, table: str, rule: str) -> RowRefused:
+        """For a table, and the rule with what breaks it."""
+        return cls(f"a row breaks a rule of {table}: {rule}").holding(table=table)
