@@ -204,6 +204,16 @@ def test_an_edit_of_the_clause_computes_no_match_again(home: Home) -> None:
     assert states(lived) == {("pattern", "done"), ("episodes", "done")}
 
 
+def test_a_new_version_of_the_match_table_is_followed_at_once(home: Home) -> None:
+    lived, contents = lived_in(home)
+    query = PATTERNS["rises"].replace("AS severity", "AS severity, q.y AS other").replace("> p.x + 1", "> p.x")
+    made(home, "rises", query)
+    backfill(lived, ALL)
+    assert "other" in tables.arrow_schema(lived, "matches", "rises").names
+    assert states(lived) == {("pattern", "done"), ("episodes", "done")}
+    assert published(lived, "rises") == expected(query, contents)
+
+
 def test_days_wait_for_their_matches_and_for_the_days_before(home: Home) -> None:
     found = made(home, "rises", PATTERNS["rises"])
     deliver(found, {number: events_of(random.Random(f"d{number}"), number) for number in range(SPAN)})
