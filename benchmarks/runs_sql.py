@@ -47,7 +47,7 @@ WINDOWS = {
     "rises": _legs(1),
     "valleys": _legs(-1, 1),
     "bottoms": _legs(-1, 1, -1, 1),
-    "funnel": f"""
+    "funnel": """
     SELECT k, first, ts, 3
     FROM (SELECT k, ts, type, lag(type) OVER w AS type_1, lag(type, 2) OVER w AS type_2,
                  lag(ts, 2) OVER w AS first
@@ -83,7 +83,7 @@ RECOGNIZED = {
 
 #: ClickHouse counts, and gives no row for a match.
 COUNTED = {
-    "funnel": f"""
+    "funnel": """
     SELECT k, sequenceCount('(?1)(?2)(?3)')(
         ts::UInt64, type = 'View', type = 'Cart', type = 'Buy')
     FROM events GROUP BY k""",
