@@ -28,6 +28,7 @@ from chainlake.cep.lint.warnings import warnings_of
 from chainlake.cep.pattern import Pattern, compile_pattern
 from chainlake.cep.pattern_names import check_event_names, check_rates, kinds_of, positive_names
 from chainlake.definitions.derived import History, Series
+from chainlake.definitions.errors import UnknownSource
 from chainlake.errors import DefinitionError
 
 if TYPE_CHECKING:
@@ -160,10 +161,11 @@ class _Lint:
             return None
         try:
             return self.lookup(front.source)
+        except UnknownSource as error:
+            at = front.places["source"]
+            self.add(self.source.error(error.what, at, key="source", hint=error.hint))
+            return None
         except DefinitionError as error:
-            if error.what.startswith("there is no source"):
-                at = front.places["source"]
-                error = self.source.error(f"there is no source '{front.source}'", at, key="source", hint=error.hint)
             self.add(error)
             return None
 
