@@ -15,7 +15,8 @@ from chainlake.cep.events.dataset import is_list
 from chainlake.cep.events.history import add_histories
 from chainlake.cep.pattern import Pattern, compile_pattern
 from chainlake.cep.search.batch import MatchBatch
-from chainlake.cep.search.find import SearchOptions, find
+from chainlake.cep.search.find import find
+from chainlake.cep.search.options import SearchOptions
 from chainlake.cep.search.statistics import Statistics
 from chainlake.definitions.derived import Series, parse_history
 from chainlake.errors import InputError, UsageError

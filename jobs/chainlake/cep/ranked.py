@@ -202,13 +202,10 @@ class _Amounts:
         found = self.resolved(node)
         if isinstance(found, ast.Duration):
             return float(found.seconds)
-        if (
-            isinstance(found, ast.Literal)
-            and isinstance(found.value, int | float)
-            and not isinstance(found.value, bool)
-        ):
-            return float(found.value)
-        raise self.expected("a number", node)
+        value = found.value if isinstance(found, ast.Literal) else None
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise self.source.error("a number is expected here", node.at)
+        return float(value)
 
     def whole(self, node: ast.Node, word: str) -> int:
         """A whole number from 1 on."""
