@@ -376,7 +376,7 @@ def query(draw: random.Random) -> dict[str, Any]:
         width = draw.choice([1, 2])
         scores = [_score(draw, sorted(some), width) for some in together]
         if len({one.get("combine") == "lex" for one in scores}) > 1:
-            scores = [{**one, "combine": "sum"} for one in scores]
+            scores = [{"criteria": one["criteria"], "combine": "sum"} for one in scores]
         found["branch_scores"] = scores
     else:
         found["score"] = _score(draw, names)

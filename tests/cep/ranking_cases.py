@@ -11,9 +11,9 @@ from typing import Any
 
 from chainlake.cep import SearchOptions, Statistics, compile_pattern, find, match
 from chainlake.cep.library import from_dicts
+from chainlake.cep.matches.part import part_of
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.ranking.part import Part, merged, ranked
-from chainlake.cep.search.ranked import part_of
 from tests.cep.context_cases import events_of as plain_events
 
 

@@ -242,6 +242,19 @@ def test_numbers_of_a_product_lie_between_0_and_1() -> None:
         list(match("PATTERN A a RANK BY MAX(a.x), MAX(a.x) NORM 0 .. 9 COMBINE product TOP 1 PER ALL", events))
 
 
+def test_numbers_may_be_parameters() -> None:
+    text = f"{AB}RANK BY MAX(a.x) NORM 0 .. most WEIGHT w COMBINE wsum TOP n PER BUCKET size AT LEAST least QUANTUM w"
+    params = {"most": 8, "w": 0.5, "n": 3, "size": "2 h", "least": -1}
+    rule = compile_pattern(text, params=params).extras.ranking.rule
+    (criterion,) = rule.scores[0].criteria
+    assert (criterion.norm, criterion.weight, rule.count, rule.period.size) == ((0, 8), 0.5, 3, 7_200_000_000)
+    assert (rule.least, rule.quantum) == (-1, 0.5)
+    for name, value in {"most": "far", "least": True, "size": 5, "n": "2 h"}.items():
+        with pytest.raises(DefinitionError) as error:
+            compile_pattern(text, params={**params, name: value})
+        assert text[error.value.column - 1 :].startswith(name), name
+
+
 def test_criteria_are_numbers_also_where_columns_are_known_late() -> None:
     events = [{"id": "1", "type": "A", "ts": 1, "attrs": {"x": "high"}}]
     with pytest.raises(DefinitionError, match="matches are ranked by numbers, and this is a string"):

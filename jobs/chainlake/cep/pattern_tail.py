@@ -6,10 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import product
-from typing import TYPE_CHECKING
 
 from chainlake.cep.language import ast
-from chainlake.cep.language.check import Checker
+from chainlake.cep.language.check import OPEN, Checker
 from chainlake.cep.language.computed import Computed, rebuilt
 from chainlake.cep.language.front_matter import LONGEST, FrontMatter
 from chainlake.cep.language.normal_form import Branch, Clause, clauses_of
@@ -17,14 +16,14 @@ from chainlake.cep.language.resolve import Resolver
 from chainlake.cep.language.source_text import SourceText
 from chainlake.cep.pattern_episodes import EpisodeRule
 from chainlake.cep.policy import Policy
+from chainlake.cep.ranking.rule import Rule
 from chainlake.schemas.matches import CHANGE_COLUMN
 from chainlake.schemas.matches import FIXED_COLUMNS as MATCH_COLUMNS
 
-if TYPE_CHECKING:
-    from chainlake.cep.ranked import Ranking
-
 #: The window of a pattern that has none, in ticks.
 UNBOUNDED = 1 << 61
+#: Kinds of what matches are ranked by.
+_NUMBERS = OPEN | {"number", "duration"}
 
 
 @dataclass(frozen=True)
@@ -40,6 +39,53 @@ class Measure:
     name: str
     kind: str
     values: tuple[ast.Node, ...]
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """A compiled ranking.
+
+    Args:
+        rule: what it asks for.
+        values: what is computed of each match: criteria, then the values of ``FOR EACH``, then of ``DISTINCT ON``; what
+            a branch lacks is null in it.
+        written: the same values as written, for checks.
+        criteria: how many of ``written`` are criteria.
+        ends: of each criterion the ends of its ``NORM``, and their kinds.
+    """
+
+    rule: Rule
+    values: tuple[Measure, ...]
+    written: tuple[ast.Node, ...]
+    criteria: int
+    ends: tuple[tuple[tuple[ast.Node, str], ...], ...]
+
+    def with_values(self, change: Callable[[ast.Node, Branch], ast.Node], branches: tuple[Branch, ...]) -> Ranking:
+        """The ranking with the values of each branch changed."""
+        values = tuple(
+            replace(one, values=tuple(change(value, b) for value, b in zip(one.values, branches, strict=True)))
+            for one in self.values
+        )
+        return replace(self, values=values)
+
+    def check(self, source: SourceText, checker: Checker) -> None:
+        """Check the values against the kinds of the events' columns.
+
+        Raises:
+            DefinitionError: a criterion that is no number, or not of the kind of its norm; a list.
+        """
+        for number, value in enumerate(self.written):
+            kind = checker.kind(value)
+            if number < self.criteria and kind not in _NUMBERS:
+                hint = "SECONDS(…) and CASE WHEN … THEN 1 ELSE 0 END make numbers."
+                raise source.error(f"matches are ranked by numbers, and this is a {kind}", value.at, hint=hint)
+            if kind == "list":
+                raise source.error("this is a list, and one value is expected", value.at)
+            for end, found in self.ends[number] if number < self.criteria and kind not in OPEN else ():
+                if found != kind:
+                    hint = "Write the unit: NORM 0 s .. 60 s." if kind == "duration" else "Leave the unit out."
+                    what = f"the criterion is a {kind}, and an end of NORM is a {found}"
+                    raise source.error(what, end.at, hint=hint)
 
 
 @dataclass(frozen=True)

@@ -2,78 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from chainlake.cep.language import ast
-from chainlake.cep.language.check import OPEN, Checker
+from chainlake.cep.language.check import Checker
 from chainlake.cep.language.normal_form import Branch
 from chainlake.cep.language.resolve import Resolver
 from chainlake.cep.language.source_text import SourceText
-from chainlake.cep.pattern_tail import Measure, check_members, in_branch
-from chainlake.cep.ranking.rule import COLUMNS, Criterion, Period, Rule, Score
+from chainlake.cep.pattern_tail import Measure, Ranking, check_members, in_branch
+from chainlake.cep.ranking.rule import COLUMNS, Criterion, Period, Rule, Score, value_names
 
 #: Windows that a match can be in at most.
 MOST_WINDOWS = 1000
-_NUMBERS = OPEN | {"number", "duration"}
-
-
-@dataclass(frozen=True)
-class Ranking:
-    """A compiled ranking.
-
-    Args:
-        rule: what it asks for.
-        values: what is computed of each match: criteria, then the values of ``FOR EACH``, then of ``DISTINCT ON``; what
-            a branch lacks is null in it.
-        written: the same values as written, for checks.
-        criteria: how many of ``written`` are criteria.
-        ends: of each criterion the ends of its ``NORM``, and their kinds.
-    """
-
-    rule: Rule
-    values: tuple[Measure, ...]
-    written: tuple[ast.Node, ...]
-    criteria: int
-    ends: tuple[tuple[tuple[ast.Node, str], ...], ...]
-
-    def with_values(self, change: Callable[[ast.Node, Branch], ast.Node], branches: tuple[Branch, ...]) -> Ranking:
-        """The ranking with the values of each branch changed."""
-        values = tuple(
-            replace(one, values=tuple(change(value, b) for value, b in zip(one.values, branches, strict=True)))
-            for one in self.values
-        )
-        return replace(self, values=values)
-
-    def check(self, source: SourceText, checker: Checker) -> None:
-        """Check the values against the kinds of the events' columns.
-
-        Raises:
-            DefinitionError: a criterion that is no number, or not of the kind of its norm; a list.
-        """
-        for number, value in enumerate(self.written):
-            kind = checker.kind(value)
-            if number < self.criteria and kind not in _NUMBERS:
-                hint = "SECONDS(…) and CASE WHEN … THEN 1 ELSE 0 END make numbers."
-                raise source.error(f"matches are ranked by numbers, and this is a {kind}", value.at, hint=hint)
-            if kind == "list":
-                raise source.error("this is a list, and one value is expected", value.at)
-            for end, found in self.ends[number] if number < self.criteria and kind not in OPEN else ():
-                if found != kind:
-                    hint = "Write the unit: NORM 0 s .. 60 s." if kind == "duration" else "Leave the unit out."
-                    what = f"the criterion is a {kind}, and an end of NORM is a {found}"
-                    raise source.error(what, end.at, hint=hint)
-
-
-def value_names(rule: Rule) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
-    """The columns of the values of a ranking, which have names that no measure can have."""
-    return (
-        tuple(f"criterion {number}" for number in range(rule.criteria)),
-        tuple(f"for each {number}" for number in range(rule.per)),
-        tuple(f"distinct on {number}" for number in range(rule.distinct)),
-    )
 
 
 def ranking_of(
@@ -259,13 +202,10 @@ class _Amounts:
         found = self.resolved(node)
         if isinstance(found, ast.Duration):
             return float(found.seconds)
-        if (
-            isinstance(found, ast.Literal)
-            and isinstance(found.value, int | float)
-            and not isinstance(found.value, bool)
-        ):
-            return float(found.value)
-        raise self.expected("a number", node)
+        value = found.value if isinstance(found, ast.Literal) else None
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise self.source.error("a number is expected here", node.at)
+        return float(value)
 
     def whole(self, node: ast.Node, word: str) -> int:
         """A whole number from 1 on."""

@@ -106,3 +106,12 @@ class Rule:
     def criteria(self) -> int:
         """The largest number of criteria of a branch."""
         return max(len(one.criteria) for one in self.scores)
+
+
+def value_names(rule: Rule) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+    """The columns of the values of a ranking, which have names that no measure can have."""
+    return (
+        tuple(f"criterion {number}" for number in range(rule.criteria)),
+        tuple(f"for each {number}" for number in range(rule.per)),
+        tuple(f"distinct on {number}" for number in range(rule.distinct)),
+    )

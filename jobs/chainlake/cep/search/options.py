@@ -34,7 +34,7 @@ class SearchOptions:
         shared_events: an event may be bound to several names that are in no order; of patterns of single events.
         trailing: of a ranked pattern, a group with a window of its own does not bind events that lie near each other,
             but events of the last such time of the period; of patterns of single events.
-        unranked: of a ranked pattern all matches are given, as ``chainlake.cep.search.ranked.part_of`` takes them.
+        unranked: of a ranked pattern all matches are given, as ``chainlake.cep.matches.part`` takes them.
         block_rows: bounds the memory.
     """
 

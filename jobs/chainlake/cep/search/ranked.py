@@ -10,17 +10,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from chainlake.cep.events.dataset import ticks_of
-from chainlake.cep.events.event_ids import texts
 from chainlake.cep.events.previous import places
-from chainlake.cep.matches.rows import match_rows
 from chainlake.cep.pattern import Pattern
-from chainlake.cep.ranked import Ranking, value_names
-from chainlake.cep.ranking import part as parts
 from chainlake.cep.ranking.best import Entries, best, padded
 from chainlake.cep.ranking.keeper import Keeper
 from chainlake.cep.ranking.lists import Lists, Values
-from chainlake.cep.ranking.part import Part
 from chainlake.cep.ranking.periods import periods
+from chainlake.cep.ranking.rule import value_names
 from chainlake.cep.ranking.score import beyond_one, scores, sort_keys
 from chainlake.cep.search.batch import MatchBatch, concatenated
 from chainlake.cep.search.statistics import ListCounts, Statistics
@@ -47,7 +43,7 @@ def ranked(
     Raises:
         InputError: a criterion of a product is not from 0 to 1.
     """
-    best_of = _Best(pattern, events, trailing)
+    best_of = Best(pattern, events, trailing)
     best_of.add_all(batches)
     statistics.lists += best_of.counts()
     entries = best_of.keeper.entries()
@@ -60,15 +56,8 @@ def ranked(
     yield from best_of.rows(entries.match[rows[order]], entries.group[rows[order]], rank[order])
 
 
-def part_of(pattern: Pattern, events: pa.Table, batches: Iterable[MatchBatch]) -> Part:
-    """What some matches contribute to the best of all; arguments and errors as of ``ranked``."""
-    best_of = _Best(pattern, events, trailing=False)
-    best_of.add_all(batches)
-    return best_of.part(best_of.keeper.entries())
-
-
 @dataclass
-class _Best:
+class Best:
     """The best matches so far.
 
     Args:
@@ -86,7 +75,6 @@ class _Best:
     def __post_init__(self) -> None:
         ranking = self.pattern.extras.ranking
         assert ranking is not None, "only ranked patterns get here"
-        self.ranking: Ranking = ranking
         self.rule = ranking.rule
         self.keeper = Keeper(self.rule, _ROOM)
         self.lists, self.per, self.distinct = Lists(), Values(), Values()
@@ -245,79 +233,12 @@ class _Best:
             "scope_end": ends[1],
             "per": pa.array([self.per.texts[self.lists.per[one]] for one in group.tolist()], pa.string()),
             "rank": int64_array(rank),
-            "score": _lists_of(found) if score.combine == "lex" else pa.array(found[:, 0], pa.float64()),
-            "criteria": _lists_of(values),
+            "score": lists_of(found) if score.combine == "lex" else pa.array(found[:, 0], pa.float64()),
+            "criteria": lists_of(values),
         }
 
-    def part(self, entries: Entries | None) -> Part:
-        """The entries with what compares them with those of other parts."""
-        counted = pa.Table.from_pylist(
-            [
-                {
-                    "scope_start": one.start, "scope_end": one.end, "per": one.per, "candidates": one.candidates,
-                    "excluded_null": one.excluded_null, "below_min_score": one.below_min_score,
-                }
-                for one in self.counts()
-            ],
-            parts.SCOPES,
-        )  # fmt: skip
-        if entries is None:
-            return Part(parts.ROWS.empty_table(), counted, len(self.names))
-        tables = []
-        order = np.argsort(entries.match, kind="stable")
-        rank = np.zeros(len(order), np.int64)
-        done = 0
-        for batch in self.rows(entries.match[order], entries.group[order], rank):
-            rows = order[done : done + batch.n]
-            done += batch.n
-            tables.append(self._with_keys(batch, entries.at(rows)))
-        return Part(pa.concat_tables(tables, promote_options="permissive"), counted, len(self.names))
 
-    def _with_keys(self, batch: MatchBatch, entries: Entries) -> pa.Table:
-        group = entries.group
-        rows = match_rows(self.pattern, self.events, batch)
-        score = batch.measures["score"]
-        columns = {
-            "scope_start": int64_array(np.array(self.lists.starts)[group]),
-            "scope_end": int64_array(np.array(self.lists.ends)[group]),
-            "per": pa.array([self.per.texts[self.lists.per[one]] for one in group.tolist()], pa.string()),
-            "keys": _lists_of(entries.keys),
-            "distinct_on": pa.array([self.distinct.texts[one] for one in entries.distinct.tolist()], pa.string()),
-            "events": self._events(batch),
-            "score": score if pa.types.is_list(score.type) else _lists_of(numpy_of(score)[:, None]),
-            "criteria": batch.measures["criteria"],
-        }
-        return pa.table({**columns, **{name: rows[name] for name in rows.column_names if name not in columns}})
-
-    def _events(self, batch: MatchBatch) -> pa.Array:
-        """What says where the events of each match stand among all events."""
-        names, match, at = [], [], []
-        for number, name in enumerate(self.names):
-            bound = batch.single.get(name)
-            offsets, rows = batch.kleene.get(name, (np.zeros(batch.n + 1, np.int64), np.zeros(0, np.int64)))
-            if bound is not None:
-                offsets, rows = np.arange(batch.n + 1), bound
-            names.append(np.full(len(rows), number))
-            match.append(np.repeat(np.arange(batch.n), np.diff(offsets)))
-            at.append(rows)
-        order = np.argsort(np.concatenate(match), kind="stable")
-        rows = np.concatenate(at)[order]
-        sizes = np.bincount(np.concatenate(match), minlength=batch.n)
-        taken = self.events["event_id"].take(int64_array(rows))
-        ids = texts(taken.combine_chunks() if isinstance(taken, pa.ChunkedArray) else taken)
-        if isinstance(ids, pa.ChunkedArray):
-            ids = pa.concat_arrays(ids.chunks)
-        seq = int64_array(np.zeros(len(rows)))
-        if "seq" in self.events.column_names:
-            found = pc.fill_null(self.events["seq"].cast(pa.int64()), 0).take(int64_array(rows))
-            seq = int64_array(numpy_of(found))
-        columns = [int64_array(np.concatenate(names)[order]), int64_array(self.ts[rows]), seq, ids.cast(pa.string())]
-        structs = pa.StructArray.from_arrays(columns, fields=list(parts.EVENT))
-        offsets = pa.array(np.concatenate([[0], np.cumsum(sizes)]), pa.int32())
-        return pa.ListArray.from_arrays(offsets, structs)
-
-
-def _lists_of(values: np.ndarray) -> pa.Array:
+def lists_of(values: np.ndarray) -> pa.Array:
     """The rows of a matrix as lists, NaN as null."""
     flat = values.ravel()
     numbers = pa.array(flat, pa.float64(), mask=np.isnan(flat))
