@@ -319,10 +319,10 @@ class Simulation:
         for table, counts in noted.items():
             schema, name = table.split(".", 1)
             there: Counter[tuple[str, date]] = Counter()
-            column = "decision_ts" if schema == "matches" else "ts"
-            extra = [] if schema == "matches" else ["model"]
+            kind = {"matches": "pattern", "episodes": "episodes"}.get(schema)
+            column, extra = ("decision_ts", []) if kind else ("ts", ["model"])
             for row in tables.arrow(self.home, schema, name, columns=[column, *extra]).to_pylist():
-                definition = f"model/{row['model']}" if extra else f"pattern/{name.partition('/')[0]}"
+                definition = f"model/{row['model']}" if extra else f"{kind}/{name.partition('/')[0]}"
                 there[definition, row[column].date()] += 1
             for at, count in counts.items():
                 if there[at] != count:
@@ -339,7 +339,7 @@ class Simulation:
         from chainlake.definitions.source import load_sources
 
         sources = load_sources(self.home)
-        found = [item.definition for item in load_patterns(self.home, sources)[0]]
+        found = [one for item in load_patterns(self.home, sources)[0] for one in item.definitions]
         found += [item.definition for item in load_models(self.home, sources)[0]]
         return status_rows(self.home, found, Days(*world.SPAN))
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from chainlake.days import Days
 from chainlake.lake.records.event_days import COMPUTABLE, EventDays
-from chainlake.lake.records.staleness import TO_DO, Judged, event_states, inside
+from chainlake.lake.records.staleness import TO_DO, Judged, day_number, event_states, inside
 from chainlake.operations.applications import Application, Part
 
 _ONE = timedelta(days=1)
@@ -33,20 +33,32 @@ def episodes_part(
     wanted = np.isin(judged.state, states)
     if "missing" in states:
         wanted |= (judged.state == "waiting") & (judged.noted("status") == None)  # noqa: E711 (element by element)
+    searched = [part for one in found for part in one.parts if part.definition == judged.definition.of.name]
     ready = judged.ready
-    if any(part.definition == judged.definition.of.name for one in found for part in one.parts):
+    if searched:
         ready = ready | np.isin(event_states(events, judged.numbers), COMPUTABLE)
-    if days is not None:
-        ready = ready & inside(judged.numbers, days)
-    positions = np.flatnonzero(wanted & ready)
-    if not len(positions):
+    asked = ready if days is None else ready & inside(judged.numbers, days)
+    positions = np.flatnonzero(wanted & asked)
+    begins = [
+        *judged.numbers[positions[:1]].tolist(),
+        *(day_number(d) for p in searched for d in (*p.days, *p.following)),
+    ]
+    noted = np.flatnonzero(judged.noted("status") != None)  # noqa: E711 (element by element)
+    # Where matches turn out to be others, their episodes are made again, and later ones for as long as it matters.
+    behind = np.zeros(len(judged.numbers), dtype=bool)
+    if begins and len(noted):
+        behind = (judged.numbers >= min(begins)) & (judged.numbers <= judged.numbers[noted[-1]]) & ready
+        behind[positions] = False
+    following = tuple(judged.day(at) for at in np.flatnonzero(behind).tolist())
+    if not len(positions) and not following:
         return None
     # Those that wait for their matches were never made.
     known = Counter(state if state in TO_DO else "missing" for state in judged.state[positions].tolist())
     mine = tuple(judged.day(at) for at in positions.tolist())
-    rows = int(judged.rows(positions).sum())
-    reads = Days(mine[0], mine[-1] + _ONE)
-    return Part(judged.name, judged.definition.table_name, mine, (), dict(known), reads, 0, rows)
+    rows = int(judged.rows(np.flatnonzero(behind)).sum() + judged.rows(positions).sum())
+    every = sorted((*mine, *following))
+    reads = Days(every[0], every[-1] + _ONE)
+    return Part(judged.name, judged.definition.table_name, mine, following, dict(known), reads, 0, rows)
 
 
 def with_part(found: Sequence[Application], part: Part, blank: Application, chunk: int) -> list[Application]:
@@ -58,7 +70,8 @@ def with_part(found: Sequence[Application], part: Part, blank: Application, chun
         blank: an application of nothing, for days that none of these computes.
         chunk: days of an application at most.
     """
-    result = list(found)
+    # What may follow is made by the run that comes to it first.
+    result, later, part = list(found), part.following, replace(part, following=())
     further: list[list[date]] = []
     mine: dict[int, list[date]] = {}
     for day in part.days:
@@ -76,4 +89,11 @@ def with_part(found: Sequence[Application], part: Part, blank: Application, chun
     for some in further:
         span = Days(some[0], some[-1] + _ONE)
         result.append(replace(blank, days=span, parts=(replace(part, days=tuple(some)),)))
-    return sorted(result, key=lambda one: one.days.start)
+    result.sort(key=lambda one: one.days.start)
+    if later:
+        _, _, of = part.definition.partition("/")
+        at = next(n for n, one in enumerate(result) if of in one.definitions)
+        kept = [one for one in result[at].parts if one.definition != part.definition]
+        own = next((one for one in result[at].parts if one.definition == part.definition), replace(part, days=()))
+        result[at] = replace(result[at], parts=(*kept, replace(own, following=later)))
+    return result
