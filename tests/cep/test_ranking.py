@@ -93,7 +93,12 @@ def test_rows_as_good_as_those_kept_already_are_not_dropped(monkeypatch: pytest.
     ("text", "rows", "cuts", "wanted"),
     [
         # Of equal times, seq says what comes first, and not the id.
-        ("PATTERN A a RANK BY MAX(a.x) TOP 1 PER ALL", [("a1", 1, 2, 5), ("a2", 1, 1, 5)], [], [{"a": "a2"}]),
+        (
+            "PATTERN A a RANK BY MAX(a.x) TOP 2 PER ALL",
+            [("a1", 1, 2, 5), ("a2", 1, 1, 5)],
+            [],
+            [{"a": "a2"}, {"a": "a1"}],
+        ),
         # A row of a later part takes an event from a row that is better than another one of its own part.
         (
             "PATTERN SEQ(A a, B b) RANK BY MAX(a.x + b.x) TOP 2 PER ALL NON OVERLAPPING",
