@@ -22,13 +22,14 @@ from chainlake.cep.language.parsing.query import parse
 from chainlake.cep.language.source_text import SourceText
 from chainlake.cep.library import from_dicts
 from chainlake.cep.lint.report import lint
+from chainlake.cep.ranking import part as parts
 from chainlake.cep.ranking.best import UNBOUND
 from chainlake.cep.ranking.periods import periods
 from chainlake.cep.ranking.rule import Period
 from chainlake.cep.search import ranked
 from chainlake.errors import DefinitionError, InputError, UsageError
 from tests.cep import ranking_by_definition as definition
-from tests.cep.ranking_cases import case_differences, differences, events_of, options_of, runs, text_of
+from tests.cep.ranking_cases import case_differences, differences, events_of, from_parts, options_of, runs, text_of
 
 CASES = json.loads((Path(__file__).parents[1] / "cases" / "topk-cases.json").read_text())["cases"]
 #: So many random queries in each test, and so many tests.
@@ -74,6 +75,44 @@ def test_random_queries_give_what_an_evaluation_by_definition_does(first: int) -
         for how, found in runs(text, events_of({"events": events}), options_of(case), "numpy", draw, few=True):
             assert differences(wanted, found) == [], (seed, how, text, events)
     assert rows > QUERIES
+
+
+def _events(*rows: tuple[str, int, int, int]) -> list[dict[str, Any]]:
+    """Events by id (whose first letter is the type), ts, seq and x."""
+    return [{"id": name, "type": name[0].upper(), "ts": ts, "seq": seq, "attrs": {"x": x}} for name, ts, seq, x in rows]
+
+
+def test_rows_as_good_as_those_kept_already_are_not_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ranked, "_ROOM", 1)
+    events = _events(*((f"a{i}", i, 0, 7) for i in range(5)))
+    found = [one["a"] for one in match("PATTERN A a RANK BY MAX(a.x) TOP 1 WITH TIES PER ALL", events)]
+    assert found == ["a0", "a1", "a2", "a3", "a4"]
+
+
+@pytest.mark.parametrize(
+    ("text", "rows", "cuts", "wanted"),
+    [
+        # Of equal times, seq says what comes first, and not the id.
+        (
+            "PATTERN A a RANK BY MAX(a.x) TOP 2 PER ALL",
+            [("a1", 1, 2, 5), ("a2", 1, 1, 5)],
+            [],
+            [{"a": "a2"}, {"a": "a1"}],
+        ),
+        # A row of a later part takes an event from a row that is better than another one of its own part.
+        (
+            "PATTERN SEQ(A a, B b) RANK BY MAX(a.x + b.x) TOP 2 PER ALL NON OVERLAPPING",
+            [("a1", 1, 0, 5), ("a2", 2, 0, 1), ("b1", 3, 0, 3), ("b2", 9, 0, 9)],
+            [5],
+            [{"a": "a1", "b": "b2"}, {"a": "a2", "b": "b1"}],
+        ),
+    ],
+)
+def test_parts_hold_what_can_be_among_the_best(text: str, rows: list, cuts: list[int], wanted: list) -> None:
+    pattern, events = compile_pattern(text, strict_units=False), _events(*rows)
+    part = from_parts(pattern, events, cuts, random.Random(0))
+    found = parts.ranked(pattern.extras.ranking.rule, part).to_pylist()
+    assert [{name: row[name]["event_id"] for name in one} for row, one in zip(found, wanted, strict=True)] == wanted
 
 
 # ---- what only lists of the engine's own matches can say

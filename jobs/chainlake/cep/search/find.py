@@ -75,7 +75,7 @@ def find(
         order: binding order of the positive names; default: by rates, or as the options say. An order that was chosen
             once is kept for events like those, beside the pattern.
         own: ``[lo, hi)`` in µs; only matches decided in it are given. ``events`` must hold
-            ``pattern.source_range(*own)``.
+            ``pattern.source_range(*own)``. Of a ranked pattern, only these compete.
         backend: ``numpy``; ``compiled``, which falls back on NumPy where there is no code for a condition; or ``auto``,
             the one that is estimated to be done first. Both give the same matches and counts; ``statistics`` says
             which it was.
