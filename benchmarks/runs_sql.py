@@ -8,8 +8,6 @@ from __future__ import annotations
 
 PAUSE_S = 30
 _PAUSE = PAUSE_S * 1_000_000
-#: From one step of the funnel to the next.
-STEP_S = 600
 
 _STEPS = f"""
     SELECT k, ts, lag(ts) OVER w AS before,
@@ -49,13 +47,12 @@ WINDOWS = {
     "rises": _legs(1),
     "valleys": _legs(-1, 1),
     "bottoms": _legs(-1, 1, -1, 1),
-    "funnel": f"""
+    "funnel": """
     SELECT k, first, ts, 3
     FROM (SELECT k, ts, type, lag(type) OVER w AS type_1, lag(type, 2) OVER w AS type_2,
-                 lag(ts) OVER w AS second, lag(ts, 2) OVER w AS first
+                 lag(ts, 2) OVER w AS first
           FROM events WHERE type IN ('View', 'Cart', 'Buy') WINDOW w AS (PARTITION BY k ORDER BY ts)) AS steps
-    WHERE type = 'Buy' AND type_1 = 'Cart' AND type_2 = 'View'
-      AND ts - second <= {STEP_S}000000 AND second - first <= {STEP_S}000000""",
+    WHERE type = 'Buy' AND type_1 = 'Cart' AND type_2 = 'View'""",
 }
 
 
@@ -80,15 +77,14 @@ RECOGNIZED = {
         "a b+ c+ d+ e+", f"b AS {_DOWN}, c AS {_UP}, d AS {_DOWN}, e AS {_UP}").format(skip="c"),
     "funnel": _recognized(
         "a b c",
-        f"a AS type = 'View', b AS type = 'Cart' AND ts - PREV(ts) <= {STEP_S}000000, "
-        f"c AS type = 'Buy' AND ts - PREV(ts) <= {STEP_S}000000",
+        "a AS type = 'View', b AS type = 'Cart', c AS type = 'Buy'",
         "WHERE type IN ('View', 'Cart', 'Buy')").replace("SKIP TO LAST {skip}", "SKIP PAST LAST ROW"),
 }  # fmt: skip
 
 #: ClickHouse counts, and gives no row for a match.
 COUNTED = {
-    "funnel": f"""
-    SELECT k, sequenceCount('(?1)(?t<={STEP_S}000000)(?2)(?t<={STEP_S}000000)(?3)')(
+    "funnel": """
+    SELECT k, sequenceCount('(?1)(?2)(?3)')(
         ts::UInt64, type = 'View', type = 'Cart', type = 'Buy')
     FROM events GROUP BY k""",
 }

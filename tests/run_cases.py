@@ -1,7 +1,7 @@
 """``python -m tests.run_cases FILE…``: cases of a file through the product's public functions.
 
 The kind of a file is told from its content: pattern cases go through ``chainlake.cep.match``, monitor cases through
-``tests.monitor_cases``, cases of contexts through ``match``, too; cases of ranked queries count as not supported yet.
+``tests.monitor_cases``, cases of contexts and of rankings through ``match``, too; the latter also day by day.
 With ``--engine`` pattern cases go through machine code instead, or through an automaton in event order
 (``chainlake.cep.automata.simulate``) with NOT in both ways of testing it, or through Spark, cut into slices. Each
 difference is printed, and what was skipped and why; then the number of runs, and ``N cases, M different, K not
@@ -64,12 +64,15 @@ def run_file(path: Path, *, all_orders: bool = False, engine: str = "kernel") ->
 
 
 def _other_case(case: dict[str, Any], backend: str) -> Result:
-    """A case of contexts, in several orders of rows and binding; ranked queries are not supported yet."""
+    """A case of contexts or of rankings, in several orders of rows and binding."""
     from chainlake.cep import compile_pattern, match
     from tests.cep.context_cases import events_of, text_of
 
     if "fired" not in case["expect"]:
-        return Result(case["id"], None, runs=0)
+        from tests.cep.ranking_cases import case_differences
+
+        count, found = case_differences(case, backend)
+        return Result(case["id"], found, runs=count)
     text, rows, wanted = text_of(case["query"]), events_of(case), [row["match"] for row in case["expect"]["fired"]]
     names = [name.name for name in compile_pattern(text, strict_units=False).names]
     total = case["query"].get("order") == "total"

@@ -11,6 +11,7 @@ import pytest
 from chainlake.cli.main import VERBS, main
 from chainlake.days import US_PER_DAY, Days, day_of_us, day_start_us, parse_day
 from chainlake.errors import ChainlakeError, DefinitionError, InfrastructureError, UsageError
+from chainlake.lake.errors import UnknownTable
 from chainlake.paths import PROJECT, Home
 
 
@@ -115,3 +116,10 @@ def test_the_text_of_help_fits_the_terminal_and_breaks_no_option(
     text = capsys.readouterr().out.partition("\n\n")[2].partition("positional arguments")[0]
     assert text.startswith("Check definitions: ") and max(map(len, text.splitlines())) <= 58
     assert not any(line.endswith("-") for line in text.splitlines())
+
+
+def test_a_named_error_keeps_its_fields_on_its_way_to_another_process() -> None:
+    error = UnknownTable.of(["events.none", "ops.none"])
+    again = pickle.loads(pickle.dumps(error))
+    assert type(again) is UnknownTable and again.names == ("events.none", "ops.none")
+    assert str(again) == str(error) and again.details() == error.details()

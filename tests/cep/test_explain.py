@@ -204,3 +204,21 @@ def test_files_without_events(tmp_path: Path, capsys: pytest.CaptureFixture) -> 
     file.write_text("")
     code, out, _ = run(capsys, "PATTERN A a WITHIN 1 s", "--simulate", file)
     assert code == 0 and out[-1] == "the files hold no events"
+
+
+def test_rankings_are_explained() -> None:
+    text = (
+        "PATTERN SEQ(A a, B b) WITHIN 5 min "
+        "RANK BY MAX(b.x - a.x) NORM 0 .. 10 WEIGHT 2, MIN(b.ts - a.ts) COMBINE wsum "
+        "TOP 3 WITH TIES PER HOP 1 h STEP 15 min FOR EACH a.k DISTINCT ON a.id AT MOST 2 NON OVERLAPPING"
+    )
+    pattern = compile_pattern(text)
+    lines = list(explain_module.explain(pattern, explain_module.choose(pattern)))
+    begin = next(i for i, line in enumerate(lines) if line.startswith("ranks"))
+    assert lines[begin : begin + 5] == [
+        "ranks     by MAX(b.x - a.x) from 0 to 10 times 2, MIN(b.ts - a.ts) times 1, their wsum",
+        "keeps     the best 3 of each window of 1 h, one every 15 min, that holds a match for each a.k, and ties",
+        "          at most 2 of them with the same a.id",
+        "          none with an event of a better one",
+        "strategy  all matches are listed block by block; of each list those are remembered that can still be kept",
+    ]

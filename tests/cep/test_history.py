@@ -16,8 +16,7 @@ from chainlake.cep import compile_pattern, match
 from chainlake.cep.events.history import add_histories
 from chainlake.definitions.derived import History, Series, parse_history
 from chainlake.errors import DefinitionError, InputError, UsageError
-
-DAY = 86_400_000_000
+from tests.cep.series_rows import DAY, rows_of_series, table_of_series
 
 
 def plain(rows: list[dict[str, Any]], one: History) -> dict[str, list[float] | None]:
@@ -41,41 +40,23 @@ def plain(rows: list[dict[str, Any]], one: History) -> dict[str, list[float] | N
 
 @st.composite
 def histories(draw: st.DrawFn) -> tuple[list[dict[str, Any]], History]:
-    rows = []
-    for number in range(draw(st.integers(0, 14))):
-        rows.append(
-            {
-                "event_id": f"e{draw(st.integers(0, 9))}{number}",
-                "type": draw(st.sampled_from("AB")),
-                "key": draw(st.sampled_from(["p", "p", "q", None])),
-                "ts": DAY + draw(st.sampled_from([-3, -2, -1, 0, 1, 2, 5])),
-                "seq": draw(st.integers(0, 2)),
-                "x": draw(st.sampled_from([None, 1.0, 2.0, 3.0, 4.0])),
-            }
-        )
+    rows = draw(rows_of_series(st.integers(0, 2), st.sampled_from([None, 1.0, 2.0, 3.0, 4.0])))
     return rows, History("h", "x", draw(st.integers(1, 4)), draw(st.integers(0, 4)))
 
 
-def table_of(rows: list[dict[str, Any]]) -> pa.Table:
-    kinds = {"event_id": pa.string(), "type": pa.string(), "key": pa.string(), "seq": pa.int64(), "x": pa.float64()}
-    columns = {name: pa.array([row[name] for row in rows], kind) for name, kind in kinds.items()}
-    columns["ts"] = pa.array([row["ts"] for row in rows], pa.timestamp("us", tz="UTC"))
-    return pa.table(columns)
-
-
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 @given(histories(), st.randoms(use_true_random=False))
 def test_values_are_those_of_a_plain_loop(drawn: tuple[list[dict[str, Any]], History], rng: random.Random) -> None:
     rows, one = drawn
     wanted = plain(rows, one)
     rng.shuffle(rows)
-    found = add_histories(table_of(rows), ["key"], [one])
+    found = add_histories(table_of_series(rows, pa.float64()), ["key"], [one])
     assert found["event_id"].to_pylist() == [row["event_id"] for row in rows]
     assert dict(zip(found["event_id"].to_pylist(), found["h"].to_pylist(), strict=True)) == wanted
 
 
 def test_a_whole_second_is_a_tick_where_times_are_numbers() -> None:
-    rows = table_of([])
+    rows = table_of_series([], pa.float64())
     columns = {"event_id": ["a", "b"], "type": ["A", "A"], "ts": [10, 12], "key": ["p", "p"], "x": [1.0, 2.0]}
     two = [History("h", "x", 2, 2_000_000), History("g", "x", 2, 1_999_999)]
     found = add_histories(pa.table(columns), ["key"], two)

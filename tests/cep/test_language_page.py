@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import chainlake as cl
 from chainlake.cep import match
 from chainlake.cep.language.functions import known
 
@@ -68,8 +69,17 @@ def test_every_construct_has_an_example(construct: str) -> None:
 def test_example(text: str, matches: str) -> None:
     derived = dict(re.findall(r"(\w+): (.*)", next(text for kind, text in BLOCKS if kind == "derived")))
     events = page_events()
-    found = sorted(json.dumps(m, sort_keys=True) for m in match(text, events, key="door", derived=derived))
+    matches_found = match(text, events, key="door", derived=derived)
+    found = sorted(json.dumps(m, sort_keys=True, default=str) for m in matches_found)
     assert found == sorted(json.dumps(json.loads(line), sort_keys=True) for line in matches.splitlines())
+
+
+def test_example_of_episodes() -> None:
+    kinds = [kind for kind, _ in BLOCKS]
+    at = kinds.index("episodes")
+    found = [json.loads(json.dumps(one, default=str)) for one in cl.episodes(BLOCKS[at - 2][1], page_events())]
+    assert found == [json.loads(line) for line in BLOCKS[at][1].splitlines()]
+    assert kinds.count("episodes") == 1
 
 
 @pytest.mark.parametrize("condition", ["o.temp > 0", "NOT o.temp > 0", "o.temp NOT IN {1}", "o.temp / 0 = 1"])

@@ -56,12 +56,14 @@ def test_worked_case_in_every_order(case: dict) -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
 def test_worked_case_in_stretches_of_history(case: dict) -> None:
+    """Cut before and after each event, among others: what lies at the edge of a day belongs to one of the two."""
     one = Pair(0, query_of(case["pattern"]), case["events"], case.get("key"), ("", ""), case["expected"])
     pattern = pattern_of(one)
     draw = Random(case["name"])
-    last = max(event["ts"] for event in case["events"]) + 12
-    for _ in range(4):
-        cuts = sorted(draw.one(range(-3, last)) for _ in range(draw.one((1, 2, 3))))
+    times = [event["ts"] for event in case["events"]]
+    first, last = min(times) - 1, max(times) + 12
+    every = [[cut] for cut in range(first, max(times) + 2)]
+    for cuts in [*every, *(sorted(draw.one(range(first, last)) for _ in range(3)) for _ in range(2))]:
         assert canonical(in_cuts(one, pattern, [-100, *cuts, 200], "numpy")) == canonical(case["expected"]), cuts
 
 

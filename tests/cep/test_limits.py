@@ -95,6 +95,25 @@ def test_only_the_slice_that_owns_the_large_set_fails() -> None:
     assert failed == [(35, 45)] and found == 2**3 - 1
 
 
+@pytest.mark.parametrize("backend", ["numpy", "compiled"])
+@pytest.mark.parametrize("keep", ["MAXIMAL", "OUTERMOST"])
+@pytest.mark.parametrize(("at", "fails"), [
+    ((12, 13, 14, 15), False),  # all that they make ends before any match of this slice begins
+    ((17, 18, 19, 21), True),  # of the slice before, and compared with what begins at 21
+    ((22, 23, 24, 25), True),
+])  # fmt: skip
+def test_sets_that_are_not_compared_do_not_count(at: tuple[int, ...], fails: bool, keep: str, backend: str) -> None:
+    text = f"---\nlimits: {{kleene_members: 3}}\n---\nPATTERN A* a WITHIN 10 {keep}"
+    pattern, own = compile_pattern(text, strict_units=False), (30, 60)
+    lo, hi = pattern.read_range(*own)
+    table, _ = from_dicts([e for e in events(*(("A", ts) for ts in (*at, 40))) if lo <= e["ts"] < hi])
+    if fails:
+        with pytest.raises(LimitExceeded, match="4 events of one window are usable for a"):
+            list(find(pattern, table, own=own, backend=backend))
+    else:
+        assert [batch.start_us.tolist() for batch in find(pattern, table, own=own, backend=backend)] == [[40]]
+
+
 def test_matches_per_day() -> None:
     day = 86_400
     rows = events(*(("A", i) for i in range(3)), *(("A", day + i) for i in range(4)))

@@ -18,6 +18,7 @@ from chainlake.cep.language.source_text import SourceText
 from chainlake.cep.lint.report import Report, Schema, laid_out, lint
 from chainlake.cep.lint.unheard import Heard, unheard
 from chainlake.cli.main import main
+from chainlake.definitions.errors import UnknownSource
 from chainlake.errors import DefinitionError
 from chainlake.paths import PROJECT
 from tests.cep.strategies import queries, text_of
@@ -29,7 +30,7 @@ PAGE = PROJECT / "docs" / "language.md"
 
 def schema(name: str) -> Schema:
     if name != "doors":
-        raise DefinitionError(f"there is no source '{name}'", hint="Known sources: doors.")
+        raise UnknownSource.of(name, ["doors"], "sources")
     return Schema(COLUMNS, ("Open", "Heat", "Close"))
 
 

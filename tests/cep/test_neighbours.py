@@ -17,8 +17,8 @@ from chainlake.cep import Pattern, compile_pattern, find, match
 from chainlake.cep.library import as_dicts, from_dicts
 from chainlake.cep.matches.day_limit import DayLimit
 from chainlake.cep.pattern_shape import match_shape
-from chainlake.cep.search.find import SearchOptions
 from chainlake.cep.search.largest.contained import contained
+from chainlake.cep.search.options import SearchOptions
 from chainlake.cep.search.statistics import Statistics
 from chainlake.definitions.derived import Series
 from chainlake.detect.matcher import Matcher

@@ -29,8 +29,7 @@ from chainlake.errors import InfrastructureError, InputError
 from chainlake.schemas.matches import matches_table
 from tests.cep.distributed import texts
 from tests.cep.memory_events import MemoryEvents
-
-DAY = 86_400_000_000
+from tests.cep.series_rows import DAY, rows_of_series, table_of_series
 
 
 def plain(rows: list[dict[str, Any]], one: ast.Prev, keyed: bool) -> dict[str, Any]:
@@ -52,30 +51,12 @@ def plain(rows: list[dict[str, Any]], one: ast.Prev, keyed: bool) -> dict[str, A
 
 @st.composite
 def drawn(draw: st.DrawFn) -> tuple[list[dict[str, Any]], ast.Prev, bool]:
-    rows = []
-    for number in range(draw(st.integers(0, 14))):
-        rows.append(
-            {
-                "event_id": f"e{draw(st.integers(0, 9))}{number}",
-                "type": draw(st.sampled_from("AB")),
-                "key": draw(st.sampled_from(["p", "p", "q", None])),
-                "ts": DAY + draw(st.sampled_from([-3, -2, -1, 0, 1, 2, 5])),
-                "seq": draw(st.sampled_from([None, 0, 1, 2])),
-                "x": draw(st.integers(0, 99)),
-            }
-        )
+    rows = draw(rows_of_series(st.sampled_from([None, 0, 1, 2]), st.integers(0, 99)))
     node = ast.Prev("@", "x", draw(st.integers(1, 3)), draw(st.integers(0, 4)), draw(st.booleans()))
     return rows, node, draw(st.booleans())
 
 
-def table_of(rows: list[dict[str, Any]]) -> pa.Table:
-    kinds = {"event_id": pa.string(), "type": pa.string(), "key": pa.string(), "seq": pa.int64(), "x": pa.int64()}
-    columns = {name: pa.array([row[name] for row in rows], kind) for name, kind in kinds.items()}
-    columns["ts"] = pa.array([row["ts"] for row in rows], pa.timestamp("us", tz="UTC"))
-    return pa.table(columns)
-
-
-@settings(max_examples=100)
+@settings(max_examples=100, deadline=None)
 @given(drawn(), st.randoms(use_true_random=False))
 def test_values_are_those_of_a_plain_loop(
     given_rows: tuple[list[dict[str, Any]], ast.Prev, bool], rng: random.Random
@@ -83,7 +64,7 @@ def test_values_are_those_of_a_plain_loop(
     rows, one, keyed = given_rows
     wanted = plain(rows, one, keyed)
     rng.shuffle(rows)
-    found = add_previous(table_of(rows), "key" if keyed else None, [("p", one)])
+    found = add_previous(table_of_series(rows, pa.int64()), "key" if keyed else None, [("p", one)])
     assert found["event_id"].to_pylist() == [row["event_id"] for row in rows]
     assert dict(zip(found["event_id"].to_pylist(), found["p"].to_pylist(), strict=True)) == wanted
 
@@ -102,7 +83,7 @@ def test_neither_chunks_nor_spans_show(
         series=Series("key"),
     )
     (column,) = pattern.carried
-    feed = Feed.of(MemoryEvents(table_of(rows)), "key", [pattern], {"event_id", "type", "ts"})
+    feed = Feed.of(MemoryEvents(table_of_series(rows, pa.int64())), "key", [pattern], {"event_id", "type", "ts"})
     feed = replace(feed, chunk_rows=chunk_rows)
     found = [row for chunk in feed.chunks(spans) for row in chunk.to_pylist()]
     inside = [row for row in rows if any(lo <= row["ts"] < hi for lo, hi in spans)]
@@ -217,7 +198,7 @@ def test_slices_keys_pieces_and_chunks_never_show(query: str, seed: int) -> None
     """What conditions leave out is still the event before, whatever a run is cut into, days among it."""
     rng = random.Random(seed)
     rows = lake_rows(rng, 90)
-    table = table_of(rows).append_column("s", pa.array([row["s"] for row in rows], pa.string()))
+    table = table_of_series(rows, pa.int64()).append_column("s", pa.array([row["s"] for row in rows], pa.string()))
     columns = {f.name: f.type for f in table.schema if f.name != "event_id"}
     pattern = compile_pattern(f"PATTERN {query}", columns=columns, series=Series("key"))
     wanted = sorted(texts_of(pattern, table))
@@ -246,7 +227,7 @@ def texts_of(pattern: Pattern, table: pa.Table) -> list[str]:
 
 def test_events_without_what_is_computed_of_them_are_refused() -> None:
     rows = lake_rows(random.Random(1), 10)
-    table = table_of(rows)
+    table = table_of_series(rows, pa.int64())
     pattern = compile_pattern("PATTERN A a WHERE PREV(a.x) = 1 WITHIN 1 s", series=Series("key"))
     schema = matches_table(match_shape(pattern, types={"x": pa.int64()})).arrow()
     with pytest.raises(InfrastructureError, match="arrived without what is computed"):

@@ -223,6 +223,24 @@ def test_more_members_than_the_limit_fail_loudly() -> None:
         ran(text, stream("a", *["b"] * 5))
 
 
+@pytest.mark.parametrize("order", ["ab", "ba"])
+def test_sets_are_made_and_counted_key_by_key(order: str) -> None:
+    limits = "---\nlimits: {kleene_members: 3}\n---\n"
+    text = f"{limits}PATTERN SEQ(A* a, B b, NOT(C c)) WHERE a.k = b.k AND b.k = c.k WITHIN 20"
+    types = ["A", "A", "A", "A", "A", "B", "B", "A", "C", "B"]
+    events = [
+        {"id": f"e{i}", "type": one, "ts": i, "attrs": {"k": key}}
+        for i, (one, key) in enumerate(zip(types, "xyxyxxyyxx", strict=True))
+    ]
+    pattern = compile_pattern(text, strict_units=False)
+    table, ids = from_dicts(events)
+    statistics = Statistics()
+    found = sorted(map(str, match(text, events, order=list(order), statistics=statistics)))
+    run = ran(text, events, order)
+    assert sorted(map(str, run.matches(pattern, ids))) == found and len(found) == 3 + 7
+    assert (run.costs.evaluations, run.costs.evaluations_neg) == (statistics.evaluations, statistics.evaluations_neg)
+
+
 def test_sets_without_partner_count_in_the_kernel_too() -> None:
     text, events = "PATTERN SEQ(A a, B* b, C* c) WITHIN 5", [*stream("a", "b", "b", "b"), *at(("a", 10), ("b", 11))]
     for more, evaluations in (([], 1 + 7 + 1 + 1), (at(("c", 4)), 1 + 7 + 7 + 1 + 1)):

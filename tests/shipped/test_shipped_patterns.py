@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 import pyarrow as pa
 import pytest
 
+import chainlake as cl
 from chainlake.cep import compile_pattern, find, match
 from chainlake.cep.events.history import add_histories
 from chainlake.cep.library import as_dicts
@@ -44,6 +45,15 @@ COUNTS: dict[str, dict[str, int]] = {
 }
 
 
+#: Patterns that say what one occurrence is: how many there are, and how far apart its matches are at most.
+EPISODES = {
+    "fall_not_recovered": (35, "down", "ticker", 15),
+    "stuck": (3, "early", "detector", 15),
+    "queue_tail": (23, "ahead", "detector", 15),
+    "gas_onset": (15, "gas", "channel", 10),
+}
+
+
 def text(name: str) -> str:
     """The pattern file."""
     return (FOLDER / f"{name}.sase").read_text()
@@ -66,13 +76,39 @@ def found(name: str, **options: object) -> list[tuple]:
 
 
 def as_tuple(one: dict) -> tuple:
-    return tuple(sorted((n, tuple(sorted(ids)) if isinstance(ids, list) else ids) for n, ids in one.items()))
+    """A match without its measures."""
+    bound = ((n, ids) for n, ids in one.items() if n != "severity")
+    return tuple(sorted((n, tuple(sorted(ids)) if isinstance(ids, list) else ids) for n, ids in bound))
 
 
 def expected(name: str) -> set[tuple]:
     """What plain loops find."""
     source, loops = PATTERNS[name]
     return {as_ids(one) for one in loops(by_key(shipped(source), source))}
+
+
+def micros(moment: datetime) -> int:
+    return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+
+
+@pytest.mark.parametrize("name", sorted(EPISODES))
+def test_matches_of_one_occurrence_are_one_row(name: str) -> None:
+    source, loops = PATTERNS[name]
+    number, event, key, minutes = EPISODES[name]
+    spans = sorted(
+        (match[event][key], min(times), max(times))
+        for match in loops(by_key(shipped(source), source))
+        for times in [[one["ts"] for one in match.values()]]
+    )
+    rows: list[list] = []
+    for of, start, end in spans:
+        if rows and rows[-1][0] == of and start - rows[-1][2] <= minutes * 60_000_000:
+            rows[-1][2:] = [max(rows[-1][2], end), rows[-1][3] + 1]
+        else:
+            rows.append([of, start, end, 1])
+    found = list(cl.episodes(text(name), table(source), key=SOURCE[source].key))
+    assert [[one["key"], *map(micros, (one["start"], one["end"])), one["matches"]] for one in found] == rows
+    assert len(rows) == number < sum(COUNTS[name].values()) / 3
 
 
 def test_every_pattern_file_has_its_loops() -> None:

@@ -50,6 +50,8 @@ PATTERNS = {
     "MEASURES q.x - p.x AS severity EPISODES BY sensor PAUSE 3 h",
     "quiet": "SEQ(Reading p, NOT(Reading n)) WHERE p.sensor = n.sensor AND p.x < 1 WITHIN 4 h "
     "EPISODES BY p.sensor PAUSE 20 h",
+    "pairs": "SEQ(Reading p, Reading q) WHERE q.x > p.x WITHIN 6 h CONTEXT chronicle MEASURES q.x AS severity "
+    "EPISODES BY p.sensor PAUSE 5 h",
     "whole": "SEQ(Reading p, Reading q) WHERE q.x > p.x + 1 WITHIN 3 h EPISODES BY p.type PAUSE 12 h",
 }
 Row = dict[str, Any]
@@ -200,6 +202,16 @@ def test_an_edit_of_the_clause_computes_no_match_again(home: Home) -> None:
     assert published(lived, "rises") == expected(query, contents)
     assert tables.version(lived, "matches", "rises") == version
     assert states(lived) == {("pattern", "done"), ("episodes", "done")}
+
+
+def test_a_new_version_of_the_match_table_is_followed_at_once(home: Home) -> None:
+    lived, contents = lived_in(home)
+    query = PATTERNS["rises"].replace("AS severity", "AS severity, q.y AS other").replace("> p.x + 1", "> p.x")
+    made(home, "rises", query)
+    backfill(lived, ALL)
+    assert "other" in tables.arrow_schema(lived, "matches", "rises").names
+    assert states(lived) == {("pattern", "done"), ("episodes", "done")}
+    assert published(lived, "rises") == expected(query, contents)
 
 
 def test_days_wait_for_their_matches_and_for_the_days_before(home: Home) -> None:

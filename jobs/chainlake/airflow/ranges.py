@@ -19,6 +19,18 @@ from chainlake.paths import Home
 MOST_LINES = 1024
 
 
+class TooManyTasks(UsageError):
+    """A run would map more tasks than Airflow does."""
+
+    count: int
+
+    @classmethod
+    def of(cls, count: int) -> TooManyTasks:
+        """For the tasks that it would need."""
+        what = f"{count} tasks would be needed, and Airflow maps {MOST_LINES} at most"
+        return cls(what, hint="Give a larger chunk, or fewer days.").holding(count=count)
+
+
 def backfill_lines(params: dict[str, Any]) -> list[dict[str, Any]]:
     """The lines of a ``backfill_history`` run.
 
@@ -75,10 +87,7 @@ def _lines(days: Days | None, **options: Any) -> list[dict[str, Any]]:
     # What cannot be computed is a task of its own that fails with the reason, and stops no other.
     lines += [{"name": name, "applications": [], "error": one_line(error)} for name, error in plan.failures]
     if len(lines) > MOST_LINES:
-        raise UsageError(
-            f"{len(lines)} tasks would be needed, and Airflow maps {MOST_LINES} at most",
-            hint="Give a larger chunk, or fewer days.",
-        )
+        raise TooManyTasks.of(len(lines))
     return lines
 
 

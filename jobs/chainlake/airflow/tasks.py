@@ -31,6 +31,26 @@ _ONE_DAY = timedelta(days=1)
 LASTING = (1, 2, 3, 4)
 
 
+class NotOneDay(UsageError):
+    """A run's data interval is not one whole UTC day."""
+
+    @classmethod
+    def no_interval(cls) -> NotOneDay:
+        """It has none."""
+        hint = "Create runs with a backfill of whole days, not by hand."
+        return cls("this run has no data interval", hint=hint)
+
+    @classmethod
+    def of(cls, start: datetime, end: datetime) -> NotOneDay:
+        """It has another one."""
+        what = f"the data interval {start.isoformat()} to {end.isoformat()} is not one whole UTC day"
+        return cls(what, hint="Create runs with a backfill of whole days, not by hand.")
+
+
+class StepFailed(InfrastructureError):
+    """A step of another process failed, and trying again can help; what it said is all there is to say."""
+
+
 def days_of_run(start: datetime | None, end: datetime | None) -> Days:
     """The one UTC day that a run's data interval stands for.
 
@@ -42,16 +62,11 @@ def days_of_run(start: datetime | None, end: datetime | None) -> Days:
         UsageError: the interval is not one whole UTC day, as with a manual run or another timetable.
     """
     if start is None or end is None or start.tzinfo is None or end.tzinfo is None:
-        raise UsageError(
-            "this run has no data interval", hint="Create runs with a backfill of whole days, not by hand."
-        )
+        raise NotOneDay.no_interval()
     start, end = start.astimezone(UTC), end.astimezone(UTC)
     midnight = datetime(start.year, start.month, start.day, tzinfo=UTC)
     if start != midnight or end - start != _ONE_DAY:
-        raise UsageError(
-            f"the data interval {start.isoformat()} to {end.isoformat()} is not one whole UTC day",
-            hint="Create runs with a backfill of whole days, not by hand.",
-        )
+        raise NotOneDay.of(start, end)
     return Days.one(start.date())
 
 
@@ -171,7 +186,7 @@ def run_verb(words: Sequence[str], *, run_id: str, warm: bool = True) -> dict[st
         from airflow.sdk.exceptions import AirflowFailException
 
         raise AirflowFailException(reason)
-    raise InfrastructureError(reason)
+    raise StepFailed(reason)
 
 
 def _run(call: list[str], on_line: Callable[[str], None], warm: bool) -> int:

@@ -103,6 +103,7 @@ def _compile(home: Home, file: Path, text: str, sources: Sources) -> CompiledPat
             hint="Add a line 'source: NAME' between the two --- lines.",
         )
     _check_counted(pattern, source)
+    check_unranked(pattern)
     _check_reach(pattern)
     start, memory = _chain_of(pattern)
     table = current_table(home, pattern, source)
@@ -118,6 +119,16 @@ def _compile(home: Home, file: Path, text: str, sources: Sources) -> CompiledPat
         memory_us=memory,
     )
     return CompiledPattern(pattern, table, definition, episodes_of(pattern, definition))
+
+
+def check_unranked(pattern: Pattern) -> None:
+    """Refuse a pattern that ranks its matches (DefinitionError)."""
+    if pattern.extras.ranking is not None:
+        raise DefinitionError(
+            f"{pattern.name} ranks its matches (TOP), and a lake publishes all matches of a pattern",
+            file=pattern.file,
+            hint="Leave RANK BY and TOP out here; `chainlake match` and the library rank the matches in files.",
+        )
 
 
 def _check_counted(pattern: Pattern, source: Source) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -15,7 +16,8 @@ from chainlake.cep.events.dataset import is_list
 from chainlake.cep.events.history import add_histories
 from chainlake.cep.pattern import Pattern, compile_pattern
 from chainlake.cep.search.batch import MatchBatch
-from chainlake.cep.search.find import SearchOptions, find
+from chainlake.cep.search.find import find
+from chainlake.cep.search.options import SearchOptions
 from chainlake.cep.search.statistics import Statistics
 from chainlake.definitions.derived import Series, parse_history
 from chainlake.errors import InputError, UsageError
@@ -25,7 +27,8 @@ _FORM = "An event is {'id': 1, 'type': 'A', 'ts': 0, 'attrs': {'price': 2.5}}; a
 _EXACT = 2**53
 _CONFLICT = "An id may stand for one event only, in all files together."
 
-#: One match: name -> event id, or name -> list of ids (by ts, then id) for a set; measure -> value.
+#: One match: name -> event id, or name -> list of ids (by ts, then id) for a set; measure -> value. Of a ranked pattern
+#: also ``rank``, ``score``, ``criteria``, and, where there are several lists, ``scope_start``, ``scope_end``, ``per``.
 Match = dict[str, Any]
 
 
@@ -38,11 +41,14 @@ class MatchOptions(TypedDict, total=False):
             columns that are added to the events.
         ties_in_order: whether events of equal time follow one another in the order of (seq, id) (see
             ``SearchOptions``).
+        shared_events, trailing: see ``SearchOptions``.
     """
 
     key: str | None
     derived: Mapping[str, str] | None
     ties_in_order: bool
+    shared_events: bool
+    trailing: bool
 
 
 def match(
@@ -77,7 +83,7 @@ def match(
         order: binding order of the positive names; it never changes the result.
         backend: ``auto``, ``numpy`` or ``compiled`` (see ``find``); it never changes the result.
         statistics: filled while matches are drawn.
-        options: ``key``, ``derived`` and ``ties_in_order``, see ``MatchOptions``.
+        options: see ``MatchOptions``.
 
     Raises:
         DefinitionError: the pattern is wrong.
@@ -142,7 +148,11 @@ def prepared(
     strict = not pa.types.is_integer(table.schema.field("ts").type)
     series = Series(options.get("key"), lists=frozenset(field.name for field in table.schema if is_list(field.type)))
     pattern = compile_pattern(pattern_text, columns=columns, params=params, strict_units=strict, series=series)
-    search = SearchOptions(ties_in_order=options.get("ties_in_order", False))
+    search = SearchOptions(
+        ties_in_order=options.get("ties_in_order", False),
+        shared_events=options.get("shared_events", False),
+        trailing=options.get("trailing", False),
+    )
     return Asked(pattern, table, ids, search)
 
 
@@ -169,7 +179,11 @@ def as_dicts(pattern: Pattern, batch: MatchBatch, ids: Sequence[Any]) -> Iterato
     names = [name.name for name in pattern.names if name.name in batch.single or name.name in batch.kleene]
     single = {name: rows.tolist() for name, rows in batch.single.items()}
     sets = {name: (offsets.tolist(), rows.tolist()) for name, (offsets, rows) in batch.kleene.items()}
-    measures = {name: values.to_pylist() for name, values in batch.measures.items()}
+    ranking = pattern.extras.ranking
+    unsaid = frozenset[str]() if ranking is None else ranking.rule.unsaid
+    measures = {name: values.to_pylist() for name, values in batch.measures.items() if name not in unsaid}
+    if ranking is not None and ranking.rule.per:
+        measures["per"] = [json.loads(text) for text in measures["per"]]
     for i in range(batch.n):
         found: Match = {}
         for name in names:

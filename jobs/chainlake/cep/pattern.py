@@ -35,11 +35,13 @@ from chainlake.cep.pattern_tail import (
     check_tail,
     measures_of,
     with_event_windows,
+    with_own_windows,
 )
 from chainlake.cep.plan import partition
 from chainlake.cep.plan.order import choose_order
 from chainlake.cep.plan.pause import with_pause
 from chainlake.cep.policy import policy_of
+from chainlake.cep.ranked import ranking_of
 from chainlake.cep.remembered import Remembered
 from chainlake.definitions.derived import History, Series
 
@@ -198,7 +200,7 @@ class Pattern:
         if not self.extras.computed:
             return self.mentioned
         nodes = [x for b in self.branches for c in b.every_clause for x in c.literals]
-        nodes += [value for one in self.extras.measures for value in one.values if value is not None]
+        nodes += [value for one in self.extras.values for value in one.values if value is not None]
         return frozenset(attr for node in nodes for _, attr in attributes_of(node))
 
     @property
@@ -211,7 +213,7 @@ class Pattern:
         """All strings in conditions."""
         found: set[str] = set()
         literals = [x for b in self.branches for c in b.every_clause for x in c.literals]
-        literals += [value for one in self.extras.measures for value in one.values]
+        literals += [value for one in self.extras.values for value in one.values]
         for literal in literals:
             for node in literal.walk():
                 values = (node, *(node.items if isinstance(node, ast.Member) else ()))
@@ -287,7 +289,8 @@ def compile_pattern(
     resolved = Lists(kinds, series).query(resolver.query(query))
     window = UNBOUNDED if resolved.within is None else resolver.window(resolved.within)
     pause = None if resolved.pause is None else resolver.window(resolved.pause, "pause")
-    written = with_event_windows(source, normal_form(source, resolved), resolved.counted)
+    plain = with_event_windows(source, normal_form(source, resolved), resolved.counted)
+    written = with_own_windows(plain, resolver)
     check_tail(source, resolved, written)
     check_longest(source, front, bounded=resolved.within is not None)
     checker = Checker(source, kinds, strict_units)
@@ -306,8 +309,15 @@ def compile_pattern(
     episodes = episode_rule(resolved, written, kinds_of_measures, checker, resolver, front=front, key=series.key)
     carried = names, with_key(names, episodes)
     names = carried[1]
+    ranking = ranking_of(source, resolved, written, resolver, checker)
     into = Columns(window if pause is None else pause)
     branches = tuple(with_pause(into.branch(branch), pause, strict_units) for branch in written)
+    loose: tuple[Branch, ...] = ()
+    if any(branch.spans for branch in written):
+        loose = tuple(replace(one, clauses=of.clauses) for one, of in zip(written, plain, strict=True))
+        loose = tuple(with_pause(into.branch(branch), pause, strict_units) for branch in loose)
+    if ranking is not None:
+        ranking = ranking.with_values(lambda value, branch: into.node(value, branch.types), written)
     extras = Extras(
         pause,
         resolved.keep,
@@ -320,9 +330,11 @@ def compile_pattern(
         ),
         tuple(into.found.values()),
         written,
-        tuple(one.value for one in resolved.measures),
+        (*(one.value for one in resolved.measures), *(() if ranking is None else ranking.written)),
         policy,
         episodes,
+        ranking,
+        loose,
     )
     mentioned = sorted(_mentioned(extras) & derived.keys())
     by_key = any(b.stream is not None and b.stream.by_key for b in branches)

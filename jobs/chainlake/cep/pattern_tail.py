@@ -4,20 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from itertools import product
 
 from chainlake.cep.language import ast
-from chainlake.cep.language.check import Checker
+from chainlake.cep.language.check import OPEN, Checker
 from chainlake.cep.language.computed import Computed, rebuilt
 from chainlake.cep.language.front_matter import LONGEST, FrontMatter
-from chainlake.cep.language.normal_form import Branch, clauses_of
+from chainlake.cep.language.normal_form import Branch, Clause, clauses_of
+from chainlake.cep.language.resolve import Resolver
 from chainlake.cep.language.source_text import SourceText
 from chainlake.cep.pattern_episodes import EpisodeRule
 from chainlake.cep.policy import Policy
+from chainlake.cep.ranking.rule import Rule
 from chainlake.schemas.matches import CHANGE_COLUMN
 from chainlake.schemas.matches import FIXED_COLUMNS as MATCH_COLUMNS
 
 #: The window of a pattern that has none, in ticks.
 UNBOUNDED = 1 << 61
+#: Kinds of what matches are ranked by.
+_NUMBERS = OPEN | {"number", "duration"}
 
 
 @dataclass(frozen=True)
@@ -36,6 +42,53 @@ class Measure:
 
 
 @dataclass(frozen=True)
+class Ranking:
+    """A compiled ranking.
+
+    Args:
+        rule: what it asks for.
+        values: what is computed of each match: criteria, then the values of ``FOR EACH``, then of ``DISTINCT ON``; what
+            a branch lacks is null in it.
+        written: the same values as written, for checks.
+        criteria: how many of ``written`` are criteria.
+        ends: of each criterion the ends of its ``NORM``, and their kinds.
+    """
+
+    rule: Rule
+    values: tuple[Measure, ...]
+    written: tuple[ast.Node, ...]
+    criteria: int
+    ends: tuple[tuple[tuple[ast.Node, str], ...], ...]
+
+    def with_values(self, change: Callable[[ast.Node, Branch], ast.Node], branches: tuple[Branch, ...]) -> Ranking:
+        """The ranking with the values of each branch changed."""
+        values = tuple(
+            replace(one, values=tuple(change(value, b) for value, b in zip(one.values, branches, strict=True)))
+            for one in self.values
+        )
+        return replace(self, values=values)
+
+    def check(self, source: SourceText, checker: Checker) -> None:
+        """Check the values against the kinds of the events' columns.
+
+        Raises:
+            DefinitionError: a criterion that is no number, or not of the kind of its norm; a list.
+        """
+        for number, value in enumerate(self.written):
+            kind = checker.kind(value)
+            if number < self.criteria and kind not in _NUMBERS:
+                hint = "SECONDS(…) and CASE WHEN … THEN 1 ELSE 0 END make numbers."
+                raise source.error(f"matches are ranked by numbers, and this is a {kind}", value.at, hint=hint)
+            if kind == "list":
+                raise source.error("this is a list, and one value is expected", value.at)
+            for end, found in self.ends[number] if number < self.criteria and kind not in OPEN else ():
+                if found != kind:
+                    hint = "Write the unit: NORM 0 s .. 60 s." if kind == "duration" else "Leave the unit out."
+                    what = f"the criterion is a {kind}, and an end of NORM is a {found}"
+                    raise source.error(what, end.at, hint=hint)
+
+
+@dataclass(frozen=True)
 class Extras:
     """What a query says beyond structure, conditions and window.
 
@@ -45,9 +98,11 @@ class Extras:
         measures: computed columns of the match table.
         computed: columns that are computed of one event each, before the search.
         written: the branches before values of one event became columns: for checks and for people.
-        measured: the values of the measures, likewise.
+        measured: the values of the measures, likewise, and behind them those of the ranking.
         policy: which matches are published, or None for all.
         episodes: which matches are one episode, or None.
+        ranking: which of these are the best, or None for all.
+        loose: the branches without the windows of groups inside them, if there are such windows.
     """
 
     pause: int | None = None
@@ -58,6 +113,13 @@ class Extras:
     measured: tuple[ast.Node, ...] = field(default=(), repr=False)
     policy: Policy | None = None
     episodes: EpisodeRule | None = None
+    ranking: Ranking | None = None
+    loose: tuple[Branch, ...] = field(default=(), repr=False)
+
+    @property
+    def values(self) -> tuple[Measure, ...]:
+        """All that is computed of each match: its measures, and what it is ranked by."""
+        return self.measures if self.ranking is None else (*self.measures, *self.ranking.values)
 
     @property
     def conditions(self) -> tuple[ast.Node, ...]:
@@ -135,6 +197,36 @@ def _followed(
     return options[0] if len(options) == 1 else ast.Any(options, window.at) if options else ast.Const(True, window.at)
 
 
+def with_own_windows(branches: tuple[Branch, ...], resolver: Resolver) -> tuple[Branch, ...]:
+    """The branches with the windows of groups inside them as conditions."""
+    return tuple(_with_own(branch, resolver) for branch in branches)
+
+
+def _with_own(branch: Branch, resolver: Resolver) -> Branch:
+    clauses, spans = [], []
+    for window, spanned in branch.windows:
+        ticks = resolver.window(window)
+        spans.append((ticks, spanned))
+        longest: ast.Node = ast.Literal(ticks, window.at)
+        if resolver.strict:
+            longest = ast.Duration(Fraction(ticks, 1_000_000), None, window.at)
+        names = [name for name in branch.positive if name in spanned]
+        first = [name for name in names if not branch.before[name] & spanned]
+        last = [name for name in names if not branch.after[name] & spanned]
+        for later, earlier in product(last, first):
+            if later != earlier or later in branch.kleene:
+                ends = [_end("MAX", later, branch, window), _end("MIN", earlier, branch, window)]
+                apart = ast.Arithmetic("-", ends[0], ends[1], window.at)
+                clauses.append(Clause((ast.Compare("<=", apart, longest, window.at),)))
+    return replace(branch, clauses=(*branch.clauses, *clauses), spans=tuple(spans))
+
+
+def _end(which: str, name: str, branch: Branch, window: ast.Within) -> ast.Node:
+    if name in branch.kleene:
+        return ast.Aggregate(which, name, "ts", window.at)
+    return ast.Ref(name, "ts", window.at)
+
+
 def check_tail(source: SourceText, query: ast.Query, branches: tuple[Branch, ...]) -> None:
     """Check that a query may have no window, and that it may keep the largest matches only.
 
@@ -161,7 +253,7 @@ def check_longest(source: SourceText, front: FrontMatter, *, bounded: bool) -> N
 def _check_unbounded(source: SourceText, query: ast.Query, branches: tuple[Branch, ...]) -> None:
     at = query.branches[0].at if query.pause is None else query.pause.at
     for branch in branches:
-        if branch.stream is None:
+        if branch.stream is None and query.ranking is None:
             hint = "Write WITHIN before PAUSE. Only neighbours, SEQ STRICT (…), are bounded by a pause alone."
             raise source.error("the window is missing", at, hint=hint)
         for name in branch.gaps:
@@ -204,22 +296,22 @@ def measures_of(
         kind = checker.kind(one.value)
         if kind == "list":
             raise source.error("a measure is one value, and this is a list", one.value.at)
-        values = tuple(_in_branch(one.value, branch) for branch in branches)
+        values = tuple(in_branch(one.value, branch) for branch in branches)
         for branch in branches:
-            _check_members(source, one.value, branch)
+            check_members(source, one.value, branch)
         found.append(Measure(one.name, kind, values))
     return tuple(found)
 
 
-def _in_branch(value: ast.Node, branch: Branch) -> ast.Node:
+def in_branch(value: ast.Node, branch: Branch) -> ast.Node:
     """The value where only the events of a branch are bound: others have no attributes, and their sets are empty."""
     if isinstance(value, ast.Ref | ast.Prev | ast.Aggregate) and value.name not in {*branch.positive, *branch.sets}:
         counts = isinstance(value, ast.Aggregate) and value.function == "COUNT"
         return ast.Literal(0, value.at) if counts else ast.Case((), None, value.at)
-    return rebuilt(value, lambda part: _in_branch(part, branch))
+    return rebuilt(value, lambda part: in_branch(part, branch))
 
 
-def _check_members(source: SourceText, value: ast.Node, branch: Branch) -> None:
+def check_members(source: SourceText, value: ast.Node, branch: Branch) -> None:
     for node in value.walk():
         if isinstance(node, ast.Ref | ast.Prev) and node.name in branch.sets:
             raise source.error(

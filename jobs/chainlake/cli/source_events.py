@@ -6,7 +6,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from chainlake.days import Days, day_of_us
-from chainlake.errors import DefinitionError, UsageError
+from chainlake.definitions.errors import UnknownSource
+from chainlake.errors import UsageError
 from chainlake.paths import Home
 
 if TYPE_CHECKING:
@@ -38,9 +39,7 @@ def of_source(text: str, name: str, file: str | None) -> tuple[Pattern, Source |
         return compile_pattern(text, name=name, file=file), None
     try:
         source = find_source(Home.from_env(), front.source)
-    except DefinitionError as error:
-        if not error.what.startswith("there is no source"):
-            raise
+    except UnknownSource as error:
         raise given.error(error.what, front.places["source"], key="source", hint=error.hint) from None
     columns = source.pattern_columns()
     return compile_pattern(text, name=name, file=file, columns=columns, series=source.series), source

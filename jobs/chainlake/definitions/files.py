@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from chainlake.definitions.errors import BadName, UnreadableDefinition
 from chainlake.errors import ChainlakeError, DefinitionError
 
 #: Bytes of a definition at most. It is read whole, by every status and every run.
@@ -42,20 +43,18 @@ def read_definition(path: Path) -> str:
     """
     try:
         if path.exists() and not path.is_file():
-            raise DefinitionError("is not a file", file=path)
+            raise UnreadableDefinition.no_file(path)
         with path.open("rb") as stream:
             data = stream.read(LARGEST + 1)
     except OSError as error:
-        raise DefinitionError(f"cannot be read: {error.strerror}", file=path) from None
+        raise UnreadableDefinition.refused(path, error) from None
     if len(data) > LARGEST:
-        raise DefinitionError(f"is larger than {LARGEST >> 20} MiB, the limit for definitions", file=path)
+        raise UnreadableDefinition.too_large(path, LARGEST)
     try:
         # A mark of the byte order, which some editors write, is no part of the text.
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        hint = "Save it as UTF-8."
-        raise DefinitionError("is not UTF-8 text", file=path, line=line, hint=hint) from None
+        raise UnreadableDefinition.no_text(path, data.count(b"\n", 0, error.start) + 1) from None
 
 
 def check_name(path: Path, what: str, allowed: re.Pattern[str] = NAME) -> None:
@@ -70,11 +69,7 @@ def check_name(path: Path, what: str, allowed: re.Pattern[str] = NAME) -> None:
         DefinitionError: it cannot.
     """
     if not allowed.match(path.stem):
-        raise DefinitionError(
-            f"'{path.stem}' cannot be the name of a {what}",
-            file=path,
-            hint=f"Rename the file: letters a to z, digits and _{'' if what == 'source' else ' and -'}, at most 100.",
-        )
+        raise BadName.of(path, what)
 
 
 def source_named(path: Path) -> str | None:

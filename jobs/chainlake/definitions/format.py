@@ -204,18 +204,19 @@ def _needed(
     found = []
     for column in time.columns:
         spot = section.spot("time", "column")
-        found.append(Needed(column, "the time", spot.line, spot.column, True))
+        found.append(Needed(column, "the time", spot.line, spot.column, True, False))
     for name, rule in mapping.items():
         if rule.column is None or (wide and rule.column == "value"):
             continue
         spot = section.spot("map", name) if name in given else section.spot()
         what = "the type" if name == keys[0] else f"the key {name}" if name == keys[1] else f"attribute {name}"
-        found.append(Needed(rule.column, what, spot.line, spot.column, name in given or name in keys))
+        own = name not in keys
+        found.append(Needed(rule.column, what, spot.line, spot.column, name in given or not own, own))
     for column, key in wide:
         spot = section.spot("unpivot", "columns", column)
-        found.append(Needed(column, f"the key '{key}'", spot.line, spot.column, True))
+        found.append(Needed(column, f"the key '{key}'", spot.line, spot.column, True, False))
     read = [one.column for one in found]
-    attributes = [one.column for one in found if not one.what.startswith(("the time", "the type", "the key "))]
+    attributes = [one.column for one in found if one.attribute]
     attributes += [column for column, _ in wide]
     for at, column in enumerate(optional):
         if column not in attributes:

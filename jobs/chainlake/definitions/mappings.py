@@ -73,6 +73,7 @@ class Needed:
         line, at: line and column of the source's file that name it.
         named: whether ``map``, ``unpivot`` or ``time`` names it; an attribute that ``map`` leaves out has the column of
             its own name, and a file may lack that.
+        attribute: whether an attribute is read from it, and not the time, the type or the key.
     """
 
     column: str
@@ -80,6 +81,7 @@ class Needed:
     line: int
     at: int
     named: bool
+    attribute: bool
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping as MappingType
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -11,6 +10,7 @@ import pyarrow as pa
 
 from chainlake.definitions.derived import History, Series
 from chainlake.definitions.duration import parse_span
+from chainlake.definitions.errors import SourceBroken, UnknownSource, UnknownSourceAsked
 from chainlake.definitions.files import WORD, check_name
 from chainlake.definitions.format import Format, check_zone, read_format
 from chainlake.definitions.source_keys import (
@@ -31,7 +31,7 @@ from chainlake.definitions.source_keys import (
     words,
 )
 from chainlake.definitions.yaml_lines import Section, load_section
-from chainlake.errors import DefinitionError, UsageError
+from chainlake.errors import DefinitionError
 from chainlake.paths import Home
 from chainlake.schemas.table import TIMESTAMP
 
@@ -128,20 +128,8 @@ def source_for(sources: Sources, name: str, definition: Path, line: int | None =
     if name in sources:
         return sources[name]
     if name in sources.broken:
-        raise DefinitionError(
-            f"its source '{name}' cannot be used: {sources.broken[name].summary}",
-            file=definition,
-            line=line,
-            key="source",
-            hint="Fix the source file first.",
-        )
-    raise DefinitionError(
-        f"there is no source '{name}'",
-        file=definition,
-        line=line,
-        key="source",
-        hint=f"Sources are {', '.join(sorted(sources)) or 'none yet'}; they are files of dags/config/sources.",
-    )
+        raise SourceBroken.of(name, sources.broken[name], definition, line)
+    raise UnknownSource.of(name, sorted(sources), "dags/config/sources", file=definition, line=line)
 
 
 def find_source(home: Home, name: str) -> Source:
@@ -152,7 +140,7 @@ def find_source(home: Home, name: str) -> Source:
     """
     files = _files(home)
     if name not in files:
-        raise DefinitionError(f"there is no source '{name}'", hint=_known(home, files))
+        raise UnknownSource.of(name, list(files), home.config / "sources")
     return load_source(files[name])
 
 
@@ -165,16 +153,12 @@ def asked_source(home: Home, name: str) -> Source:
     """
     files = _files(home)
     if name not in files:
-        raise UsageError(f"there is no source '{name}'", hint=_known(home, files))
+        raise UnknownSourceAsked.of(name, list(files), home.config / "sources")
     return load_source(files[name])
 
 
 def _files(home: Home) -> dict[str, Path]:
     return {path.stem: path for path in sorted((home.config / "sources").glob("*.yaml"))}
-
-
-def _known(home: Home, files: MappingType[str, Path]) -> str:
-    return f"Sources are {', '.join(files) or 'none yet'}; they are files of {home.config / 'sources'}."
 
 
 def load_source(path: Path) -> Source:

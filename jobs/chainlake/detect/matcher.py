@@ -23,7 +23,8 @@ from chainlake.cep.matches.day_limit import DayLimit
 from chainlake.cep.matches.rows import match_rows
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.plan.steps import routing
-from chainlake.cep.search.find import SearchOptions, candidates_of, dataset, find
+from chainlake.cep.search.find import candidates_of, dataset, find
+from chainlake.cep.search.options import SearchOptions
 from chainlake.cep.search.statistics import Statistics
 from chainlake.detect.feed import KeyShare, accepted, between, of_streams, with_keys
 from chainlake.errors import InfrastructureError

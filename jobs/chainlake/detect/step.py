@@ -91,6 +91,10 @@ def detect(home: Home, source_name: str, days: Days, *, run_id: str, **options: 
             result = run_work(run, plan.work)
         if plan.courses:
             result += run_chains(run, plan.courses)
+    if any(c.episodes is not None and "/" in c.table.name for c in mine):
+        # A new version of a match table may have taken its place meanwhile, and episodes are made from that.
+        names = {c.definition.name for c in mine}
+        mine = [c for c in load_patterns(home, sources)[0] if c.definition.name in names]
     following = episodes_to_do(home, mine, wanted)
     if following:
         ports = ports or _opened(home, f"detect {source.name} {days}", plan)

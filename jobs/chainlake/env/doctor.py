@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from chainlake.env.java import java_home, java_version
+from chainlake.env.own_folders import NotWritable
 from chainlake.errors import ChainlakeError, InfrastructureError
 from chainlake.paths import Home
 
@@ -27,6 +28,34 @@ def _existing(path: Path) -> Path:
     return path
 
 
+class UnfitMachine(InfrastructureError):
+    """Something of this machine has to be changed before Chainlake can run on it."""
+
+    @classmethod
+    def bracket(cls, root: Path) -> UnfitMachine:
+        """The path of the data folder."""
+        return cls(
+            f"the data folder {root} has a bracket in its path, which Delta tables cannot be addressed with",
+            hint="Set CHAINLAKE_HOME to a folder without [ and ].",
+        )
+
+    @classmethod
+    def full_disk(cls, folder: Path, free: float) -> UnfitMachine:
+        """The disk under a folder has ``free`` GB."""
+        return cls(
+            f"{NEEDED_GB:.0f} GB of free disk are needed in {folder} and {free:.1f} GB are there",
+            hint="Free some space, or set CHAINLAKE_HOME to a folder on another disk.",
+        )
+
+    @classmethod
+    def open_cache(cls, cache: Path) -> UnfitMachine:
+        """Others may put code into the cache."""
+        return cls(
+            f"every user of this machine may write to the cache folder {cache}, and code in it is run",
+            hint="Close it with chmod o-w, or set CHAINLAKE_CACHE to a folder of your own.",
+        )
+
+
 def check_java() -> str:
     """Java 17 or 21."""
     home = java_home()
@@ -36,19 +65,13 @@ def check_java() -> str:
 def check_home(home: Home) -> str:
     """``CHAINLAKE_HOME`` can be made and written to, and Delta can address it."""
     if set("[]") & set(str(home.root)):
-        raise InfrastructureError(
-            f"the data folder {home.root} has a bracket in its path, which Delta tables cannot be addressed with",
-            hint="Set CHAINLAKE_HOME to a folder without [ and ].",
-        )
+        raise UnfitMachine.bracket(home.root)
     try:
         home.root.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=home.root):
             return f"data goes to {home.root}"
     except OSError as error:
-        raise InfrastructureError(
-            f"the data folder {home.root} cannot be written ({error.strerror})",
-            hint="Set CHAINLAKE_HOME to a folder you may write to.",
-        ) from None
+        raise NotWritable.whole_home(home.root, error) from None
 
 
 def check_disk(home: Home) -> str:
@@ -56,10 +79,7 @@ def check_disk(home: Home) -> str:
     folder = _existing(home.root)
     free = shutil.disk_usage(folder).free / 1e9
     if free < NEEDED_GB:
-        raise InfrastructureError(
-            f"{NEEDED_GB:.0f} GB of free disk are needed in {folder} and {free:.1f} GB are there",
-            hint="Free some space, or set CHAINLAKE_HOME to a folder on another disk.",
-        )
+        raise UnfitMachine.full_disk(folder, free)
     return f"{free:.0f} GB of disk are free"
 
 
@@ -67,14 +87,9 @@ def check_cache(home: Home) -> str:
     """The cache can be written, or is already filled."""
     folder = _existing(home.cache)
     if not os.access(folder, os.W_OK):
-        raise InfrastructureError(
-            f"the cache folder {home.cache} cannot be written", hint="Set CHAINLAKE_CACHE to a folder you may write to."
-        )
+        raise NotWritable.cache(home.cache)
     if home.cache.exists() and home.cache.stat().st_mode & stat.S_IWOTH:
-        raise InfrastructureError(
-            f"every user of this machine may write to the cache folder {home.cache}, and code in it is run",
-            hint="Close it with chmod o-w, or set CHAINLAKE_CACHE to a folder of your own.",
-        )
+        raise UnfitMachine.open_cache(home.cache)
     return f"downloads are kept in {home.cache}"
 
 

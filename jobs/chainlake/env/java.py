@@ -65,6 +65,18 @@ def install_hint() -> str:
 
 
 @cache
+class JavaMissing(InfrastructureError):
+    """There is no Java of a version that Spark runs on."""
+
+    found: str
+
+    @classmethod
+    def of(cls, found: str) -> JavaMissing:
+        """For the versions that were found, as one text."""
+        seen = f"only Java {found} was found" if found else "no Java was found"
+        return cls(f"Java 17 or 21 is needed and {seen}", hint=install_hint()).holding(found=found)
+
+
 def java_home() -> Path:
     """The home folder of a Java 17 or 21.
 
@@ -81,10 +93,7 @@ def java_home() -> Path:
         if version is not None:
             seen[str(java)] = version
     found = ", ".join(f"{version} at {path}" for path, version in seen.items())
-    raise InfrastructureError(
-        "Java 17 or 21 is needed and " + (f"only Java {found} was found" if found else "no Java was found"),
-        hint=install_hint(),
-    )
+    raise JavaMissing.of(found)
 
 
 def use_java() -> Path:

@@ -17,6 +17,35 @@ MARKER = ".made-by-chainlake"
 _TEXT = "Chainlake made this folder for its temporary files, and removes what lies in it for a week.\n"
 
 
+class NotWritable(InfrastructureError):
+    """A folder that we need cannot be written."""
+
+    @classmethod
+    def home(cls, path: Path, error: OSError) -> NotWritable:
+        """A folder of the data."""
+        return cls(f"{path} cannot be written: {error.strerror}", hint="Set CHAINLAKE_HOME to a folder that can.")
+
+    @classmethod
+    def whole_home(cls, path: Path, error: OSError) -> NotWritable:
+        """The folder of all data."""
+        hint = "Set CHAINLAKE_HOME to a folder you may write to."
+        return cls(f"the data folder {path} cannot be written ({error.strerror})", hint=hint)
+
+    @classmethod
+    def cache(cls, path: Path, error: OSError | None = None) -> NotWritable:
+        """The folder of downloads; ``error`` if it was tried."""
+        if error is None:
+            hint = "Set CHAINLAKE_CACHE to a folder you may write to."
+            return cls(f"the cache folder {path} cannot be written", hint=hint)
+        hint = "Set CHAINLAKE_CACHE to a folder that can."
+        return cls(f"the cache folder {path} cannot be written: {error.strerror}", hint=hint)
+
+    @classmethod
+    def landing(cls, path: Path, error: OSError) -> NotWritable:
+        """A landing folder."""
+        return cls(f"files cannot be landed in {path}: {error.strerror}")
+
+
 def own_folder(path: Path) -> Path:
     """Make the folder ``path`` if there is none, and mark it as ours if nothing of others can lie in it.
 
@@ -28,9 +57,7 @@ def own_folder(path: Path) -> Path:
         if not is_own(path) and not any(path.iterdir()):
             (path / MARKER).write_text(_TEXT)
     except OSError as error:
-        raise InfrastructureError(
-            f"{path} cannot be written: {error.strerror}", hint="Set CHAINLAKE_HOME to a folder that can."
-        ) from None
+        raise NotWritable.home(path, error) from None
     return path
 
 

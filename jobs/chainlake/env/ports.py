@@ -54,6 +54,16 @@ def _listeners(port: int) -> list[int]:
     return owners
 
 
+class NoFreePort(InfrastructureError):
+    """Many ports in a row are taken."""
+
+    @classmethod
+    def of(cls, first: int, tries: int) -> NoFreePort:
+        """For the ports that were tried."""
+        what = f"no free port between {first} and {first + tries - 1} on {HOST}"
+        return cls(what, hint="End the programs that hold them.")
+
+
 def free_port(first: int, tries: int = 200) -> int:
     """The first free port at or after ``first``.
 
@@ -63,6 +73,4 @@ def free_port(first: int, tries: int = 200) -> int:
     for port in range(first, first + tries):
         if _is_free(port):
             return port
-    raise InfrastructureError(
-        f"no free port between {first} and {first + tries - 1} on {HOST}", hint="End the programs that hold them."
-    )
+    raise NoFreePort.of(first, tries)

@@ -16,7 +16,7 @@ from typing import Any
 
 from chainlake.days import Days
 from chainlake.definitions.source import Source, asked_source
-from chainlake.errors import AuditFailed
+from chainlake.ingest.errors import AccountsDiffer
 from chainlake.ingest.events.commit import Commits, Replaced, quarantined
 from chainlake.ingest.events.resolution import Resolution, Resolved, days_of_loads
 from chainlake.ingest.landing.completeness import Arrived, changing_rows, day_rows, passed_to
@@ -335,11 +335,7 @@ class _Attempt:
         audit = Audit(self.home)
         reason = audit_accounting(audit, files, day_list)
         if reason is not None:
-            docs = audit.build_docs()
-            raise AuditFailed(
-                f"the accounting of source {self.source.name} does not add up: {reason}",
-                hint=f"Nothing was written to ops.files; the days stay 'changing'. Data Docs: {docs}",
-            )
+            raise AccountsDiffer.of(self.source.name, reason, audit.build_docs())
 
 
 _EPOCH = date(1970, 1, 1)

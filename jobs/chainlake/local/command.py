@@ -14,9 +14,10 @@ from pathlib import Path
 
 from chainlake.env.private import write_private
 from chainlake.env.warm_driver import ADDRESS
-from chainlake.errors import ChainlakeError, InfrastructureError, UsageError
+from chainlake.errors import ChainlakeError, UsageError
 from chainlake.local.api import Api, ApiUnreachable
 from chainlake.local.door import USER, passwords_file
+from chainlake.local.errors import AirflowUnavailable
 from chainlake.local.guard import MARK
 from chainlake.paths import Home
 
@@ -51,9 +52,7 @@ def kept_environment(home: Home) -> dict[str, str]:
         # A killed launcher leaves the file behind.
         Api(kept["AIRFLOW__API__BASE_URL"]).health()
     except (FileNotFoundError, ApiUnreachable):
-        raise InfrastructureError(
-            f"Airflow is not running for {home.root}", hint="Start it with make airflow, in another terminal."
-        ) from None
+        raise AirflowUnavailable.not_running(home.root) from None
     mine = {name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW_")}
     return mine | {str(name): str(value) for name, value in kept.items()}
 

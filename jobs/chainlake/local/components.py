@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from chainlake.env.child import die_with_parent, wait_until
-from chainlake.errors import InfrastructureError
+from chainlake.local.errors import AirflowUnavailable
 from chainlake.paths import PROJECT
 
 #: Name and arguments of each, in the order in which they are stopped; they are started the other way round.
@@ -72,7 +72,7 @@ class Components:
         self._ask(command)
         while command.code is None:
             if self._nursery.poll() is not None:
-                raise InfrastructureError(f"Airflow cannot be imported{last_line(self.log('nursery'))}")
+                raise AirflowUnavailable.cannot_import(last_line(self.log("nursery")))
             self._listen(0.1)
         del self._all[name]
         return command.code
@@ -99,8 +99,7 @@ class Components:
             component.starts = [start for start in component.starts if now - start < RESTART_WINDOW_S]
             if len(component.starts) > MAX_RESTARTS:
                 log = self.log(component.name)
-                what = f"Airflow's {component.name} ended {len(component.starts)} times{last_line(log)}"
-                raise InfrastructureError(what, hint=f"See {log}.")
+                raise AirflowUnavailable.ended_often(component.name, len(component.starts), last_line(log), log)
             self._say(f"Airflow's {component.name} ended (code {component.code}); starting it again")
             before_restart(component.name)
             self._ask(component)

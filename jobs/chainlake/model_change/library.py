@@ -11,10 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from chainlake.days import day_of_us
-from chainlake.errors import InputError, UsageError
+from chainlake.errors import UsageError
 from chainlake.model_change.config.series import SeriesConfig
 from chainlake.model_change.days.definitions import Config, load_definition, parse_definition, result_table
 from chainlake.model_change.days.replay import GroupRun, run_days
+from chainlake.model_change.errors import OtherState
 from chainlake.model_change.rounds.reduce import reduce_rows
 from chainlake.schemas.models import ALERTS, CHANGES, METRICS
 
@@ -89,11 +90,7 @@ def monitor(
     """
     config = _config(model)
     if after is not None and after.definition_hash != config.definition_hash:
-        raise InputError(
-            f"the state to go on from is not of this definition of {config.name}",
-            key="after",
-            hint="Pass the result of the same model, or leave 'after' out and begin anew at the model's start.",
-        )
+        raise OtherState.of(config.name)
     table = result_table(config)
     reduced = reduce_rows(config, rows, key)
     first = after.next_day if after else config.start

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from chainlake.catalog.models import LoadedModel, load_models
 from chainlake.days import Days
+from chainlake.definitions.errors import UnknownDefinition
 from chainlake.definitions.source import load_sources
 from chainlake.errors import InputError, UsageError
 from chainlake.lake.delta import tables
@@ -41,6 +42,27 @@ class Published:
     metrics: pa.Table
 
 
+class NotLinear(UsageError):
+    """A threshold monitor is given to a verb for linear models."""
+
+    @classmethod
+    def of(cls, name: str) -> NotLinear:
+        """For its name."""
+        return cls(f"{name} is a threshold monitor", hint="This verb is for linear models.")
+
+
+class NoEvents(InputError):
+    """No events of a model's nodes were ingested on some days."""
+
+    @classmethod
+    def of(cls, source: str, model: str, days: Days) -> NoEvents:
+        """For the source, the model and the days."""
+        return cls(
+            f"{source} has no events of {model}'s nodes on {days}",
+            hint=f"Run 'python -m jobs ingest {source} {days.start} {days.end}' first.",
+        )
+
+
 def find_model(home: Home, name: str) -> Model:
     """The model of this name.
 
@@ -51,11 +73,10 @@ def find_model(home: Home, name: str) -> Model:
     if broken:
         raise broken[0].error
     if not loaded:
-        known = ", ".join(sorted(file.stem for file in (home.config / "models").glob("*.yaml"))) or "none yet"
-        raise UsageError(f"there is no model {name}", hint=f"Models are {known}.")
+        raise UnknownDefinition.model(name, sorted(file.stem for file in (home.config / "models").glob("*.yaml")))
     config = loaded[0].config
     if not isinstance(config, ModelConfig):
-        raise UsageError(f"{name} is a threshold monitor", hint="This verb is for linear models.")
+        raise NotLinear.of(name)
     return Model(loaded[0], config)
 
 
@@ -84,10 +105,7 @@ def read_rounds(home: Home, model: Model, days: Days) -> pa.Table:
         parts.append(reduce_rows(config, events, source.key))
     rounds = pa.concat_tables(parts) if parts else reduced_schema(config.columns).empty_table()
     if not len(rounds):
-        raise InputError(
-            f"{source.name} has no events of {config.name}'s nodes on {days}",
-            hint=f"Run 'python -m jobs ingest {source.name} {days.start} {days.end}' first.",
-        )
+        raise NoEvents.of(source.name, config.name, days)
     return rounds
 
 

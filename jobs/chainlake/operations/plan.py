@@ -18,6 +18,7 @@ import numpy as np
 from chainlake.catalog.models import LoadedModel, load_models
 from chainlake.catalog.patterns import CompiledPattern, load_patterns
 from chainlake.days import Days, day_of_us
+from chainlake.definitions.errors import UnknownDefinition
 from chainlake.definitions.files import BrokenDefinition
 from chainlake.definitions.source import load_sources
 from chainlake.detect.chained.course import Course, Segment, segments
@@ -145,8 +146,7 @@ def _chosen(
     known = {d.name.partition("/")[2] for d in good} | {b.name for b in bad}
     unknown = sorted(set(wanted or ()) - known)
     if unknown:
-        there = ", ".join(sorted(known)) or "none yet"
-        raise UsageError(f"there is no {kind} {', '.join(unknown)}", hint=f"The {kind}s are {there}.")
+        raise UnknownDefinition.of_kind(kind, unknown, sorted(known))
 
     def meant(name: str, source: str | None) -> bool:
         return (wanted is None or name in wanted) and (sources is None or source is None or source in sources)

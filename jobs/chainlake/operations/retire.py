@@ -13,7 +13,8 @@ from typing import Any
 from chainlake.cep.language.front_matter import read_front_matter
 from chainlake.cep.language.parsing.query import parse
 from chainlake.cep.language.source_text import SourceText
-from chainlake.errors import DefinitionError, InputError, UsageError
+from chainlake.definitions.errors import UnknownDefinition
+from chainlake.errors import DefinitionError, InputError
 from chainlake.lake.delta import tables
 from chainlake.lake.delta.log import marked
 from chainlake.lake.delta.own_files import remove_table
@@ -33,6 +34,19 @@ FILES = {"pattern": ("patterns", ".sase"), "episodes": ("patterns", ".sase"), "m
 #: Tables that hold rows of several models, in the order in which publishing locks them, and the column that says whose.
 _SHARED = {("alerts", "threshold"): "monitor", ("models", "changes"): "model", ("models", "metrics"): "model",
            ("models", "state"): "model"}  # fmt: skip
+
+
+class StillInUse(InputError):
+    """A definition is to be retired whose file is there, so that the next run would compute it again."""
+
+    @classmethod
+    def of(cls, definition: str, file: Path) -> StillInUse:
+        """For the definition and its file."""
+        return cls(
+            f"{definition} is in use: its file is still there",
+            file=file,
+            hint="Remove the file first; with it there, the next run would compute all days again.",
+        )
 
 
 def retire(home: Home, name: str, *, drop: bool, run_id: str) -> dict[str, Any]:
@@ -58,11 +72,7 @@ def retire(home: Home, name: str, *, drop: bool, run_id: str) -> dict[str, Any]:
     folder, ending = FILES[kind]
     file = home.config / folder / f"{short}{ending}"
     if file.exists() and not (kind == "episodes" and not _has_episodes(file)):
-        raise InputError(
-            f"{definition} is in use: its file is still there",
-            file=file,
-            hint="Remove the file first; with it there, the next run would compute all days again.",
-        )
+        raise StillInUse.of(definition, file)
     with ExitStack() as locks, phase(home, run_id, source="", step=STEP, phase=STEP, definition=definition) as report:
         owned = _tables(home, kind, short)
         # In this order; the versions of a match table share one lock.
@@ -99,10 +109,9 @@ def _definition(home: Home, name: str) -> str:
     known = set(ops.current_table(home, "intervals", columns=["definition"])["definition"].to_pylist())
     found = [name] if name in known else sorted(known & {f"{kind}/{name}" for kind in ("pattern", "model")})
     if len(found) > 1:
-        raise UsageError(f"'{name}' is {' and '.join(found)}", hint="Write it with its kind, such as pattern/NAME.")
+        raise UnknownDefinition.two_kinds(name, found)
     if not found:
-        there = ", ".join(sorted(known)) or "none yet"
-        raise UsageError(f"nothing was ever published as '{name}'", hint=f"Published were {there}.")
+        raise UnknownDefinition.never_published(name, sorted(known))
     return found[0]
 
 

@@ -11,8 +11,9 @@ from chainlake.catalog.heard import unheard_keys
 from chainlake.catalog.models import LoadedModel, load_models
 from chainlake.catalog.patterns import load_patterns
 from chainlake.days import Days
+from chainlake.definitions.errors import UnknownDefinition
 from chainlake.definitions.source import load_sources
-from chainlake.errors import ChainlakeError, UsageError
+from chainlake.errors import ChainlakeError
 from chainlake.lake.records.definitions import Definition
 from chainlake.lake.records.intervals import Intervals
 from chainlake.lake.records.recorded import GONE, UNREADABLE, Recorded
@@ -56,9 +57,7 @@ def judge_all(
     if names is not None:
         unknown = sorted(set(names) - known - set(lost) - set(broken))
         if unknown:
-            there = ", ".join(sorted(known)) or "none"
-            listed = ", ".join(f"'{name}'" for name in unknown)
-            raise UsageError(f"there is no definition {listed}", hint=f"There are {there}.")
+            raise UnknownDefinition.of_any(unknown, sorted(known))
         definitions = [definition for definition in definitions if definition.name in names]
         lost = [name for name in lost if name in names]
     judged = list(judge(home, definitions, days, intervals=intervals))

@@ -10,10 +10,11 @@ from datetime import date
 from pathlib import Path
 from typing import Protocol, TypeVar
 
+from chainlake.definitions.errors import UnknownDefinition
 from chainlake.definitions.files import BrokenDefinition
 from chainlake.definitions.source import Source, Sources, asked_source, load_sources
 from chainlake.env.own_folders import MARKER, own_folder, sweep
-from chainlake.errors import AuditFailed, ChainlakeError, DefinitionError, InfrastructureError, InputError, UsageError
+from chainlake.errors import AuditFailed, ChainlakeError, DefinitionError, InfrastructureError, InputError
 from chainlake.lake.records import ops
 from chainlake.lake.records.definitions import Definition
 from chainlake.lake.records.runs import one_line
@@ -93,10 +94,7 @@ def chosen(
     known = mine.keys() | broken.keys()
     unknown = sorted(set(wanted) - known)
     if unknown:
-        raise UsageError(
-            f"source {source} has no {kind} {', '.join(unknown)}",
-            hint=f"Its {kind}s are {', '.join(sorted(known)) or 'none yet'}.",
-        )
+        raise UnknownDefinition.of_source(source, kind, unknown, sorted(known))
     return [one for name, one in mine.items() if name in wanted], [b for b in broken.values() if b.name in wanted]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from chainlake.cep.automata.meter import Meter
@@ -90,6 +90,7 @@ class Setting:
         meter: counts.
         accept: called with each match.
         stored: the names that have an input buffer.
+        parts: of every sorted row, if events of different parts never meet: those of other keys where sets are made.
     """
 
     branch: Branch
@@ -100,6 +101,7 @@ class Setting:
     meter: Meter
     accept: Callable[[Bound], None]
     stored: frozenset[str]
+    parts: list[int] | None = None
 
     def __post_init__(self) -> None:
         nothing: Bound = {}
@@ -113,6 +115,10 @@ class Setting:
     def names_of(self, row: int) -> list[str]:
         """The names that the event is routed to."""
         return self._routes.get(row, [])
+
+    def meets(self, row: int, rows: Sequence[int]) -> bool:
+        """Whether an event may be in one match with some that are in one already."""
+        return self.parts is None or not rows or self.parts[row] == self.parts[rows[0]]
 
     def extended(self, instance: Instance, name: str, rows: tuple[int, ...], bound: int | tuple[int, ...]) -> Instance:
         """The instance after binding ``name`` to ascending ``rows``, at the next stage."""

@@ -124,6 +124,8 @@ class Chain:
 
     def _offer(self, instance: Instance, row: int) -> None:
         """Try the event on the instance's edge: one binding, or all sets that it makes with earlier members."""
+        if not self._in.meets(row, instance.rows):
+            return
         step = self._steps[instance.stage]
         if step.kleene:
             self._iterate(instance, row)
@@ -137,7 +139,8 @@ class Chain:
             if not self._member_tests[instance.stage]({**instance.bound, step.name: row}):
                 return
         oldest = self._ts[row] - self._in.window
-        others = [member for member in instance.members if self._ts[member] >= oldest]
+        recent = [member for member in instance.members if self._ts[member] >= oldest]
+        others = [member for member in recent if self._in.meets(row, (member,))]
         most = most_usable(step.size, self._most)
         if len(others) >= most:
             raise LimitExceeded(
@@ -151,7 +154,7 @@ class Chain:
                 rows = (*chosen, row)
                 self._evaluate(instance, self._in.extended(instance, step.name, rows, rows))
         if instance is self._root:
-            instance.members = [*others, row]  # it lives for ever, so it keeps a window only
+            instance.members = [*recent, row]  # it lives for ever, so it keeps a window only
         else:
             instance.members.append(row)
             self._meter.kept(row)
@@ -180,7 +183,7 @@ class Chain:
 
     def _rejects(self, instance: Instance, test: Forbidden, row: int) -> bool:
         """Test one forbidden event; an event of the binding itself does not count."""
-        if row in instance.rows:
+        if row in instance.rows or not self._in.meets(row, instance.rows):
             return False
         self._costs.evaluations_neg += 1
         return self._hits[test.name]({**instance.bound, test.name: row})

@@ -26,6 +26,7 @@ from chainlake.cep.plan.steps import make_plan
 from chainlake.cep.search.choosing.choice import Wish, order_of
 from chainlake.cep.search.choosing.reach import within_reach
 from chainlake.cep.search.find import candidates_of, check_kinds, dataset
+from chainlake.cep.search.keys import parts_by_key
 from chainlake.errors import UsageError
 
 ENGINES = ("eager", "chain", "tree")
@@ -112,7 +113,8 @@ def simulate(
     check_kinds(pattern, events)
     data = dataset(pattern, events, by_id=True)
     conditions, meter = Conditions(data), Meter()
-    ts = data.ts.tolist()
+    ts, parts = data.ts.tolist(), parts_by_key(pattern, events)
+    of_rows = None if parts is None else data.pick(parts).tolist()
     found: set[tuple[tuple[str, tuple[int, ...]], ...]] = set()
     automata: list[Chain | Tree | Eager] = []
     orders = []
@@ -130,7 +132,7 @@ def simulate(
     for branch in pattern.branches:
         candidates = within_reach(branch, candidates_of(pattern, branch, data), pattern.window_us)
         stored = frozenset(branch.negated if engine == "eager" else branch.types)
-        setting = Setting(branch, ts, pattern.window_us, candidates, conditions, meter, accept, stored)
+        setting = Setting(branch, ts, pattern.window_us, candidates, conditions, meter, accept, stored, of_rows)
         if engine == "tree":
             automata.append(Tree(setting))
             continue

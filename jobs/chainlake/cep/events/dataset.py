@@ -128,7 +128,8 @@ class Dataset:
         codes, self._codes_of = _type_codes(events["type"], sorted({*wanted.types} - {ANY_TYPE}))
         #: row of the events table of each sorted row; None if they are the same
         self._picked = _kept(ts, codes, self._codes_of, wanted)
-        self.clock, self._parts = (None, None) if apart is None else apart
+        self.clock = None if apart is None else apart[0]
+        self._parts = None if apart is None else apart[1]
         searched = ts if apart is None else apart[0].moved(ts, apart[1])
         kept = self.pick(searched)
         ids = plain(events["event_id"]) if wanted.by_id or wanted.in_stream else None

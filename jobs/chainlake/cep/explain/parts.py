@@ -46,7 +46,7 @@ def bounds(pattern: Pattern) -> Iterator[str]:
         yield f"reads     for matches decided in [s, e): events with ts in [s - {back}, e)"
     else:
         yield "reads     for matches decided in [s, e): all events with ts before e"
-    for measure, value in zip(extras.measures, extras.measured, strict=True):
+    for measure, value in zip(extras.measures, extras.measured, strict=False):
         yield f"measure   {measure.name}: {format_node(_readable(value))}"
     if extras.episodes is not None:
         yield from _episodes(pattern, extras.episodes)
@@ -57,6 +57,52 @@ def _episodes(pattern: Pattern, rule: EpisodeRule) -> Iterator[str]:
     top = "the top one is the most severe" if rule.severe else "the top one is the first"
     yield f"episodes  matches of one {rule.written} at most {pause} apart are one; {top}"
     yield f"          decided {wait} after their last event: until then a match may join them"
+
+
+_BETTER = {"": "", "lex": ", compared one after another"}
+
+
+def ranking(pattern: Pattern) -> Iterator[str]:
+    """How the matches of a ranked pattern are ranked, and how the best ones are found."""
+    found = pattern.extras.ranking
+    if found is None:
+        return
+    rule = found.rule
+    number = 0
+    for score in rule.scores:
+        criteria = []
+        for one in score.criteria:
+            value = found.written[number]
+            text = format_node(_readable(value))
+            text = text if isinstance(value, ast.Arithmetic) else f"({text})"  # which has its own parentheses
+            text = f"{'MAX' if one.highest else 'MIN'}{text}"
+            text += "" if one.norm is None else f" from {one.norm[0]:g} to {one.norm[1]:g}"
+            criteria.append(text + (f" times {one.weight:g}" if score.combine == "wsum" else ""))
+            number += 1
+        how = _BETTER.get(score.combine, f", their {score.combine}")
+        yield f"ranks     by {', '.join(criteria)}{how}"
+    values = [format_node(_readable(value)) for value in found.written[number:]]
+    each = f" for each {', '.join(values[: rule.per])}" if rule.per else ""
+    yield f"keeps     the best {rule.count:,} of {_period(pattern)}{each}{', and ties' * rule.with_ties}"
+    if rule.distinct:
+        yield f"          at most {rule.most:,} of them with the same {', '.join(values[rule.per :])}"
+    if rule.non_overlapping:
+        yield "          none with an event of a better one"
+    yield "strategy  all matches are listed block by block; of each list those are remembered that can still be kept"
+
+
+def _period(pattern: Pattern) -> str:
+    assert pattern.extras.ranking is not None
+    period = pattern.extras.ranking.rule.period
+    if period.kind == "all":
+        return "all matches"
+    if period.kind == "hop":
+        size, step = duration(pattern, period.size), duration(pattern, period.step)
+        return f"each window of {size}, one every {step}, that holds a match"
+    if period.kind == "bucket":
+        which = "first" if period.by_first else "last"
+        return f"each bucket of {duration(pattern, period.size)} by the {which} event"
+    return f"each {period.kind} in {period.zone} by the last event"
 
 
 def _selected(pattern: Pattern) -> str:

@@ -14,7 +14,7 @@ from chainlake.cep.automata.edges import State, Test, states_of
 from chainlake.cep.automata.simulate import ENGINES, NEGATIONS, Outcome, simulate, unfit_for
 from chainlake.cep.conditions.scan import Scan
 from chainlake.cep.estimate.selectivity import measure
-from chainlake.cep.explain.parts import bounds, completions, conjunction, in_units, neighbours
+from chainlake.cep.explain.parts import bounds, completions, conjunction, in_units, neighbours, ranking
 from chainlake.cep.language.computed import shown
 from chainlake.cep.language.normal_form import Branch, Clause
 from chainlake.cep.pattern import Pattern
@@ -94,6 +94,7 @@ def explain(pattern: Pattern, choices: Sequence[Choice]) -> Iterator[str]:
     if pattern.source:
         yield f"source    {pattern.source}"
     yield from bounds(pattern)
+    yield from ranking(pattern)
     for one in pattern.histories:
         reach = in_units(Fraction(one.reach_us, 1_000_000))
         yield f"          and for {one.name} the values of {one.of} up to {reach} before them"

@@ -69,5 +69,6 @@ def _alternatives(item: ast.Structure) -> list[_Alternative]:
 
 
 def _flat(kind: str, item: ast.Structure) -> tuple[ast.Structure, ...]:
-    """A group of the same kind says nothing that the outer group does not say."""
-    return item.items if isinstance(item, ast.Group) and item.kind == kind else (item,)
+    """A group of the same kind says nothing that the outer group does not say, if it has no window."""
+    same = isinstance(item, ast.Group) and item.kind == kind and item.within is None
+    return item.items if isinstance(item, ast.Group) and same else (item,)

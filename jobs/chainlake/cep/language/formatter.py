@@ -14,7 +14,7 @@ _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 def format_query(query: ast.Query) -> str:
     """``query`` as text; equal queries give equal texts, and parsing the text gives the query back."""
-    branches = [_structure(b.structure) + _where(b.where) for b in query.branches]
+    branches = [_structure(b.structure) + _where(b.where) + _score(b.score) for b in query.branches]
     head = branches[0] if len(branches) == 1 else f"OR({', '.join(branches)})"
     windows = [_window("", query.within).strip(), *map(_event_window, query.counted)]
     tail = f" WITHIN {', '.join(filter(None, windows))}" if any(windows) else ""
@@ -27,6 +27,7 @@ def format_query(query: ast.Query) -> str:
         one = query.episodes
         key = f"{one.name}.{identifier(one.attr)}" if one.name else identifier(one.attr)
         tail += f" EPISODES BY {key}{_window('PAUSE', one.pause)}"
+    tail += "" if query.ranking is None else _ranking(query.ranking)
     return f"PATTERN {head}{_where(query.where)}{tail}"
 
 
@@ -56,6 +57,35 @@ def _pick(pick: ast.Pick) -> str:
     return f"{'last' if pick.last else 'first'} {pick.name}{distance}"
 
 
+def _score(score: ast.Score | None) -> str:
+    if score is None:
+        return ""
+    criteria = ", ".join(map(_criterion, score.criteria))
+    return f" RANK BY {criteria}{score.combine and f' COMBINE {score.combine}'}"
+
+
+def _criterion(one: ast.Criterion) -> str:
+    text = f"{'MAX' if one.highest else 'MIN'}({format_node(one.value)})"
+    text += "" if one.norm is None else f" NORM {format_node(one.norm[0])} .. {format_node(one.norm[1])}"
+    return text + _amount(" WEIGHT", one.weight)
+
+
+def _ranking(ranking: ast.Ranking) -> str:
+    period = ranking.period
+    text = f"{_score(ranking.score)} TOP {format_node(ranking.count)}{' WITH TIES' * ranking.with_ties}"
+    text += f" PER {period.kind.upper()}{period.zone and f' IN {quoted(period.zone)}'}"
+    text += _amount("", period.size) + _amount(" STEP", period.step)
+    text += " BY FIRST" * period.by_first + _amount(" OFFSET", period.offset)
+    text += f" FOR EACH {', '.join(map(format_node, ranking.per))}" if ranking.per else ""
+    text += f" DISTINCT ON {', '.join(map(format_node, ranking.distinct))}" if ranking.distinct else ""
+    text += _amount(" AT MOST", ranking.most) + " NON OVERLAPPING" * ranking.non_overlapping
+    return text + _amount(" AT LEAST", ranking.least) + _amount(" QUANTUM", ranking.quantum)
+
+
+def _amount(word: str, amount: ast.Node | None) -> str:
+    return "" if amount is None else f"{word} {format_node(amount)}"
+
+
 def _where(where: ast.Node | None) -> str:
     return "" if where is None else f" WHERE {format_node(where)}"
 
@@ -64,7 +94,7 @@ def _structure(item: ast.Structure) -> str:
     if isinstance(item, ast.Group):
         strict = {"": "", "stream": " STRICT ", "key": " STRICT OF KEY "}[item.strict]
         items = [str(item.of)] * (item.kind == "ANY") + [_structure(i) for i in item.items]
-        return f"{item.kind}{strict}({', '.join(items)})"
+        return f"{item.kind}{strict}({', '.join(items)}){_window('WITHIN', item.within)}"
     kind = item.type if item.type == ast.ANY_TYPE else identifier(item.type)
     collected = item.role is ast.Role.COLLECTED
     text = f"{kind}{_quantifier(item)} {item.name}"

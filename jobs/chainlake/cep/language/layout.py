@@ -1,8 +1,8 @@
 """The layout of pattern files: one way to write spaces, keywords and indents; comments and front matter are kept.
 
-Line breaks are the author's where a line may break (clauses, branches, items, measures); PATTERN, WHERE, WITHIN,
-MEASURES and EPISODES begin lines, as does PAUSE where it stands for the window; and a line of more than ``WIDTH``
-characters is broken at its outermost places.
+Line breaks are the author's where a line may break (clauses, branches, items, measures, criteria). PATTERN, WHERE,
+WITHIN, MEASURES and EPISODES begin lines; so do RANK BY and TOP behind the window, and PAUSE where it stands for the
+window. A line of more than ``WIDTH`` characters is broken at its outermost places.
 """
 
 from __future__ import annotations
@@ -18,7 +18,16 @@ WIDTH = 100
 _FOLLOWING = frozenset(
     {"PAUSE", "MAXIMAL", "OUTERMOST", "CONTEXT", "SELECT", "PICK", "CONSUME", "PER", "MEASURES", "EPISODES"}
 )
+#: Words of a ranking, which are written in capitals from RANK or TOP on.
+_RANKED = frozenset(
+    """
+RANK BY NORM WEIGHT COMBINE TOP WITH TIES PER DAY WEEK MONTH ALL BUCKET HOP STEP OFFSET FIRST LAST FOR EACH DISTINCT ON
+AT MOST NON OVERLAPPING LEAST QUANTUM
+""".split()
+)
 _ENDING = frozenset({"MAXIMAL", "OUTERMOST", "MATCH", "TERMINATOR", "EVENTS", "KEY"})
+#: Those of them before which a long line may break.
+_OPTIONS = frozenset({"FOR", "DISTINCT", "NON", "QUANTUM"})
 #: Words before a parenthesis that are written in capitals.
 _CALLED = AGGREGATES | {"PREV", "COLLECT", "UNTIL", "ANY"}
 _SAME = {"==": "=", "<>": "!=", "∈": "IN"}
@@ -35,7 +44,7 @@ class _Piece:
         text: as it will be written.
         kind: of the token, or ``comment``.
         newlines: line breaks before it.
-        mode: ``head``, ``structure``, ``condition``, ``window`` or ``measures``.
+        mode: ``head``, ``structure``, ``condition``, ``window``, ``measures`` or ``ranking``.
         depth: open parentheses and braces around it.
         base: depth of the WHERE it belongs to.
         rank: how far inside the place before it lies, if a line may break there.
@@ -62,7 +71,7 @@ class _Piece:
         """Blanks before it if it begins a line."""
         if self.mode == "condition" or self.text == "WHERE":
             where = 2 * self.base + 2 if self.base else 0
-            if self.text == "WHERE":
+            if self.text == "WHERE" or self.reserved and self.text == "RANK":
                 return where
             return where + 2 * (self.depth - self.base) + (2 if self.text in ("AND", "OR") else 4)
         if self.mode == "structure" and self.text != "PATTERN":
@@ -73,8 +82,9 @@ class _Piece:
     def opens(self) -> bool:
         """Whether it is the word with which a part of the query begins."""
         if self.reserved:
-            return self.text in ("PAUSE", "MEASURES", "EPISODES")
-        return self.kind == "keyword" and self.text in ("PATTERN", "WITHIN")
+            follows = self.text in ("PAUSE", "MEASURES", "EPISODES", "TOP")
+            return follows or self.text == "RANK" and not self.depth
+        return self.kind == "keyword" and self.text in ("PATTERN", "WITHIN") and not self.depth
 
     @property
     def ends_value(self) -> bool:
@@ -134,7 +144,7 @@ def _place(found: list[_Piece]) -> None:
     before: _Piece | None = None
     groups: list[bool] = []  # of each open parenthesis: whether it holds items or branches
     braces: list[bool] = []  # and whether it is a brace
-    for piece in found:
+    for at, piece in enumerate(found):
         if piece.kind == "comment":
             piece.mode, piece.depth, piece.base = mode, depth, base
             continue
@@ -142,20 +152,22 @@ def _place(found: list[_Piece]) -> None:
             mode = "structure"
         elif piece.reserved and piece.text in ("PAUSE", "MEASURES", "EPISODES"):
             mode = "measures" if piece.text == "MEASURES" else "window"
-        elif piece.text == "WHERE" and piece.kind == "keyword":
+        elif piece.reserved and piece.text in ("RANK", "TOP") and not depth:
+            mode = "ranking"
+        elif piece.text == "WHERE" and piece.kind == "keyword" or piece.reserved and piece.text == "RANK":
             mode, base = "condition", depth
             piece.rank = depth + 0.5
-        elif piece.text == "WITHIN" and piece.kind == "keyword":
+        elif piece.text == "WITHIN" and piece.kind == "keyword" and not depth:
             mode = "window"
         elif mode == "condition" and base and depth == base and piece.text in (",", ")"):
-            mode = "structure"
+            mode = mode if piece.text == "," and _criterion_follows(found, at) else "structure"
         piece.mode, piece.depth, piece.base = mode, depth, base
         alone = before is not None and before.mode == "window" and piece.text == "PAUSE"
         piece.starts = piece.opens and not alone or piece.text == "WHERE" and piece.kind == "keyword" and not depth
         if piece.kind == "keyword" and piece.text in ("AND", "OR") and mode == "condition" and not piece.reserved:
             piece.rank = depth + 0.6
-        if mode == "measures" and not depth and before is not None and before.text == ",":
-            piece.rank = 0.5
+        if mode in ("measures", "ranking") and not depth:
+            piece.rank = _rank_behind_the_window(piece, before, mode)
         piece.braced = mode == "structure" and bool(groups) and braces[-1]
         if (
             mode == "structure"
@@ -167,7 +179,7 @@ def _place(found: list[_Piece]) -> None:
         if piece.text == "-":
             piece.unary = before is None or before.kind in ("keyword", "symbol") and before.text not in (
                 ")", "}", "TRUE", "FALSE",
-            )  # fmt: skip
+            ) or before.reserved and before.text in _RANKED  # fmt: skip
         if piece.text in ("(", "{"):
             depth += 1
             braces.append(piece.text == "{")
@@ -179,14 +191,30 @@ def _place(found: list[_Piece]) -> None:
         before = piece
 
 
+def _rank_behind_the_window(piece: _Piece, before: _Piece | None, mode: str) -> float | None:
+    """The rank of a measure, a criterion, or an option of a ranking."""
+    if before is not None and before.text == ",":
+        return 0.5
+    return 0.4 if mode == "ranking" and piece.reserved and piece.text in _OPTIONS else None
+
+
+def _criterion_follows(found: list[_Piece], at: int) -> bool:
+    """Whether the comma at a place stands between criteria of a branch, not between branches."""
+    words = [piece for piece in found[at + 1 :] if piece.kind != "comment"][:2]
+    return len(words) == 2 and words[0].text in ("MAX", "MIN") and words[1].text == "("
+
+
 def _reserve(words: list[_Piece]) -> None:
     """Write the words that are reserved in their place only in capitals, and note them."""
-    cases, between, tail = 0, False, False
+    cases, between, tail, depth = 0, False, False, 0
+    ranked: int | None = None  # how deep the RANK or TOP lies whose words these are
     for at, piece in enumerate(words):
+        depth += (piece.text in ("(", "{")) - (piece.text in (")", "}"))
+        ranked = None if ranked is not None and depth < ranked else ranked
         if piece.kind == "keyword":
             if piece.text == "WITHIN" and tail:
                 piece.text = "within"  # of a clause of PICK
-            tail |= piece.text == "WITHIN"
+            tail |= piece.text == "WITHIN" and not depth
             if piece.text == "AND" and between:
                 piece.reserved, between = True, False
             continue
@@ -196,8 +224,20 @@ def _reserve(words: list[_Piece]) -> None:
         word = piece.text.upper()
         follows = place.follows(tail)
         inner = cases > 0 and word in ("WHEN", "THEN", "ELSE", "END")
+        if place.ranks(depth):
+            ranked = depth
+        in_ranking = ranked == depth and word in _RANKED and place.after.text not in (".", "(")
         measure = tail and word == "AS" and place.before.ends_value and place.after.kind == "word"
-        if follows or inner or measure or place.tests or place.structure or place.function or place.counts(tail):
+        if (
+            in_ranking
+            or follows
+            or inner
+            or measure
+            or place.tests
+            or place.structure
+            or place.function
+            or place.counts(tail)
+        ):
             piece.text, piece.reserved = word, True
             cases += (word == "CASE") - (inner and word == "END")
             between |= word == "BETWEEN"
@@ -218,6 +258,14 @@ class _Place(NamedTuple):
         ended = before.ends_value or before.reserved and before.text in _ENDING
         known = word in _FOLLOWING and (word != "EPISODES" or self.after.text.upper() == "BY")
         return known and ended and (tail or word == "PAUSE" and self.after.kind in ("number", "word"))
+
+    def ranks(self, depth: int) -> bool:
+        """Whether a ranking, or the score of a branch, begins with it."""
+        word, before, after = self.piece.text.upper(), self.before, self.after
+        if not before.ends_value and not (before.reserved and before.text in _ENDING):
+            return False
+        top = word == "TOP" and not depth and after.kind in ("number", "word")
+        return top or word == "RANK" and after.kind == "word" and after.text.upper() == "BY"
 
     def counts(self, tail: bool) -> bool:
         """Whether it is a word of a window in events, or of PER, after the window's first word (``tail``)."""

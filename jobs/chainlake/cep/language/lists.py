@@ -45,9 +45,17 @@ class Lists:
 
         return replace(
             query,
-            branches=tuple(replace(b, where=None if b.where is None else node(b.where)) for b in query.branches),
+            branches=tuple(
+                replace(
+                    b,
+                    where=None if b.where is None else node(b.where),
+                    score=None if b.score is None else b.score.with_values(node),
+                )
+                for b in query.branches
+            ),
             where=None if query.where is None else node(query.where),
             measures=tuple(replace(one, value=node(one.value)) for one in query.measures),
+            ranking=None if query.ranking is None else query.ranking.with_values(node),
         )
 
     def _list(self, node: ast.Aggregate, sets: frozenset[str]) -> ast.Ref | ast.Prev | None:

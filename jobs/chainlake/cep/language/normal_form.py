@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice, product
@@ -82,6 +83,10 @@ class Branch:
         late: its other clauses: those that mention a name of ``collected`` or ``until``.
         stream: of ``SEQ STRICT``, else None.
         sizes: of those names of ``kleene`` whose sets have a size of their own.
+        windows: those of groups inside the structure, each with the names below it.
+        spans: the same with their lengths in ticks.
+        written: the number of the branch as written that it comes from.
+        apart: whether no event is bound to two names.
     """
 
     positive: tuple[str, ...]
@@ -95,6 +100,10 @@ class Branch:
     late: tuple[Clause, ...] = ()
     stream: Stream | None = None
     sizes: dict[str, ast.Size] = field(default_factory=dict)
+    windows: tuple[tuple[ast.Within, frozenset[str]], ...] = ()
+    spans: tuple[tuple[int, frozenset[str]], ...] = ()
+    written: int = 0
+    apart: bool = True
 
     @cached_property
     def every_clause(self) -> tuple[Clause, ...]:
@@ -178,7 +187,7 @@ def normal_form(source: SourceText, query: ast.Query) -> tuple[Branch, ...]:
             )
     types = _stream_types(query)
     found = []
-    for branch, alternatives in written:
+    for number, (branch, alternatives) in enumerate(written):
         own_clauses = () if branch.where is None else clauses_of(source, branch.where)
         for clause in own_clauses:
             if not any(clause.names <= _names_of(one) for one in alternatives):
@@ -190,7 +199,7 @@ def normal_form(source: SourceText, query: ast.Query) -> tuple[Branch, ...]:
         for one in alternatives:
             own = _names_of(one)
             clauses = tuple(c for c in (*own_clauses, *shared) if c.names <= own)
-            found.append(_branch(source, one, clauses, types))
+            found.append(replace(_branch(source, one, clauses, types), written=number))
     return tuple(found)
 
 
@@ -250,6 +259,7 @@ def _branch(
         late=tuple(c for c in every if c.names & special),
         stream=_stream(source, branch.structure, types),
         sizes={name: event.size for name, event in events.items() if event.kleene and event.size != ast.ANY_SIZE},
+        windows=tuple(_windows(branch.structure)),
     )
     for clause in clauses:
         _check_clause(source, found, clause)
@@ -295,6 +305,17 @@ def _order(structure: ast.Structure, before: dict[str, set[str]]) -> set[str]:
                 before[name] |= earlier
         earlier |= names
     return earlier
+
+
+def _windows(structure: ast.Structure) -> Iterator[tuple[ast.Within, frozenset[str]]]:
+    """The windows of groups, each with the names whose events it spans."""
+    if isinstance(structure, ast.Event):
+        return
+    if structure.within is not None:
+        spanned = (event for event in ast.events_of(structure) if event.role is ast.Role.BOUND)
+        yield structure.within, frozenset(event.name for event in spanned)
+    for item in structure.items:
+        yield from _windows(item)
 
 
 def _check_clause(source: SourceText, branch: Branch, clause: Clause) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 from chainlake.cep.language import ast, functions
@@ -40,18 +41,23 @@ class Resolver:
         """
         roles = [{e.name: e for e in ast.events_of(b.structure)} for b in query.branches]
         own = [frozenset(names) for names in roles]
+        # A measure or a score is computed on matches, which no forbidden event is part of.
+        held = [frozenset(e.name for e in names.values() if e.role in IN_A_MATCH) for names in roles]
         branches = tuple(
-            replace(b, where=None if b.where is None else self.node(b.where, names))
-            for b, names in zip(query.branches, own, strict=True)
+            replace(
+                b,
+                where=None if b.where is None else self.node(b.where, names),
+                score=None if b.score is None else b.score.with_values(partial(self.computed, names=in_match)),
+            )
+            for b, names, in_match in zip(query.branches, own, held, strict=True)
         )
-        every = frozenset().union(*own)
-        # A measure is computed on matches, which no forbidden event is part of.
-        kept = frozenset(e.name for names in roles for e in names.values() if e.role in IN_A_MATCH)
+        every, kept = frozenset().union(*own), frozenset().union(*held)
         return replace(
             query,
             branches=branches,
             where=None if query.where is None else self.node(query.where, every),
             measures=tuple(replace(one, value=self.computed(one.value, kept)) for one in query.measures),
+            ranking=None if query.ranking is None else query.ranking.with_values(partial(self.computed, names=kept)),
         )
 
     def window(self, within: ast.Within, word: str = "window") -> int:

@@ -21,12 +21,14 @@ from chainlake.cep.language.parsing.lexer import pieces
 from chainlake.cep.language.parsing.query import parse
 from chainlake.cep.language.resolve import IN_A_MATCH, Resolver
 from chainlake.cep.language.source_text import SourceText
+from chainlake.cep.lint.ranking import ranked_values
 from chainlake.cep.lint.set_aside import is_fence, query_start, without
 from chainlake.cep.lint.unheard import Heard, unheard
 from chainlake.cep.lint.warnings import warnings_of
 from chainlake.cep.pattern import Pattern, compile_pattern
 from chainlake.cep.pattern_names import check_event_names, check_rates, kinds_of, positive_names
 from chainlake.definitions.derived import History, Series
+from chainlake.definitions.errors import UnknownSource
 from chainlake.errors import DefinitionError
 
 if TYPE_CHECKING:
@@ -159,10 +161,11 @@ class _Lint:
             return None
         try:
             return self.lookup(front.source)
+        except UnknownSource as error:
+            at = front.places["source"]
+            self.add(self.source.error(error.what, at, key="source", hint=error.hint))
+            return None
         except DefinitionError as error:
-            if error.what.startswith("there is no source"):
-                at = front.places["source"]
-                error = self.source.error(f"there is no source '{front.source}'", at, key="source", hint=error.hint)
             self.add(error)
             return None
 
@@ -188,14 +191,9 @@ class _Lint:
         resolver = Resolver(self.source, front.params, True)
         series = Series() if schema is None else Series(schema.key, schema.histories)
         lists = Lists(checker.columns, series)
-        if query.within is not None:
-            self.tried(resolver.window, query.within)
-        if query.pause is not None:
-            self.tried(resolver.window, query.pause, "pause")
-        if query.episodes is not None:
-            self.tried(resolver.window, query.episodes.pause, "pause")
+        self.durations(query, resolver)
         own = [frozenset(e.name for e in ast.events_of(b.structure)) for b in query.branches]
-        bare = [replace(branch, where=None) for branch in query.branches]
+        bare = [replace(branch, where=None, score=None) for branch in query.branches]
         structures = [
             self.tried(normal_form, self.source, replace(query, branches=(b,), where=None, measures=())) for b in bare
         ]
@@ -225,9 +223,21 @@ class _Lint:
             if value is not None:
                 one = replace(query, branches=tuple(bare), where=None, measures=(replace(measure, value=value),))
                 self.tried(checker.kind, lists.query(one).measures[0].value)
+        for node, names in ranked_values(query):
+            value = self.tried(resolver.computed, node, names)
+            if value is not None and not value.aggregated:  # which may be of lists, which is known of the whole query
+                self.tried(checker.kind, value)
         if None not in structures:
             derived = frozenset() if schema is None else frozenset(one.name for one in schema.histories)
             self.front(front, tuple(branch for those in structures for branch in those), checker.columns, derived)
+
+    def durations(self, query: ast.Query, resolver: Resolver) -> None:
+        if query.within is not None:
+            self.tried(resolver.window, query.within)
+        pauses = [query.pause] if query.episodes is None else [query.pause, query.episodes.pause]
+        for pause in pauses:
+            if pause is not None:
+                self.tried(resolver.window, pause, "pause")
 
     def condition(
         self,

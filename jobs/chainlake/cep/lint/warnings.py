@@ -98,6 +98,15 @@ def _words(query: ast.Query) -> Iterator[str]:
         if window is not None and isinstance(window.value, str):
             yield window.value
     values = [one.value for one in query.measures]
+    scores = [branch.score for branch in query.branches]
+    if query.ranking is not None:
+        values += [*query.ranking.per, *query.ranking.distinct, *query.ranking.amounts]
+        scores.append(query.ranking.score)
+    for one in (one for score in scores if score is not None for one in score.criteria):
+        values += [one.value, *(one.norm or ()), *(() if one.weight is None else (one.weight,))]
+    for window in (window for branch in query.branches for window in _own_windows(branch.structure)):
+        if isinstance(window.value, str):
+            yield window.value
     for where in (query.where, *(branch.where for branch in query.branches), *values):
         for node in () if where is None else where.walk():
             if isinstance(node, ast.Member):
@@ -115,6 +124,15 @@ def _words(query: ast.Query) -> Iterator[str]:
                 yield node.name
             elif isinstance(node, ast.Duration) and node.name is not None:
                 yield node.name
+
+
+def _own_windows(structure: ast.Structure) -> Iterator[ast.Within]:
+    """The windows of groups inside a structure."""
+    if isinstance(structure, ast.Group):
+        if structure.within is not None:
+            yield structure.within
+        for item in structure.items:
+            yield from _own_windows(item)
 
 
 def _types(query: ast.Query, source: SourceText, types: tuple[str, ...] | None) -> Iterator[DefinitionError]:
@@ -189,6 +207,11 @@ def _gaps(pattern: Pattern, query: ast.Query, source: SourceText) -> Iterator[De
 
 def _lake(pattern: Pattern, query: ast.Query, source: SourceText) -> Iterator[DefinitionError]:
     """What a lake refuses, since a day of a lake has to know which events it reads."""
+    if query.ranking is not None:
+        yield source.error(
+            "a lake refuses rankings; this runs over files and in the library", query.ranking.at,
+            hint="A lake publishes all matches of a pattern: leave RANK BY and TOP out.",
+        )  # fmt: skip
     for window in query.counted:
         if query.within is None:
             yield source.error(

@@ -134,7 +134,7 @@ def scope_of(branch: Branch, name: str, bound: list[str] | tuple[str, ...]) -> S
     return Scope(
         after=tuple(n for n in bound if n in branch.before[name]),
         before=tuple(n for n in bound if n in branch.after[name]),
-        apart_from=tuple(n for n in bound if _can_meet(branch, n, name)),
+        apart_from=tuple(n for n in bound if _can_meet(branch, n, name) and _is_apart(branch, name)),
     )
 
 
@@ -167,3 +167,8 @@ def _depends_on(branch: Branch, negated: str) -> frozenset[str]:
 def _can_meet(branch: Branch, one: str, other: str) -> bool:
     """Whether an event can fit both names, by their types and ≺."""
     return share_events(branch.types[one], branch.types[other]) and not branch.ordered(one, other)
+
+
+def _is_apart(branch: Branch, name: str) -> bool:
+    """Whether an event of a match cannot also be this one; no event of the match itself is a forbidden one."""
+    return branch.apart or name not in branch.positive

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -59,3 +60,32 @@ class MatchBatch:
     def only(self, kept: np.ndarray) -> MatchBatch:
         """The matches where ``kept`` is true."""
         return self if kept.all() else self.at(np.flatnonzero(kept))
+
+
+def concatenated(batches: Sequence[MatchBatch]) -> MatchBatch:
+    """Batches of one branch (at least one) as one."""
+    first = batches[0]
+    if len(batches) == 1:
+        return first
+    groups = {}
+    for name in first.kleene:
+        sizes = np.concatenate([np.diff(batch.kleene[name][0]) for batch in batches])
+        rows = np.concatenate([batch.kleene[name][1] for batch in batches])
+        groups[name] = (np.concatenate([[0], np.cumsum(sizes)]), rows)
+    return MatchBatch(
+        first.branch,
+        sum(batch.n for batch in batches),
+        np.concatenate([batch.start_us for batch in batches]),
+        np.concatenate([batch.end_us for batch in batches]),
+        np.concatenate([batch.decision_us for batch in batches]),
+        {name: np.concatenate([batch.single[name] for batch in batches]) for name in first.single},
+        groups,
+        {name: _values([batch.measures[name] for batch in batches]) for name in first.measures},
+    )
+
+
+def _values(parts: list[pa.Array]) -> pa.Array:
+    """Values of several batches; whole numbers and doubles, and nulls of no type, may stand beside one another."""
+    kinds = {part.type for part in parts if not pa.types.is_null(part.type)}
+    kind = pa.float64() if len(kinds) > 1 else next(iter(kinds), pa.null())
+    return pa.concat_arrays([part.cast(kind, safe=False) for part in parts])

@@ -71,6 +71,12 @@ class Run:
     chooses: bool = False
     scans: list[Scan] = field(default_factory=list)
 
+    @property
+    def by_start(self) -> bool:
+        """Whether ``own`` is about the ends of windows, and not about the ends of matches; so it is of matches that are
+        not compared."""
+        return self.pattern.open_right and not self.pattern.extras.keep
+
     def ready(self, number: int, wish: Wish) -> Ready:
         """How a branch is searched."""
         pattern, scan, statistics = self.pattern, self.scans[number], self.statistics
@@ -86,7 +92,7 @@ class Run:
             pattern.memory.keep(key, choice)
         statistics.order.append(choice.plan.order)
         statistics.how = choice.how
-        limits = Limits(pattern.window_us, pattern.open_right, pattern.limits["kleene_members"])
+        limits = Limits(pattern.window_us, self.by_start, pattern.limits["kleene_members"])
         compiled = Compiled(scan, choice.plan, limits, pattern.memory, key, wanted)
         decision = decide(wish.backend, compiled, choice.estimate)
         statistics.backends.append((decision.backend, decision.why))
@@ -99,7 +105,7 @@ class Run:
         branch, before = pattern.branches[number], statistics.evaluations
         pause, most = pattern.extras.pause, pattern.limits["set_members"]
         complete = Completer(completion_of(branch, pause), scan, most, statistics)
-        positions = bool(doubles or pattern.extras.measures) or not complete.completion.is_nothing
+        positions = bool(doubles or pattern.extras.values) or not complete.completion.is_nothing
         blocks = self._blocks(scan, choice, decision.compiled, positions=positions)
         for found in (whole for block in blocks for _, whole in complete.run(block)):
             for earlier in doubles:
@@ -108,7 +114,7 @@ class Run:
             if found.n:
                 rows = None if decision.compiled is not None and not positions else scan.candidates
                 batch = _batch(number, found, rows, self.data, pattern)
-                if pattern.extras.measures and not found.groups.keys() - branch.sets:
+                if pattern.extras.values and not found.groups.keys() - branch.sets:
                     batch = replace(batch, measures=measured(pattern, number, found, scan))
                 yield batch
         evaluations = statistics.evaluations - before
@@ -125,10 +131,10 @@ class Run:
             return
         pattern, own = self.pattern, self.own
         members = pattern.limits["kleene_members"]
-        limit = SetLimit(members, pattern.open_right, own, pattern.window_us, self.data.clock)
+        limit = SetLimit(members, self.by_start, own, pattern.window_us, self.data.clock)
         for found in Search(scan, choice.plan, limit, self.statistics).run():
             if own is not None:
-                decided = self.data.real(found.start + pattern.window_us if pattern.open_right else found.end)
+                decided = self.data.real(found.start + pattern.window_us if self.by_start else found.end)
                 found = found.only((decided >= own[0]) & (decided < own[1]))
             yield found
 

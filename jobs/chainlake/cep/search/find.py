@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from chainlake.cep.conditions.blocks import FAR
 from chainlake.cep.conditions.computed import add_computed
 from chainlake.cep.conditions.evaluate import Candidates, View
-from chainlake.cep.conditions.scan import BLOCK_ROWS, Scan
+from chainlake.cep.conditions.scan import Scan
 from chainlake.cep.events.clock import Clock
 from chainlake.cep.events.dataset import Dataset, Wanted, kind_of, ticks_of
 from chainlake.cep.events.event_ids import PACKED, packed, texts
@@ -30,6 +30,8 @@ from chainlake.cep.search.days import count_days
 from chainlake.cep.search.dedupe import same_names
 from chainlake.cep.search.keys import parts_by_key
 from chainlake.cep.search.largest.kept import Finder
+from chainlake.cep.search.options import SearchOptions, as_asked
+from chainlake.cep.search.ranked import ranked
 from chainlake.cep.search.selection.apply import Selection
 from chainlake.cep.search.selection.modes import MODES, kernel_choice, why_not
 from chainlake.cep.search.statistics import Statistics
@@ -42,36 +44,6 @@ from chainlake.errors import InputError, UsageError
 MOST_TICKS = 1 << 62
 #: Neighbours of one key are searched in as many events at a time for each row of a block: arrays that caches hold.
 _EVENTS_PER_ROW = 4
-
-
-@dataclass(frozen=True)
-class SearchOptions:
-    """What is rarely asked of a search; none of it changes what is found but ``used``, ``parts`` and ``ties_in_order``.
-
-    Args:
-        orders: the binding order of each branch by itself.
-        rates: events per name in any common unit; default: the front matter's.
-        by: without order and rates: ``cost`` takes the order of the fewest estimated seconds
-            (chainlake.cep.search.choosing.seconds), ``frequency`` the rarest name first.
-        mode: how matches are chosen where the pattern wants some of them: ``auto``, or ``S``, ``P`` or ``B``
-            (chainlake.cep.search.selection.modes), which all give the same rows.
-        used: ids of events that are used up already: no match has one. Forbidden events and conditions look at them all
-            the same. So a search can go on where one of earlier events ended, whose rows say what was used up.
-        parts: a whole number from 0 on for each event, in the order of the rows: the matches are those of the events of
-            each number by itself. So all keys of a partitioned pattern can be searched at a time.
-        ties_in_order: events of equal time follow one another in the order of (seq, id), so that they can be in
-            sequence; not with ``own`` and ``parts``, and of patterns of single events.
-        block_rows: bounds the memory.
-    """
-
-    orders: Sequence[Sequence[str]] | None = None
-    rates: Mapping[str, float] | None = None
-    by: str = "cost"
-    mode: str = "auto"
-    used: Sequence[str] | pa.Array | None = None
-    parts: np.ndarray | None = None
-    ties_in_order: bool = False
-    block_rows: int = BLOCK_ROWS
 
 
 def find(
@@ -133,6 +105,7 @@ def find(
     check_kinds(pattern, events)
     statistics = Statistics() if statistics is None else statistics
     clock: Clock | None = None
+    pattern = as_asked(pattern, options)
     if options.ties_in_order:
         if own is not None or options.parts is not None:
             raise UsageError("ties in order are for a search of all events at a time")
@@ -148,6 +121,11 @@ def find(
     found = ask.blocks(own) if pattern.neighbours or pattern.extras.keep else ask.all(own)
     if pattern.extras.policy is not None:
         found = ask.selected(pattern.extras.policy, own)
+    if pattern.extras.ranking is not None:
+        if options.unranked:
+            yield from found
+            return
+        found = ranked(pattern, events, found, statistics, trailing=options.trailing)
     for batch in found:
         count_days(pattern, batch, per_day)
         statistics.matches += batch.n
@@ -333,6 +311,8 @@ def check_kinds(pattern: Pattern, events: pa.Table) -> None:
         checker.condition(literal)
     for value in pattern.extras.measured:
         checker.kind(value)
+    if pattern.extras.ranking is not None:
+        pattern.extras.ranking.check(pattern.text, checker)
     pattern.memory.keep(key, True)
 
 

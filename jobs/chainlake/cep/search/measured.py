@@ -16,7 +16,7 @@ _SECOND = 1_000_000
 
 
 def measured(pattern: Pattern, branch: int, found: Bindings, scan: Scan) -> dict[str, pa.Array]:
-    """The measures of some matches.
+    """The measures of some matches, and the values that they are ranked by.
 
     Args:
         pattern: the pattern.
@@ -31,7 +31,7 @@ def measured(pattern: Pattern, branch: int, found: Bindings, scan: Scan) -> dict
     view = found.view(scan.data, scan.candidates)
     return {
         measure.name: _array(view.value(measure.values[branch]), found.n, scan, pattern.strict)
-        for measure in pattern.extras.measures
+        for measure in pattern.extras.values
     }
 
 

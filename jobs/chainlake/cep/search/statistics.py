@@ -5,6 +5,26 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 
+@dataclass(frozen=True)
+class ListCounts:
+    """What was counted in one list of a ranked pattern.
+
+    Args:
+        start, end: of the period in ticks; both 0 of all time.
+        per: the values of ``FOR EACH`` as a JSON array.
+        candidates: the matches.
+        excluded_null: those of them without a score, since a value is missing or not finite.
+        below_min_score: those of them whose score is smaller than ``AT LEAST``.
+    """
+
+    start: int
+    end: int
+    per: str
+    candidates: int
+    excluded_null: int
+    below_min_score: int
+
+
 @dataclass
 class Statistics:
     """What a search did (docs/automata.md#costs).
@@ -20,6 +40,7 @@ class Statistics:
         how: where the order came from: ``given``, ``declared``, ``measured`` (frequency) or ``estimated`` (cost).
         backends: what each branch ran on, ``numpy`` or ``compiled``, and why.
         modes: of a pattern that wants some of its matches, how they were chosen, ``S``, ``P`` or ``B``, and why.
+        lists: of a ranked pattern, by period and values.
     """
 
     evaluations: int = 0
@@ -32,6 +53,7 @@ class Statistics:
     how: str = "estimated"
     backends: list[tuple[str, str]] = field(default_factory=list)
     modes: list[tuple[str, str]] = field(default_factory=list)
+    lists: list[ListCounts] = field(default_factory=list)
 
     def count_neg(self, tests: int) -> None:
         """Add to E_neg."""

@@ -125,14 +125,25 @@ def _see_that_all_are_there(source: Source, absent: list[str], landing: Landing)
     waiting = {path: landing.why(path) for path in absent if landing.waits(path)}
     gone = [path for path in absent if path not in waiting]
     if gone:
-        raise InputError(
-            f"the definition of source {source.name} was edited, so all its files must be read again, "
-            f"but {len(gone)} are gone from landing: {_named(gone)}",
-            file=source.file,
-            hint=f"Put them back into landing/{source.name}/, or undo the edit.",
-        )
+        raise FilesGone.of(source, gone)
     if waiting:
         raise RereadFailed(source, waiting)
+
+
+class FilesGone(InputError):
+    """Files that must be read again are not in landing any more."""
+
+    paths: tuple[str, ...]
+
+    @classmethod
+    def of(cls, source: Source, paths: list[str]) -> FilesGone:
+        """For an edited source and the paths of its files."""
+        return cls(
+            f"the definition of source {source.name} was edited, so all its files must be read again, "
+            f"but {len(paths)} are gone from landing: {_named(paths)}",
+            file=source.file,
+            hint=f"Put them back into landing/{source.name}/, or undo the edit.",
+        ).holding(paths=tuple(paths))
 
 
 def _named(paths: list[str]) -> str:

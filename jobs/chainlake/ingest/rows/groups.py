@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from chainlake.definitions.source import Source
 from chainlake.errors import AuditFailed
+from chainlake.ingest.errors import RowsMiscounted
 from chainlake.ingest.landing.container import archives_stay_open
 from chainlake.ingest.rows.parse import given_up, parse_file
 from chainlake.ingest.rows.parsed import WAITING, Counts, RawRows, Task, bad_schema
@@ -73,10 +74,7 @@ class GroupWork:
         written = sum(file.rows for file in whole.files)
         counted = sum(counts.rows_raw for counts in whole.counts if counts.outcome != WAITING)
         if written != counted:
-            raise AuditFailed(
-                f"{written} rows were written to {raw_table(self.source).path_name}, but {counted} are counted",
-                hint=f"A mistake of the parser or the writer; the files are {tasks[0].path} and those parsed with it.",
-            )
+            raise RowsMiscounted.of(raw_table(self.source).path_name, written, counted, tasks[0].path)
         return whole
 
     def _together(self, tasks: Sequence[Task]) -> GroupReport | None:

@@ -15,6 +15,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from chainlake.env.own_folders import NotWritable
 from chainlake.errors import InfrastructureError
 from chainlake.paths import Home
 
@@ -59,15 +60,45 @@ def _intact(path: Path, digest: str) -> bool:
     return path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() == digest
 
 
+class JarsUnusable(InfrastructureError):
+    """Delta's two JARs are not there as they must be."""
+
+    @classmethod
+    def absent(cls, name: str, folder: Path, hint: str) -> JarsUnusable:
+        """One is missing in a folder that we do not fill."""
+        return cls(f"Delta's JAR {name} is not in {folder}", hint=hint)
+
+    @classmethod
+    def altered(cls, path: Path, digest: str) -> JarsUnusable:
+        """One in the folder is another file."""
+        return cls(f"{path} is not the expected file: its SHA-256 differs from {digest}", hint="Replace it.")
+
+    @classmethod
+    def forged(cls, name: str, digest: str) -> JarsUnusable:
+        """The repository gave another file."""
+        return cls(
+            f"the repository gave a {name} whose SHA-256 is not {digest}",
+            hint="Do not use it: check the repository that Spark's resolver is configured with.",
+        )
+
+    @classmethod
+    def not_fetched(cls, output: str) -> JarsUnusable:
+        """Spark's resolver gave nothing; ``output`` is what it said."""
+        if "JAVA_HOME is not set" in output or "java: not found" in output or "java: command not found" in output:
+            return cls("Java was not found", hint="Install Java 17 or 21 and set JAVA_HOME.")
+        return cls(
+            "Delta's two JARs are not in the cache and could not be fetched: no Maven repository answered",
+            hint="Connect to the network once, or set CHAINLAKE_JARS to a folder with " + " and ".join(ARTIFACTS) + ".",
+        )
+
+
 def _verified(folder: Path, hint: str) -> list[Path]:
     for name, (_, digest) in ARTIFACTS.items():
         path = folder / name
         if not path.is_file():
-            raise InfrastructureError(f"Delta's JAR {name} is not in {folder}", hint=hint)
+            raise JarsUnusable.absent(name, folder, hint)
         if not _intact(path, digest):
-            raise InfrastructureError(
-                f"{path} is not the expected file: its SHA-256 differs from {digest}", hint="Replace it."
-            )
+            raise JarsUnusable.altered(path, digest)
     return [folder / name for name in ARTIFACTS]
 
 
@@ -77,22 +108,16 @@ def _fetch(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         work = Path(tempfile.mkdtemp(prefix=".fetch-", dir=folder))
     except OSError as error:
-        raise InfrastructureError(
-            f"the cache folder {folder} cannot be written: {error.strerror}",
-            hint="Set CHAINLAKE_CACHE to a folder that can.",
-        ) from None
+        raise NotWritable.cache(folder, error) from None
     print(f"fetching Delta's two JARs, once (at most {_FETCH_SECONDS} s)", file=sys.stderr, flush=True)
     try:
         output = _resolve(work)
         for name, (coordinate, digest) in ARTIFACTS.items():
             found = work / "ivy" / "jars" / f"{coordinate.split(':')[0]}_{name}"
             if not found.is_file():
-                raise _unreachable(output)
+                raise JarsUnusable.not_fetched(output)
             if not _intact(found, digest):
-                raise InfrastructureError(
-                    f"the repository gave a {name} whose SHA-256 is not {digest}",
-                    hint="Do not use it: check the repository that Spark's resolver is configured with.",
-                )
+                raise JarsUnusable.forged(name, digest)
             os.replace(found, folder / name)
     finally:
         shutil.rmtree(work, ignore_errors=True)
@@ -129,16 +154,7 @@ def _resolve(work: Path) -> str:
             command, env=environment, capture_output=True, text=True, timeout=_FETCH_SECONDS, stdin=subprocess.DEVNULL
         )
     except subprocess.TimeoutExpired:
-        raise _unreachable("") from None
+        raise JarsUnusable.not_fetched("") from None
     except OSError as error:
-        raise InfrastructureError(f"Spark's resolver cannot be started: {error}") from None
+        raise JarsUnusable(f"Spark's resolver cannot be started: {error}") from None
     return done.stdout + done.stderr
-
-
-def _unreachable(output: str) -> InfrastructureError:
-    if "JAVA_HOME is not set" in output or "java: not found" in output or "java: command not found" in output:
-        return InfrastructureError("Java was not found", hint="Install Java 17 or 21 and set JAVA_HOME.")
-    return InfrastructureError(
-        "Delta's two JARs are not in the cache and could not be fetched: no Maven repository answered",
-        hint="Connect to the network once, or set CHAINLAKE_JARS to a folder with " + " and ".join(ARTIFACTS) + ".",
-    )

@@ -12,7 +12,8 @@ from pathlib import Path
 import yaml
 
 from chainlake.airflow.names import source_names
-from chainlake.errors import DefinitionError, InfrastructureError
+from chainlake.env.own_folders import NotWritable
+from chainlake.errors import DefinitionError
 from chainlake.paths import PROJECT, Home
 
 DATA = PROJECT / "data"
@@ -68,5 +69,5 @@ def land(home: Home, source: str, shipped: ShippedDay) -> int:
             os.replace(part, target)
             copied += 1
     except OSError as error:
-        raise InfrastructureError(f"files cannot be landed in {folder}: {error.strerror}") from error
+        raise NotWritable.landing(folder, error) from error
     return copied

@@ -93,20 +93,24 @@ def _rows(home: Home, sources: Sequence[str]) -> list[tuple[Any, ...]]:
 
 
 def _print_matches(home: Home, sources: Sequence[str], chain: Chain) -> None:
-    """Matches per pattern and day, one table per source."""
+    """Matches and episodes per pattern and day, a table of each per source."""
     from chainlake.catalog.patterns import load_patterns
     from chainlake.definitions.source import load_sources
 
     compiled, broken = load_patterns(home, load_sources(home))
     for source in sources:
         days = [shipped.day for shipped in chain.plan[source]]
-        rows = []
+        rows: list[tuple[Any, ...]] = []
+        episodes: list[tuple[Any, ...]] = []
         for one in sorted(compiled, key=lambda one: one.pattern.name):
             if one.definition.source == source:
                 rows.append((one.pattern.name, *_counts(home, one.definition.name, days)))
-        if rows:
-            print(f"\n== Matches per pattern and day of {source}")
-            print(table(("pattern", *(str(day) for day in days), "total"), rows))
+                if one.episodes is not None:
+                    episodes.append((one.pattern.name, *_counts(home, one.episodes.definition.name, days)))
+        for what, counted in (("Matches", rows), ("Episodes", episodes)):
+            if counted:
+                print(f"\n== {what} per pattern and day of {source}")
+                print(table(("pattern", *(str(day) for day in days), "total"), counted))
     for bad in broken:
         print(f"  {bad.name}: {bad.error.summary}")
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from chainlake.days import day_start_us
-from chainlake.errors import InputError
 from chainlake.model_change.config.expressions import expression_of
 from chainlake.model_change.config.series import Reduction, SeriesConfig
+from chainlake.model_change.errors import UnfitEvents
 
 
 def reduced_schema(columns: Sequence[str]) -> pa.Schema:
@@ -71,7 +71,7 @@ def reduce_events(
     empty = how.missing_if_zero
     for name in ("ts", key, *how.stored(columns)):
         if name not in events.column_names:
-            raise InputError(f"the events have no column '{name}'", key=name, hint=f"They have {events.column_names}.")
+            raise UnfitEvents.no_column(name, events.column_names)
     us = _micros(events["ts"])
     found = pc.index_in(pc.cast(events[key], pa.string()), value_set=pa.array(keys, pa.string()))
     code = pc.fill_null(found, -1).to_numpy(zero_copy_only=False)
@@ -142,9 +142,7 @@ def _tabled(rows: list[dict[str, Any]]) -> pa.Table:
     try:
         return pa.Table.from_pylist([{**row, **row.get("attrs", {})} for row in rows])
     except pa.ArrowException as error:
-        raise InputError(
-            f"the events do not make a table: {error}", hint="Give every column values of one type in all rows."
-        ) from None
+        raise UnfitEvents.no_table(error) from None
 
 
 def _numbers(table: pa.Table, name: str) -> np.ndarray:
@@ -152,7 +150,7 @@ def _numbers(table: pa.Table, name: str) -> np.ndarray:
         result: np.ndarray = pc.cast(table[name], pa.float64()).to_numpy(zero_copy_only=False)
         return result
     except pa.ArrowException as error:
-        raise InputError(f"the column '{name}' is not a number: {error}", key=name) from None
+        raise UnfitEvents.no_number(name, error) from None
 
 
 def _micros(column: pa.ChunkedArray) -> np.ndarray:
@@ -160,11 +158,7 @@ def _micros(column: pa.ChunkedArray) -> np.ndarray:
     kind = column.type
     if column.null_count:
         row = pc.index(pc.is_null(column), True).as_py() + 1
-        raise InputError(
-            f"row {row} of the events has no 'ts'",
-            key="ts",
-            hint=f"Rows count from 1; {column.null_count} of {len(column)} have none. Give each a time, or drop it.",
-        )
+        raise UnfitEvents.without_time(row, column.null_count, len(column))
     if pa.types.is_timestamp(kind) and kind.unit == "ns":
         return _whole(column) // 1000
     if pa.types.is_floating(kind):
@@ -172,24 +166,21 @@ def _micros(column: pa.ChunkedArray) -> np.ndarray:
         wrong = np.flatnonzero(~(np.isfinite(values) & (values == np.floor(values)) & (np.abs(values) < 2.0**63)))
         if len(wrong):
             row = int(wrong[0])
-            _no_time(f"the 'ts' of row {row + 1}, {values[row]}, is no whole number of microseconds")
+            what = f"the 'ts' of row {row + 1}, {values[row]}, is no whole number of microseconds"
+            raise UnfitEvents.no_time(what)
         return np.asarray(values, np.int64)
     if not (pa.types.is_timestamp(kind) or pa.types.is_integer(kind)):
-        _no_time(f"'ts' is of type {kind}")
+        raise UnfitEvents.no_time(f"'ts' is of type {kind}")
     try:
         column = pc.cast(column, pa.timestamp("us", tz=kind.tz)) if pa.types.is_timestamp(kind) else column
         return _whole(column)
     except pa.ArrowException as error:
-        _no_time(f"a 'ts' cannot be counted in microseconds: {error}")
+        raise UnfitEvents.no_time(f"a 'ts' cannot be counted in microseconds: {error}") from error
 
 
 def _whole(column: pa.ChunkedArray) -> np.ndarray:
     numbers: np.ndarray = pc.cast(column, pa.int64()).to_numpy(zero_copy_only=False)
     return numbers
-
-
-def _no_time(what: str) -> NoReturn:
-    raise InputError(what, key="ts", hint="Give UTC timestamps, or whole microseconds since 1970.")
 
 
 def _aggregate(how: str, values: np.ndarray, starts: np.ndarray) -> np.ndarray:

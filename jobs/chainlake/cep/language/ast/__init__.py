@@ -26,6 +26,7 @@ from chainlake.cep.language.ast.nodes import (
     Ref,
     Word,
 )
+from chainlake.cep.language.ast.ranking import Criterion, Period, Ranking, Score
 from chainlake.cep.language.ast.structure import (
     ANY_SIZE,
     Branch,
@@ -57,6 +58,7 @@ __all__ = [
     "Case",
     "Compare",
     "Const",
+    "Criterion",
     "Duration",
     "Episodes",
     "Event",
@@ -74,10 +76,13 @@ __all__ = [
     "Pick",
     "Place",
     "Placed",
+    "Period",
     "Prev",
     "Query",
+    "Ranking",
     "Ref",
     "Role",
+    "Score",
     "Selection",
     "Size",
     "Structure",

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from chainlake.cep.language.ast.nodes import AT, Node, Placed
+from chainlake.cep.language.ast.ranking import Ranking, Score
 from chainlake.cep.language.source_text import At
 
 
@@ -72,6 +73,7 @@ class Group:
         items: in the order written.
         strict: of ``SEQ STRICT``: ``stream``, with ``OF KEY``: ``key``; else empty.
         of: how many of the items ``ANY`` takes.
+        within: a window of its own, or None.
     """
 
     kind: str
@@ -79,6 +81,7 @@ class Group:
     at: At = AT
     strict: str = ""
     of: int = 0
+    within: Within | None = None
 
 
 Structure = Event | Group
@@ -95,11 +98,12 @@ def events_of(structure: Structure) -> Iterator[Event]:
 
 @dataclass(frozen=True)
 class Branch:
-    """One alternative: a structure with its own condition."""
+    """One alternative: a structure with its own condition, and perhaps a score of its own."""
 
     structure: Structure
     where: Node | None
     at: At = AT
+    score: Score | None = None
 
 
 @dataclass(frozen=True)
@@ -210,6 +214,7 @@ class Query:
         counted: windows in events.
         selection: which matches are published, or None for all.
         episodes: which matches make one episode, or None.
+        ranking: which of these are the best, or None for all.
     """
 
     branches: tuple[Branch, ...]
@@ -221,3 +226,4 @@ class Query:
     counted: tuple[EventWindow, ...] = ()
     selection: Selection | None = None
     episodes: Episodes | None = None
+    ranking: Ranking | None = None

@@ -17,7 +17,7 @@ AGGREGATES = frozenset({
 _LONGEST = 150
 _COMPARE = frozenset({"<", "<=", ">", ">=", "=", "!="})
 #: Words that may follow a number and are no units.
-_AFTER_NUMBER = ("IS", "LIKE", "MATCHES", "BETWEEN", "WHEN", "THEN", "ELSE", "END", "AS", "PAUSE")
+_AFTER_NUMBER = ("IS", "LIKE", "MATCHES", "BETWEEN", "WHEN", "THEN", "ELSE", "END", "AS", "PAUSE", "RANK", "TOP")
 
 
 class Conditions(Cursor):

@@ -7,14 +7,15 @@ from dataclasses import replace
 from chainlake.cep.language import ast
 from chainlake.cep.language.parsing.cursor import is_word
 from chainlake.cep.language.parsing.lexer import Token
-from chainlake.cep.language.parsing.tail import SELECTING, Tail
+from chainlake.cep.language.parsing.ranking import RANKING, Ranked
+from chainlake.cep.language.parsing.tail import SELECTING
 from chainlake.cep.language.source_text import SourceText
 
 _GROUPS = ("SEQ", "AND", "OR")
 #: How queries begin in other languages.
 _ELSEWHERE = ("SELECT", "MATCH_RECOGNIZE", "SEQUENCE", "EVENT", "SEQ", "EVERY", "FROM")
 #: What may follow the window, in this order.
-_TAIL = ("PAUSE", "MAXIMAL", "OUTERMOST", *SELECTING, "MEASURES", "EPISODES")
+_TAIL = ("PAUSE", "MAXIMAL", "OUTERMOST", *SELECTING, "MEASURES", "EPISODES", *RANKING)
 
 
 def parse(source: SourceText, start: int = 0) -> ast.Query:
@@ -26,7 +27,7 @@ def parse(source: SourceText, start: int = 0) -> ast.Query:
     return _Parser(source, start).query()
 
 
-class _Parser(Tail):
+class _Parser(Ranked):
     def query(self) -> ast.Query:
         if not self.at_keyword("PATTERN"):
             hint = "E.g. PATTERN SEQ(Open a, Close b) WHERE a.door = b.door WITHIN 5 min."
@@ -36,7 +37,7 @@ class _Parser(Tail):
         branches = self.alternatives() if self.at_keyword("OR") else (self.branch(where=False),)
         where = self.condition_after_where()
         within, counted = self.windows() if self.at_keyword("WITHIN") else (None, ())
-        if within is None and not counted and not self.at_word("PAUSE"):
+        if within is None and not counted and not self.at_word("PAUSE", *RANKING):
             hint = "End the query with WITHIN 10 min."
             if self.at_symbol("-") or self.at_word("FOLLOWED", "FOLLOWEDBY", "THEN"):
                 hint = "A sequence is written SEQ(A a, B b)."
@@ -46,16 +47,20 @@ class _Parser(Tail):
         selection = self.selection() if self.at_word(*SELECTING) else None
         measures = self.measures() if self.at_word("MEASURES") else ()
         episodes = self.episodes() if self.at_word("EPISODES") else None
+        if episodes is not None and self.at_word(*RANKING):
+            hint = "Episodes merge all matches of a key, and a ranking keeps the best ones: leave one of the two out."
+            raise self.source.error("a pattern with EPISODES ranks nothing", self.token.at, hint=hint)
+        ranking = self.ranking() if self.at_word(*RANKING) else None
         if self.token.kind != "end":
             raise self.after_the_end()
         kept = keep.text.upper() if keep else ""
-        return ast.Query(branches, where, within, pause, kept, measures, counted, selection, episodes)
+        return ast.Query(branches, where, within, pause, kept, measures, counted, selection, episodes, ranking)
 
     def after_the_end(self) -> Exception:
         token = self.token
         if is_word(token, *_TAIL) or token.kind == "keyword" and token.text in ("WITHIN", "WHERE"):
-            hint = "The order is WHERE, WITHIN, PAUSE, MAXIMAL or CONTEXT and the like, CONSUME, PER, MEASURES, "
-            hint += "EPISODES."
+            order = "WHERE, WITHIN, PAUSE, MAXIMAL or CONTEXT and the like, CONSUME, PER, MEASURES, EPISODES, RANK BY, "
+            hint = f"The order is {order}TOP."
             return self.source.error(f"{token.text.upper()} does not belong here", token.at, hint=hint)
         return self.source.error(f"nothing may follow the window, but {token.shown} does", token.at)
 
@@ -77,7 +82,8 @@ class _Parser(Tail):
         structure = self.item(top=True)
         if isinstance(structure, ast.Event) and structure.role is not ast.Role.BOUND:
             raise self.source.error("a branch needs a positive event", at, hint="COLLECT and UNTIL belong inside SEQ.")
-        return ast.Branch(structure, self.condition_after_where() if where else None, at)
+        condition = self.condition_after_where() if where else None
+        return ast.Branch(structure, condition, at, self.score(branch=True) if where else None)
 
     # ---- structure
 
@@ -112,14 +118,26 @@ class _Parser(Tail):
                     self.token.at,
                     hint="Put the condition into the WHERE after the structure.",
                 )
-            # SEQ in SEQ and AND in AND say nothing that the outer group does not say.
-            items.extend(item.items if isinstance(item, ast.Group) and item.kind == opening.text else (item,))
+            # SEQ in SEQ and AND in AND say nothing that the outer group does not say, but for a window.
+            same = isinstance(item, ast.Group) and item.kind == opening.text and item.within is None
+            items.extend(item.items if isinstance(item, ast.Group) and same else (item,))
             if not self.accept_symbol(","):
                 break
         self.expect_symbol(")", f"inside {opening.text}", other=",")
         if opening.text == "OR" and len(items) < 2:
             raise self.source.error("OR needs at least two alternatives", opening.at)
-        return ast.Group(opening.text, tuple(items), opening.at, strict)
+        within = None if top else self.own_window(opening)
+        return ast.Group(opening.text, tuple(items), opening.at, strict, within=within)
+
+    def own_window(self, opening: Token) -> ast.Within | None:
+        """The window behind a group inside another one."""
+        if not self.at_keyword("WITHIN"):
+            return None
+        if opening.text == "OR":
+            raise self.source.error(
+                "OR has no window of its own", self.token.at, hint="Write WITHIN behind each of its alternatives."
+            )
+        return self.window("WITHIN")
 
     def any_of(self) -> ast.Group:
         """``ANY(2, A a, B b, C c)``."""
@@ -133,7 +151,8 @@ class _Parser(Tail):
         self.expect_symbol(")", "inside ANY", other=",")
         if not 1 <= of <= len(items):
             raise self.source.error(f"ANY takes 1 to {len(items)} of {len(items)} items, not {of}", at)
-        return ast.Group("ANY", tuple(items), opening.at, "", of)
+        within = None if self.depth == 1 else self.own_window(opening)
+        return ast.Group("ANY", tuple(items), opening.at, "", of, within)
 
     def strict(self, opening: Token, *, top: bool) -> str:
         if not self.accept_word("STRICT"):

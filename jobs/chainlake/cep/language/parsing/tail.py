@@ -12,7 +12,10 @@ SELECTS = ("each", "first", "last", "per_initiator")
 #: How a selection may begin.
 SELECTING = ("CONTEXT", "SELECT", "PICK", "CONSUME", "PER")
 #: Words after a number that are no unit of it.
-_AFTER_WINDOW = ("PAUSE", "MAXIMAL", "OUTERMOST", *SELECTING, "MEASURES", "EPISODES", "FROM", "EVENTS")
+_AFTER_WINDOW = (
+    *("PAUSE", "MAXIMAL", "OUTERMOST", *SELECTING, "MEASURES", "EPISODES", "RANK", "TOP"),
+    *("FROM", "EVENTS"),
+)
 
 
 class Tail(Conditions):

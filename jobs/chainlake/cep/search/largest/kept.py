@@ -35,7 +35,8 @@ class Finder:
         events: the events table.
         statistics: what is counted.
         prepare: the events of what is owned, as a search sees them.
-        loose: all matches of a branch that is no ``SEQ STRICT``: its number, the events, what is owned.
+        loose: all matches of a branch that is no ``SEQ STRICT``: its number, the events, what is owned; where matches
+            are compared, when they must end.
         block_rows: bounds the memory.
     """
 
@@ -116,13 +117,17 @@ class Finder:
             if mine.any():
                 yield batch.only(mine)
 
+    def _compared(self, own: Own) -> Own:
+        """When matches must end that may contain one decided in ``own``, each at the end of its window."""
+        return None if own is None else (own[0] - self.pattern.window_us, own[1])
+
     def _branch(self, number: int, data: Dataset, own: Own, room: Room) -> Iterator[MatchBatch]:
         branch, keep = self.pattern.branches[number], self.pattern.extras.keep
         # What is compared with the matches of other branches is owned by nobody yet.
         compared = keep and (len(self.pattern.branches) > 1 or branch.stream is None)
         mine = None if compared else own
         if branch.stream is None:
-            yield from self.loose(number, data, mine)
+            yield from self.loose(number, data, self._compared(own) if compared else mine)
             return
         self.statistics.order.append(branch.positive)
         self.statistics.backends.append(("numpy", "neighbours are found by place"))

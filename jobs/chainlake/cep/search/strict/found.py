@@ -137,7 +137,7 @@ def _batches(ask: Ask, rest: Rest, runs: Runs, times: tuple[np.ndarray, ...]) ->
             decided,
             {name: data.rows_of(candidates[name].rows[at]) for name, at in bound.singles.items()},
             {name: (offsets, data.rows_of(candidates[name].rows[at])) for name, (offsets, at) in bound.groups.items()},
-            measured(pattern, ask.number, bound, rest.scan) if pattern.extras.measures else {},
+            measured(pattern, ask.number, bound, rest.scan) if pattern.extras.values else {},
         )
 
 

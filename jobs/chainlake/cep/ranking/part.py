@@ -1,0 +1,95 @@
+"""The best matches of a part of the events, and of several parts together (day by day, say)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from chainlake.cep.ranking.best import Entries, best, padded
+from chainlake.cep.ranking.lists import Lists, Values
+from chainlake.cep.ranking.rule import Rule
+from chainlake.cep.values.arrow import int64_array, numpy_of
+
+#: An event of a match: the number of its name, and what says where it stands among all events.
+EVENT = pa.struct([("name", pa.int64()), ("ts", pa.int64()), ("seq", pa.int64()), ("id", pa.string())])
+#: Columns of ``Part.rows`` that rank them.
+ROWS = pa.schema([
+    ("scope_start", pa.int64()), ("scope_end", pa.int64()), ("per", pa.string()), ("keys", pa.list_(pa.float64())),
+    ("distinct_on", pa.string()), ("events", pa.list_(EVENT)),
+])  # fmt: skip
+#: Columns of ``Part.scopes``: one row for each list.
+SCOPES = pa.schema([
+    ("scope_start", pa.int64()), ("scope_end", pa.int64()), ("per", pa.string()), ("candidates", pa.int64()),
+    ("excluded_null", pa.int64()), ("below_min_score", pa.int64()),
+])  # fmt: skip
+_LIST = ("scope_start", "scope_end", "per")
+
+
+@dataclass(frozen=True)
+class Part:
+    """The best matches of a part of all matches: those that can be among the best of all.
+
+    Args:
+        rows: the columns ``ROWS``, and whatever else is known of each match.
+        scopes: what was counted.
+        names: how many names the pattern has.
+    """
+
+    rows: pa.Table
+    scopes: pa.Table
+    names: int
+
+
+def merged(rule: Rule, parts: Sequence[Part]) -> Part:
+    """Several parts (at least one) as one. In whichever order and groups they are merged, the same comes out."""
+    rows = pa.concat_tables([part.rows for part in parts], promote_options="permissive")
+    found = Part(rows, _counted([part.scopes for part in parts]), parts[0].names)
+    kept, _ = best(_entries(rule, found), rule, final=False)
+    return Part(rows.take(int64_array(np.sort(kept))), found.scopes, found.names)
+
+
+def ranked(rule: Rule, part: Part) -> pa.Table:
+    """The best rows of a part that all matches are in, with their ``rank``, by list and rank."""
+    kept, rank = best(_entries(rule, part), rule, final=True)
+    rows = part.rows.take(int64_array(kept)).append_column("rank", int64_array(rank))
+    return rows.sort_by([("scope_start", "ascending"), ("per", "ascending"), ("rank", "ascending")])
+
+
+def _counted(scopes: Sequence[pa.Table]) -> pa.Table:
+    counts = [name for name in SCOPES.names if name not in _LIST]
+    found = pa.concat_tables(scopes).group_by(list(_LIST)).aggregate([(name, "sum") for name in counts])
+    found = found.rename_columns([name.removesuffix("_sum") for name in found.column_names]).select(SCOPES.names)
+    return found.sort_by([("scope_start", "ascending"), ("per", "ascending")])
+
+
+def _entries(rule: Rule, part: Part) -> Entries:
+    rows = part.rows.combine_chunks()
+    n = len(rows)
+    column = {name: _array(rows[name]) for name in ROWS.names}
+    per, distinct = (Values().codes([column[name]], n) for name in ("per", "distinct_on"))
+    groups = Lists().numbers(numpy_of(column["scope_start"]), numpy_of(column["scope_end"]), per)
+    keys = numpy_of(column["keys"].flatten()).reshape(n, rule.scores[0].width)
+    return Entries(np.arange(n), groups, keys, _order(column["events"], part.names), distinct)
+
+
+def _order(events: pa.ListArray, names: int) -> tuple[np.ndarray, ...]:
+    """The places of the events of each name among all events of the rows."""
+    flat, row = events.flatten(), numpy_of(pc.list_parent_indices(events))
+    keys = pa.table({name: flat.field(name) for name in ("ts", "seq", "id")})
+    order = numpy_of(pc.sort_indices(keys, [(name, "ascending") for name in keys.column_names])).astype(np.int64)
+    ordered = keys.take(int64_array(order))
+    begins = np.zeros(len(order), bool)
+    for column in ordered.columns:
+        begins[1:] |= numpy_of(pc.not_equal(column.slice(1), column.slice(0, max(len(order) - 1, 0))))
+    place = np.empty(len(order), np.int64)
+    place[order] = np.cumsum(begins)
+    name = numpy_of(flat.field("name"))
+    return tuple(padded(row[name == one], place[name == one], len(events)) for one in range(names))
+
+
+def _array(column: pa.ChunkedArray) -> pa.Array:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

@@ -1,0 +1,96 @@
+"""Which periods matches belong to."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from chainlake.cep.ranking.rule import Period
+from chainlake.cep.values.arrow import int64_array, numpy_of
+from chainlake.errors import InputError
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+#: Of 1970-01-01, a Thursday, the day number of the Monday before.
+_MONDAY = -3
+
+
+def periods(period: Period, first: np.ndarray, last: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The periods of matches.
+
+    Args:
+        period: what kind of.
+        first: time of the earliest event of each match, in ticks.
+        last: of the latest.
+
+    Returns:
+        a row for each match and period: the match's number, begin and end of the period. Of all time, both are 0.
+
+    Raises:
+        InputError: a time of which there is no calendar date.
+    """
+    every = np.arange(len(first))
+    if period.kind == "all":
+        return every, np.zeros(len(first), np.int64), np.zeros(len(first), np.int64)
+    if period.kind == "hop":
+        # Windows [s, s + size) with last - size < s <= first.
+        low = (last - period.size - period.offset) // period.step + 1
+        high = (first - period.offset) // period.step
+        sizes = np.maximum(high - low + 1, 0)
+        rows = np.repeat(every, sizes)
+        ends = np.cumsum(sizes)
+        number = np.arange(len(rows)) - np.repeat(ends - sizes, sizes) + low[rows]
+        starts = period.offset + number * period.step
+        return rows, starts, starts + period.size
+    at = first if period.by_first else last
+    if period.kind == "bucket":
+        starts = period.offset + (at - period.offset) // period.size * period.size
+        return every, starts, starts + period.size
+    begins, number = _local(period, at)
+    bounds = np.array([(_begin(period, day), _begin(period, _next(period.kind, day))) for day in begins], np.int64)
+    bounds = bounds.reshape(-1, 2)
+    return every, bounds[number, 0], bounds[number, 1]
+
+
+def _local(period: Period, at: np.ndarray) -> tuple[list[date], np.ndarray]:
+    """The first days of the periods of some times by the clock of the zone, and the number of each time's period."""
+    times = int64_array(at * (1_000_000 // period.second)).cast(pa.timestamp("us", tz=period.zone))
+    if len(at) and not (_tick(datetime.min) < int(at.min()) // period.second <= int(at.max()) // period.second < _LAST):
+        raise InputError(
+            f"an event lies outside the years 1 to 9999, so it has no {period.kind}",
+            key="ts",
+            hint="PER BUCKET and PER HOP need no calendar.",
+        )
+    days = numpy_of(pc.local_timestamp(times).cast(pa.int64())) // (86_400 * 1_000_000)
+    if period.kind == "week":
+        days = _MONDAY + (days - _MONDAY) // 7 * 7
+    found, number = np.unique(days, return_inverse=True)
+    begins = [(_EPOCH + timedelta(days=int(day))).date() for day in found]
+    if period.kind != "month":
+        return begins, number
+    months = sorted({day.replace(day=1) for day in begins})
+    place = {day: i for i, day in enumerate(months)}
+    return months, np.array([place[day.replace(day=1)] for day in begins], np.int64)[number]
+
+
+def _tick(at: datetime) -> int:
+    """Seconds since 1970, a few days inside what any zone has a date for."""
+    return int((at.replace(tzinfo=UTC) - _EPOCH).total_seconds()) + 40 * 86_400
+
+
+_LAST = int((datetime.max.replace(tzinfo=UTC) - _EPOCH).total_seconds()) - 40 * 86_400
+
+
+def _next(kind: str, day: date) -> date:
+    if kind == "month":
+        return date(day.year + day.month // 12, day.month % 12 + 1, 1)
+    return day + timedelta(days=7 if kind == "week" else 1)
+
+
+def _begin(period: Period, day: date) -> int:
+    """The tick at which a day begins by the clock of the zone; where midnight is left out, the next instant."""
+    at = datetime(day.year, day.month, day.day, tzinfo=ZoneInfo(period.zone))
+    return int((at.astimezone(UTC) - _EPOCH) // timedelta(seconds=1)) * period.second

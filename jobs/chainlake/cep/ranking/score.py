@@ -1,0 +1,76 @@
+"""Criteria to scores, in doubles and in the order written, so that every plan gives the same bits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+
+import numpy as np
+
+from chainlake.cep.ranking.rule import Criterion, Rule, Score
+
+_JOINED: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
+    "sum": np.add,
+    "avg": np.add,
+    "wsum": np.add,
+    "min": np.minimum,
+    "max": np.maximum,
+    "product": np.multiply,
+}
+
+
+def utility(criterion: Criterion, values: np.ndarray) -> np.ndarray:
+    """How good the values of a criterion are; NaN where a value is missing."""
+    if criterion.norm is None:
+        return values if criterion.highest else -values
+    low, high = criterion.norm
+    distance = values - low if criterion.highest else high - values
+    return np.clip(distance / (high - low), 0.0, 1.0)
+
+
+def scores(score: Score, values: np.ndarray) -> np.ndarray:
+    """The scores of matches.
+
+    Args:
+        score: how criteria are combined.
+        values: a column per criterion, NaN where it is missing.
+
+    Returns:
+        shape (matches, ``score.width``), NaN throughout where a match has no score: a criterion is missing, or a number
+        is not finite.
+    """
+    with np.errstate(all="ignore"):
+        parts = [utility(one, values[:, number]) for number, one in enumerate(score.criteria)]
+        if score.combine == "wsum":
+            parts = [one.weight * part for one, part in zip(score.criteria, parts, strict=True)]
+        if score.combine == "lex":
+            found = np.stack(parts, axis=1)
+        elif len(parts) == 1:
+            found = parts[0][:, None]
+        else:
+            found = reduce(_JOINED[score.combine], parts)[:, None]
+            if score.combine == "avg":
+                found = found / len(parts)
+    missing = np.isnan(values[:, : len(score.criteria)]).any(axis=1)
+    unknown = missing | ~np.isfinite(found).all(axis=1)
+    # Of the two zeros, the positive one is shown.
+    return np.where(unknown[:, None], np.nan, found + 0.0)
+
+
+def beyond_one(score: Score, values: np.ndarray) -> tuple[int, float] | None:
+    """A criterion of a product, by its number, that a match has outside 0 to 1, and what it is there; or None."""
+    if score.combine == "product":
+        for number, one in enumerate(score.criteria):
+            found = utility(one, values[:, number])
+            wrong = np.flatnonzero((found < 0) | (found > 1))
+            if len(wrong):
+                return number, float(found[wrong[0]])
+    return None
+
+
+def sort_keys(rule: Rule, found: np.ndarray) -> np.ndarray:
+    """What matches are sorted by, the smallest first: the negated scores, or the steps of the quantum they round to."""
+    if rule.quantum is None:
+        return -found
+    with np.errstate(over="ignore"):
+        return -np.floor(found / rule.quantum + 0.5)

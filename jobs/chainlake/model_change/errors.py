@@ -1,0 +1,55 @@
+"""What a monitor cannot work with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from chainlake.errors import InputError
+
+
+class UnfitEvents(InputError):
+    """Events lack what a model needs of them."""
+
+    @classmethod
+    def no_column(cls, name: str, there: Sequence[str]) -> UnfitEvents:
+        """A column is missing."""
+        return cls(f"the events have no column '{name}'", key=name, hint=f"They have {list(there)}.")
+
+    @classmethod
+    def no_number(cls, name: str, error: Exception) -> UnfitEvents:
+        """A column holds something else than numbers."""
+        return cls(f"the column '{name}' is not a number: {error}", key=name)
+
+    @classmethod
+    def no_table(cls, error: Exception) -> UnfitEvents:
+        """Rows do not fit together."""
+        return cls(f"the events do not make a table: {error}", hint="Give every column values of one type in all rows.")
+
+    @classmethod
+    def without_time(cls, row: int, missing: int, total: int) -> UnfitEvents:
+        """Some events have no time; ``row`` is the first of them, counted from 1."""
+        return cls(
+            f"row {row} of the events has no 'ts'",
+            key="ts",
+            hint=f"Rows count from 1; {missing} of {total} have none. Give each a time, or drop it.",
+        )
+
+    @classmethod
+    def no_time(cls, what: str) -> UnfitEvents:
+        """The times are none; ``what`` says how they look."""
+        return cls(what, key="ts", hint="Give UTC timestamps, or whole microseconds since 1970.")
+
+
+class OtherState(InputError):
+    """A monitor is to go on from the state of another definition."""
+
+    model: str
+
+    @classmethod
+    def of(cls, model: str) -> OtherState:
+        """For the model that is to go on."""
+        return cls(
+            f"the state to go on from is not of this definition of {model}",
+            key="after",
+            hint="Pass the result of the same model, or leave 'after' out and begin anew at the model's start.",
+        ).holding(model=model)

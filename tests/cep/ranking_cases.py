@@ -1,0 +1,239 @@
+"""Worked cases of ranked patterns, as queries of the language, and the rows of a search in the form of the cases."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import random
+from collections.abc import Iterator
+from typing import Any
+
+from chainlake.cep import SearchOptions, Statistics, compile_pattern, find, match
+from chainlake.cep.library import from_dicts
+from chainlake.cep.matches.part import part_of
+from chainlake.cep.pattern import Pattern
+from chainlake.cep.ranking.part import Part, merged, ranked
+from tests.cep.context_cases import events_of as plain_events
+
+
+def _structure(item: dict[str, Any]) -> str:
+    kind = item.get("op")
+    if kind == "NOT":
+        return f"NOT({item['type']} {item['var']})"
+    if kind is None:
+        return f"{item['type']} {item['var']}"
+    inner = [_structure(one) for one in item["items"]]
+    if kind == "ANY":
+        inner.insert(0, str(item["m"]))
+    window = f" WITHIN {item['within']}" if "within" in item else ""
+    return f"{'AND' if kind == 'ALL' else kind}({', '.join(inner)}){window}"
+
+
+def _score(score: dict[str, Any]) -> str:
+    weights = score.get("weights", [None] * len(score["criteria"]))
+    found = []
+    for one, weight in zip(score["criteria"], weights, strict=True):
+        text = f"{one['dir'].upper()}({one['expr']})"
+        text += " NORM {} .. {}".format(*one["norm"]) if "norm" in one else ""
+        found.append(text + (f" WEIGHT {weight}" if weight is not None else ""))
+    return f"RANK BY {', '.join(found)}" + (f" COMBINE {score['combine']}" if "combine" in score else "")
+
+
+def _period(scope: Any) -> str:
+    if scope in (None, "global"):
+        return "ALL"
+    if scope["kind"] == "hop":
+        return f"HOP {scope['size']} STEP {scope['step']} OFFSET {scope.get('offset', 0)}"
+    return f"BUCKET {scope['size']} BY {scope['by'].upper()} OFFSET {scope.get('offset', 0)}"
+
+
+def text_of(query: dict[str, Any]) -> str:
+    """The query of a case as pattern text; what the text cannot say is among ``options_of``."""
+    pattern = query["pattern"]
+    if "branch_scores" in query:
+        parts = zip(pattern["items"], query["branch_scores"], strict=True)
+        text = f"PATTERN OR({', '.join(f'{_structure(one)} {_score(score)}' for one, score in parts)})"
+    else:
+        text = f"PATTERN {_structure(pattern)}"
+    text += f" WHERE {' AND '.join(f'({one})' for one in query['where'])}" if query.get("where") else ""
+    text += f" WITHIN {query['within']}" if "within" in query else ""
+    text += f" {_score(query['score'])}" if "score" in query else ""
+    text += (
+        f" TOP {query['k']}{' WITH TIES' if query.get('ties') == 'with_ties' else ''} PER {_period(query.get('scope'))}"
+    )
+    text += f" FOR EACH {', '.join(query['per'])}" if query.get("per") else ""
+    if "distinct_on" in query:
+        text += f" DISTINCT ON {', '.join(query['distinct_on']['key'])} AT MOST {query['distinct_on']['m']}"
+    text += " NON OVERLAPPING" if query.get("non_overlap") else ""
+    text += f" AT LEAST {query['min_score']}" if "min_score" in query else ""
+    return text + (f" QUANTUM {query['quantum']}" if "quantum" in query else "")
+
+
+def options_of(query: dict[str, Any]) -> dict[str, bool]:
+    """What only a caller of the library can ask for."""
+    return {
+        "ties_in_order": query.get("order") == "total",
+        "shared_events": not query.get("distinct_events", True),
+        "trailing": query.get("component_window") == "trailing",
+    }
+
+
+def events_of(case: dict[str, Any]) -> list[dict[str, Any]]:
+    """The events of a case."""
+    found = plain_events(case)
+    for event in found:
+        event["attrs"] = {k: float("nan") if v == "NaN" else v for k, v in event["attrs"].items()}
+    return found
+
+
+#: Rows, and what was counted in each list, in the form of the cases.
+Found = tuple[list[dict[str, Any]], list[dict[str, Any]]]
+
+
+def _found(text: str, events: list[dict[str, Any]], pattern: Pattern, **options: Any) -> Found:
+    """What a search finds."""
+    statistics = Statistics()
+    names, of_all_time = [name.name for name in pattern.names], pattern.extras.ranking.rule.period.kind == "all"
+    rows = [
+        {
+            "scope": None if of_all_time else [one["scope_start"], one["scope_end"]],
+            "per": one.get("per", []),
+            **{name: one[name] for name in ("rank", "score", "criteria")},
+            "match": {name: one[name] for name in names if name in one},
+        }
+        for one in match(text, events, statistics=statistics, **options)
+    ]
+    scopes = [
+        {
+            "scope": None if of_all_time else [one.start, one.end],
+            "per": json.loads(one.per),
+            "candidates": one.candidates,
+            "excluded_null": one.excluded_null,
+            "below_min_score": one.below_min_score,
+        }
+        for one in statistics.lists
+    ]
+    return rows, scopes
+
+
+def from_parts(
+    pattern: Pattern, events: list[dict[str, Any]], cuts: list[int], draw: random.Random, **options: Any
+) -> Part:
+    """What stretches of time give, each searched by itself, merged in any order and in any groups."""
+    table, _ = from_dicts(events)
+    ts = table["ts"].to_pylist()
+    parts = []
+    for lo, hi in itertools.pairwise([min(ts), *cuts, max(ts) + 1 + min(pattern.late_us, 1 << 40)]):
+        begin, end = pattern.read_range(lo, hi)
+        mine = table.take([row for row, at in enumerate(ts) if begin <= at < end])
+        search = SearchOptions(unranked=True, **options)
+        parts.append(part_of(pattern, mine, find(pattern, mine, own=(lo, hi), options=search)))
+    rule = pattern.extras.ranking.rule
+    while len(parts) > 1:
+        draw.shuffle(parts)
+        some = draw.randrange(2, len(parts) + 1)
+        parts = [merged(rule, parts[:some]), *parts[some:]]
+    return parts[0]
+
+
+def _of_part(pattern: Pattern, part: Part, ids: dict[str, Any], *, of_all_time: bool) -> Found:
+    lex = pattern.extras.ranking.rule.scores[0].combine == "lex"
+
+    def the_list(row: dict[str, Any]) -> dict[str, Any]:
+        scope = None if of_all_time else [row["scope_start"], row["scope_end"]]
+        return {"scope": scope, "per": json.loads(row["per"])}
+
+    rows = [
+        {
+            **the_list(row),
+            "rank": row["rank"],
+            "score": row["score"] if lex else row["score"][0],
+            "criteria": row["criteria"],
+            "match": {
+                name.name: [ids[one["event_id"]] for one in row[name.name]]
+                if name.kleene
+                else ids[row[name.name]["event_id"]]
+                for name in pattern.names
+                if row[name.name] is not None
+            },
+        }
+        for row in ranked(pattern.extras.ranking.rule, part).to_pylist()
+    ]
+    counts = ("candidates", "excluded_null", "below_min_score")
+    scopes = [{**the_list(row), **{name: row[name] for name in counts}} for row in part.scopes.to_pylist()]
+    return rows, scopes
+
+
+def runs(
+    text: str,
+    events: list[dict[str, Any]],
+    options: dict[str, bool],
+    backend: str,
+    draw: random.Random,
+    *,
+    few: bool = False,
+) -> Iterator[tuple[str, Found]]:
+    """How each run was made, and what it found: rows and order of binding shuffled, and days searched one by one."""
+    pattern = compile_pattern(text, strict_units=False)
+    names = [name.name for name in pattern.names]
+    of_all_time = pattern.extras.ranking.rule.period.kind == "all"
+    for number in range(1 if few else 3):
+        order = names if number else None
+        yield f"run {number}", _found(text, events, pattern, backend=backend, order=order, **options)
+        events, names = draw.sample(events, len(events)), draw.sample(names, len(names))
+    if options.get("ties_in_order") or options.get("trailing"):
+        return  # These look at all events at a time.
+    times = sorted({event["ts"] for event in events})
+    counts = [draw.choice([1, 2])] * draw.randrange(2) if few else [0, 1, 6]
+    for count in sorted({min(one, len(times) - 1) for one in counts}):
+        cuts = sorted(draw.sample(times[1:], count)) if len(times) > 1 else []
+        shared = options.get("shared_events", False)
+        part = from_parts(pattern, events, cuts, draw, shared_events=shared)
+        ids = {str(event["id"]): event["id"] for event in events}
+        yield f"cut at {cuts}", _of_part(pattern, part, ids, of_all_time=of_all_time)
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two values are equal but for the last digits of numbers."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(same, one, other))
+    numbers = [value for value in (one, other) if isinstance(value, int | float) and not isinstance(value, bool)]
+    return math.isclose(one, other, rel_tol=1e-9) if len(numbers) == 2 else one == other
+
+
+def in_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows, or counts, by list and rank."""
+
+    def key(row: dict[str, Any]) -> Any:
+        return row["scope"] or [0, 0], [str(value) for value in row["per"]], row.get("rank", 0)
+
+    return sorted(rows, key=key)
+
+
+def differences(wanted: Found, found: Found) -> list[str]:
+    """What is expected and not there, or the other way round."""
+    every = []
+    for one, other in zip(map(in_order, wanted), map(in_order, found), strict=True):
+        if not same(one, other):
+            missing = [row for row in one if not any(same(row, that) for that in other)]
+            more = [row for row in other if not any(same(row, that) for that in one)]
+            every.append(f"missing {missing or 'none'}, not expected {more or 'none'}")
+    return every
+
+
+def expected_of(case: dict[str, Any]) -> Found:
+    """What a case expects."""
+    rows = [{k: v for k, v in row.items() if k != "branch"} for row in case["expect"]["rows"]]
+    return rows, case["expect"]["scopes"]
+
+
+def case_differences(case: dict[str, Any], backend: str) -> tuple[int, list[str]]:
+    """The number of runs of a case, and in what they differ from what it expects."""
+    draw, found, count = random.Random(case["id"]), [], 0
+    for how, got in runs(text_of(case["query"]), events_of(case), options_of(case["query"]), backend, draw):
+        count += 1
+        found += [f"{how}: {one}" for one in differences(expected_of(case), got)]
+    return count, found
