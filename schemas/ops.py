@@ -98,7 +98,9 @@ INTERVALS = _log(
     Column("table_name", pa.string(), "Table that the day was published to.", False),
     Column("definition_hash", pa.string(), "Hash of the definition.", False),
     Column("engine_version", pa.int64(), "Version of the engine.", False),
-    Column("input_fingerprint", pa.string(), "Hash of the checksums of the days whose events, or matches, it reads.", False),
+    Column(
+        "input_fingerprint", pa.string(), "Hash of the checksums of the days whose events, or matches, it reads.", False
+    ),
     Column("status", pa.string(), "publishing, done, failed, audit_failed or retired.", False),
     Column("rows", pa.int64(), "Rows of the day after publishing."),
     Column("added", pa.int64(), "Rows added."),

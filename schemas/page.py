@@ -41,7 +41,8 @@ _VIEWS = """\
 
 - `matches.all`: the matches of all patterns, with pattern, match_id, start_ts, end_ts, decision_ts, and `events`, a map
   from names to lists of event ids.
-- `episodes.<pattern>_open`: the episodes that are not decided at the end of the last day that is done; `day` says which.
+- `episodes.<pattern>_open`: the episodes that are not decided at the end of the last day that is done; `day` says which
+  one.
 - `matches.<pattern>_ordered`, `matches.<pattern>_consumed`: of a pattern that uses events up, its matches in the order
   in which they are published, and the events that they use up.
 - `matches.<pattern>_origin`, `models.changes_origin`, `models.metrics_origin`: the rows with the definition, engine,

@@ -319,10 +319,10 @@ class Simulation:
         for table, counts in noted.items():
             schema, name = table.split(".", 1)
             there: Counter[tuple[str, date]] = Counter()
-            kind = {"matches": "pattern", "episodes": "episodes"}.get(schema)
-            column, extra = ("decision_ts", []) if kind else ("ts", ["model"])
+            kind = {"matches": "pattern", "episodes": "episodes"}.get(schema, "model")
+            column, extra = ("ts", ["model"]) if kind == "model" else ("decision_ts", [])
             for row in tables.arrow(self.home, schema, name, columns=[column, *extra]).to_pylist():
-                definition = f"model/{row['model']}" if extra else f"{kind}/{name.partition('/')[0]}"
+                definition = f"{kind}/{row['model'] if extra else name.partition('/')[0]}"
                 there[definition, row[column].date()] += 1
             for at, count in counts.items():
                 if there[at] != count:

@@ -342,6 +342,8 @@ def test_what_is_staged_is_audited_with_what_was_used_up_before(home: Home, monk
     with measured_audits() as seen, contextlib.suppress(InputError):
         run(lake, Days.one(day(3)), repair_horizon=0)
     assert [at for at, _ in seen] == [day(3)]
+    # Nor does a day go on from another state than the one that was left.
+    assert 3 not in intervals(lake)
 
 
 @contextlib.contextmanager

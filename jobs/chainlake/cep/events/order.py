@@ -71,6 +71,8 @@ def total_order(
         keys["seq"] = _seq(few)
         if "event_id" in few.column_names:
             keys["id"] = plain(few["event_id"])
+        # An order by numbers may lie in memory of Arrow.
+        order = order.copy()
         order[tied] = at[numpy_of(pc.sort_indices(pa.table(keys), [(name, "ascending") for name in keys]))]
     return order
 
