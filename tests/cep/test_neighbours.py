@@ -267,6 +267,25 @@ def test_stretches_over_the_limit_give_no_match_and_are_counted() -> None:
     assert sessions(SESSION.format(longest="4 h"), table)[1].long_stretches == 0
 
 
+@pytest.mark.parametrize("mentioned", ["", "WHERE a.id != 'x' "])
+@pytest.mark.parametrize("seq", [None, [2, 1, 0, 0]])
+def test_events_of_one_time_follow_one_another_by_seq_and_id(seq: list[int] | None, mentioned: str) -> None:
+    table = pa.table(
+        {
+            "event_id": ["b1", "a0", "n", "b0"],
+            "type": ["B", "A", "A", "B"],
+            "ts": [1, 1, 2, 0],
+            "k": list("pp") + [None, "q"],
+        }
+    )
+    table = table if seq is None else table.append_column("seq", pa.array(seq))
+    text = f"PATTERN SEQ STRICT OF KEY (A a, B b) {mentioned}WITHIN 1"
+    for rows in itertools.permutations(range(4)):
+        pattern = compile_pattern(text, strict_units=False, series=Series("k"))
+        found = [(rows[b.single["a"][0]], rows[b.single["b"][0]]) for b in find(pattern, table.take(pa.array(rows)))]
+        assert found == [(1, 0)], rows
+
+
 def test_a_million_neighbours_are_one_match() -> None:
     n = 1_000_000
     codes = pa.array(np.zeros(n, np.int32))
