@@ -318,6 +318,14 @@ def test_keys_whose_times_do_not_fit_together(keep: str) -> None:
     assert texts(found) == texts(expected)
 
 
+@pytest.mark.parametrize("keep", ["", "MAXIMAL", "OUTERMOST"])
+@pytest.mark.parametrize("strict", ["", " STRICT"])
+def test_an_empty_set_is_another_match_than_none(strict: str, keep: str) -> None:
+    text = f"PATTERN OR(SEQ{strict} (A a, B b), SEQ{strict} (A a, COLLECT?(C c), B b)) WITHIN 6 {keep}"
+    events = [{"id": one, "type": one, "ts": ts, "attrs": {}} for ts, one in enumerate("AB")]
+    assert texts(match(text, events)) == texts([{"a": "A", "b": "B"}, {"a": "A", "b": "B", "c": []}])
+
+
 def test_too_many_matches_end_with_the_limit_of_a_day() -> None:
     events = [{"id": n, "type": "E", "ts": n, "attrs": {}} for n in range(60)]
     text = "---\nlimits: {matches_per_day: 1000}\n---\nPATTERN SEQ STRICT (E+ e) WITHIN 100"
