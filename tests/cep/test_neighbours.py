@@ -318,6 +318,16 @@ def test_keys_whose_times_do_not_fit_together(keep: str) -> None:
     assert texts(found) == texts(expected)
 
 
+@pytest.mark.parametrize("keep", ["MAXIMAL", "OUTERMOST"])
+def test_a_longer_run_may_be_rejected_where_a_shorter_one_is_not(keep: str) -> None:
+    text = f"PATTERN SEQ STRICT (E+ e, NOT(N n), C c) WHERE n.x < MAX(e.x) WITHIN 9 {keep}"
+    events = [
+        {"id": f"{type_}{ts}", "type": type_, "ts": ts, "attrs": {"x": x}}
+        for ts, (type_, x) in enumerate([("E", 5), ("E", 1), ("E", 2), ("N", 3), ("C", 0)])
+    ]
+    assert texts(match(text, events)) == texts([{"e": ["E1", "E2"], "c": "C4"}])
+
+
 @pytest.mark.parametrize("keep", ["", "MAXIMAL", "OUTERMOST"])
 @pytest.mark.parametrize("strict", ["", " STRICT"])
 def test_an_empty_set_is_another_match_than_none(strict: str, keep: str) -> None:
