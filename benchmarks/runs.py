@@ -7,16 +7,14 @@ few of them. The others give a row for each match, of its key, first and last ti
 gives every event of each match besides. ClickHouse counts the matches of each key, where it can, and is compared with
 the counts of the search.
 
-``duckdb`` and ``spark`` take window functions, ``clickhouse`` (the package chdb) sequenceCount, ``trino``
-MATCH_RECOGNIZE (``--trino FOLDER``: an unpacked server). ``--python`` is one that has the packages of
-benchmarks/requirements.txt, for clickhouse. Exits with 1 if answers differ.
+``duckdb`` and ``spark`` take window functions, ``clickhouse`` (the package chdb) sequenceCount. ``--python`` is one
+that has the packages of benchmarks/requirements.txt, for clickhouse. Exits with 1 if answers differ.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -32,8 +30,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.processes import high_water_mb
-from benchmarks.runs_sql import COUNTED, PAUSE_S, RECOGNIZED, WINDOWS
-from benchmarks.runs_trino import Server
+from benchmarks.runs_sql import COUNTED, PAUSE_S, WINDOWS
 
 DAY_US = 86_400_000_000
 TYPES = ["View", "Cart", "Buy", "Help"]
@@ -137,13 +134,7 @@ def spark(task: str, table: pa.Table) -> Asked:
     )
 
 
-def trino(task: str, table: pa.Table) -> Asked:
-    """By MATCH_RECOGNIZE; the rows go to a table in memory."""
-    server = Server.running(_file(table).parent)
-    return Asked(lambda: server.make("answer", RECOGNIZED[task]), lambda _: _columns(server.rows("answer")))
-
-
-ENGINES = {one.__name__: one for one in (search, duckdb, clickhouse, spark, trino)}
+ENGINES = {one.__name__: one for one in (search, duckdb, clickhouse, spark)}
 
 
 def _plain(table: pa.Table) -> pa.Table:
@@ -206,7 +197,6 @@ def main() -> int:
     parser.add_argument("--task", nargs="*", choices=sorted(PATTERNS), default=list(PATTERNS))
     parser.add_argument("--engine", nargs="*", choices=sorted(ENGINES), default=["search", "duckdb"])
     parser.add_argument("--python", default=sys.executable, help="runs clickhouse")
-    parser.add_argument("--trino", help="the folder of an unpacked server")
     parser.add_argument("--side", action="store_true", help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.side:
@@ -220,8 +210,7 @@ def main() -> int:
                 continue
             command = [asked.python if name == "clickhouse" else sys.executable, "-m", "benchmarks.runs", "--side"]
             command += ["--engine", name, "--task", task, "--rows", str(asked.rows)]
-            environment = os.environ | ({"TRINO": asked.trino} if asked.trino else {})
-            ran = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=environment)
+            ran = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
             found[name] = json.loads(ran.stdout.splitlines()[-1])
             ratio = found[name]["cpu_s"] / max(found.get("search", found[name])["cpu_s"], 0.01)
             print(f"{task:9} {name:10} {ratio:5.1f} x  {json.dumps(found[name])}", flush=True)

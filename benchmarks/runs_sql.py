@@ -55,32 +55,6 @@ WINDOWS = {
     WHERE type = 'Buy' AND type_1 = 'Cart' AND type_2 = 'View'""",
 }
 
-
-def _recognized(pattern: str, define: str, where: str = "") -> str:
-    return f"""
-    SELECT k, start_ts, end_ts, size FROM (SELECT * FROM events {where}) AS e MATCH_RECOGNIZE (
-        PARTITION BY k ORDER BY ts
-        MEASURES FIRST(ts) AS start_ts, LAST(ts) AS end_ts, COUNT(*) AS size
-        ONE ROW PER MATCH AFTER MATCH SKIP TO LAST {{skip}}
-        PATTERN ({pattern}) DEFINE {define}) AS m"""
-
-
-_NEAR = f"ts - PREV(ts) <= {_PAUSE}"
-_DOWN, _UP = f"x < PREV(x) AND {_NEAR}", f"x > PREV(x) AND {_NEAR}"
-
-#: By MATCH_RECOGNIZE: Trino. What is left out of the definition may be any event.
-RECOGNIZED = {
-    "sessions": _recognized("a b*", f"b AS {_NEAR}").replace("SKIP TO LAST {skip}", "SKIP PAST LAST ROW"),
-    "rises": _recognized("a b+", f"b AS {_UP}").format(skip="b"),
-    "valleys": _recognized("a b+ c+", f"b AS {_DOWN}, c AS {_UP}").format(skip="c"),
-    "bottoms": _recognized(
-        "a b+ c+ d+ e+", f"b AS {_DOWN}, c AS {_UP}, d AS {_DOWN}, e AS {_UP}").format(skip="c"),
-    "funnel": _recognized(
-        "a b c",
-        "a AS type = 'View', b AS type = 'Cart', c AS type = 'Buy'",
-        "WHERE type IN ('View', 'Cart', 'Buy')").replace("SKIP TO LAST {skip}", "SKIP PAST LAST ROW"),
-}  # fmt: skip
-
 #: ClickHouse counts, and gives no row for a match.
 COUNTED = {
     "funnel": """

@@ -276,6 +276,25 @@ def test_stretches_over_the_limit_give_no_match_and_are_counted() -> None:
     assert sessions(SESSION.format(longest="4 h"), table)[1].long_stretches == 0
 
 
+@pytest.mark.parametrize("mentioned", ["", "WHERE a.id != 'x' "])
+@pytest.mark.parametrize("seq", [None, [2, 1, 0, 0]])
+def test_events_of_one_time_follow_one_another_by_seq_and_id(seq: list[int] | None, mentioned: str) -> None:
+    table = pa.table(
+        {
+            "event_id": ["b1", "a0", "n", "b0"],
+            "type": ["B", "A", "A", "B"],
+            "ts": [1, 1, 2, 0],
+            "k": list("pp") + [None, "q"],
+        }
+    )
+    table = table if seq is None else table.append_column("seq", pa.array(seq))
+    text = f"PATTERN SEQ STRICT OF KEY (A a, B b) {mentioned}WITHIN 1"
+    for rows in itertools.permutations(range(4)):
+        pattern = compile_pattern(text, strict_units=False, series=Series("k"))
+        found = [(rows[b.single["a"][0]], rows[b.single["b"][0]]) for b in find(pattern, table.take(pa.array(rows)))]
+        assert found == [(1, 0)], rows
+
+
 def test_a_million_neighbours_are_one_match() -> None:
     n = 1_000_000
     codes = pa.array(np.zeros(n, np.int32))
@@ -306,6 +325,24 @@ def test_keys_whose_times_do_not_fit_together(keep: str) -> None:
     # N stands between the two of each odd key.
     expected = [{"a": f"{key:04}0", "b": [f"{key:04}1"]} for key in range(0, 3_000, 2)]
     assert texts(found) == texts(expected)
+
+
+@pytest.mark.parametrize("keep", ["MAXIMAL", "OUTERMOST"])
+def test_a_longer_run_may_be_rejected_where_a_shorter_one_is_not(keep: str) -> None:
+    text = f"PATTERN SEQ STRICT (E+ e, NOT(N n), C c) WHERE n.x < MAX(e.x) WITHIN 9 {keep}"
+    events = [
+        {"id": f"{type_}{ts}", "type": type_, "ts": ts, "attrs": {"x": x}}
+        for ts, (type_, x) in enumerate([("E", 5), ("E", 1), ("E", 2), ("N", 3), ("C", 0)])
+    ]
+    assert texts(match(text, events)) == texts([{"e": ["E1", "E2"], "c": "C4"}])
+
+
+@pytest.mark.parametrize("keep", ["", "MAXIMAL", "OUTERMOST"])
+@pytest.mark.parametrize("strict", ["", " STRICT"])
+def test_an_empty_set_is_another_match_than_none(strict: str, keep: str) -> None:
+    text = f"PATTERN OR(SEQ{strict} (A a, B b), SEQ{strict} (A a, COLLECT?(C c), B b)) WITHIN 6 {keep}"
+    events = [{"id": one, "type": one, "ts": ts, "attrs": {}} for ts, one in enumerate("AB")]
+    assert texts(match(text, events)) == texts([{"a": "A", "b": "B"}, {"a": "A", "b": "B", "c": []}])
 
 
 def test_too_many_matches_end_with_the_limit_of_a_day() -> None:

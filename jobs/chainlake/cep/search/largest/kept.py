@@ -174,9 +174,9 @@ def largest(pattern: Pattern, batches: list[MatchBatch]) -> np.ndarray:
     offsets, name, row = _elements(batches, names)
     if len(offsets) == 1:
         return np.zeros(0, bool)
-    new = _first_of_equals(offsets, row * len(names) + name)
-    ordinary = np.array([[n in branch.positive for n in names] for branch in pattern.branches])
     branch = np.repeat([batch.branch for batch in batches], [batch.n for batch in batches])
+    new = _first_of_equals(offsets, row * len(names) + name, _kinds(pattern)[branch])
+    ordinary = np.array([[n in branch.positive for n in names] for branch in pattern.branches])
     sets = np.repeat(np.arange(len(branch)), np.diff(offsets))
     compared = ordinary[branch[sets], name]
     counts = np.bincount(sets[compared], minlength=len(branch))
@@ -186,10 +186,16 @@ def largest(pattern: Pattern, batches: list[MatchBatch]) -> np.ndarray:
     return kept
 
 
-def _first_of_equals(offsets: np.ndarray, elements: np.ndarray) -> np.ndarray:
-    sums = [np.add.reduceat(mixed(elements, seed), offsets[:-1]) for seed in (1, 2)]
-    order = np.lexsort(sums)
-    same = (np.diff(sums[0][order]) == 0) & (np.diff(sums[1][order]) == 0)
+def _kinds(pattern: Pattern) -> np.ndarray:
+    """A number per branch, equal for those that have the same names: an empty set is more than no set."""
+    numbers: dict[frozenset[str], int] = {}
+    return np.array([numbers.setdefault(b.sets.union(b.positive), len(numbers)) for b in pattern.branches])
+
+
+def _first_of_equals(offsets: np.ndarray, elements: np.ndarray, kinds: np.ndarray) -> np.ndarray:
+    keys = [kinds, *(np.add.reduceat(mixed(elements, seed), offsets[:-1]) for seed in (1, 2))]
+    order = np.lexsort(keys)
+    same = np.logical_and.reduce([np.diff(key[order]) == 0 for key in keys])
     found = np.ones(len(order), bool)
     # Sorting is stable, so of equal ones the first comes first.
     found[order[1:][same]] = False

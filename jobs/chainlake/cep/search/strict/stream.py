@@ -212,6 +212,12 @@ def streams(source: Source, branch: Branch) -> Iterator[Stream]:
         times = data.ts if len(rows) == len(own) else data.ts[rows]
         yield _stream(source, rows, times, None, reach)
         return
+    if data.clock is not None and codes is data.parts:
+        # The events lie as the stream has them, and their times are moved already.
+        every = len(rows) == len(codes)
+        counts = np.bincount(codes if every else codes[rows])
+        yield _stream(source, rows, data.ts if every else data.ts[rows], _Keys(data.clock, codes, counts), reach)
+        return
     clock = Clock.over(low, high, window)
     for begin in range(0, max(number, 1), max(clock.most_parts, 1)):
         some, mine, of_mine = codes, rows, codes if len(rows) == len(codes) else codes[rows]
@@ -319,7 +325,7 @@ def _codes(source: Source, by_key: bool) -> tuple[np.ndarray | None, int]:
         return codes, number
     known = codes >= 0
     if np.array_equal(parts, codes):
-        return codes, number
+        return parts, number
     if np.all(np.diff(parts)[np.diff(codes) != 0] != 0):
         # Each part is of one key, as those of a pattern that is partitioned by it are.
         return np.where(known, parts, -1), int(parts.max(initial=-1)) + 1
