@@ -31,7 +31,7 @@ from chainlake.monitoring.compute import Outcome, compute
 from chainlake.monitoring.course import Course
 from chainlake.monitoring.replay import STEP, Replay
 from chainlake.monitoring.result import Failures, StepResult
-from chainlake.monitoring.staging import Folder
+from chainlake.monitoring.tasks.staging import Folder
 from chainlake.paths import Home
 from chainlake.quality import Audit, DaysBroken, Verdict, audit_models
 from chainlake.quality.alerts import ALERTS_GATE, audit_alerts
