@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from chainlake.definitions.path_groups import digits_of_group
+from chainlake.definitions.formats.path_groups import digits_of_group
 from chainlake.definitions.source import Source, load_source
 from chainlake.errors import DefinitionError
 from chainlake.ingest.landing.discovery import path_fields

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from chainlake.days import day_start_us
-from chainlake.definitions.time_formats import problem_of
+from chainlake.definitions.formats.time_formats import problem_of
 from chainlake.ingest.rows import lines
 from chainlake.ingest.rows.casts import times
 from chainlake.ingest.rows.zones import LocalTimes

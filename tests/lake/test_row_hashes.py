@@ -17,8 +17,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chainlake.lake.delta.checksums import Checksum, Sums, checksums, checksums_of_files, footer
-from chainlake.lake.delta.row_hashes import row_hashes
+from chainlake.lake.delta.sums.checksums import Checksum, Sums, checksums, checksums_of_files, footer
+from chainlake.lake.delta.sums.row_hashes import row_hashes
 from chainlake.schemas.table import TIMESTAMP
 
 pytestmark = pytest.mark.slow

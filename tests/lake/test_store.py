@@ -18,8 +18,8 @@ from chainlake.days import US_PER_DAY, day_start_us
 from chainlake.errors import AuditFailed, InfrastructureError
 from chainlake.lake.commits.changes import changes
 from chainlake.lake.delta import data_files, tables
-from chainlake.lake.delta.checksums import checksums
 from chainlake.lake.delta.data_files import DataFiles
+from chainlake.lake.delta.sums.checksums import checksums
 from chainlake.lake.delta.where import Where
 from chainlake.lake.store.errors import Overtaken, RowsOutside
 from chainlake.lake.store.event_files import EventFiles

@@ -28,11 +28,11 @@ from chainlake.lake.records.staleness import TO_DO, fingerprint, judge, status_r
 from chainlake.lake.store.files import FilesLake
 from chainlake.model_change import monitor as library
 from chainlake.monitoring import compute as monitor_compute
-from chainlake.monitoring import events as monitor_events
 from chainlake.monitoring import run as monitor_run
 from chainlake.monitoring import step as monitor_step
 from chainlake.monitoring.states import KeptStates
 from chainlake.monitoring.step import Wanted, course_of, monitor
+from chainlake.monitoring.tasks import events as monitor_events
 from chainlake.quality import Verdict
 from chainlake.run.ports import Ports
 from chainlake.run.tasks import LocalTasks
@@ -344,7 +344,7 @@ def configured(lab, texts):
 @pytest.fixture
 def computed(lab, tmp_path):
     """What replays give: by that many tasks, pieces of that many events."""
-    from chainlake.monitoring.staging import Folder
+    from chainlake.monitoring.tasks.staging import Folder
 
     numbers = itertools.count()
 
@@ -394,7 +394,7 @@ def test_models_give_the_same_however_they_are_packed(lab, computed, monkeypatch
 
 
 def test_a_task_reads_a_file_once_for_all_its_groups(lab, computed, monkeypatch):
-    from chainlake.monitoring import task as monitor_task
+    from chainlake.monitoring.tasks import task as monitor_task
 
     loaded = configured(lab, MANY)
     deliver(lab, {i: readings(i) for i in (1, 2, 3)})

@@ -12,7 +12,7 @@ from chainlake.definitions.derived import History, Series
 from chainlake.definitions.duration import parse_span
 from chainlake.definitions.errors import SourceBroken, UnknownSource, UnknownSourceAsked
 from chainlake.definitions.files import WORD, check_name
-from chainlake.definitions.format import Format, check_zone, read_format
+from chainlake.definitions.formats.format import Format, check_zone, read_format
 from chainlake.definitions.source_keys import (
     FIXED,
     Attribute,

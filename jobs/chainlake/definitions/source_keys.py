@@ -13,11 +13,11 @@ import pyarrow as pa
 
 from chainlake.definitions.derived import History, parse_history
 from chainlake.definitions.files import WORD
-from chainlake.definitions.format import Format, date_from_path
-from chainlake.definitions.globs import expect_problem
-from chainlake.definitions.mappings import nearest_name
-from chainlake.definitions.path_groups import digits_of_group, field_problem
-from chainlake.definitions.time_formats import is_clock, problem_of
+from chainlake.definitions.formats.format import Format, date_from_path
+from chainlake.definitions.formats.globs import expect_problem
+from chainlake.definitions.formats.mappings import nearest_name
+from chainlake.definitions.formats.path_groups import digits_of_group, field_problem
+from chainlake.definitions.formats.time_formats import is_clock, problem_of
 from chainlake.definitions.yaml_lines import Section
 from chainlake.schemas.table import TIMESTAMP
 

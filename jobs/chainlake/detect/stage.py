@@ -24,7 +24,7 @@ from chainlake.detect.cut import MOST_ROWS, Share
 from chainlake.detect.feed import Events, Feed
 from chainlake.detect.matcher import PIECE_ROWS, Hunt, Matcher, needed
 from chainlake.errors import ChainlakeError, InfrastructureError
-from chainlake.lake.delta.checksums import Sums, footer
+from chainlake.lake.delta.sums.checksums import Sums, footer
 from chainlake.run.tasks import Tasks
 from chainlake.schemas.table import Table
 

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pacsv
 
-from chainlake.definitions.format import EARLIEST, LATEST
+from chainlake.definitions.formats.format import EARLIEST, LATEST
 from chainlake.errors import UsageError
 from chainlake.generate.clock import Slots
 from chainlake.generate.dirt import Columns, DayDirt, Line, weave

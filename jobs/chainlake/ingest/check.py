@@ -20,7 +20,7 @@ from chainlake.definitions.source import Source
 from chainlake.ingest.checksum import EMPTY_CHECKSUM, checksum
 from chainlake.ingest.events.hashes import row_hashes as event_hashes
 from chainlake.ingest.landing.plan import is_current
-from chainlake.lake.delta.row_hashes import row_hashes
+from chainlake.lake.delta.sums.row_hashes import row_hashes
 from chainlake.lake.records import ops
 from chainlake.lake.upkeep.check_table import Looked
 from chainlake.lake.upkeep.findings import EventDay, Finding, LandedFile, Mend, SurplusRows

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from chainlake.definitions.formats.time_formats import digits_of, redundant
 from chainlake.definitions.source import Source
-from chainlake.definitions.time_formats import digits_of, redundant
 
 #: Bumped by hand when the same bytes and the same source definition can give other rows than before.
 PARSER_VERSION = 5

@@ -15,11 +15,11 @@ from chainlake.lake.records.event_days import Pinned
 from chainlake.lake.store.port import DayFiles
 from chainlake.model_change.days.definitions import result_table
 from chainlake.model_change.days.replay import GroupRun, pack
-from chainlake.monitoring.by_value import ByValue
 from chainlake.monitoring.replay import Replay
-from chainlake.monitoring.staging import Folder
 from chainlake.monitoring.states import digest_of, fresh_states
-from chainlake.monitoring.task import GroupReport, Share, ShareReport, nullable, run_share
+from chainlake.monitoring.tasks.by_value import ByValue
+from chainlake.monitoring.tasks.staging import Folder
+from chainlake.monitoring.tasks.task import GroupReport, Share, ShareReport, nullable, run_share
 from chainlake.run.ports import Ports
 from chainlake.schemas.models import METRICS, STATE
 from chainlake.schemas.table import Table

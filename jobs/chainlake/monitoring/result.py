@@ -14,7 +14,7 @@ Failures = dict[str, BaseException]
 
 
 @dataclass(frozen=True)
-class StepResult:
+class MonitorResult:
     """What a step, or a part of it, has done.
 
     Args:
@@ -32,7 +32,7 @@ class StepResult:
     failed: tuple[tuple[str, BaseException], ...] = ()
 
     @classmethod
-    def of(cls, published: Mapping[str, Published], failed: Failures) -> StepResult:
+    def of(cls, published: Mapping[str, Published], failed: Failures) -> MonitorResult:
         """What was published by definition, and what stopped others."""
         found = published.values()
         return cls(
@@ -43,8 +43,8 @@ class StepResult:
             failed=tuple(failed.items()),
         )
 
-    def __add__(self, other: StepResult) -> StepResult:
-        return StepResult(
+    def __add__(self, other: MonitorResult) -> MonitorResult:
+        return MonitorResult(
             self.models + other.models,
             self.days + other.days,
             self.added + other.added,

@@ -9,6 +9,7 @@ The days of a model are planned (`Course`), some of them are staged (`Outcome`),
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -30,8 +31,8 @@ from chainlake.model_change.days.definitions import result_table
 from chainlake.monitoring.compute import Outcome, compute
 from chainlake.monitoring.course import Course
 from chainlake.monitoring.replay import STEP, Replay
-from chainlake.monitoring.result import Failures, StepResult
-from chainlake.monitoring.staging import Folder
+from chainlake.monitoring.result import Failures, MonitorResult
+from chainlake.monitoring.tasks.staging import Folder
 from chainlake.paths import Home
 from chainlake.quality import Audit, DaysBroken, Verdict, audit_models
 from chainlake.quality.alerts import ALERTS_GATE, audit_alerts
@@ -40,12 +41,14 @@ from chainlake.run.common import discard, record_failure, staging_folder
 from chainlake.run.ports import Ports
 from chainlake.schemas.models import CHANGES
 
+log = logging.getLogger(__name__)
+
 #: Groups times days that are computed and published together: what they give must fit into this process.
 _TOGETHER = 4_000
 
 
 @dataclass(frozen=True)
-class Run:
+class MonitorRun:
     """What the stages of a step share.
 
     Args:
@@ -112,23 +115,23 @@ class Finished:
         return Finished(self.published | other.published, self.failed | other.failed)
 
 
-def run_work(run: Run, work: Sequence[Course]) -> StepResult:
+def run_work(run: MonitorRun, work: Sequence[Course]) -> MonitorResult:
     """Run the days of models, as many as fit together."""
     waiting = {course.model.definition.name: course for course in work}
-    result = StepResult()
+    result = MonitorResult()
     while waiting:
         parts, found = _next_parts(waiting)
         ended = [name for name in waiting if name not in parts]
-        result += StepResult(models=len(ended) - len(found.failed))
+        result += MonitorResult(models=len(ended) - len(found.failed))
         for batch in _batches(list(parts.values())):
             found |= _run_batch(run, batch, waiting)
-        result += StepResult.of(found.published, found.failed)
+        result += MonitorResult.of(found.published, found.failed)
         for name, error in found.failed.items():
             # Whatever stops one model must not stop the others; the caller raises it once they have published.
-            print(f"{name} failed: {one_line(error)}", flush=True)
+            log.error("%s failed: %s", name, one_line(error))
         for name in {*ended, *found.failed}:
             del waiting[name]
-    print(f"Data Docs: {run.audit.build_docs()}", flush=True)
+    log.info("Data Docs: %s", run.audit.build_docs())
     return result
 
 
@@ -162,7 +165,7 @@ def _batches(parts: Sequence[Replay]) -> Iterator[list[Replay]]:
         yield batch
 
 
-def _run_batch(run: Run, items: Sequence[Replay], courses: Mapping[str, Course]) -> Finished:
+def _run_batch(run: MonitorRun, items: Sequence[Replay], courses: Mapping[str, Course]) -> Finished:
     """Stage, audit and publish some days of models, and tell their courses."""
     folder = Folder(staging_folder(run.home, run.run_id, items[0].model.config.name if len(items) == 1 else "models"))
     outcomes, failed = _stage(run, items, folder)
@@ -187,7 +190,7 @@ def _run_batch(run: Run, items: Sequence[Replay], courses: Mapping[str, Course])
     return result
 
 
-def _stage(run: Run, items: Sequence[Replay], folder: Folder) -> tuple[list[Outcome], Failures]:
+def _stage(run: MonitorRun, items: Sequence[Replay], folder: Folder) -> tuple[list[Outcome], Failures]:
     """What the models gave, and what stopped the others."""
     good: list[Outcome] = []
     failed: Failures = {}
@@ -211,7 +214,7 @@ def _stage(run: Run, items: Sequence[Replay], folder: Folder) -> tuple[list[Outc
     return good, failed
 
 
-def _finish(run: Run, outcomes: Sequence[Outcome], folder: Folder) -> Finished:
+def _finish(run: MonitorRun, outcomes: Sequence[Outcome], folder: Folder) -> Finished:
     """Audit and publish models of one table and the same days."""
     try:
         audited = _audit(run, outcomes)
@@ -231,7 +234,7 @@ def _finish(run: Run, outcomes: Sequence[Outcome], folder: Folder) -> Finished:
     return Finished(published, broken)
 
 
-def _audit(run: Run, outcomes: Sequence[Outcome]) -> list[Audited]:
+def _audit(run: MonitorRun, outcomes: Sequence[Outcome]) -> list[Audited]:
     """Which days of which model may be published: a suite over all of them, and over each if that one fails."""
     days = list(outcomes[0].days)
     gate = CHANGES_GATE if result_table(outcomes[0].item.model.config) is CHANGES else ALERTS_GATE
@@ -247,7 +250,7 @@ def _audit(run: Run, outcomes: Sequence[Outcome]) -> list[Audited]:
     return audited
 
 
-def _verdict(run: Run, outcome: Outcome, days: list[date]) -> Verdict:
+def _verdict(run: MonitorRun, outcome: Outcome, days: list[date]) -> Verdict:
     config = outcome.item.model.config
     if isinstance(config, ThresholdConfig):
         return audit_alerts(run.audit, config.name, outcome.found, outcome.metrics, days, config.threshold)
@@ -260,7 +263,7 @@ def _gated(outcome: Outcome) -> Gated:
     return Gated(config.name, outcome.found, outcome.metrics, bound)
 
 
-def _publish(run: Run, audited: Sequence[Audited]) -> dict[str, Published]:
+def _publish(run: MonitorRun, audited: Sequence[Audited]) -> dict[str, Published]:
     items = [one.outcome.item for one in audited]
     with run.phases("publish", items) as reports:
         published = publish_models(

@@ -22,7 +22,7 @@ from chainlake.lake.records.runs import phase
 from chainlake.lake.records.staleness import TO_DO, Judged, fingerprint, inside, judge
 from chainlake.monitoring.course import Asked, Course, Held
 from chainlake.monitoring.replay import STEP
-from chainlake.monitoring.result import StepResult
+from chainlake.monitoring.result import MonitorResult
 from chainlake.monitoring.states import KeptStates
 from chainlake.paths import Home
 from chainlake.quality import Audit, warm_up
@@ -111,12 +111,13 @@ def monitor(home: Home, source_name: str, days: Days, *, run_id: str, **options:
     mine, bad = chosen("model", options.get("models"), loaded, broken, source_name)
     states = STALE if options.get("only_stale") else TO_DO
     plan = _plan(home, mine, Wanted(days, options.get("repair_horizon", REPAIR_HORIZON), states), run_id)
-    result = StepResult()
+    result = MonitorResult()
     if plan.work:
-        from chainlake.monitoring.run import Run, run_work  # imports Arrow's readers, which a run without work need not
+        # It imports Arrow's readers, which a run without work need not.
+        from chainlake.monitoring.run import MonitorRun, run_work
 
         ports = options.get("ports") or _opened(home, f"monitor {source_name} {days}", plan.work)
-        result = run_work(Run(home, source_name, run_id, ports, plan.pinned, Audit(home)), plan.work)
+        result = run_work(MonitorRun(home, source_name, run_id, ports, plan.pinned, Audit(home)), plan.work)
     else:
         with phase(home, run_id, source=source_name, step=STEP, phase="plan", days=days) as row:
             row.status, row.reason = "nothing", "nothing to do"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import shutil
 import uuid
@@ -19,6 +20,8 @@ from chainlake.lake.records import ops
 from chainlake.lake.records.definitions import Definition
 from chainlake.lake.records.runs import one_line
 from chainlake.paths import Home
+
+log = logging.getLogger(__name__)
 
 
 class Defined(Protocol):
@@ -64,7 +67,7 @@ def sweep_leftovers(home: Home) -> None:
     """
     for folder in (Path(home.staging), home.temporary):
         if not sweep(folder, _STALE_S):
-            print(f"{folder} is not marked as Chainlake's ({MARKER} is missing): nothing in it is removed", flush=True)
+            log.warning("%s is not marked as Chainlake's (%s is missing): nothing in it is removed", folder, MARKER)
 
 
 def discard(path: str) -> None:

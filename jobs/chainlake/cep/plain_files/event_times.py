@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from chainlake.cep.plain_files.places import row_place, shown
 from chainlake.cep.values.arrow import FALSE, NO_TEXT, TRUE, int64_array
-from chainlake.definitions.time_formats import contradicted, digits_of, directives, problem_of, tells_numbers
+from chainlake.definitions.formats.time_formats import contradicted, digits_of, directives, problem_of, tells_numbers
 from chainlake.errors import InputError, UsageError
 
 UTC_US = pa.timestamp("us", tz="UTC")

@@ -18,7 +18,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from chainlake.definitions.source import Source
-from chainlake.lake.delta.pages import verified
+from chainlake.lake.delta.sums.pages import verified
 from chainlake.lake.delta.where import Condition, expression
 from chainlake.lake.store.port import DayFiles
 from chainlake.schemas.events import events_table

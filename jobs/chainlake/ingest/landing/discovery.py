@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
+from chainlake.definitions.formats.time_formats import contradicted
 from chainlake.definitions.source import Source
-from chainlake.definitions.time_formats import contradicted
 from chainlake.ingest.landing.container import (
     Damaged,
     NotReadable,

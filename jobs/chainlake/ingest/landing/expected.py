@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from datetime import date
 from fnmatch import fnmatchcase
 
-from chainlake.definitions.globs import expected_glob
+from chainlake.definitions.formats.globs import expected_glob
 from chainlake.definitions.source import Source
 
 

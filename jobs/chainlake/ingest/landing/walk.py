@@ -7,7 +7,7 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
-from chainlake.definitions.globs import UNFINISHED
+from chainlake.definitions.formats.globs import UNFINISHED
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from chainlake.definitions.format import EPOCHS, date_from_path
-from chainlake.definitions.mappings import FALSE, LARGEST_LONG, NUMBER, TRUE, Mapping, Sentinel
-from chainlake.definitions.time_formats import agreeing, digits_of, redundant, tells_numbers
+from chainlake.definitions.formats.format import EPOCHS, date_from_path
+from chainlake.definitions.formats.mappings import FALSE, LARGEST_LONG, NUMBER, TRUE, Mapping, Sentinel
+from chainlake.definitions.formats.time_formats import agreeing, digits_of, redundant, tells_numbers
 
 _ISO = (
     r"^(?P<local>\d{4}-?\d\d-?\d\d(?:[T ]\d\d(?::?\d\d(?::?\d\d(?:[.,]\d+)?)?)?)?)"

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from chainlake.days import US_PER_DAY
-from chainlake.definitions.format import Format
+from chainlake.definitions.formats.format import Format
 from chainlake.definitions.source import Source
 from chainlake.ingest.landing.container import Content, Damaged, NotReadable, gather, open_bytes
 from chainlake.ingest.rows.lines import KEPT, BadLine, Block, blocks

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from chainlake.definitions.format import Format
+from chainlake.definitions.formats.format import Format
 from chainlake.ingest.rows.lines import KEPT, BadLine, Block, sniff
 
 #: Bytes of a file that are looked at to choose its format.

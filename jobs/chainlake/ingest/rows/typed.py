@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from chainlake.days import US_PER_DAY, day_start_us
-from chainlake.definitions.format import EPOCHS, Format
-from chainlake.definitions.mappings import Mapping
+from chainlake.definitions.formats.format import EPOCHS, Format
+from chainlake.definitions.formats.mappings import Mapping
 from chainlake.definitions.source import Source
 from chainlake.definitions.source_keys import Attribute
 from chainlake.ingest.rows import casts

@@ -24,8 +24,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from chainlake.lake.delta.file_stats import bounds, null_counts
 from chainlake.lake.delta.rules import Rules
+from chainlake.lake.delta.sums.file_stats import bounds, null_counts
 from chainlake.schemas.table import Table
 
 #: Rows that are gathered before they are written; also the rows of a row group.

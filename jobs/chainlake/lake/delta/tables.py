@@ -8,8 +8,8 @@ import pyarrow as pa
 
 from chainlake.lake.delta.damaged import require_entries
 from chainlake.lake.delta.log import marked
-from chainlake.lake.delta.pages import verified
 from chainlake.lake.delta.reader import open_table
+from chainlake.lake.delta.sums.pages import verified
 from chainlake.lake.delta.where import expression
 from chainlake.paths import Home
 from chainlake.schemas.table import Table

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from chainlake.lake.delta import tables
-from chainlake.lake.delta.checksums import rows_of
+from chainlake.lake.delta.sums.checksums import rows_of
 from chainlake.lake.records import ops
 from chainlake.lake.records.definitions import Definition
 from chainlake.paths import Home

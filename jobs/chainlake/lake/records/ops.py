@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 
 from chainlake.lake.delta.columns import add_columns
 from chainlake.lake.delta.log import marked
-from chainlake.lake.delta.pages import verified
 from chainlake.lake.delta.reader import open_table
+from chainlake.lake.delta.sums.pages import verified
 from chainlake.lake.delta.tables import exists
 from chainlake.lake.locks import file_lock
 from chainlake.paths import Home

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from chainlake.lake.delta.checksums import Sums
+from chainlake.lake.delta.sums.checksums import Sums
 from chainlake.lake.delta.where import expression
 from chainlake.lake.store.errors import RowsOutside
 from chainlake.lake.store.port import Part

@@ -18,11 +18,11 @@ import pyarrow.parquet as pq
 
 from chainlake.env.own_folders import own_folder
 from chainlake.lake.delta import tables
-from chainlake.lake.delta.checksums import checksums_of_files
 from chainlake.lake.delta.columns import require_columns
 from chainlake.lake.delta.data_files import DataFile, DataFiles
-from chainlake.lake.delta.pages import verified
 from chainlake.lake.delta.reader import data_path, open_table
+from chainlake.lake.delta.sums.checksums import checksums_of_files
+from chainlake.lake.delta.sums.pages import verified
 from chainlake.lake.delta.where import Where, expression
 from chainlake.lake.locks import WAIT_SECONDS, file_lock
 from chainlake.lake.sql.duck import connected

@@ -14,8 +14,8 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from chainlake.lake.delta.checksums import Checksum, Place
 from chainlake.lake.delta.data_files import DataFile
+from chainlake.lake.delta.sums.checksums import Checksum, Place
 from chainlake.lake.delta.where import Where
 from chainlake.lake.locks import WAIT_SECONDS
 from chainlake.schemas.table import Table

@@ -25,10 +25,10 @@ import pyarrow.parquet as pq
 
 from chainlake.errors import AuditFailed
 from chainlake.lake.delta import tables
-from chainlake.lake.delta.checksums import checksums_of_frame
 from chainlake.lake.delta.columns import require_columns
 from chainlake.lake.delta.data_files import DataFile
 from chainlake.lake.delta.reader import open_table
+from chainlake.lake.delta.sums.checksums import checksums_of_frame
 from chainlake.lake.delta.where import Where, spark_literal, sql
 from chainlake.lake.locks import WAIT_SECONDS, jvm_lock
 from chainlake.lake.spark.session import expect_rows

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from chainlake.days import Days
-from chainlake.lake.delta.checksums import Checksum, Place, Sums
+from chainlake.lake.delta.sums.checksums import Checksum, Place, Sums
 from chainlake.lake.upkeep import noted
 from chainlake.lake.upkeep.check_table import Looked
 from chainlake.lake.upkeep.contents import Contents

@@ -14,8 +14,8 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from chainlake.lake.delta.log import TableLog, first_line
-from chainlake.lake.delta.pages import verified
 from chainlake.lake.delta.reader import open_table
+from chainlake.lake.delta.sums.pages import verified
 from chainlake.paths import Home
 
 #: Rows that are in memory at a time.

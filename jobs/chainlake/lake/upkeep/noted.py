@@ -6,7 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from datetime import date
 
-from chainlake.lake.delta.checksums import Checksum
+from chainlake.lake.delta.sums.checksums import Checksum
 from chainlake.lake.records import ops
 from chainlake.paths import Home
 

@@ -9,7 +9,7 @@ from re import _constants as sre  # type: ignore[attr-defined]
 from re import _parser  # type: ignore[attr-defined]
 from typing import Any, NamedTuple
 
-from chainlake.definitions.time_formats import Problem, digit_range
+from chainlake.definitions.formats.time_formats import Problem, digit_range
 
 
 class Digits(NamedTuple):

@@ -10,8 +10,8 @@ from fnmatch import fnmatchcase
 from zoneinfo import ZoneInfo
 
 from chainlake.definitions.duration import parse_span
-from chainlake.definitions.globs import glob_problem
-from chainlake.definitions.mappings import (
+from chainlake.definitions.formats.globs import glob_problem
+from chainlake.definitions.formats.mappings import (
     Mapping,
     Missing,
     Needed,
@@ -21,7 +21,7 @@ from chainlake.definitions.mappings import (
     read_mappings,
     read_unpivot,
 )
-from chainlake.definitions.time_formats import is_clock, problem_of
+from chainlake.definitions.formats.time_formats import is_clock, problem_of
 from chainlake.definitions.yaml_lines import Section
 
 KINDS = ("csv", "json_map")

@@ -20,9 +20,9 @@ from chainlake.model_change.config.series import Reduction
 from chainlake.model_change.days.definitions import result_table
 from chainlake.model_change.days.replay import GroupDays, GroupReplay, GroupRun
 from chainlake.model_change.rounds.reduce import reduce_events
-from chainlake.monitoring.by_value import ByValue
-from chainlake.monitoring.events import Piece, Wanted, pieces, read_events
-from chainlake.monitoring.staging import Folder
+from chainlake.monitoring.tasks.by_value import ByValue
+from chainlake.monitoring.tasks.events import Piece, Wanted, pieces, read_events
+from chainlake.monitoring.tasks.staging import Folder
 from chainlake.schemas.models import METRICS, STATE
 from chainlake.schemas.table import Table
 

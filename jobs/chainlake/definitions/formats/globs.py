@@ -6,7 +6,7 @@ import re
 from datetime import date, timedelta
 from fnmatch import translate
 
-from chainlake.definitions.time_formats import Problem
+from chainlake.definitions.formats.time_formats import Problem
 
 #: Names that uploaders give to files that are not there yet.
 UNFINISHED = (".part", ".partial", ".tmp", ".crdownload", ".filepart")

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from chainlake.days import day_of_us, day_start_us
-from chainlake.lake.delta.row_hashes import row_hashes
+from chainlake.lake.delta.sums.row_hashes import row_hashes
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

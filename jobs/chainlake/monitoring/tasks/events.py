@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from chainlake.days import US_PER_DAY, Days, day_of_us, day_start_us
-from chainlake.lake.delta.pages import verified
+from chainlake.lake.delta.sums.pages import verified
 from chainlake.lake.store.port import DayFile, DayFiles
 from chainlake.schemas.table import TIMESTAMP
 
