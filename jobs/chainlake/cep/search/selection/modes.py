@@ -69,4 +69,22 @@ def why_not(able: Sequence[Ability | None], mode: str) -> str:
     return "machine code was not worth it" if len(able) == 1 else "the best matches of the branches are compared"
 
 
+def told(pattern: Pattern, branch: Branch, compiled: bool) -> str | None:
+    """How the matches of a branch are chosen and why, in words; None if the pattern does not choose.
+
+    Args:
+        pattern: the pattern.
+        branch: one of its branches.
+        compiled: whether it runs as machine code.
+    """
+    policy = pattern.extras.policy
+    if policy is None:
+        return None
+    able = kernel_choice(pattern, branch)
+    if able is not None and able.wanted is not None and compiled:
+        return f"S: {able.why}"
+    beyond = "; of very many, in blocks of time (B)" if policy.consumes else ""
+    return f"P: all matches are found, then chosen among: {why_not([able], 'auto')}{beyond}"
+
+
 _EVERY = {"pick": "PICK compares all matches of a last event"}
