@@ -1,4 +1,4 @@
-"""How the matches that a policy wants are found, and why so (docs/automata.md#selection).
+"""How the matches that a policy wants are found, and why so (docs/performance.md#contexts).
 
 * ``S``: the kernel chooses, one last event after another; what is not chosen is never built.
 * ``P``: all matches are found, then those are chosen that are wanted.
