@@ -83,13 +83,13 @@ def choose(pattern: Pattern, order: Sequence[str] | None = None, events: pa.Tabl
         candidates = within_reach(branch, candidates_of(pattern, branch, data), pattern.window_us)
         scan = Scan(data, candidates, pattern.window_us)
         able = kernel_choice(pattern, branch)
-        wanted = able.wanted if able is not None else None
-        wish = Wish(None if order is None else tuple(order), first=wanted.last if wanted is not None else None)
+        selects = able.wanted if able is not None else None
+        wish = Wish(None if order is None else tuple(order), first=selects.last if selects is not None else None)
         chosen, how, _ = order_of(pattern, branch, scan, wish)
         model = measure(branch, data, candidates, pattern.window_us)
         plan = make_plan(branch, chosen)
         limits = Limits(pattern.window_us, pattern.open_right, pattern.limits["kleene_members"])
-        decision = decide("auto", Compiled(scan, plan, limits, wanted=wanted), Estimate.of(model, chosen))
+        decision = decide("auto", Compiled(scan, plan, limits, wanted=selects), Estimate.of(model, chosen))
         mode = told(pattern, branch, decision.compiled is not None)
         found.append(Choice(plan, how, model.estimates([chosen]), decision, mode))
     return found
