@@ -12,8 +12,10 @@ import numpy as np
 import pytest
 
 from chainlake.cep import SearchOptions, Statistics, compile_pattern, find, match
+from chainlake.cep.explain.report import choose, explain
 from chainlake.cep.library import from_dicts
 from chainlake.cep.policy import Policy
+from chainlake.cep.search.choosing.backend import decide
 from chainlake.cep.search.compiled import machine
 from chainlake.cep.search.selection import apply
 from chainlake.errors import LimitExceeded, UsageError
@@ -209,3 +211,28 @@ def test_machine_code_chooses_as_the_plain_way_does(tail: str) -> None:
 def test_policies_of_all_matches_are_not_chosen_among() -> None:
     pattern = compile_pattern("PATTERN SEQ(A a, B b) WITHIN 5 CONTEXT unrestricted", strict_units=False)
     assert pattern.extras.policy == Policy()
+
+
+@pytest.mark.parametrize(
+    ("query", "compiled", "line"),
+    [
+        ("SEQ(A a, B b) WITHIN 5 CONTEXT chronicle", True, "S: one last event after another, by the kernel"),
+        ("AND(A a, B b) WITHIN 5 SELECT first", True,
+         "P: all matches are found, then chosen among: no sequence of two or more names says which event is the last "
+         "one"),
+        ("SEQ(A a, B b) WITHIN 5 CONTEXT chronicle", False,
+         "P: all matches are found, then chosen among: machine code was not worth it; of very many, in blocks of time "
+         "(B)"),
+    ],
+)  # fmt: skip
+def test_explain_says_how_matches_are_chosen(
+    query: str, compiled: bool, line: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "chainlake.cep.explain.report.decide",
+        lambda _, searched, estimate: decide("compiled" if compiled else "numpy", searched, estimate),
+    )
+    pattern = compile_pattern(f"PATTERN {query}", strict_units=False)
+    events = Events([{"id": str(i), "type": kind, "ts": i, "attrs": {}} for i, kind in enumerate("AB")])
+    lines = list(explain(pattern, choose(pattern, events=events.table)))
+    assert f"  mode      {line}" in lines

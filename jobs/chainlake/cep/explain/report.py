@@ -26,6 +26,7 @@ from chainlake.cep.search.choosing.reach import within_reach
 from chainlake.cep.search.compiled.generate import Limits
 from chainlake.cep.search.compiled.run import Compiled
 from chainlake.cep.search.find import candidates_of, check_kinds, dataset
+from chainlake.cep.search.selection.modes import kernel_choice, told
 from chainlake.terminal import table_lines
 
 _HOW = {
@@ -49,12 +50,14 @@ class Choice:
         how: a key of ``_HOW``.
         estimates: order to estimated evaluations, cheapest first; empty without events.
         backend: what the search runs on, and why; None without events.
+        mode: how the matches that are wanted are chosen, and why; None if all are, and without events.
     """
 
     plan: Plan
     how: str
     estimates: Mapping[str, float]
     backend: Decision | None = None
+    mode: str | None = None
 
 
 def choose(pattern: Pattern, order: Sequence[str] | None = None, events: pa.Table | None = None) -> list[Choice]:
@@ -79,12 +82,16 @@ def choose(pattern: Pattern, order: Sequence[str] | None = None, events: pa.Tabl
     for branch in pattern.branches:
         candidates = within_reach(branch, candidates_of(pattern, branch, data), pattern.window_us)
         scan = Scan(data, candidates, pattern.window_us)
-        chosen, how, _ = order_of(pattern, branch, scan, Wish(None if order is None else tuple(order)))
+        able = kernel_choice(pattern, branch)
+        selects = able.wanted if able is not None else None
+        wish = Wish(None if order is None else tuple(order), first=selects.last if selects is not None else None)
+        chosen, how, _ = order_of(pattern, branch, scan, wish)
         model = measure(branch, data, candidates, pattern.window_us)
         plan = make_plan(branch, chosen)
         limits = Limits(pattern.window_us, pattern.open_right, pattern.limits["kleene_members"])
-        decision = decide("auto", Compiled(scan, plan, limits), Estimate.of(model, chosen))
-        found.append(Choice(plan, how, model.estimates([chosen]), decision))
+        decision = decide("auto", Compiled(scan, plan, limits, wanted=selects), Estimate.of(model, chosen))
+        mode = told(pattern, branch, decision.compiled is not None)
+        found.append(Choice(plan, how, model.estimates([chosen]), decision, mode))
     return found
 
 
@@ -115,6 +122,8 @@ def explain(pattern: Pattern, choices: Sequence[Choice]) -> Iterator[str]:
             yield f"              {order}: about {cost:,.0f} evaluations"
         if choice.backend is not None:
             yield f"  backend   {choice.backend.backend}: {choice.backend.why}"
+        if choice.mode is not None:
+            yield f"  mode      {choice.mode}"
         for state in states_of(choice.plan):
             yield from _state(state, len(choice.plan.steps))
 

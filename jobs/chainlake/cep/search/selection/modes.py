@@ -1,4 +1,4 @@
-"""How the matches that a policy wants are found, and why so (docs/automata.md#selection).
+"""How the matches that a policy wants are found, and why so (docs/performance.md#contexts).
 
 * ``S``: the kernel chooses, one last event after another; what is not chosen is never built.
 * ``P``: all matches are found, then those are chosen that are wanted.
@@ -67,6 +67,24 @@ def why_not(able: Sequence[Ability | None], mode: str) -> str:
         if one.wanted is None:
             return one.why
     return "machine code was not worth it" if len(able) == 1 else "the best matches of the branches are compared"
+
+
+def told(pattern: Pattern, branch: Branch, compiled: bool) -> str | None:
+    """How the matches of a branch are chosen and why, in words; None if the pattern does not choose.
+
+    Args:
+        pattern: the pattern.
+        branch: one of its branches.
+        compiled: whether it runs as machine code.
+    """
+    policy = pattern.extras.policy
+    if policy is None:
+        return None
+    able = kernel_choice(pattern, branch)
+    if able is not None and able.wanted is not None and compiled:
+        return f"S: {able.why}"
+    beyond = "; of very many, in blocks of time (B)" if policy.consumes else ""
+    return f"P: all matches are found, then chosen among: {why_not([able], 'auto')}{beyond}"
 
 
 _EVERY = {"pick": "PICK compares all matches of a last event"}
