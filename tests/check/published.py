@@ -12,13 +12,12 @@ from chainlake.schemas.models import ALERTS, CHANGES, METRICS, STATE
 
 def published_damage(home: Home) -> list[str]:
     """A line for everything in the tables of matches and models that is not as it was published."""
-    published = noted.noted_days(home)
     found = []
     for name in list_tables(home, "matches"):
         looked = look_at(home, "matches", name)
-        found += [*looked.findings, *check_matches(looked, published.get(f"matches.{name}", {}), None)]
+        found += [*looked.findings, *check_matches(looked, noted.noted_of(home, "matches", name), None)]
     models = {table.path_name: look_at(home, table.schema, table.name) for table in (ALERTS, CHANGES, METRICS, STATE)}
     for looked in models.values():
         found += looked.findings
-    found += check_models(models, published, None)
+    found += check_models(models, noted.noted_days(home), None)
     return [str(one) for one in found if one.damage]

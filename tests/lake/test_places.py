@@ -34,6 +34,7 @@ from chainlake.operations.retire import retire
 from chainlake.paths import Home
 from chainlake.schemas.matches import MatchName, MatchShape, matches_table
 from chainlake.schemas.table import Table
+from tests.check.published import published_damage
 from tests.lake.appending import append_arrow
 from tests.lake.test_publish import D1, D2, D3, FIELDS, TABLE, match
 
@@ -60,12 +61,14 @@ def put(home: Home, table: Table, rows: list[dict[str, Any]], days: list[date]) 
     assert base is not None
     appended = pa.Table.from_pylist(rows, schema=table.arrow())
     append_arrow(home, table, appended, app=f"table-{table.path_name}", base_version=base, mark="m")
-    ops.append(home, "intervals", [interval(table, day, base + 1) for day in days], "r")
+    ops.append(home, "intervals", [
+        interval(table, day, base + 1, rows=sum(row["decision_ts"].date() == day for row in rows)) for day in days
+    ], "r")  # fmt: skip
 
 
-def interval(table: Table, day: date, version: int, status: str = "done") -> dict[str, Any]:
+def interval(table: Table, day: date, version: int, status: str = "done", rows: int = 1) -> dict[str, Any]:
     return {"definition": "pattern/p", "day": day, "table_name": table.path_name, "definition_hash": table.name,
-            "engine_version": 1, "input_fingerprint": "f", "status": status, "rows": 1, "added": 1,
+            "engine_version": 1, "input_fingerprint": "f", "status": status, "rows": rows, "added": 1,
             "published_version": version}  # fmt: skip
 
 
@@ -132,7 +135,7 @@ def test_the_new_version_takes_the_place_in_one_commit(complete: Home) -> None:
     kept = at.metadata().configuration
     assert kept["delta.enableChangeDataFeed"] == "true" and "delta.constraints.match_id_is_hash" in kept
     assert shown(complete) == [1, 5, 7] and shown(complete, "b.price") == [2.5] * 3
-    assert current(complete) == [(D1, "matches.p", "done", 1, 2), (D2, "matches.p", "done", 1, 2)]
+    assert current(complete) == [(D1, "matches.p", "done", 2, 2), (D2, "matches.p", "done", 1, 2)]
     assert list_tables(complete, "matches") == ["p"] and registered_table(complete, "p") == "p"
     assert not Path(complete.lake, "matches-next", "p").exists()
     assert take_places(complete, ["p"], "r") == ([], {}) and DeltaTable(path).version() == 2
@@ -164,10 +167,10 @@ def test_killed_anywhere_a_reader_sees_all_rows_and_the_next_step_ends_it(
     complete: Home, monkeypatch: pytest.MonkeyPatch, point: str
 ) -> None:
     die(monkeypatch, point, lambda: take_places(complete, ["p"], "r"))
-    assert shown(complete) == [1, 5, 7]
+    assert shown(complete) == [1, 5, 7] and not published_damage(complete)
     take_places(complete, with_later_versions(complete), "r")
     assert shown(complete) == [1, 5, 7]
-    assert current(complete) == [(D1, "matches.p", "done", 1, 2), (D2, "matches.p", "done", 1, 2)]
+    assert current(complete) == [(D1, "matches.p", "done", 2, 2), (D2, "matches.p", "done", 1, 2)]
     assert list_tables(complete, "matches") == ["p"] and tables.version(complete, "matches", "p") == 2
     assert len(ops.current_table(complete, "intervals", as_log=True)) == 6
 

@@ -228,7 +228,7 @@ def _pattern_unit(home: Home, schema: str, name: str, scope: Scope) -> _Unit:
             return [], 0
         found: list[Finding] = []
         if not scope.quick:
-            found = check_matches(looked, noted.noted_days(home).get(table, {}), scope.within)
+            found = check_matches(looked, noted.noted_of(home, schema, name), scope.within)
         return _all([looked], found)
 
     return _Unit(table, (lock_of(schema, name),), run)

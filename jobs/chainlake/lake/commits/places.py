@@ -131,6 +131,14 @@ def take_place(home: Home, pattern: str, run_id: str) -> bool:
     return True
 
 
+def held_version(home: Home, pattern: str) -> str | None:
+    """The later version whose rows lie in the pattern's place by now, though its days may not be noted there yet."""
+    if not exists(home, "matches", pattern):
+        return None
+    held = [number for number in later_versions(home, pattern) if _taken_as(home, pattern, number) is not None]
+    return f"{pattern}/v{held[-1]}" if held else None
+
+
 def _due(home: Home, pattern: str) -> bool:
     """Whether there is something to do, as far as can be told without the lock."""
     later = later_versions(home, pattern)

@@ -6,6 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from datetime import date
 
+from chainlake.lake.commits.places import held_version
 from chainlake.lake.delta.sums.checksums import Checksum
 from chainlake.lake.records import ops
 from chainlake.paths import Home
@@ -32,6 +33,16 @@ class Noted:
 
 #: (definition, day) → what was noted.
 Days = dict[tuple[str, date], Noted]
+
+
+def noted_of(home: Home, schema: str, name: str) -> Days:
+    """Every day that a table should hold, as :func:`noted_days` says.
+
+    Where a later version of a match table has taken its place, and whoever did it died before this was noted, these are
+    the days of that version: the next step notes them before it does anything else.
+    """
+    held = held_version(home, name) if schema == "matches" else None
+    return noted_days(home).get(f"{schema}.{held or name}", {})
 
 
 def noted_days(home: Home) -> dict[str, Days]:
