@@ -41,9 +41,7 @@ def warnings_of(
         by_key: whether the source has a key.
     """
     query = parse(source, start)
-    found: list[DefinitionError] = []
-    found += _front(pattern, source, query)
-    found += _types(query, source, types)
+    found = [*_front(pattern, source, query), *_types(query, source, types)]
     branches = iter(pattern.extras.written)
     for written in query.branches:
         for branch in islice(branches, len(expand(source, written))):
@@ -54,11 +52,8 @@ def warnings_of(
         found += _conditions(branch, pattern.window_us, source)
         found += unlike_kinds(branch, checker, source)
         found += _texts_in_order(branch, source)
-    found += _two_kinds(pattern, checker, source)
-    found += _branches(query, source)
-    found += _window(pattern, query, source)
-    found += _gaps(pattern, query, source)
-    found += _lake(pattern, query, source)
+    found += [*_two_kinds(pattern, checker, source), *_branches(query, source), *_window(pattern, query, source)]
+    found += [*_gaps(pattern, query, source), *_lake(pattern, query, source)]
     if format_text(source.text, start) != source.text:
         found.append(source.error("the layout is not standard", hint="lint --fix FILE writes it, comments kept."))
     once = {(w.what, w.line, w.column): w for w in found}
