@@ -78,3 +78,14 @@ def test_the_limit_of_stretches_is_part_of_the_definition(tmp_path: Path) -> Non
         ((one,), _) = load(tmp_path / str(number), query, f"limits: {{longest: {limit}}}\n")
         hashes.add(one.pattern.definition_hash)
     assert len(hashes) == 2
+
+
+def test_a_pattern_that_publishes_some_of_its_matches_has_a_version_of_its_own(tmp_path: Path) -> None:
+    versions = {}
+    for tail in ("", " SELECT first", " CONTEXT recent", " MAXIMAL"):
+        root = tmp_path / f"w{len(versions)}"
+        root.mkdir()
+        second = "Bar+ b" if tail == " MAXIMAL" else "Bar b"
+        (good,), _ = load(root, f"SEQ(Bar a, {second}) WITHIN 5 min{tail}")
+        versions[tail] = good.definition.engine_version
+    assert versions == {"": 5, " SELECT first": 6, " CONTEXT recent": 6, " MAXIMAL": 6}

@@ -10,7 +10,7 @@ from datetime import date
 from pathlib import Path
 
 from chainlake.catalog.episodes import CompiledEpisodes, episodes_of
-from chainlake.cep import ENGINE_VERSION, Pattern, compile_pattern
+from chainlake.cep import Pattern, compile_pattern, engine_version
 from chainlake.cep.language import ast
 from chainlake.cep.pattern_shape import match_shape
 from chainlake.cep.pattern_tail import UNBOUNDED
@@ -111,7 +111,7 @@ def _compile(home: Home, file: Path, text: str, sources: Sources) -> CompiledPat
         name=f"pattern/{pattern.name}",
         source=source.name,
         definition_hash=pattern.definition_hash,
-        engine_version=ENGINE_VERSION,
+        engine_version=engine_version(pattern),
         table_name=table.path_name,
         late_us=pattern.late_us,
         read_range=lambda day: pattern.source_range(*Days.one(day).micros()),

@@ -13,6 +13,16 @@ from chainlake.cep.search.statistics import Statistics
 
 #: Raised by hand when results can change (docs/semantics.md#definitions).
 ENGINE_VERSION = 5
+#: Of patterns that publish some of their matches: their equal times are in the order of seq by now, and two matches with
+#: other names are told apart.
+_OF_CHOSEN = 6
+
+
+def engine_version(pattern: Pattern) -> int:
+    """The version of what finds a pattern's matches: days that another version found are computed again."""
+    chosen = pattern.extras.policy is not None or bool(pattern.extras.keep)
+    return _OF_CHOSEN if chosen else ENGINE_VERSION
+
 
 __all__ = [
     "ENGINE_VERSION",
@@ -22,6 +32,7 @@ __all__ = [
     "SearchOptions",
     "Statistics",
     "compile_pattern",
+    "engine_version",
     "find",
     "match",
     "match_rows",
