@@ -13,8 +13,7 @@ from chainlake.cep.search.statistics import Statistics
 
 #: Raised by hand when results can change (docs/semantics.md#definitions).
 ENGINE_VERSION = 5
-#: Of patterns that publish some of their matches: their equal times are in the order of seq by now, and two matches with
-#: other names are told apart.
+#: Of patterns that publish some of their matches: equal times are in the order of seq, other names are other matches.
 _OF_CHOSEN = 6
 
 

@@ -12,7 +12,6 @@ from typing import Any, TypedDict, Unpack
 
 from chainlake.catalog.patterns import CompiledPattern, load_patterns
 from chainlake.days import Days
-from chainlake.detect.chained.waiting import held
 from chainlake.detect.episodes.run import EpisodesRun, episodes_to_do, run_episodes
 from chainlake.detect.plan import Plan, Wanted, plan_of
 from chainlake.detect.work import STEP, DetectResult
@@ -23,6 +22,7 @@ from chainlake.lake.records.staleness import TO_DO, judge
 from chainlake.lake.records.wanted import last_day
 from chainlake.paths import Home
 from chainlake.quality import Audit, warm_up
+from chainlake.run.chains import held
 from chainlake.run.common import REPAIR_HORIZON, STALE, chosen, raise_together, sweep_leftovers, the_source
 from chainlake.run.ports import Ports, open_ports
 

@@ -16,6 +16,7 @@ from chainlake.lake.records.staleness import day_number
 from chainlake.monitoring.compute import Outcome
 from chainlake.monitoring.replay import Replay
 from chainlake.monitoring.states import KeptStates
+from chainlake.run.chains import CannotGoOn
 
 #: Days that a model is replayed at a time.
 STRETCH = 90
@@ -126,22 +127,10 @@ class Course:
                 break
             at -= 1
             if not chain.ready[at - lo]:
-                raise CannotGoOn.of(self.model, day_of(at))
+                raise CannotGoOn.of(self.model.definition.name, config.source, day_of(at))
         if day_number(asked.start) - at > config.max_replay:
             raise ReplayTooLong.of(self.model, day_of(at), asked)
         return at
-
-
-class CannotGoOn(InputError):
-    """A day that others depend on cannot be computed."""
-
-    @classmethod
-    def of(cls, model: LoadedModel, day: date) -> CannotGoOn:
-        """Args: the model, and the day, whose events are not there."""
-        return cls(
-            f"{model.definition.name} cannot go on from {day}: the events of that day are not final",
-            hint=f"Run 'python -m jobs ingest {model.config.source} {day} {day + _ONE}' first.",
-        )
 
 
 class ReplayTooLong(InputError):
@@ -158,17 +147,4 @@ class ReplayTooLong(InputError):
             key="max_replay",
             hint=f"Run 'python -m jobs backfill {first} {asked.end} --models {config.name}', "
             "which asks for the whole stretch, or raise max_replay.",
-        )
-
-
-class Held(InputError):
-    """Days that were asked for depend on one that cannot be finished for the time being."""
-
-    @classmethod
-    def of(cls, model: LoadedModel, days: list[date], why: str) -> Held:
-        """Args: the model, the days that wait, and for what."""
-        more = f" and {len(days) - 1} more days" if len(days) > 1 else ""
-        return cls(
-            f"{model.definition.name} cannot go on to {days[0]}{more}: {why}",
-            hint="The days of a model form a chain: mend that day first; 'python -m jobs status' shows it.",
         )

@@ -16,16 +16,17 @@ import numpy as np
 from chainlake.catalog.models import LoadedModel, load_models
 from chainlake.days import Days
 from chainlake.errors import InputError
-from chainlake.lake.records.chained import EPOCH, dense
+from chainlake.lake.records.chained import dense
 from chainlake.lake.records.event_days import EventDays, Pinned, pin
 from chainlake.lake.records.runs import phase
 from chainlake.lake.records.staleness import TO_DO, Judged, fingerprint, inside, judge
-from chainlake.monitoring.course import Asked, Course, Held
+from chainlake.monitoring.course import Asked, Course
 from chainlake.monitoring.replay import STEP
 from chainlake.monitoring.result import MonitorResult
 from chainlake.monitoring.states import KeptStates
 from chainlake.paths import Home
 from chainlake.quality import Audit, warm_up
+from chainlake.run.chains import held
 from chainlake.run.common import (
     REPAIR_HORIZON,
     STALE,
@@ -211,13 +212,8 @@ def published_end(judged: Judged) -> date | None:
 def _held(home: Home, models: Sequence[LoadedModel], days: Days) -> list[tuple[str, BaseException]]:
     """Models whose days that were asked for wait for one that this run was not to finish, and why."""
     found: list[tuple[str, BaseException]] = []
-    of = {model.definition.name: model for model in models}
     for judged in judge(home, [model.definition for model in models], days, asked=days):
-        place = judged.place
-        assert place is not None
-        others = (place.states == "audit_failed") | (place.cause < (days.start - EPOCH).days)
-        waits = np.flatnonzero(place.behind & (judged.state == "waiting") & others)
-        if len(waits):
-            listed = [judged.day(at) for at in waits.tolist()]
-            found.append((judged.name, Held.of(of[judged.name], listed, judged.why(int(waits[0])))))
+        waits = held(judged, days)
+        if waits is not None:
+            found.append((judged.name, waits))
     return found

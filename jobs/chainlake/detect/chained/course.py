@@ -23,6 +23,7 @@ from chainlake.lake.records.chained import begins_anew, can_be_computed, day_of
 from chainlake.lake.records.event_days import EventDays
 from chainlake.lake.records.staleness import Judged, day_number, fingerprint
 from chainlake.paths import Home
+from chainlake.run.chains import CannotGoOn
 
 #: Days that are searched at a time: what is published of them is not lost when a later day fails.
 STRETCH = 30
@@ -236,7 +237,7 @@ class _Way:
                 raise NothingBefore.of(self._compiled, day_of(at), day_of(lo))
             at -= 1
             if not chain.ready[at - lo]:
-                raise CannotGoOn.of(self._compiled, day_of(at))
+                raise CannotGoOn.of(self._compiled.definition.name, self._compiled.definition.source, day_of(at))
         return at
 
 
@@ -252,18 +253,6 @@ class NothingBefore(InputError):
             "computed with its file and engine of today",
             hint=f"Run 'python -m jobs backfill {first} {day + _ONE} --patterns {name}', or give the pattern a later "
             "start.",
-        )
-
-
-class CannotGoOn(InputError):
-    """A day that others go on from cannot be computed."""
-
-    @classmethod
-    def of(cls, compiled: CompiledPattern, day: date) -> CannotGoOn:
-        """Args: the pattern, and the day, whose events are not there."""
-        return cls(
-            f"{compiled.definition.name} cannot go on from {day}: the events of that day are not final",
-            hint=f"Run 'python -m jobs ingest {compiled.definition.source} {day} {day + _ONE}' first.",
         )
 
 

@@ -1,9 +1,9 @@
-"""Days that wait for one before them which a run was not to finish."""
+"""Days that form a chain: what keeps a run from going on to one."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import date
+from datetime import date, timedelta
 
 import numpy as np
 
@@ -13,15 +13,27 @@ from chainlake.lake.records.chained import EPOCH
 from chainlake.lake.records.staleness import Judged
 
 
+class CannotGoOn(InputError):
+    """A day that others go on from cannot be computed."""
+
+    @classmethod
+    def of(cls, definition: str, source: str, day: date) -> CannotGoOn:
+        """Args: the definition, its source, and the day, whose events are not there."""
+        return cls(
+            f"{definition} cannot go on from {day}: the events of that day are not final",
+            hint=f"Run 'python -m jobs ingest {source} {day} {day + timedelta(days=1)}' first.",
+        )
+
+
 class Held(InputError):
     """Days that were asked for go on from one that cannot be finished for the time being."""
 
     @classmethod
-    def of(cls, name: str, days: Sequence[date], why: str) -> Held:
+    def of(cls, definition: str, days: Sequence[date], why: str) -> Held:
         """Args: the definition, the days that wait, and for what."""
         more = f" and {len(days) - 1} more days" if len(days) > 1 else ""
         return cls(
-            f"{name} cannot go on to {days[0]}{more}: {why}",
+            f"{definition} cannot go on to {days[0]}{more}: {why}",
             hint="Its days form a chain: mend that day first; 'python -m jobs status' shows it.",
         )
 
