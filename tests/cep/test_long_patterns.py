@@ -45,7 +45,7 @@ def test_a_chain_of_equal_types_is_compiled_explained_and_looked_through_soon(st
     table, _ = from_dicts(events(60))
     list(explain(pattern, choose(pattern, None, None)))
     assert sum(batch.n for batch in find(compile_pattern(text, strict_units=False), table)) == 0
-    assert time.process_time() - before < 2
+    assert time.process_time() - before < 4
 
 
 @pytest.mark.parametrize("number", [9, 26, 40])
@@ -96,7 +96,7 @@ def test_alternatives_that_multiply_are_refused_before_they_are_written_out() ->
     before = time.process_time()
     with pytest.raises(DefinitionError, match=f"more than {MAX_CLAUSES} clauses"):
         compile_pattern(text)
-    assert time.process_time() - before < 2
+    assert time.process_time() - before < 4
 
 
 @pytest.mark.parametrize("structure", STRUCTURES)
@@ -124,7 +124,7 @@ def test_more_names_are_refused_soon_and_where_the_first_of_them_is(number: int,
         compile_pattern(text)
     assert (caught.value.line, caught.value.column) == (1, text.index(event.format("n64")) + 1)
     assert caught.value.hint is not None
-    assert time.process_time() - before < 2
+    assert time.process_time() - before < 4
     found = lint(text).errors
     assert [(one.what, one.column) for one in found] == [(caught.value.what, caught.value.column)]
     assert time.process_time() - before < 10

