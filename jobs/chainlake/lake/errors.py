@@ -1,4 +1,4 @@
-"""What stops work on tables of the lake, whichever room of it meets it first."""
+"""What stops work on tables of the lake, whichever room of it meets it first (a lock that is not free: ``locks``)."""
 
 from __future__ import annotations
 

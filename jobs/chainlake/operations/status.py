@@ -1,4 +1,7 @@
-"""The state of every definition and day, judged from what ``ops`` says of the last runs; no JVM."""
+"""The state of every definition and day, judged from what ``ops`` says of the last runs; no JVM.
+
+Definition files that cannot be read are told here, landed files by ``cli/verbs/status.py``.
+"""
 
 from __future__ import annotations
 

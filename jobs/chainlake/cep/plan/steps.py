@@ -6,6 +6,7 @@ from collections.abc import Container
 from dataclasses import dataclass
 
 from chainlake.cep.events.any_type import share_events
+from chainlake.cep.language import ast
 from chainlake.cep.language.ast import ANY_SIZE, Size
 from chainlake.cep.language.normal_form import Branch, Clause
 
@@ -91,6 +92,11 @@ class Plan:
     def order(self) -> tuple[str, ...]:
         """The binding order."""
         return tuple(step.name for step in self.steps)
+
+    def aggregates_of(self, name: str) -> list[ast.Aggregate]:
+        """The aggregates over a repeated name in any clause of the branch, each once."""
+        nodes = (node for clause in self.branch.clauses for literal in clause.literals for node in literal.walk())
+        return list(dict.fromkeys(node for node in nodes if isinstance(node, ast.Aggregate) and node.name == name))
 
 
 def routing(branch: Branch) -> dict[str, tuple[Clause, ...]]:

@@ -1,1 +1,4 @@
-"""Columns of values with null, and everything that the language computes with them."""
+"""Columns of values with null, and everything that the language computes with them.
+
+Functions are in ``operations``, aggregates of repeated names in ``aggregates``.
+"""

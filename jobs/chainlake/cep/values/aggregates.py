@@ -78,6 +78,8 @@ def aggregate(function: Function, value: Value | None, members: Members) -> Valu
         value, members = take(value, np.flatnonzero(good)), Members(np.concatenate([[0], np.cumsum(count)]))
     if function.name == "STDDEV":
         return Value(_deviation(value, members.offsets), None, value.kind)
+    if function.name not in ("MEDIAN", "PERCENTILE"):
+        raise ValueError(f"{function.name} has no computation")
     share = Fraction(1, 2) if function.share is None else Fraction(repr(function.share))
     return Value(_quantile(value, share, members.offsets), None, value.kind)
 

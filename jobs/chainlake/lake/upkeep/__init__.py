@@ -1,1 +1,1 @@
-"""Tables looked after: compacted, cleaned, compared, checked."""
+"""Tables looked after: compacted, old versions removed after their retention (``maintain``), compared, checked."""

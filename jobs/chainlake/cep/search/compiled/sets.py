@@ -13,7 +13,6 @@ import numpy as np
 from chainlake.cep.conditions.scan import Scan
 from chainlake.cep.language import ast
 from chainlake.cep.language.ast import ANY_SIZE
-from chainlake.cep.plan.aggregates import aggregates_of
 from chainlake.cep.plan.steps import Step
 from chainlake.cep.search.compiled.lists.site import Site
 from chainlake.cep.search.compiled.text.code import NULL, Code, NotCompilable, Writer
@@ -192,7 +191,7 @@ class Sets:
         to = self.to
         position = to.make.fresh()
         to.out.put(f"{position} = {self.group.members}[{x}]")
-        for node in aggregates_of(to.plan, self.name):
+        for node in to.plan.aggregates_of(self.name):
             self.group.aggregates[node] = self._aggregate(node, position, depth)
 
     def _aggregate(self, node: ast.Aggregate, position: str, depth: str) -> Code:
