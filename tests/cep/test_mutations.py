@@ -66,7 +66,7 @@ def outcome(text: str) -> None:
     for error in (*report.errors, *report.warnings):
         str(error)
     try:
-        list(match(text, EVENTS))
+        list(match(text, EVENTS, key="door"))
     except LimitExceeded:
         return
     except DefinitionError as error:

@@ -155,6 +155,7 @@ def measured_plainly(shape: MatchRules, row: dict[str, Any], copies: int = 1) ->
         "names_fit": fits,
         "order_gap_us": max(gaps, default=None),
         "copies": copies,
+        "used_up_events": 0,
         "unknown_event": min((i for i in ids if i is not None and int(i[1:]) >= 40), default=None),
     }
 

@@ -54,7 +54,7 @@ def test_a_shipped_pattern_has_rules() -> None:
     known = rules_of(compile_pattern(text, name="fall_not_recovered", columns=columns))
     assert known == MatchRules(
         "fall_not_recovered", 10 * MINUTE_US, False, {"down": False, "later": False},
-        ((frozenset({"down", "later"}), frozenset({("down", "later")})),),
+        ((frozenset({"down", "later"}), frozenset({("down", "later")})),), ("severity",),
     )  # fmt: skip
 
 

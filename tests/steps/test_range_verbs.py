@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -64,12 +65,16 @@ def test_a_broken_definition_is_an_exit_code_and_hides_nothing(lab: Home, capsys
 @pytest.mark.parametrize("only_stale", [False, True])
 def test_the_steps_understand_what_a_child_is_told(lab: Home, only_stale: bool) -> None:
     for application in plan_range(lab, Days(day(0), day(3))).applications:
-        asked = Application(application.step, "lab", application.days, only_stale, application.parts * 2)
+        first = application.parts[0]
+        kind, name = first.definition.split("/")
+        others = [replace(first, definition=f"{one}/{name}2") for one in (kind, "episodes")]
+        parts = (*application.parts, *others)
+        asked = Application(application.step, "lab", application.days, only_stale, parts)
         words = launch.command_of(asked, "r.1")
         args = _parser(words[0], importlib.import_module(f"chainlake.cli.verbs.{words[0]}")).parse_args(words[1:])
         assert (args.repair_horizon, args.only_stale, args.run_id) == (0, only_stale, "r.1")
         names = args.pattern if application.step == "detect" else args.model
-        assert names == [*application.definitions] * 2
+        assert names == [name, f"{name}2"]
         assert Days.parse(args.start, args.end) == application.days
 
 
