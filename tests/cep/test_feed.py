@@ -16,8 +16,9 @@ from chainlake.days import US_PER_DAY
 from chainlake.definitions.derived import History
 from chainlake.detect.feed import Feed, merged, with_keys
 from tests.cep.memory_events import MemoryEvents
+from tests.cep.series_rows import DAY, table_of_series
 from tests.cep.test_cut import DAYS, events
-from tests.cep.test_history import DAY, histories, plain, table_of
+from tests.cep.test_history import histories, plain
 
 COLUMNS = frozenset(["event_id", "type", "ts", "key", "h"])
 
@@ -31,7 +32,7 @@ def test_neither_chunks_nor_spans_show_in_histories(
     """Also where a span begins behind events that a history reaches back to."""
     rows, one = drawn
     spans = list(zip(sorted(bounds), sorted(bounds)[1:], strict=False))[::2]
-    feed = Feed(MemoryEvents(table_of(rows)), "key", COLUMNS, frozenset("A"), (one,), chunk_rows)
+    feed = Feed(MemoryEvents(table_of_series(rows, pa.float64())), "key", COLUMNS, frozenset("A"), (one,), chunk_rows)
     found = [row for chunk in feed.chunks(spans) for row in chunk.to_pylist()]
     inside = [row for row in rows if any(lo <= row["ts"] < hi for lo, hi in spans)]
     wanted = plain(rows, one)

@@ -13,7 +13,7 @@ from chainlake.definitions.source import Source, load_source
 from chainlake.ingest.landing.completeness import EMPTY, Arrived, day_rows
 from chainlake.lake.records.definitions import Definition
 from chainlake.lake.records.event_days import EventDays
-from chainlake.lake.records.staleness import _wanted
+from chainlake.lake.records.wanted import wanted_days
 
 EARLY, FIRST = date(1900, 1, 2), date(2024, 3, 1)
 FULL = {**EMPTY, "rows": 5, "checksum": "5:ab"}
@@ -37,7 +37,7 @@ def definition(late_us=0):
 
 
 def wanted(events, late_us=0):
-    return [date(1970, 1, 1) + timedelta(days=int(n)) for n in _wanted(definition(late_us), events, None)]
+    return [date(1970, 1, 1) + timedelta(days=int(n)) for n in wanted_days(definition(late_us), events, None)]
 
 
 def test_one_early_row_lists_a_year_and_not_a_century(source):

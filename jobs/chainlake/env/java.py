@@ -64,7 +64,6 @@ def install_hint() -> str:
     return "Install a Java 17 or 21 runtime and set JAVA_HOME to its folder."
 
 
-@cache
 class JavaMissing(InfrastructureError):
     """There is no Java of a version that Spark runs on."""
 
@@ -77,6 +76,7 @@ class JavaMissing(InfrastructureError):
         return cls(f"Java 17 or 21 is needed and {seen}", hint=install_hint()).holding(found=found)
 
 
+@cache
 def java_home() -> Path:
     """The home folder of a Java 17 or 21.
 
