@@ -250,6 +250,24 @@ def test_a_damaged_table_is_infrastructure(filled: Home, capsys: pytest.CaptureF
     assert "table matches.rise is damaged: _delta_log/" in said and "jobs check --table matches.rise --repair" in said
 
 
+def test_damage_that_shows_when_rows_are_fetched_is_infrastructure(
+    filled: Home, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import duckdb
+
+    class Half:
+        """A result whose rows end in the middle."""
+
+        description = (("a",),)
+
+        def fetchmany(self, _: int) -> list[Any]:
+            raise duckdb.InvalidInputException("No magic bytes found at end of file '/lake/matches/p/x.parquet'")
+
+    monkeypatch.setattr(Lake, "query", lambda self, sql: Half())
+    assert main(["sql", "SELECT * FROM matches.p"]) == 5
+    assert "a file of the query cannot be read: No magic bytes" in capsys.readouterr().err
+
+
 def test_formats(filled: Home, capsys: pytest.CaptureFixture[str]) -> None:
     sql = "SELECT decision_ts, a, NULL AS nothing FROM matches.rise WHERE a.price < 10"
     a = {"event_id": f"{4:032x}", "ts": "2013-10-07T13:34:00Z", "type": "Bar", "ticker": "IBM", "price": 9.0}

@@ -72,4 +72,4 @@ def _blocks(lake: Lake, found: Any, sql: str) -> Iterator[Sequence[Any]]:
         while block := found.fetchmany(_BLOCK):
             yield from block
     except duckdb.Error as error:
-        raise lake.explained(error, sql) from None
+        raise lake.explained(error, sql) from error

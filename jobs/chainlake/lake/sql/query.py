@@ -104,9 +104,7 @@ class Lake:
                 self._define(schema, name)
             return self.con.execute(sql)
         except duckdb.Error as error:
-            if isinstance(error, duckdb.IOException) or _OF_FILES.search(str(error)):
-                raise FilesUnreadable.of_query(error) from error
-            raise self.explained(error, sql) from None
+            raise self.explained(error, sql) from error
 
     def tables(self) -> list[str]:
         """Everything that can be queried, as ``schema.name``."""
@@ -265,10 +263,15 @@ class Lake:
             return NotInTheLake.needs_schema(name, homes)
         return NotInTheLake.listed("table", full, exists)
 
-    def explained(self, error: Exception, sql: str) -> UsageError:
-        """DuckDB's message as one sentence, with the columns that exist where one was not found."""
+    def explained(self, error: Exception, sql: str) -> UsageError | FilesUnreadable:
+        """DuckDB's message as one sentence, with the columns that exist where one was not found.
+
+        A file can turn out to be damaged when a statement begins, or not before its rows are fetched.
+        """
         import duckdb
 
+        if isinstance(error, duckdb.IOException) or _OF_FILES.search(str(error)):
+            return FilesUnreadable.of_query(error)
         if isinstance(error, duckdb.InterruptException):
             return safely.StatementTooSlow()
         text = str(error).strip()
