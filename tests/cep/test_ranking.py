@@ -61,7 +61,9 @@ def test_how_many_entries_wait_never_shows(room: int, monkeypatch: pytest.Monkey
             assert differences(wanted, found) == [], (seed, text, events)
 
 
-@pytest.mark.parametrize("first", range(0, QUERIES * TESTS, QUERIES))
+@pytest.mark.parametrize(
+    "first", [pytest.param(QUERIES * n, marks=pytest.mark.slow if n > 2 else ()) for n in range(TESTS)]
+)
 def test_random_queries_give_what_an_evaluation_by_definition_does(first: int) -> None:
     rows = 0
     for seed in range(first, first + QUERIES):

@@ -37,7 +37,7 @@ def small_blocks() -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("part", [pytest.param(n, marks=pytest.mark.slow if n else ()) for n in range(PARTS)])
 @pytest.mark.usefixtures("small_blocks")
 def test_random_pairs_publish_what_an_evaluation_in_the_order_of_events_does(
     part: int, monkeypatch: pytest.MonkeyPatch

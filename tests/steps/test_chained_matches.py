@@ -43,6 +43,8 @@ from tests.replay.surroundings import quick, quiet
 from tests.steps.consuming import KINDS, SOURCE, Kind, Row, events_of, published
 from tests.steps.history import day, deliver
 
+pytestmark = pytest.mark.slow
+
 SPAN = 6
 ALL = Days(day(0), day(SPAN))
 

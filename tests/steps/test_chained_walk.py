@@ -31,6 +31,8 @@ from chainlake.schemas.table import TIMESTAMP
 from tests.steps.consuming import KINDS, Kind, Row, bound_ids, events_of
 from tests.steps.history import FIRST, day
 
+pytestmark = pytest.mark.slow
+
 DAYS = 7
 SCHEMA = pa.schema([
     ("event_id", pa.string()), ("type", pa.string()), ("sensor", pa.string()), ("ts", TIMESTAMP), ("seq", pa.int64()),

@@ -42,6 +42,8 @@ from tests.replay.light import light
 from tests.replay.surroundings import quick, quiet
 from tests.steps.history import SOURCE, day, deliver
 
+pytestmark = pytest.mark.slow
+
 #: Days with events; on two more an episode can be decided.
 SPAN = 6
 ALL = Days(day(0), day(SPAN + 2))
