@@ -5,16 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 
-def _structure(item: dict[str, Any]) -> str:
+def structure_of(item: dict[str, Any]) -> str:
+    """The structure of a case as pattern text; a group may have a window of its own."""
     kind = item.get("op")
     if kind == "NOT":
         return f"NOT({item['type']} {item['var']})"
     if kind is None:
         return f"{item['type']} {item['var']}"
-    inner = [_structure(one) for one in item["items"]]
+    inner = [structure_of(one) for one in item["items"]]
     if kind == "ANY":
         inner.insert(0, str(item["m"]))
-    return f"{'AND' if kind == 'ALL' else kind}({', '.join(inner)})"
+    window = f" WITHIN {item['within']}" if "within" in item else ""
+    return f"{'AND' if kind == 'ALL' else kind}({', '.join(inner)}){window}"
 
 
 def _window(within: Any) -> str:
@@ -32,7 +34,7 @@ def _pick(clause: dict[str, Any]) -> str:
 def text_of(query: dict[str, Any]) -> str:
     """The query of a case as pattern text; what the text cannot say (``order: total``) is left out."""
     where = f" WHERE {' AND '.join(f'({one})' for one in query['where'])}" if query.get("where") else ""
-    text = f"PATTERN {_structure(query['pattern'])}{where}"
+    text = f"PATTERN {structure_of(query['pattern'])}{where}"
     text += f" WITHIN {_window(query['within'])}" if "within" in query else ""
     if "context" in query:
         return f"{text} CONTEXT {query['context']}"

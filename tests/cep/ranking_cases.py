@@ -15,19 +15,7 @@ from chainlake.cep.matches.part import part_of
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.ranking.part import Part, merged, ranked
 from tests.cep.context_cases import events_of as plain_events
-
-
-def _structure(item: dict[str, Any]) -> str:
-    kind = item.get("op")
-    if kind == "NOT":
-        return f"NOT({item['type']} {item['var']})"
-    if kind is None:
-        return f"{item['type']} {item['var']}"
-    inner = [_structure(one) for one in item["items"]]
-    if kind == "ANY":
-        inner.insert(0, str(item["m"]))
-    window = f" WITHIN {item['within']}" if "within" in item else ""
-    return f"{'AND' if kind == 'ALL' else kind}({', '.join(inner)}){window}"
+from tests.cep.context_cases import structure_of
 
 
 def _score(score: dict[str, Any]) -> str:
@@ -53,9 +41,9 @@ def text_of(query: dict[str, Any]) -> str:
     pattern = query["pattern"]
     if "branch_scores" in query:
         parts = zip(pattern["items"], query["branch_scores"], strict=True)
-        text = f"PATTERN OR({', '.join(f'{_structure(one)} {_score(score)}' for one, score in parts)})"
+        text = f"PATTERN OR({', '.join(f'{structure_of(one)} {_score(score)}' for one, score in parts)})"
     else:
-        text = f"PATTERN {_structure(pattern)}"
+        text = f"PATTERN {structure_of(pattern)}"
     text += f" WHERE {' AND '.join(f'({one})' for one in query['where'])}" if query.get("where") else ""
     text += f" WITHIN {query['within']}" if "within" in query else ""
     text += f" {_score(query['score'])}" if "score" in query else ""
