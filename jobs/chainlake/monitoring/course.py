@@ -11,8 +11,7 @@ from chainlake.catalog.models import LoadedModel
 from chainlake.days import Days
 from chainlake.errors import InputError
 from chainlake.lake.records.chain import EMPTY, Chain, Outlook, Walk
-from chainlake.lake.records.chained import day_of
-from chainlake.lake.records.staleness import day_number
+from chainlake.lake.records.chained import day_number, day_of
 from chainlake.monitoring.compute import Outcome
 from chainlake.monitoring.replay import Replay
 from chainlake.monitoring.states import KeptStates

@@ -14,9 +14,9 @@ from chainlake.definitions.errors import UnknownDefinition
 from chainlake.definitions.source import load_sources
 from chainlake.errors import InputError, UsageError
 from chainlake.lake.delta import tables
-from chainlake.lake.records.chained import begins
+from chainlake.lake.records.chained import begins, day_number
 from chainlake.lake.records.event_days import EventDays, pin
-from chainlake.lake.records.staleness import day_number, judge, status_rows
+from chainlake.lake.records.staleness import judge, status_rows
 from chainlake.model_change.config.model import ModelConfig
 from chainlake.model_change.rounds.reduce import reduce_rows, reduced_schema
 from chainlake.monitoring.states import KeptStates

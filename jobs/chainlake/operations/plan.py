@@ -24,10 +24,10 @@ from chainlake.definitions.source import load_sources
 from chainlake.detect.chained.course import Course, Segment, segments
 from chainlake.errors import InputError, UsageError
 from chainlake.lake.records.chain import Outlook
-from chainlake.lake.records.chained import day_of
+from chainlake.lake.records.chained import day_number, day_of
 from chainlake.lake.records.definitions import Definition
 from chainlake.lake.records.event_days import EventDays
-from chainlake.lake.records.staleness import TO_DO, Judged, day_number, judge
+from chainlake.lake.records.staleness import TO_DO, Judged, judge
 from chainlake.monitoring.states import KeptStates
 from chainlake.monitoring.step import course_of, published_end
 from chainlake.operations.applications import Application, Part

@@ -10,8 +10,9 @@ from datetime import date, timedelta
 import numpy as np
 
 from chainlake.days import Days
+from chainlake.lake.records.chained import day_number
 from chainlake.lake.records.event_days import COMPUTABLE, EventDays
-from chainlake.lake.records.staleness import TO_DO, Judged, day_number, event_states, inside
+from chainlake.lake.records.staleness import TO_DO, Judged, event_states, inside
 from chainlake.operations.applications import Application, Part
 
 _ONE = timedelta(days=1)

@@ -19,9 +19,9 @@ from chainlake.days import Days
 from chainlake.detect.chained.state import digest_of, published_state
 from chainlake.errors import InfrastructureError, InputError
 from chainlake.lake.records.chain import Chain, Outlook, Stretch, Walk
-from chainlake.lake.records.chained import begins_anew, can_be_computed, day_of
+from chainlake.lake.records.chained import begins_anew, can_be_computed, day_number, day_of
 from chainlake.lake.records.event_days import EventDays
-from chainlake.lake.records.staleness import Judged, day_number, fingerprint
+from chainlake.lake.records.staleness import Judged, fingerprint
 from chainlake.paths import Home
 from chainlake.run.chains import CannotGoOn
 

@@ -120,6 +120,11 @@ def day_of(number: int) -> date:
     return EPOCH + timedelta(days=number)
 
 
+def day_number(day: date) -> int:
+    """Days since 1970-01-01."""
+    return (day - EPOCH).days
+
+
 @dataclass(frozen=True)
 class Place:
     """What chained days depend on before them, in columns.

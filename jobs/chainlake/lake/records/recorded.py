@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from chainlake.days import Days
+from chainlake.lake.records.chained import day_number
 from chainlake.lake.records.intervals import Intervals
-from chainlake.lake.records.staleness import Judged, day_number
+from chainlake.lake.records.staleness import Judged
 
 GONE = "its file is gone"
 UNREADABLE = "its file cannot be read"

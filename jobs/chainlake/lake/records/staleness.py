@@ -19,7 +19,7 @@ import pyarrow as pa
 from chainlake.days import Days, day_of_us
 from chainlake.lake.delta import tables
 from chainlake.lake.records.chain import standing
-from chainlake.lake.records.chained import Place, chain_of, waiting_for
+from chainlake.lake.records.chained import Place, chain_of, day_number, day_of, waiting_for
 from chainlake.lake.records.definitions import Definition
 from chainlake.lake.records.event_days import COMPUTABLE, EventDays
 from chainlake.lake.records.intervals import Intervals
@@ -193,7 +193,7 @@ class Judged:
 
     def day(self, position: int) -> date:
         """The day at ``position``."""
-        return date.fromordinal(_EPOCH + int(self.numbers[position]))
+        return day_of(int(self.numbers[position]))
 
     def why(self, position: int) -> str:
         """The reason of the state at ``position``, one line; empty for ``done``."""
@@ -338,7 +338,7 @@ def fingerprints(definition: Definition, events: EventDays, numbers: np.ndarray)
     """:func:`fingerprint` of each day. A read range moves with its day, so one day tells how far it reaches."""
     if not len(numbers):
         return np.empty(0, dtype=object)
-    first = date.fromordinal(_EPOCH + int(numbers[0]))
+    first = day_of(int(numbers[0]))
     lo, hi = definition.read_range(first)
     key = ("prints", definition.start, first - day_of_us(lo), day_of_us(hi - 1) - first)
     return _dense(events, key, lambda day: fingerprint(definition, day, events), numbers)
@@ -352,19 +352,11 @@ def _dense(events: EventDays, key: Any, value: Callable[[date], str], numbers: n
     if not np.array_equal(numbers, before):
         for number in numbers.tolist():
             if number not in known:
-                known[number] = value(date.fromordinal(_EPOCH + number))
+                known[number] = value(day_of(number))
         found = np.array([known[number] for number in numbers.tolist()], dtype=object)
         # Most definitions of a source have the same days.
         events.memo[key] = (known, numbers, found)
     return found
-
-
-_EPOCH = date(1970, 1, 1).toordinal()
-
-
-def day_number(day: date) -> int:
-    """Days since 1970-01-01."""
-    return day.toordinal() - _EPOCH
 
 
 def inside(numbers: np.ndarray, days: Days) -> np.ndarray:

@@ -8,12 +8,11 @@ from datetime import date
 import numpy as np
 
 from chainlake.days import Days, day_of_us
+from chainlake.lake.records.chained import day_number
 from chainlake.lake.records.definitions import Definition
 from chainlake.lake.records.event_days import EventDays
 from chainlake.lake.records.intervals import Intervals
 from chainlake.lake.records.matched import matched_days
-
-_EPOCH = date(1970, 1, 1).toordinal()
 
 
 def names_of(definitions: Iterable[Definition]) -> set[str]:
@@ -41,11 +40,11 @@ def wanted_days(definition: Definition, events: EventDays, asked: Days | None) -
     last = last_day(definition, events)
     if events.first is not None and last is not None:
         first = max(events.first, definition.start or events.first)
-        days = np.arange(_number(first), _number(last) + 1)
+        days = np.arange(day_number(first), day_number(last) + 1)
         # After a quiet stretch a chain begins empty: its days are listed until nothing of the state can be left.
         days = days[events.listed(days, definition.late_us + (definition.memory_us or 0))]
     if asked is not None:
-        days = np.union1d(days, np.arange(_number(asked.start), _number(asked.end)))
+        days = np.union1d(days, np.arange(day_number(asked.start), day_number(asked.end)))
     return days
 
 
@@ -61,7 +60,3 @@ def last_day(definition: Definition, events: EventDays) -> date | None:
     if last_us is None or day_of_us(last_us) != events.last:
         last_us = Days.one(events.last).micros()[1] - 1
     return day_of_us(last_us + definition.late_us)
-
-
-def _number(day: date) -> int:
-    return day.toordinal() - _EPOCH
