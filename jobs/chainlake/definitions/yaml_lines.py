@@ -113,7 +113,7 @@ def read_yaml(text: str) -> Document:
     return Document(None if root is None else _value(root, (), spots), spots)
 
 
-@dataclass
+@dataclass(slots=True)
 class _Node:
     """A scalar (``text``), or a list or map of ``parts``, in a map key and value by turns.
 

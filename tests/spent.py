@@ -1,0 +1,25 @@
+"""Bounds on the time of what is tested, which hold in a busy process and on a busy machine."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def within(seconds: float) -> Iterator[None]:
+    """What is done inside takes this thread at most ``seconds`` of CPU time.
+
+    What other tests left in the process does not count: neither its threads, nor that the garbage collector walks it.
+    """
+    gc.collect()
+    gc.freeze()
+    before = time.thread_time()
+    try:
+        yield
+        spent = time.thread_time() - before
+    finally:
+        gc.unfreeze()
+    assert spent < seconds, f"{spent:.2f} s of CPU time, which should be less than {seconds} s"
