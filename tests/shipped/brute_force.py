@@ -51,6 +51,16 @@ def shakeout(events: Events) -> Iterator[Match]:
                         yield {"down": down, "back": back}
 
 
+def shakeout_pairs(events: Events) -> Iterator[Match]:
+    used: set[str] = set()
+    pairs = [(one["down"], one["back"]) for one in shakeout(events)]
+    # By the recovery, of several by the fall: the earliest of both goes first. No two tickers share an event.
+    for down, back in sorted(pairs, key=lambda pair: (pair[1]["ts"], pair[0]["ts"])):
+        if down["id"] not in used and back["id"] not in used:
+            used |= {down["id"], back["id"]}
+            yield {"down": down, "back": back}
+
+
 def three_pushes(events: Events) -> Iterator[Match]:
     for rows in events.values():
         up = [row for row in rows if row["close"] >= row["open"] * (1 + 0.0005)]
@@ -117,6 +127,18 @@ def jam_holds(events: Events) -> Iterator[Match]:
                         yield {"before": before, "jam": jam}
 
 
+def jam_cleared(events: Events) -> Iterator[Match]:
+    for rows in events.values():
+        slow: list[dict] = []
+        for row in rows:
+            slow = [one for one in slow if row["ts"] - one["ts"] <= 360 * MINUTE]
+            if row["speed"] <= 42:
+                slow.append(row)
+            elif row["speed"] >= 58 and slow:
+                yield {"jam": slow, "cleared": [row]}
+                slow = []
+
+
 def queue_tail(events: Events) -> Iterator[Match]:
     for rows, other in itertools.permutations(events.values(), 2):
         if 0 < other[0]["position"] - rows[0]["position"] <= 1.0:
@@ -134,6 +156,13 @@ def gas_onset(events: Events) -> Iterator[Match]:
             for gas in _later(events[channel], clean, 3):
                 if gas["value"] <= clean["value"] * 0.7:
                     yield {"clean": clean, "gas": gas}
+
+
+def gas_seen(events: Events) -> Iterator[Match]:
+    for low, pairs in itertools.groupby(
+        sorted(gas_onset(events), key=lambda pair: (pair["gas"]["id"], pair["clean"]["ts"])), lambda pair: pair["gas"]
+    ):
+        yield {"clean": [pair["clean"] for pair in pairs][-1], "gas": low}
 
 
 def gas_stays(events: Events) -> Iterator[Match]:
@@ -198,6 +227,7 @@ def _correlation(x: list[float], y: list[float]) -> float:
 PATTERNS: dict[str, tuple[str, Callable[[Events], Iterator[Match]]]] = {
     "bank_follows_market": ("stock", bank_follows_market),
     "shakeout": ("stock", shakeout),
+    "shakeout_pairs": ("stock", shakeout_pairs),
     "three_pushes": ("stock", three_pushes),
     "fall_not_recovered": ("stock", fall_not_recovered),
     "echo": ("stock", echo),
@@ -205,8 +235,10 @@ PATTERNS: dict[str, tuple[str, Callable[[Events], Iterator[Match]]]] = {
     "queue_spillback": ("traffic", queue_spillback),
     "stuck": ("traffic", stuck),
     "jam_holds": ("traffic", jam_holds),
+    "jam_cleared": ("traffic", jam_cleared),
     "queue_tail": ("traffic", queue_tail),
     "gas_onset": ("sensor", gas_onset),
+    "gas_seen": ("sensor", gas_seen),
     "gas_stays": ("sensor", gas_stays),
     "sensors_agree": ("sensor", sensors_agree),
     "air_changes": ("sensor", air_changes),
