@@ -7,7 +7,7 @@ import random
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -20,6 +20,7 @@ from chainlake.days import Days
 from chainlake.definitions.source import load_sources
 from chainlake.detect.episodes import run as making
 from chainlake.detect.episodes.published import PublishedMatches, episode_rows
+from chainlake.detect.episodes.validated import validate_episodes
 from chainlake.detect.step import detect
 from chainlake.errors import AuditFailed, InputError
 from chainlake.lake.delta import tables
@@ -35,6 +36,7 @@ from chainlake.operations.retire import retire
 from chainlake.operations.status import all_definitions
 from chainlake.paths import Home
 from chainlake.quality import Audit, AuditResult
+from chainlake.quality import audit as auditing
 from chainlake.quality.episodes import audit_episodes
 from chainlake.run.ports import Ports
 from chainlake.run.tasks import LocalTasks
@@ -290,6 +292,30 @@ def test_an_episode_that_the_matches_do_not_give_is_not_published(home: Home, mo
     with pytest.raises(AuditFailed, match="the published matches give this episode, and no other"):
         backfill(found, ALL)
     assert ("episodes", "audit_failed") in states(found)
+
+
+#: What asks Great Expectations, and what starts it.
+ASKED, STARTED = Audit.run, auditing.warm_up
+
+
+def test_what_is_published_is_compared_with_its_matches(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    lived, _ = lived_in(home)
+    monkeypatch.setattr(Audit, "run", ASKED)
+    monkeypatch.setattr(auditing, "warm_up", STARTED)
+    compiled, _ = load_patterns(lived, load_sources(lived))
+
+    def validated(days: Days) -> tuple[int, dict[date, str]]:
+        (found,) = validate_episodes(Audit(lived), compiled, days)
+        assert found.what == "episodes/rises"
+        return len(found.days), found.broken
+
+    assert validated(ALL)[1] == {}
+    assert validated(Days(day(2), day(4))) == (2, {})
+    lost = {row["decision_ts"].date() for row in published(lived, "rises") if row["matches"] > 1}
+    open_table(lived, "episodes", "rises", to_write=True).delete("matches > 1")
+    _, broken = validated(ALL)
+    assert lost and broken.keys() == lost
+    assert all("the published matches give this episode" in why for why in broken.values())
 
 
 def test_lost_rows_are_found_and_made_again_from_the_matches(home: Home) -> None:

@@ -81,8 +81,12 @@ class PublishedMatches:
         columns = ["decision_ts", *columns]
         if lo >= hi or not tables.exists(self._home, table.schema, table.name):
             return pa.schema([table.arrow().field(name) for name in columns]).empty_table()
-        bounds = [("decision_ts", op, _EPOCH + timedelta(microseconds=us)) for op, us in ((">=", lo), ("<", hi))]
-        return tables.arrow(self._home, table.schema, table.name, columns=columns, filters=bounds)
+        return tables.arrow(self._home, table.schema, table.name, columns=columns, filters=decided_in(lo, hi))
+
+
+def decided_in(lo: int, hi: int) -> list[tuple[str, str, datetime]]:
+    """The filter of rows that are decided in ``[lo, hi)``, in microseconds."""
+    return [("decision_ts", op, _EPOCH + timedelta(microseconds=us)) for op, us in ((">=", lo), ("<", hi))]
 
 
 def episode_rows(episodes: CompiledEpisodes, decided: pa.Table) -> pa.Table:
