@@ -37,7 +37,7 @@ def codes_of(column: pa.ChunkedArray) -> tuple[np.ndarray, int]:
         numbers = numpy_of(column)
         low, high = int(numbers.min()), int(numbers.max())
         if high - low < len(numbers):
-            return numbers - low, high - low + 1
+            return numbers - low if low else numbers, high - low + 1
     encoded = column.combine_chunks().dictionary_encode()
     if isinstance(encoded, pa.ChunkedArray):
         encoded = encoded.combine_chunks()

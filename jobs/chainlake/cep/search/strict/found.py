@@ -135,8 +135,8 @@ def _batches(ask: Ask, rest: Rest, runs: Runs, times: tuple[np.ndarray, ...]) ->
             start,
             end,
             decided,
-            {name: data.rows_of(candidates[name].rows[at]) for name, at in bound.singles.items()},
-            {name: (offsets, data.rows_of(candidates[name].rows[at])) for name, (offsets, at) in bound.groups.items()},
+            {name: candidates[name].events(at) for name, at in bound.singles.items()},
+            {name: (offsets, candidates[name].events(at)) for name, (offsets, at) in bound.groups.items()},
             measured(pattern, ask.number, bound, rest.scan) if pattern.extras.values else {},
         )
 
