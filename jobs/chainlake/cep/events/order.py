@@ -47,12 +47,14 @@ def total_order(
     Raises:
         InputError: ``seq`` holds no whole numbers.
     """
+    if in_order(ts, group):
+        return np.arange(len(ts))
     if group is None:
-        order = np.arange(len(ts)) if not np.any(ts[1:] < ts[:-1]) else np.argsort(ts, kind="stable")
+        order = np.argsort(ts, kind="stable")
         times = ts[order]
         same = times[1:] == times[:-1]
     else:
-        order = np.arange(len(group)) if np.all(group[1:] >= group[:-1]) else by_number(group)
+        order = by_number(group)
         times, one = ts[order], np.diff(group[order]) == 0
         if np.any((times[1:] < times[:-1]) & one):
             order = np.lexsort((ts, group))
@@ -75,6 +77,16 @@ def total_order(
         order = order.copy()
         order[tied] = at[numpy_of(pc.sort_indices(pa.table(keys), [(name, "ascending") for name in keys]))]
     return order
+
+
+def in_order(ts: np.ndarray, group: np.ndarray | None = None) -> bool:
+    """Whether each row is later than the one before it, or of a later group, as ``total_order`` has them."""
+    if group is None:
+        return bool(np.all(ts[1:] > ts[:-1]))
+    later = ts[1:] > ts[:-1]
+    later &= group[1:] == group[:-1]
+    later |= group[1:] > group[:-1]
+    return bool(later.all())
 
 
 def _seq(events: pa.Table) -> pa.ChunkedArray | pa.Array:

@@ -18,9 +18,9 @@ from chainlake.cep.events.order import by_number
 from chainlake.cep.events.series import codes_of
 from chainlake.cep.language import ast
 from chainlake.cep.pattern import Pattern
-from chainlake.cep.values.arrow import int64_array
+from chainlake.cep.values.arrow import int64_array, text_array
 
-#: Codes that are counted at a time.
+#: Codes that are counted at a time, at least.
 _COUNTED = 1 << 20
 
 
@@ -88,8 +88,9 @@ def _by_key(taken: _Taken, key: str, parts: np.ndarray | None) -> tuple[np.ndarr
         # What is not searched comes last.
         np.copyto(small, number, where=~searched, casting="unsafe")
     counts = np.zeros(number + 1, np.int64)
-    for low in range(0, len(small), _COUNTED):
-        counts += np.bincount(small[low : low + _COUNTED], minlength=number + 1)
+    step = max(number, _COUNTED)
+    for low in range(0, len(small), step):
+        counts += np.bincount(small[low : low + step], minlength=number + 1)
     return by_number(small)[: len(small) - counts[number]], counts[:number][counts[:number] > 0]
 
 
@@ -101,11 +102,13 @@ class _Taken:
         pattern: the pattern.
         events: these columns of the table, each in one piece.
         searched: which events have a type that is asked for; None for all.
+        one_type: what stands for the type of all that are searched, if it makes no difference among them.
     """
 
     pattern: Pattern
     events: pa.Table
     searched: np.ndarray | None
+    one_type: str | None
 
     @classmethod
     def of(cls, pattern: Pattern, events: pa.Table) -> _Taken:
@@ -117,16 +120,27 @@ class _Taken:
             at = some.column_names.index("type")
             some = some.set_column(at, "type", some["type"].dictionary_encode())
         some = some.unify_dictionaries().combine_chunks()
-        placed = any(isinstance(one.node, ast.Place) or _any_type(one.node) for one in pattern.extras.computed)
-        all_types = placed or "type" not in some.column_names
-        return cls(pattern, some, None if all_types else of_types(some["type"], pattern.event_types))
+        if "type" not in some.column_names:
+            return cls(pattern, some, None, None)
+        types, computed = pattern.event_types, [one.node for one in pattern.extras.computed]
+        one_type = next(iter(types)) if len(types) == 1 and "type" not in pattern.mentioned else None
+        if one_type == ast.ANY_TYPE and any(isinstance(node, ast.Prev) and not node.of_any_type for node in computed):
+            one_type = None
+        if any(isinstance(node, ast.Place) or isinstance(node, ast.Prev) and node.of_any_type for node in computed):
+            # Events of other types are among those before an event.
+            return cls(pattern, some, None, one_type if one_type == ast.ANY_TYPE else None)
+        return cls(pattern, some, of_types(some["type"], types), one_type)
 
     def block(self, rows: np.ndarray, numbers: np.ndarray, clock: Clock) -> Block:
         """The events of some rows, and the numbers of their keys, which stand for these if no condition does."""
         events, key, mentioned = self.events, str(self.pattern.key), self.pattern.mentioned
         apart = {"event_id"} if key in mentioned else {"event_id", key}
         index = int64_array(rows)
+        if self.one_type is not None:
+            apart.add("type")
         found = events.select([name for name in events.column_names if name not in apart]).take(index)
+        if self.one_type is not None:
+            found = found.append_column("type", _constant(self.one_type, len(rows)))
         if key not in mentioned:
             found = found.append_column(key, int64_array(numbers))
         if "event_id" in events.column_names:
@@ -137,6 +151,7 @@ class _Taken:
         return Block(found, rows, *((numbers, clock) if numbers[-1] else (None, None)))
 
 
-def _any_type(node: ast.Node) -> bool:
-    """Whether events of other types change what is computed."""
-    return isinstance(node, ast.Prev) and node.of_any_type
+def _constant(text: str, rows: int) -> pa.Array:
+    """A column with one text in all rows."""
+    codes = pa.Array.from_buffers(pa.int8(), rows, [None, pa.py_buffer(np.zeros(rows, np.int8))])
+    return pa.DictionaryArray.from_arrays(codes, text_array([text]))
