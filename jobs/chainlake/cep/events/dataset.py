@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from chainlake.cep.events.any_type import ANY_TYPE
 from chainlake.cep.events.clock import Clock
-from chainlake.cep.events.order import total_order
+from chainlake.cep.events.order import in_order, total_order
 from chainlake.cep.values.arrow import FALSE, MINUS_ONE, NAN, ZERO, int64_array, numpy_of, plain, text_array
 from chainlake.cep.values.texts import Texts
 from chainlake.cep.values.values import NULL, Lists, Value
@@ -135,8 +135,8 @@ class Dataset:
         kept = self.pick(searched)
         ids = plain(events["event_id"]) if wanted.by_id or wanted.in_stream else None
         if wanted.by_seq:
-            order = total_order(events, kept, rows=self._picked)
-            if not _is_sorted(order):
+            if not in_order(kept):
+                order = total_order(events, kept, rows=self._picked)
                 self._picked = order if self._picked is None else self._picked[order]
                 kept = searched[self._picked]
         elif not _is_sorted(kept) or ids is not None and not _ties_sorted(kept, ids, self._picked):
