@@ -60,6 +60,10 @@ class Candidates:
     def __len__(self) -> int:
         return self._size
 
+    def events(self, positions: np.ndarray) -> np.ndarray:
+        """The rows of the events table of some of these events."""
+        return self.data.rows_of(self.rows[positions])
+
     def times(self, positions: np.ndarray) -> np.ndarray:
         """The times of some of these events."""
         found: np.ndarray = self.ts[positions]

@@ -41,7 +41,9 @@ class Clock:
     def moved(self, ts: np.ndarray, parts: np.ndarray) -> np.ndarray:
         """The times to search, of events of the given parts (numbers from 0 on)."""
         # Small whole numbers, such as the codes of a dictionary, would multiply within their own few bits.
-        return ts - self.base + parts.astype(np.int64, copy=False) * self.period
+        moved: np.ndarray = parts.astype(np.int64, copy=False) * self.period
+        moved += ts - self.base
+        return moved
 
     def real(self, moved: np.ndarray) -> np.ndarray:
         """The times that were moved there; also of a time at most a window after one of them."""

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from chainlake.cep.events.any_type import ANY_TYPE
 from chainlake.cep.events.clock import Clock
-from chainlake.cep.events.order import total_order
+from chainlake.cep.events.order import in_order, total_order
 from chainlake.cep.values.arrow import FALSE, MINUS_ONE, NAN, ZERO, int64_array, numpy_of, plain, text_array
 from chainlake.cep.values.texts import Texts
 from chainlake.cep.values.values import NULL, Lists, Value
@@ -126,6 +126,7 @@ class Dataset:
                 raise InputError(f"the events have no column {column}", key=column)
         ts = ticks_of(events["ts"], "ts")
         codes, self._codes_of = _type_codes(events["type"], sorted({*wanted.types} - {ANY_TYPE}))
+        self._every_type = ANY_TYPE in wanted.types
         #: row of the events table of each sorted row; None if they are the same
         self._picked = _kept(ts, codes, self._codes_of, wanted)
         self.clock = None if apart is None else apart[0]
@@ -134,8 +135,8 @@ class Dataset:
         kept = self.pick(searched)
         ids = plain(events["event_id"]) if wanted.by_id or wanted.in_stream else None
         if wanted.by_seq:
-            order = total_order(events, kept, rows=self._picked)
-            if not _is_sorted(order):
+            if not in_order(kept):
+                order = total_order(events, kept, rows=self._picked)
                 self._picked = order if self._picked is None else self._picked[order]
                 kept = searched[self._picked]
         elif not _is_sorted(kept) or ids is not None and not _ties_sorted(kept, ids, self._picked):
@@ -159,7 +160,20 @@ class Dataset:
     @cached_property
     def rows(self) -> np.ndarray:
         """The row of the events table of each sorted row."""
-        return np.arange(len(self.ts)) if self._picked is None else self._picked
+        return self.every if self._picked is None else self._picked
+
+    @cached_property
+    def every(self) -> np.ndarray:
+        """All sorted rows."""
+        return np.arange(len(self.ts))
+
+    @cached_property
+    def ends(self) -> tuple[int, int]:
+        """The least and the largest of the events' own times; 0 if there are none."""
+        times = self.columns["ts"].values
+        if self.clock is None:
+            times = self.ts[[0, -1]] if len(self.ts) else self.ts
+        return (int(times.min()), int(times.max())) if len(times) else (0, 0)
 
     def rows_of(self, sorted_rows: np.ndarray) -> np.ndarray:
         """The rows of the events table of some sorted rows."""
@@ -196,29 +210,15 @@ class Dataset:
         """The part of each sorted row, if events of different parts never meet."""
         return None if self._parts is None else self.pick(self._parts)
 
-    @cached_property
-    def _one_type(self) -> bool:
-        """Whether all rows have the one type that is asked for."""
-        return len(self._codes_of) == 1 and bool((self._types == next(iter(self._codes_of.values()))).all())
-
-    def is_one_type(self, names: Collection[str]) -> bool:
-        """Whether all rows have the one type that is asked for."""
-        return self._one_type and self._codes_of.keys() <= set(names)
+    def have_only(self, names: Collection[str]) -> bool:
+        """Whether nothing but these types was asked for."""
+        return not self._every_type and self._codes_of.keys() <= set(names)
 
     def have_types(self, names: Iterable[str]) -> np.ndarray:
         """Which of the sorted rows have one of these types."""
         found = np.zeros(len(self.ts), bool)
         for code in (self._codes_of[name] for name in names if name in self._codes_of):
             found |= self._types == code
-        return found
-
-    def have_type(self, rows: np.ndarray, name: str) -> np.ndarray:
-        """Which of some sorted rows have this type."""
-        if name not in self._codes_of:
-            return np.zeros(len(rows), bool)
-        if self._one_type:
-            return np.ones(len(rows), bool)
-        found: np.ndarray = self._types[rows] == self._codes_of[name]
         return found
 
     def code(self, word: str) -> int:
@@ -271,21 +271,33 @@ class Dataset:
             self.columns[attr] = Value(recode[codes], None if valid.all() else valid, "string")
 
 
-def _kept(ts: np.ndarray, codes: np.ndarray, codes_of: dict[str, int], wanted: Wanted) -> np.ndarray | None:
-    """The rows with wanted types and times, or None if all have them."""
-    every_type = ANY_TYPE in wanted.types
-    everything = wanted.lo is None and wanted.hi is None and sorted(codes_of.values()) == list(range(len(codes_of)))
-    if everything and len(codes) and int(codes.view(f"u{codes.itemsize}").max()) < len(codes_of):
+def of_types(column: pa.ChunkedArray, types: Collection[str]) -> np.ndarray | None:
+    """Which events have one of these types, ``ANY_TYPE`` being all of them; None if all have."""
+    if ANY_TYPE in types:
+        return None
+    return _with_types(*_type_codes(column, sorted(types)))
+
+
+def _with_types(codes: np.ndarray, codes_of: dict[str, int]) -> np.ndarray | None:
+    """The rows with one of some types, or None if all are."""
+    known = sorted(codes_of.values()) == list(range(len(codes_of)))
+    if known and len(codes) and int(codes.view(f"u{codes.itemsize}").max()) < len(codes_of):
         # One pass over codes, in which -1 is the largest number, instead of two for each type.
         return None
-    keep = np.full(len(ts), every_type)
+    found = np.zeros(len(codes), bool)
     for code in codes_of.values():
-        keep |= codes == code
+        found |= codes == code
+    return found
+
+
+def _kept(ts: np.ndarray, codes: np.ndarray, codes_of: dict[str, int], wanted: Wanted) -> np.ndarray | None:
+    """The rows with wanted types and times, or None if all have them."""
+    keep = None if ANY_TYPE in wanted.types else _with_types(codes, codes_of)
     if wanted.lo is not None:
-        keep &= ts >= wanted.lo
+        keep = ts >= wanted.lo if keep is None else keep & (ts >= wanted.lo)
     if wanted.hi is not None:
-        keep &= ts < wanted.hi
-    return None if keep.all() else np.flatnonzero(keep)
+        keep = ts < wanted.hi if keep is None else keep & (ts < wanted.hi)
+    return None if keep is None or keep.all() else np.flatnonzero(keep)
 
 
 def _is_sorted(ts: np.ndarray) -> bool:

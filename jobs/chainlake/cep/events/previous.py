@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from chainlake.cep.events.dataset import ticks_of
-from chainlake.cep.events.order import total_order
+from chainlake.cep.events.order import in_order, total_order
 from chainlake.cep.events.series import series_of
 from chainlake.cep.values.arrow import int64_array, plain
 from chainlake.cep.values.texts import masked
@@ -60,15 +60,19 @@ def add_previous(
     """
     ts = ticks_of(events["ts"], "ts")
     for any_type in sorted({one.of_any_type for _, one in wanted}):
-        order, group, known = _streams(events, key, ts, any_type)
-        times, ordered = ts[order], group[order]
-        in_a_stream = None if known is None else known[order]
+        group, known = _numbers(events, key, any_type)
+        # Rows that lie as the streams do need no gather.
+        order = None if in_order(ts, group) else total_order(events, ts, group)
+        times, ordered = (ts, group) if order is None else (ts[order], group[order])
         for column, one in wanted:
             if one.of_any_type != any_type:
                 continue
-            back = _steps_back(ordered, times, order, one)
-            before = np.empty(len(order), np.int64)
-            before[order] = back if in_a_stream is None else np.where(in_a_stream, back, -1)
+            before = _steps_back(ordered, times, one)
+            if order is not None:
+                back, before = before, np.empty(len(order), np.int64)
+                before[order] = np.where(back < 0, -1, order[back])
+            if known is not None:
+                before[~known] = -1
             events = events.append_column(column, _taken(_attribute(events, one.attr, strict), before))
     return events
 
@@ -116,17 +120,16 @@ def positions(events: pa.Table, key: str) -> pa.Array:
     return int64_array(found)
 
 
-def _steps_back(group: np.ndarray, ts: np.ndarray, order: np.ndarray, one: Earlier) -> np.ndarray:
-    """For each event, in the order of the streams, the row of the event before it; -1 if there is none in reach."""
+def _steps_back(group: np.ndarray, ts: np.ndarray, one: Earlier) -> np.ndarray:
+    """For each event, in the order of the streams, the place of the event before it; -1 if there is none in reach."""
     begins = np.ones(len(group), bool)
     begins[1:] = (group[1:] != group[:-1]) | (ts[1:] - ts[:-1] > one.ticks)
+    before = np.arange(-one.steps, len(group) - one.steps)
     if one.steps == 1:
-        found = np.full(len(group), -1, np.int64)
-        found[1:] = np.where(begins[1:], -1, order[:-1])
-        return found
-    at = np.arange(len(group))
-    first = np.maximum.accumulate(np.where(begins, at, 0)) if len(at) else at
-    return np.where(at - one.steps >= first, order[np.maximum(at - one.steps, 0)], -1) if len(at) else at
+        before[begins] = -1
+        return before
+    first = np.maximum.accumulate(np.where(begins, before, -one.steps)) + one.steps
+    return np.where(before >= first, before, -1)
 
 
 def _streams(
@@ -134,8 +137,13 @@ def _streams(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     """The rows stream by stream in the order of (ts, seq, event_id); and per row a number of its stream, and whether
     it is in any (None if all are)."""
-    group, known = series_of(events, ([] if any_type else ["type"]) + ([] if key is None else [key]))
+    group, known = _numbers(events, key, any_type)
     return total_order(events, ts, group), group, known
+
+
+def _numbers(events: pa.Table, key: str | None, any_type: bool) -> tuple[np.ndarray, np.ndarray | None]:
+    """A number of each row's stream, and whether it is in any (None if all are)."""
+    return series_of(events, ([] if any_type else ["type"]) + ([] if key is None else [key]))
 
 
 def _attribute(events: pa.Table, attr: str, strict: bool) -> pa.ChunkedArray | pa.Array:

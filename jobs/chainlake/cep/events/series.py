@@ -37,7 +37,7 @@ def codes_of(column: pa.ChunkedArray) -> tuple[np.ndarray, int]:
         numbers = numpy_of(column)
         low, high = int(numbers.min()), int(numbers.max())
         if high - low < len(numbers):
-            return numbers - low, high - low + 1
+            return numbers - low if low else numbers, high - low + 1
     encoded = column.combine_chunks().dictionary_encode()
     if isinstance(encoded, pa.ChunkedArray):
         encoded = encoded.combine_chunks()
@@ -60,7 +60,7 @@ def series_of(events: pa.Table, names: Sequence[str]) -> tuple[np.ndarray, np.nd
         column = events[name] if name in events.column_names else pa.chunked_array([pa.nulls(len(events))])
         codes, number = codes_of(column)
         if number > 1 or column.null_count or len(codes) and int(codes.min()) < 0:
-            group = group * (number + 1) + codes + 1
+            group = codes + 1 if name == names[0] else group * (number + 1) + codes + 1
         if len(codes) and int(codes.min()) < 0:
             known = codes >= 0 if known is None else known & (codes >= 0)
     return group, known

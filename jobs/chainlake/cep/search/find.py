@@ -28,6 +28,7 @@ from chainlake.cep.search.choosing.choice import Wish
 from chainlake.cep.search.choosing.reach import within_reach
 from chainlake.cep.search.days import count_days
 from chainlake.cep.search.dedupe import same_names
+from chainlake.cep.search.freed import keep_freed_memory
 from chainlake.cep.search.keys import parts_by_key
 from chainlake.cep.search.largest.kept import Finder
 from chainlake.cep.search.options import SearchOptions, as_asked
@@ -205,10 +206,12 @@ class _Asked:
 
     def blocks(self, own: tuple[int, int] | None) -> Iterator[MatchBatch]:
         """The matches of neighbours, or the largest, in each block of events."""
+        keep_freed_memory()
         most = _EVENTS_PER_ROW * self.options.block_rows
         for number, block in enumerate(blocks(self.pattern, self.events, self.options.parts, most)):
             statistics, options = Statistics(), replace(self.options, parts=block.parts)
-            ask = replace(self, events=block.events, statistics=statistics, options=options)
+            clock = self.clock or block.clock
+            ask = replace(self, events=block.events, statistics=statistics, options=options, clock=clock)
             finder = Finder(self.pattern, block.events, statistics, ask.data, ask.branch, options.block_rows)
             for batch in finder.run(own):
                 yield batch if block.rows is None else batch.of_rows(block.rows)
@@ -273,11 +276,7 @@ def dataset(
     apart = None if parts is None or not len(parts) else (clock or _clock(pattern, events, parts), parts)
     data = Dataset(events, wanted, apart)
     if len(data.ts):
-        ends = (data.ts[0], data.ts[-1])
-        if data.clock is not None:
-            times = data.columns["ts"].values
-            ends = (times.min(), times.max())
-        beyond = [int(tick) for tick in ends if not -MOST_TICKS < int(tick) < MOST_TICKS]
+        beyond = [tick for tick in data.ends if not -MOST_TICKS < tick < MOST_TICKS]
         if beyond:
             raise InputError(
                 f"timestamps must lie within ±2^62 ({MOST_TICKS}) ticks, but one is {beyond[0]}",

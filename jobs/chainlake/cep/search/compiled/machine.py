@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from chainlake.cep.search.freed import keep_freed_memory
 from chainlake.env.private import private_folder
 from chainlake.paths import Home
 
@@ -61,21 +62,6 @@ _loaded: dict[str, Kernel] = {}
 #: Kernels that a process keeps; a pattern has one or two, so that only a process that runs for ever meets more.
 _MOST_LOADED = 1_000
 
-#: What glibc calls these settings, and up to how much freed memory a process may keep for its next arrays.
-_TRIM_THRESHOLD, _MMAP_THRESHOLD, _KEPT, _MMAPPED = -1, -3, 128 << 20, 32 << 20
-
-
-def _keep_freed_memory() -> None:
-    """Let the C library keep what is freed.
-
-    It gives large arrays back at once otherwise, and the first writes to those of the next piece of events cost a page
-    fault per 4 KB again: as much time as a light search.
-    """
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    if mallopt is not None:
-        mallopt(_TRIM_THRESHOLD, _KEPT)
-        mallopt(_MMAP_THRESHOLD, _MMAPPED)
-
 
 def load(source: str) -> Kernel:
     """The compiled function ``kernel`` of ``source``.
@@ -85,7 +71,7 @@ def load(source: str) -> Kernel:
     name = _name(source)
     if name not in _loaded:
         if not _loaded:
-            _keep_freed_memory()
+            keep_freed_memory()
         try:
             _loaded[name] = _cached(name, source)
         except (OSError, RuntimeError) as error:

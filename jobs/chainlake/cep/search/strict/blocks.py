@@ -13,11 +13,15 @@ import numpy as np
 import pyarrow as pa
 
 from chainlake.cep.events.clock import Clock
-from chainlake.cep.events.dataset import ticks_of
+from chainlake.cep.events.dataset import of_types, ticks_of
 from chainlake.cep.events.order import by_number
 from chainlake.cep.events.series import codes_of
+from chainlake.cep.language import ast
 from chainlake.cep.pattern import Pattern
-from chainlake.cep.values.arrow import int64_array
+from chainlake.cep.values.arrow import int64_array, text_array
+
+#: Codes that are counted at a time, at least.
+_COUNTED = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -28,11 +32,13 @@ class Block:
         events: the table of them.
         rows: the row of the whole table of each; None if it is the whole table.
         parts: as ``SearchOptions`` has them.
+        clock: how the times of the parts are moved, if that is known.
     """
 
     events: pa.Table
     rows: np.ndarray | None
     parts: np.ndarray | None
+    clock: Clock | None = None
 
 
 def blocks(pattern: Pattern, events: pa.Table, parts: np.ndarray | None, most: int) -> Iterator[Block]:
@@ -49,18 +55,13 @@ def blocks(pattern: Pattern, events: pa.Table, parts: np.ndarray | None, most: i
     if not alone or key is None or key not in events.column_names or ts is None:
         yield Block(events, None, parts)
         return
-    codes, number = codes_of(events[key])
-    if parts is not None:
-        codes = np.where(codes < 0, -1, parts.astype(np.int64, copy=False) * number + codes)
-    rows = None if codes.min(initial=0) >= 0 else np.flatnonzero(codes >= 0)
-    order = by_number(codes) if rows is None else rows[by_number(codes[rows])]
+    taken = _Taken.of(pattern, events)
+    order, counts = _by_key(taken, key, parts)
     if not len(order):
         yield Block(events.slice(0, 0), order, None)
         return
-    counts = np.bincount(codes if rows is None else codes[rows])
-    counts = counts[counts > 0]
-    taken = _Taken.of(pattern, events)
-    keys = max(1, Clock.over(int(ts.min()), int(ts.max()), pattern.window_us).most_parts)
+    clock = Clock.over(int(ts.min()), int(ts.max()), pattern.window_us)
+    keys = max(1, clock.most_parts)
     ends = np.cumsum(counts)
     first = at = 0
     while first < len(counts):
@@ -68,8 +69,29 @@ def blocks(pattern: Pattern, events: pa.Table, parts: np.ndarray | None, most: i
         last = min(max(enough, first + 1), first + keys)
         some = order[at : int(ends[last - 1])]
         numbers = np.repeat(np.arange(last - first), counts[first:last])
-        yield taken.block(some, numbers)
+        yield taken.block(some, numbers, clock)
         first, at = last, int(ends[last - 1])
+
+
+def _by_key(taken: _Taken, key: str, parts: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """The rows that are searched, part by part and key by key, and how many each key has."""
+    codes, number = codes_of(taken.events[key])
+    if parts is not None:
+        codes = np.where(codes < 0, -1, parts.astype(np.int64, copy=False) * number + codes)
+        number = int(codes.max(initial=-1)) + 1
+    searched = taken.searched
+    if codes.min(initial=0) < 0:
+        searched = codes >= 0 if searched is None else searched & (codes >= 0)
+    # Numbers as small as they can be: fresh memory costs more than what is computed in it.
+    small = codes.astype(np.min_scalar_type(number))
+    if searched is not None:
+        # What is not searched comes last.
+        np.copyto(small, number, where=~searched, casting="unsafe")
+    counts = np.zeros(number + 1, np.int64)
+    step = max(number, _COUNTED)
+    for low in range(0, len(small), step):
+        counts += np.bincount(small[low : low + step], minlength=number + 1)
+    return by_number(small)[: len(small) - counts[number]], counts[:number][counts[:number] > 0]
 
 
 @dataclass(frozen=True)
@@ -79,24 +101,46 @@ class _Taken:
     Args:
         pattern: the pattern.
         events: these columns of the table, each in one piece.
+        searched: which events have a type that is asked for; None for all.
+        one_type: what stands for the type of all that are searched, if it makes no difference among them.
     """
 
     pattern: Pattern
     events: pa.Table
+    searched: np.ndarray | None
+    one_type: str | None
 
     @classmethod
     def of(cls, pattern: Pattern, events: pa.Table) -> _Taken:
         """The columns of a table."""
         wanted = {"event_id", "type", "ts", "seq", pattern.key} | pattern.mentioned | pattern.carried
         some = events.select([name for name in events.column_names if name in wanted])
-        return cls(pattern, some.unify_dictionaries().combine_chunks())
+        if "type" in some.column_names and pa.types.is_string(some.schema.field("type").type):
+            # Codes are moved in less time than texts, and looked up once for all blocks.
+            at = some.column_names.index("type")
+            some = some.set_column(at, "type", some["type"].dictionary_encode())
+        some = some.unify_dictionaries().combine_chunks()
+        if "type" not in some.column_names:
+            return cls(pattern, some, None, None)
+        types, computed = pattern.event_types, [one.node for one in pattern.extras.computed]
+        one_type = next(iter(types)) if len(types) == 1 and "type" not in pattern.mentioned else None
+        if one_type == ast.ANY_TYPE and any(isinstance(node, ast.Prev) and not node.of_any_type for node in computed):
+            one_type = None
+        if any(isinstance(node, ast.Place) or isinstance(node, ast.Prev) and node.of_any_type for node in computed):
+            # Events of other types are among those before an event.
+            return cls(pattern, some, None, one_type if one_type == ast.ANY_TYPE else None)
+        return cls(pattern, some, of_types(some["type"], types), one_type)
 
-    def block(self, rows: np.ndarray, numbers: np.ndarray) -> Block:
+    def block(self, rows: np.ndarray, numbers: np.ndarray, clock: Clock) -> Block:
         """The events of some rows, and the numbers of their keys, which stand for these if no condition does."""
         events, key, mentioned = self.events, str(self.pattern.key), self.pattern.mentioned
         apart = {"event_id"} if key in mentioned else {"event_id", key}
         index = int64_array(rows)
+        if self.one_type is not None:
+            apart.add("type")
         found = events.select([name for name in events.column_names if name not in apart]).take(index)
+        if self.one_type is not None:
+            found = found.append_column("type", _constant(self.one_type, len(rows)))
         if key not in mentioned:
             found = found.append_column(key, int64_array(numbers))
         if "event_id" in events.column_names:
@@ -104,4 +148,10 @@ class _Taken:
             ts = ticks_of(found["ts"], "ts")
             needless = "id" not in mentioned and np.all((ts[1:] > ts[:-1]) | (numbers[1:] != numbers[:-1]))
             found = found.append_column("event_id", index if needless else events["event_id"].take(index))
-        return Block(found, rows, numbers if numbers[-1] else None)
+        return Block(found, rows, *((numbers, clock) if numbers[-1] else (None, None)))
+
+
+def _constant(text: str, rows: int) -> pa.Array:
+    """A column with one text in all rows."""
+    codes = pa.Array.from_buffers(pa.int8(), rows, [None, pa.py_buffer(np.zeros(rows, np.int8))])
+    return pa.DictionaryArray.from_arrays(codes, text_array([text]))

@@ -48,10 +48,21 @@ def fitting(runs: Runs, ends: Ends) -> tuple[Runs, Ends]:
     return runs.at(rows), ends.at(rows)
 
 
-def next_marked(marked: np.ndarray) -> np.ndarray:
-    """For each place the next marked one behind it; the number of places if there is none."""
-    places = np.append(np.flatnonzero(marked), len(marked))
-    return np.repeat(places, np.diff(places, prepend=0))
+class Stops:
+    """The last places before marked ones.
+
+    Args:
+        marked: which places are.
+    """
+
+    def __init__(self, marked: np.ndarray) -> None:
+        self._places = np.append(np.flatnonzero(marked), len(marked))
+        self._before = np.cumsum(marked)
+
+    def of(self, places: np.ndarray) -> np.ndarray:
+        """For some places the one before the next marked one behind it; the last one of all if there is none."""
+        found: np.ndarray = self._places[self._before[places]] - 1
+        return found
 
 
 def no_more(stop: np.ndarray, begin: np.ndarray, most: int) -> np.ndarray:

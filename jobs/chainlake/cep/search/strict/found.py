@@ -95,10 +95,11 @@ def found(ask: Ask, statistics: Statistics) -> Iterator[MatchBatch]:
     for rest, runs in [*found] if ask.keep and not ask.is_known else found:
         start, end = rest.stream.real(runs.first[rest.names[0]]), rest.stream.real(runs.last[rest.names[-1]])
         decided = _decided(ask.source, rest.stream, runs.last[rest.names[-1]], (start, end))
-        mine = np.ones(runs.n, bool) if ask.own is None else (decided >= ask.own[0]) & (decided < ask.own[1])
-        rows = np.flatnonzero(mine)
-        times, at = (start[rows], end[rows], decided[rows]), 0
-        for part in portions(runs.at(rows), rest.names, _MEMBERS):
+        times, at = (start, end, decided), 0
+        if ask.own is not None:
+            rows = np.flatnonzero((decided >= ask.own[0]) & (decided < ask.own[1]))
+            runs, times = runs.at(rows), (start[rows], end[rows], decided[rows])
+        for part in portions(runs, rest.names, _MEMBERS):
             some = tuple(of[at : at + part.n] for of in times)
             at += part.n
             yield from _batches(ask, rest, part, some)
@@ -121,7 +122,7 @@ def _found(ask: Ask, statistics: Statistics) -> Iterator[tuple[Rest, Runs]]:
 
 def _batches(ask: Ask, rest: Rest, runs: Runs, times: tuple[np.ndarray, ...]) -> Iterator[MatchBatch]:
     """Matches with their sets as batches."""
-    pattern, data, candidates = ask.source.pattern, rest.scan.data, rest.scan.candidates
+    pattern, candidates = ask.source.pattern, rest.scan.candidates
     if not ask.keep:
         passed = rest.passed(runs)
         runs, times = runs.at(passed), tuple(of[passed] for of in times)
@@ -135,8 +136,8 @@ def _batches(ask: Ask, rest: Rest, runs: Runs, times: tuple[np.ndarray, ...]) ->
             start,
             end,
             decided,
-            {name: data.rows_of(candidates[name].rows[at]) for name, at in bound.singles.items()},
-            {name: (offsets, data.rows_of(candidates[name].rows[at])) for name, (offsets, at) in bound.groups.items()},
+            {name: candidates[name].events(at) for name, at in bound.singles.items()},
+            {name: (offsets, candidates[name].events(at)) for name, (offsets, at) in bound.groups.items()},
             measured(pattern, ask.number, bound, rest.scan) if pattern.extras.values else {},
         )
 

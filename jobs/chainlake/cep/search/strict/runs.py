@@ -27,11 +27,11 @@ class Runs:
     first: dict[str, np.ndarray]
     last: dict[str, np.ndarray]
 
-    def at(self, rows: np.ndarray) -> Runs:
+    def at(self, rows: np.ndarray | slice) -> Runs:
         """The matches ``rows``."""
         last = {name: places[rows] for name, places in self.last.items()}
         first = {name: last[name] if places is self.last[name] else places[rows] for name, places in self.first.items()}
-        return Runs(len(rows), first, last)
+        return Runs(len(next(iter(last.values()))), first, last)
 
     def only(self, kept: np.ndarray) -> Runs:
         """The matches where ``kept`` is true."""
@@ -56,6 +56,8 @@ class Runs:
 
 def joined(parts: list[Runs], names: tuple[str, ...]) -> Runs:
     """All of them one after another."""
+    if len(parts) == 1:
+        return parts[0]
     none = [np.zeros(0, np.int64)]
     return Runs(
         sum(part.n for part in parts),
@@ -67,6 +69,9 @@ def joined(parts: list[Runs], names: tuple[str, ...]) -> Runs:
 def portions(runs: Runs, names: tuple[str, ...], members: int) -> Iterator[Runs]:
     """The matches in parts of about so many events, at least one match each."""
     sizes = runs.last[names[-1]] - runs.first[names[0]] + 1
+    if runs.n and int(sizes.sum()) <= members:
+        yield runs
+        return
     group = (np.cumsum(sizes) - 1) // members
     edges = np.flatnonzero(np.diff(group)) + 1
     if not len(edges):
@@ -74,7 +79,7 @@ def portions(runs: Runs, names: tuple[str, ...], members: int) -> Iterator[Runs]
             yield runs
         return
     for low, high in zip([0, *edges.tolist()], [*edges.tolist(), runs.n], strict=True):
-        yield runs.at(np.arange(low, high))
+        yield runs.at(slice(low, high))
 
 
 def largest_per_boundary(runs: Runs, names: tuple[str, ...]) -> Runs:

@@ -17,8 +17,8 @@ from chainlake.cep.conditions.evaluate import Candidates, View
 from chainlake.cep.conditions.scan import BLOCK_ROWS
 from chainlake.cep.language.normal_form import Clause
 from chainlake.cep.search.statistics import Statistics
-from chainlake.cep.search.strict.ends import Ends, fitting, next_marked, no_more
-from chainlake.cep.search.strict.form import Form
+from chainlake.cep.search.strict.ends import Ends, Stops, fitting, no_more
+from chainlake.cep.search.strict.form import ANY_NUMBER, Form
 from chainlake.cep.search.strict.runs import Runs, portions
 from chainlake.cep.search.strict.stream import Stream
 
@@ -74,10 +74,10 @@ class Search:
         return self._accepted[name]
 
     @cached_property
-    def _stops(self) -> dict[str, np.ndarray]:
+    def _stops(self) -> dict[str, Stops]:
         """For each event and repeated name, the last place up to which all are accepted neighbours, if it is."""
         return {
-            name: next_marked(~self._accepts(number) | ~self.stream.joined) - 1
+            name: Stops(~(self._accepts(number) & self.stream.joined))
             for number, name in enumerate(self.form.names)
             if name in self.form.branch.kleene
         }
@@ -100,8 +100,10 @@ class Search:
         least, most = self.form.sizes[name]
         if followed is None and least == 1:
             return accepted
+        if followed is not None and least == 1 and most == ANY_NUMBER:
+            return accepted & self._leads(accepted, followed)
         place = np.flatnonzero(accepted)
-        stop = self._stops[name][place]
+        stop = self._stops[name].of(place)
         if followed is None:
             fits = stop - place >= least - 1
         else:
@@ -111,6 +113,13 @@ class Search:
         found = np.zeros(len(accepted), bool)
         found[place[fits]] = True
         return found
+
+    def _leads(self, accepted: np.ndarray, followed: np.ndarray) -> np.ndarray:
+        """Whether each accepted event, or an accepted one that all up to it join, is followed by the next name."""
+        leads = accepted & followed
+        breaks = np.append(~(accepted & self.stream.joined)[1:], True)
+        ends = np.flatnonzero(leads | breaks)
+        return np.repeat(leads[ends], np.diff(ends, prepend=-1))
 
     def _counted(self, number: int, followed: np.ndarray) -> np.ndarray:
         """How many events before each are followed by the next name."""
@@ -132,7 +141,7 @@ class Search:
             yield self._pieces(name, accepted)
             return
         begins = np.flatnonzero(accepted)
-        last = self.stream.latest(begins, np.minimum(self._stops[name][begins], begins + (most - 1)))
+        last = self.stream.latest(begins, np.minimum(self._stops[name].of(begins), begins + (most - 1)))
         counts = np.maximum(last - begins - (least - 2), 0)
         for rows, within in flat_blocks(counts, self.block_rows):
             first = begins[rows]
@@ -190,13 +199,17 @@ class Search:
             yield from self._extend(self._tested(found, name), number + 1)
             return
         least, most = form.sizes[name]
-        until = stream.latest(anchor, no_more(self._stops[name][begin], begin, most))
+        until = stream.latest(anchor, no_more(self._stops[name].of(begin), begin, most))
         members = self._members_of(name)
         if members:
             until = self._reached(runs, name, (begin, until), members)
         ends, followed = self._ends(number), self._counted(number, self._followed[number])
         low = followed[begin if least == 1 else np.minimum(begin + (least - 1), len(stream))]
         counts = np.maximum(followed[until + 1] - low, 0)
+        if counts.min() == counts.max() == 1:
+            # One way on for each, as where an event goes up or down.
+            yield from self._extend(self._tested(runs.bind(name, begin, ends[low]), name), number + 1)
+            return
         for rows, within in flat_blocks(counts, self.block_rows):
             found = runs.at(rows).bind(name, begin[rows], ends[low[rows] + within])
             yield from self._extend(self._tested(found, name), number + 1)
@@ -291,7 +304,7 @@ class Search:
             runs, ends = fitting(runs, ends)
         every = self._largest if self.largest and form.longest_is_largest else self._every
         for at, begin, end in every(ends):
-            found = runs.at(at)
+            found = runs if at is None else runs.at(at)
             if first is not None:
                 found = found.bind(first, begin, found.last[first])
             if last is not None:
@@ -310,7 +323,7 @@ class Search:
             high, low = np.where(inside, high, 0), np.where(inside, low, 0)
         earliest, latest = high, low
         if form.last is not None:
-            latest = no_more(self._stops[form.last][end], end, most_last)
+            latest = no_more(self._stops[form.last].of(end), end, most_last)
             latest = stream.latest(high, np.maximum(latest, high))
         if form.first is not None:
             earliest = np.maximum(self._starts[begin], begin - (most - 1))
@@ -334,13 +347,13 @@ class Search:
             for at, more in flat_blocks(np.maximum(until - ends.low[rows] + 1, 0), self.block_rows):
                 yield rows[at], first[at], ends.low[rows[at]] + more
 
-    def _largest(self, ends: Ends) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """Those of them that no other one contains."""
+    def _largest(self, ends: Ends) -> Iterator[tuple[np.ndarray | None, np.ndarray, np.ndarray]]:
+        """Those of them that no other one contains; no rows if there is one of each."""
         # From here on the last place is the last one that there is; any later first place gives less.
         enough = np.minimum(self.stream.earliest(ends.latest, ends.earliest), ends.high)
         counts = enough - ends.earliest + 1
         if counts.max(initial=1) == 1:
-            yield np.arange(len(counts)), ends.earliest, self.stream.latest(ends.earliest, ends.latest)
+            yield None, ends.earliest, self.stream.latest(ends.earliest, ends.latest)
             return
         for rows, within in flat_blocks(counts, self.block_rows):
             first, latest = ends.earliest[rows] + within, ends.latest[rows]

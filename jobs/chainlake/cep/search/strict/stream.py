@@ -24,6 +24,7 @@ from chainlake.cep.language import ast
 from chainlake.cep.language.normal_form import Branch, Clause
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.values.arrow import ZERO, int64_array, numpy_of
+from chainlake.cep.values.values import Value
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,14 @@ class Placed(Candidates):
     def __init__(self, data: Dataset, rows: np.ndarray, ts: np.ndarray) -> None:
         self.data, self.rows, self.ts = data, rows, ts
         self._columns = {}
+
+    def column(self, attr: str) -> Value:
+        """An attribute of these events."""
+        return self.data.columns[attr] if self.rows is self.data.every else super().column(attr)
+
+    def events(self, positions: np.ndarray) -> np.ndarray:
+        """The rows of the events table of some of these events."""
+        return self.data.rows_of(positions) if self.rows is self.data.every else super().events(positions)
 
 
 @dataclass(frozen=True)
@@ -123,8 +132,9 @@ class Stream:
 
     def real(self, at: np.ndarray) -> np.ndarray:
         """The events' own times."""
-        times: np.ndarray = self.data.columns["ts"].values[self.rows[at]]
-        return times
+        times = self.data.columns["ts"].values
+        found: np.ndarray = times[at if self.rows is self.data.every else self.rows[at]]
+        return found
 
     def near(self, first: np.ndarray, last: np.ndarray) -> np.ndarray:
         """Whether places lie in one window, the first not behind the last."""
@@ -171,7 +181,10 @@ class Stream:
     def holds(self, branch: Branch, name: str, clauses: tuple[Clause, ...]) -> np.ndarray:
         """Which events a name accepts by its type and by some conditions on them alone."""
         kind = branch.types[name]
-        found = np.ones(len(self), bool) if kind == ast.ANY_TYPE else self.data.have_type(self.rows, kind)
+        found = np.ones(len(self), bool)
+        if kind != ast.ANY_TYPE and not self.data.have_only([kind]):
+            found = self.data.have_types([kind])
+            found = found if self.rows is self.data.every else found[self.rows]
         for clause in clauses:
             truth = View.of_all(self.data, name, self.candidates).holds(clause, frozenset())
             found = found & (truth if self.listed is None else truth[self.listed])
@@ -205,29 +218,29 @@ def streams(source: Source, branch: Branch) -> Iterator[Stream]:
     codes, number = _codes(source, branch.stream.by_key)
     rows = _rows(data, branch.stream.types, codes)
     own = data.columns["ts"].values
-    low, high = (int(own.min()), int(own.max())) if len(own) else (0, 0)
+    low, high = data.ends
     window = min(pattern.window_us, high - low)
     reach = _Reach(window, window < high - low)
     if codes is None:
-        times = data.ts if len(rows) == len(own) else data.ts[rows]
+        times = data.ts if rows is data.every else data.ts[rows]
         yield _stream(source, rows, times, None, reach)
         return
     if data.clock is not None and codes is data.parts:
         # The events lie as the stream has them, and their times are moved already.
-        every = len(rows) == len(codes)
+        every = rows is data.every
         counts = np.bincount(codes if every else codes[rows])
         yield _stream(source, rows, data.ts if every else data.ts[rows], _Keys(data.clock, codes, counts), reach)
         return
     clock = Clock.over(low, high, window)
     for begin in range(0, max(number, 1), max(clock.most_parts, 1)):
-        some, mine, of_mine = codes, rows, codes if len(rows) == len(codes) else codes[rows]
+        some, mine, of_mine = codes, rows, codes if rows is data.every else codes[rows]
         if number > clock.most_parts:
             some = np.where((codes >= begin) & (codes < begin + clock.most_parts), codes - begin, -1)
             mine = rows[some[rows] >= 0]
             of_mine = some[mine]
         if np.any(of_mine[1:] < of_mine[:-1]):
             order = by_number(of_mine)
-            mine = order if len(rows) == len(codes) and mine is rows else mine[order]
+            mine = order if mine is data.every else mine[order]
         counts = np.bincount(of_mine)
         times = own[mine]
         times += np.repeat(np.arange(len(counts)) * clock.period - clock.base, counts)
@@ -235,10 +248,10 @@ def streams(source: Source, branch: Branch) -> Iterator[Stream]:
 
 
 def _rows(data: Dataset, types: frozenset[str] | None, codes: np.ndarray | None) -> np.ndarray:
-    keep = None if types is None or data.is_one_type(types) else data.have_types(types)
+    keep = None if types is None or data.have_only(types) else data.have_types(types)
     if codes is not None and codes.min(initial=0) < 0:
         keep = codes >= 0 if keep is None else keep & (codes >= 0)
-    return np.arange(len(data.ts)) if keep is None or keep.all() else np.flatnonzero(keep)
+    return data.every if keep is None or keep.all() else np.flatnonzero(keep)
 
 
 class _Reach(NamedTuple):
