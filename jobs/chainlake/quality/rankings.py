@@ -55,8 +55,8 @@ def audit_rankings(
         rows = rows.append_column(name, measured[name])
     rows = rows.append_column("score_fits", pa.array(_score_fits(rule, staged), pa.bool_()))
     rows = rows.append_column("owned_day", day_text(pc.cast(staged["scope_start"], pa.date32(), safe=False)))
-    if len(lacking):
-        rows = pa.concat_tables([rows, _as_rows(lacking, rows.schema, rule)])
+    rows = rows.cast(pa.schema([field.with_nullable(True) for field in rows.schema]))
+    rows = pa.concat_tables([rows, _as_rows(lacking, rows.schema, rule)])
     gate = Gate("rankings", _flat(table), lambda found, _: found, _ADDED)
     # Great Expectations would list every field of a struct as a column of its own.
     rows = rows.select([*gate.table.column_names, *_ADDED])
@@ -164,11 +164,9 @@ def _as_rows(lacking: pa.Table, schema: pa.Schema, rule: Rule) -> pa.Table:
         }
         for row in lacking.to_pylist()
     ]  # fmt: skip
+    found = pa.Table.from_pylist(rows, schema)
     begins = lacking["begins"].cast(schema.field("scope_start").type)
-    found = pa.Table.from_pylist(rows, pa.schema([field.with_nullable(True) for field in schema]))
-    found = found.set_column(found.column_names.index("scope_start"), "scope_start", begins)
-    for name in ("decision_ts", "start_ts", "end_ts"):
-        found = found.set_column(found.column_names.index(name), name, begins)
     days = day_text(pc.cast(begins, pa.date32(), safe=False))
-    found = found.set_column(found.column_names.index("owned_day"), "owned_day", days)
-    return found.cast(schema) if not any(not field.nullable for field in schema) else found
+    for name, values in (("scope_start", begins), ("owned_day", days)):
+        found = found.set_column(found.column_names.index(name), schema.field(name), values)
+    return found

@@ -73,7 +73,7 @@ class Candidates:
         return replace(batch, measures={**batch.measures, per[-1]: int64_array(batch.decision_us // US_PER_DAY)})
 
     def _described(self, batch: MatchBatch) -> MatchBatch:
-        """With the columns of ``chainlake.cep.pattern_shape.ranking_columns`` in the place of the values that they are made of."""
+        """With the columns that ``ranking_columns`` names in the place of the values that they are made of."""
         criteria, per, distinct = value_names(self._best.rule)
         score = self._best.scores(batch)
         visible = [one.name for one in self._pattern.extras.measures]
