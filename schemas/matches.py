@@ -13,6 +13,8 @@ FIXED_COLUMNS = ("match_id", "decision_ts", "start_ts", "end_ts")
 #: The column that differences of a table carry beside its own (chainlake.lake.store); no name may be
 #: called so either.
 CHANGE_COLUMN = "_op"
+#: Which matches a table has, without a ranking and with one.
+_WHICH = ("every match, nothing else", "those that can be among the best of a period")
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,7 @@ class MatchShape:
         names: positive names in pattern order; fields begin with event_id, ts, type and the key.
         counted: names of which only the number of events is kept.
         measures: computed columns, with their types.
+        ranking: of a ranked pattern, the columns that its matches are compared by, each with its type and what it says.
     """
 
     pattern: str
@@ -49,6 +52,7 @@ class MatchShape:
     names: tuple[MatchName, ...]
     counted: tuple[str, ...] = ()
     measures: tuple[tuple[str, pa.DataType], ...] = ()
+    ranking: tuple[tuple[str, pa.DataType, str], ...] = ()
 
     @property
     def table_name(self) -> str:
@@ -61,7 +65,7 @@ def matches_table(shape: MatchShape) -> Table:
     return Table(
         schema="matches",
         name=shape.table_name,
-        comment=f"Matches of pattern {shape.pattern} on source {shape.source}: every match, nothing else.",
+        comment=f"Matches of pattern {shape.pattern} on source {shape.source}: {_WHICH[bool(shape.ranking)]}.",
         columns=(
             Column("match_id", pa.string(), "Hash of pattern name and bound event ids, 128 bit, hex.", False),
             Column("decision_ts", TIMESTAMP, "When the match was decided; its UTC day owns the row.", False),
@@ -77,6 +81,7 @@ def matches_table(shape: MatchShape) -> Table:
             ),
             *(Column(name, pa.int64(), f"Number of events bound to {name}.") for name in shape.counted),
             *(Column(name, kind, f"Measure {name} of the pattern.") for name, kind in shape.measures),
+            *(Column(name, kind, comment) for name, kind, comment in shape.ranking),
         ),
         key=("match_id", "decision_ts"),
         checks=(

@@ -93,7 +93,7 @@ INTERVALS = _log(
     "intervals",
     "Per definition and day: from what it was computed and how it was published.",
     ("definition", "day"),
-    Column("definition", pa.string(), "pattern/NAME, episodes/NAME or model/NAME.", False),
+    Column("definition", pa.string(), "pattern/NAME, episodes/NAME, ranked/NAME or model/NAME.", False),
     Column("day", pa.date32(), "UTC day.", False),
     Column("table_name", pa.string(), "Table that the day was published to.", False),
     Column("definition_hash", pa.string(), "Hash of the definition.", False),

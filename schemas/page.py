@@ -15,6 +15,7 @@ from chainlake.schemas.events import events_table
 from chainlake.schemas.matches import MatchName, MatchShape, matches_table
 from chainlake.schemas.models import ALERTS, CHANGES, METRICS, STATE
 from chainlake.schemas.quarantine import quarantine_table
+from chainlake.schemas.ranked import ranked_table
 from chainlake.schemas.raw import raw_table
 from chainlake.schemas.source import AttributeLike
 from chainlake.schemas.table import TIMESTAMP, Column, Table
@@ -39,14 +40,18 @@ _VIEWS = """\
 
 `jobs sql` and `Lake` have these views beside the tables; they are made when they are asked for, and stored nowhere.
 
-- `matches.all`: the matches of all patterns, with pattern, match_id, start_ts, end_ts, decision_ts, and `events`, a map
+- `matches.all`: the rows of all match tables: pattern, match_id, start_ts, end_ts, decision_ts, and `events`, a map
   from names to lists of event ids.
 - `episodes.<pattern>_open`: the episodes that are not decided at the end of the last day that is done; `day` says which
   one.
+- `ranked.<pattern>_scopes`: the lists of a ranking: how many matches each has, the score of the last one (`theta`), and
+  whether it can still change (`provisional`).
+- `ranked.<pattern>_matches`: the best matches with the events that they bind and their measures, list by list.
 - `matches.<pattern>_ordered`, `matches.<pattern>_consumed`: of a pattern that uses events up, its matches in the order
   in which they are published, and the events that they use up.
-- `matches.<pattern>_origin`, `models.changes_origin`, `models.metrics_origin`: the rows with the definition, engine,
-  input, version and run they came from ([replay.md](replay.md)).
+- `matches.<pattern>_origin`, `episodes.<pattern>_origin`, `ranked.<pattern>_origin`, `models.changes_origin`,
+  `models.metrics_origin`: the rows with the definition, engine, input, version and run they came from
+  ([replay.md](replay.md)).
 - `ops.current_<name>`: of `ops.<name>`, the row with the highest `seq` of each key.
 - `ops.status`: the [state](semantics.md#staleness) of every day of every definition.
 """
@@ -57,6 +62,12 @@ _FAMILIES = (
     (
         "Episodes",
         "One table per pattern that says EPISODES ([Episodes](semantics.md#episodes)).",
+    ),
+    (
+        "Rankings",
+        "One table per pattern that says RANK BY ([Rankings in a lake](semantics.md#rankings-in-a-lake)). Its match "
+        "table keeps the matches that can be among the best, with the columns `per`, `distinct_on`, `score_<n>` and "
+        "`criterion_<n>`, by which they are compared.",
     ),
     ("Models and monitors", "Shared by all models and threshold monitors ([monitors.md](monitors.md))."),
     (
@@ -102,6 +113,7 @@ def families() -> list[tuple[str, str, tuple[Table, ...]]]:
         (raw_table(source), events_table(source), quarantine_table(source)),
         (matches,),
         (episodes_table("<pattern>", "<source>"),),
+        (ranked_table("<pattern>", "<source>"),),
         (CHANGES, METRICS, ALERTS, STATE),
         tuple(ops.ALL.values()),
     )

@@ -43,13 +43,15 @@ class Table:
     """One table of the lake.
 
     Args:
-        schema: ``raw``, ``events``, ``quarantine``, ``matches``, ``episodes``, ``models``, ``alerts`` or ``ops``.
+        schema: ``raw``, ``events``, ``quarantine``, ``matches``, ``ranked``, ``episodes``, ``models``, ``alerts`` or
+            ``ops``.
         name: path under the schema, such as ``stock`` or ``rising/v2``.
         comment: one sentence, kept as the table's description.
         columns: in order.
         key: names of the columns that identify a row.
         checks: cheap row rules that the table itself enforces.
         partition_by: partition columns.
+        day_column: of tables that are published by days, the timestamp whose UTC day owns a row.
     """
 
     schema: str
@@ -59,6 +61,7 @@ class Table:
     key: tuple[str, ...]
     checks: tuple[Check, ...] = ()
     partition_by: tuple[str, ...] = ()
+    day_column: str = "decision_ts"
 
     def arrow(self) -> pa.Schema:
         """The Arrow schema; comments are kept in the field metadata."""

@@ -24,6 +24,9 @@ def day_of_us(us: int) -> date:
     return _EPOCH + timedelta(days=us // US_PER_DAY)
 
 
+#: All times that there are dates for, ``[first, last)`` in microseconds since 1970-01-01T00:00Z.
+ALWAYS = (day_start_us(date.min), day_start_us(date.max))
+
 _WRITTEN = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 

@@ -14,7 +14,6 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pytest
 
-from chainlake.catalog.patterns import check_unranked
 from chainlake.cep import Statistics, compile_pattern, find, match
 from chainlake.cep.language.formatter import format_query
 from chainlake.cep.language.layout import format_text
@@ -303,15 +302,6 @@ def test_criteria_are_numbers_also_where_columns_are_known_late() -> None:
     times = [{"id": "1", "type": "A", "ts": datetime(2025, 1, 1, tzinfo=UTC), "attrs": {"x": 1}}]
     with pytest.raises(DefinitionError, match="the criterion is a number, and an end of NORM is a duration"):
         list(match("PATTERN A a RANK BY MAX(a.x) NORM 0 s .. 1 s TOP 1 PER ALL", times))
-
-
-def test_a_lake_refuses_rankings_by_name() -> None:
-    pattern = compile_pattern(f"{AB}RANK BY MAX(a.x) TOP 3 PER DAY", name="rising")
-    with pytest.raises(DefinitionError, match="rising ranks its matches") as error:
-        check_unranked(pattern)
-    assert error.value.hint
-    warnings = [one.what for one in lint(f"{AB}RANK BY MAX(a.x) TOP 3 PER DAY").warnings]
-    assert any("a lake refuses rankings" in one for one in warnings)
 
 
 @pytest.mark.parametrize("text", ["PATTERN SEQ(A a, B* b) WITHIN 5", "PATTERN SEQ(A a, B b) WITHIN 5"])

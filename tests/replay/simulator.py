@@ -319,7 +319,7 @@ class Simulation:
         for table, counts in noted.items():
             schema, name = table.split(".", 1)
             there: Counter[tuple[str, date]] = Counter()
-            kind = {"matches": "pattern", "episodes": "episodes"}.get(schema, "model")
+            kind = {"matches": "pattern", "episodes": "episodes", "ranked": "ranked"}.get(schema, "model")
             column, extra = ("ts", ["model"]) if kind == "model" else ("decision_ts", [])
             for row in tables.arrow(self.home, schema, name, columns=[column, *extra]).to_pylist():
                 definition = f"{kind}/{row['model'] if extra else name.partition('/')[0]}"

@@ -138,6 +138,11 @@ PATTERNS: dict[str, tuple[tuple[str, str], ...]] = {
         ("", "SEQ(A a, B b) WITHIN 12 h CONTEXT chronicle EPISODES BY a.sensor PAUSE 8 h"),
         ("", "AND(A a, B b) WITHIN 10 h CONTEXT continuous EPISODES BY b.sensor PAUSE 4 h"),
     ),
+    "ranked": (
+        ("", "SEQ(A a, B b) WITHIN 12 h RANK BY MAX(b.x - a.x) TOP 3 PER WEEK"),
+        ("", "SEQ(A a, B b) WITHIN 12 h RANK BY MAX(b.x - a.x) TOP 2 PER DAY IN 'Asia/Tokyo' FOR EACH b.sensor"),
+        ("", "SEQ(A a, NOT(B b)) WHERE a.sensor = b.sensor WITHIN 14 h RANK BY MAX(a.x) TOP 3 WITH TIES PER ALL"),
+    ),
     "functions": (
         ("", "SEQ(A a, B b) WHERE Hour(a.ts, 'Europe/Berlin') >= 6 AND CASE WHEN b.x > 0 THEN b.x ELSE -b.x END > a.x "
              "WITHIN 16 h"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import UTC, date, datetime, timedelta
+from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 import pytest
@@ -63,6 +64,28 @@ MEASURES = ("severity", "seconds", "depth")
 CHAINED = ("shakeout_pairs", "jam_cleared")
 
 
+def _rise(bottom: dict, top: dict) -> float | None:
+    return top["high"] / bottom["low"] - 1 if top["high"] > bottom["low"] else None
+
+
+def _braking(free: dict, slow: dict) -> float | None:
+    fall = free["speed"] - slow["speed"]
+    return 2 * min(fall / 60, 1) + min(free["flow"] / 1000, 1) if fall > 0 else None
+
+
+def _drop(clean: dict, smelt: dict) -> float | None:
+    return 1 - smelt["value"] / clean["value"] if smelt["value"] < clean["value"] * 0.9 else None
+
+
+#: Ranked patterns: source, rows of a list, window in minutes, score of two events of one key, what no two rows share,
+#: and what each value of has a list of its own, by week and not by day.
+RANKED = {
+    "fastest_rises": ("stock", 3, 15, _rise, "ticker", None),
+    "hardest_brakings": ("traffic", 3, 5, _braking, "detector", None),
+    "deepest_drops": ("sensor", 2, 3, _drop, "ts", "channel"),
+}
+
+
 def text(name: str) -> str:
     """The pattern file."""
     return (FOLDER / f"{name}.sase").read_text()
@@ -120,8 +143,38 @@ def test_matches_of_one_occurrence_are_one_row(name: str) -> None:
     assert len(rows) == number < sum(COUNTS[name].values()) / 3
 
 
+@pytest.mark.parametrize("name", sorted(RANKED))
+def test_the_best_matches_are_those_that_plain_loops_rank(name: str) -> None:
+    source, number, minutes, score, distinct, per = RANKED[name]
+    zone, week = ZoneInfo(SOURCE[source].zone if per is None else "UTC"), per is not None
+    lists: dict[tuple, list[tuple]] = {}
+    for events in by_key(shipped(source), source).values():
+        for at, first in enumerate(events):
+            for second in events[at + 1 :]:
+                if second["ts"] - first["ts"] > minutes * 60_000_000:
+                    break
+                value = score(first, second) if second["ts"] > first["ts"] else None
+                if value is not None:
+                    day = datetime.fromtimestamp(second["ts"] // 1_000_000, zone).date()
+                    day -= timedelta(days=day.weekday() if week else 0)
+                    lists.setdefault((day, first[per] if per else None), []).append((-value, first["ts"], second["ts"]))
+                    lists[day, first[per] if per else None][-1] += (first[distinct], first["id"], second["id"])
+    wanted = {}
+    for place, rows in lists.items():
+        seen: set = set()
+        best = [row for row in sorted(rows) if row[3] not in seen and not seen.add(row[3])]  # type: ignore[func-returns-value]
+        wanted[place] = [row[4:] for row in best[:number]]
+    found: dict[tuple, list[tuple]] = {}
+    names = [one.name for one in compile_pattern(text(name)).names]
+    for one in match(text(name), table(source), key=SOURCE[source].key):
+        day = one["scope_start"].astimezone(zone).date()
+        found.setdefault((day, *one.get("per", [None])), []).append(tuple(one[n] for n in names))
+    assert found == wanted and len(found) >= 3
+
+
 def test_every_pattern_file_has_its_loops() -> None:
-    assert sorted(path.stem for path in FOLDER.glob("*.sase")) == NAMES == sorted(COUNTS)
+    assert NAMES == sorted(COUNTS)
+    assert sorted(path.stem for path in FOLDER.glob("*.sase")) == sorted([*NAMES, *RANKED])
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -190,7 +243,7 @@ def test_companions_are_one_row_per_occurrence() -> None:
 
 
 def test_a_person_learns_what_each_pattern_means() -> None:
-    for name in NAMES:
+    for name in (*NAMES, *RANKED):
         assert "# What it means: " in text(name), name
         assert compile_pattern(text(name), name=name).description, name
 

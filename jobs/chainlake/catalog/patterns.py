@@ -10,12 +10,13 @@ from datetime import date
 from pathlib import Path
 
 from chainlake.catalog.episodes import CompiledEpisodes, episodes_of
+from chainlake.catalog.rankings import CompiledRanking, ranking_of
 from chainlake.cep import Pattern, compile_pattern, engine_version
 from chainlake.cep.language import ast
-from chainlake.cep.pattern_shape import match_shape
+from chainlake.cep.pattern_shape import match_shape, ranking_columns
 from chainlake.cep.pattern_tail import UNBOUNDED
 from chainlake.cep.plan.partition import equated
-from chainlake.days import Days
+from chainlake.days import US_PER_DAY, Days
 from chainlake.definitions.files import (
     BrokenDefinition,
     check_name,
@@ -44,11 +45,13 @@ class CompiledPattern:
     table: Table
     definition: Definition
     episodes: CompiledEpisodes | None = None
+    ranking: CompiledRanking | None = None
 
     @property
     def definitions(self) -> tuple[Definition, ...]:
-        """The pattern's, and that of its episodes if it has some."""
-        return (self.definition,) if self.episodes is None else (self.definition, self.episodes.definition)
+        """The pattern's, and that of its episodes or its ranking if it has one."""
+        derived = (self.episodes, self.ranking)
+        return (self.definition, *(one.definition for one in derived if one is not None))
 
 
 def pattern_files(home: Home) -> list[Path]:
@@ -103,7 +106,7 @@ def _compile(home: Home, file: Path, text: str, sources: Sources) -> CompiledPat
             hint="Add a line 'source: NAME' between the two --- lines.",
         )
     _check_counted(pattern, source)
-    check_unranked(pattern)
+    _check_ranked(pattern)
     _check_reach(pattern)
     start, memory = _chain_of(pattern)
     table = current_table(home, pattern, source)
@@ -118,16 +121,47 @@ def _compile(home: Home, file: Path, text: str, sources: Sources) -> CompiledPat
         start=start,
         memory_us=memory,
     )
-    return CompiledPattern(pattern, table, definition, episodes_of(pattern, definition))
+    return CompiledPattern(
+        pattern, table, definition, episodes_of(pattern, definition), ranking_of(pattern, definition)
+    )
 
 
-def check_unranked(pattern: Pattern) -> None:
-    """Refuse a pattern that ranks its matches (DefinitionError)."""
-    if pattern.extras.ranking is not None:
-        raise DefinitionError(
-            f"{pattern.name} ranks its matches (TOP), and a lake publishes all matches of a pattern",
-            file=pattern.file,
-            hint="Leave RANK BY and TOP out here; `chainlake match` and the library rank the matches in files.",
+#: Days that a period can be long at most where all ranked matches of it are kept.
+_MOST_DAYS = 31
+
+
+def _check_ranked(pattern: Pattern) -> None:
+    """Refuse a ranking that the rows of a lake cannot say, or that would keep all matches forever (DefinitionError)."""
+    if pattern.extras.ranking is None:
+        return
+    rule, text = pattern.extras.ranking.rule, pattern.text
+    at = pattern.extras.ranking.written[0].at
+    columns = {name for name, *_ in ranking_columns(rule)}
+    taken = [*(one.name for one in pattern.names), *pattern.front.counted, *(m.name for m in pattern.extras.measures)]
+    for name in taken:
+        if name.lower() in columns:
+            raise text.error(
+                f"{name} is a column of the match table of a ranked pattern",
+                at,
+                key=name,
+                hint="Choose another name.",
+            )
+    if pattern.front.counted:
+        raise text.error(
+            f"{pattern.name} keeps only the number of events of {pattern.front.counted[0]}, and matches of equal "
+            "scores are compared by their events",
+            pattern.front.places.get("output", at),
+            key="output",
+            hint=f"Leave COUNT({pattern.front.counted[0]}) out of output; TOP keeps few matches anyway.",
+        )
+    period = rule.period
+    if rule.non_overlapping and (period.kind == "all" or period.size > _MOST_DAYS * US_PER_DAY):
+        raise text.error(
+            f"{pattern.name} keeps every ranked match of a period, since NON OVERLAPPING compares all of them, and its "
+            f"period is longer than {_MOST_DAYS} days",
+            at,
+            key="NON OVERLAPPING",
+            hint="Rank PER MONTH, WEEK or DAY, or take DISTINCT ON.",
         )
 
 

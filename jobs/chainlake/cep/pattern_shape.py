@@ -10,6 +10,7 @@ import pyarrow as pa
 from chainlake.cep.language import ast
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.pattern_tail import Measure
+from chainlake.cep.ranking.rule import Rule
 from chainlake.schemas.matches import MatchName, MatchShape
 from chainlake.schemas.table import TIMESTAMP
 
@@ -25,15 +26,16 @@ def match_shape(
     Args:
         pattern: the pattern.
         version: table version.
-        key: the source's key column, carried by every name; None for tables without one.
+        key: the source's key column, carried by every name; None outside a lake, where ranks stand beside the matches.
         types: Arrow type of every column, default those that the pattern was compiled with; those not named are
             strings.
     """
     types = types if types is not None else pattern.types or {}
     names = []
-    policy = pattern.extras.policy
-    # Which of the events of one time is the first, and so which events are used up, is told from the rows alone.
-    ordered = key is not None and policy is not None and policy.consumes
+    policy, ranking = pattern.extras.policy, pattern.extras.ranking
+    # Which of the events of one time is the first, and so which events are used up and which of the matches with equal
+    # scores is the better one, is told from the rows alone.
+    ordered = key is not None and (ranking is not None or policy is not None and policy.consumes)
     for name in pattern.names:
         if name.name in pattern.front.counted:
             continue
@@ -50,6 +52,7 @@ def match_shape(
         tuple(names),
         pattern.front.counted,
         tuple((one.name, measure_type(one, types)) for one in pattern.extras.measures),
+        () if key is None or ranking is None else ranking_columns(ranking.rule),
     )
 
 
@@ -87,3 +90,20 @@ def _is_whole(node: ast.Node, types: Mapping[str, pa.DataType]) -> bool:
         case ast.Case((), None):
             return True  # null in a branch that lacks the event
     return False
+
+
+def ranking_columns(rule: Rule) -> tuple[tuple[str, pa.DataType, str], ...]:
+    """The columns of a match table that matches are compared by: name, type, and what it says.
+
+    Args:
+        rule: of the pattern.
+    """
+    scores = [(f"score_{n + 1}", pa.float64(), "Number of the score; null if there is none.")
+              for n in range(rule.scores[0].width)]  # fmt: skip
+    criteria = [(f"criterion_{n + 1}", pa.float64(), f"Criterion {n + 1} as it is.") for n in range(rule.criteria)]
+    return (
+        ("per", pa.string(), "Values of FOR EACH as a JSON array."),
+        ("distinct_on", pa.string(), "Values of DISTINCT ON as a JSON array."),
+        *scores,
+        *criteria,
+    )

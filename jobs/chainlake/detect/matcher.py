@@ -18,6 +18,7 @@ from chainlake.cep.events.any_type import ANY_TYPE
 from chainlake.cep.events.clock import Clock
 from chainlake.cep.events.dataset import ticks_of
 from chainlake.cep.events.event_ids import PACKED, packed, texts
+from chainlake.cep.matches.candidates import Candidates, keeps_all
 from chainlake.cep.matches.consumed import Consumed
 from chainlake.cep.matches.day_limit import DayLimit
 from chainlake.cep.matches.rows import match_rows
@@ -163,6 +164,7 @@ class Hunt:
         last: time of the last event.
         done: matches decided before this tick have been found.
         consumed: what was used up before them and by them; None if the pattern uses nothing up.
+        unscored: matches of a ranked pattern that have no score.
     """
 
     matcher: Matcher
@@ -176,6 +178,7 @@ class Hunt:
     last: int | None = None
     done: int = field(init=False)
     consumed: Consumed | None = None
+    unscored: int = 0
 
     def __post_init__(self) -> None:
         self.done = self.own[0]
@@ -239,10 +242,18 @@ class Hunt:
         pattern, policy = self.matcher.pattern, self.matcher.pattern.extras.policy
         used = None if self.consumed is None else self.consumed.since(pattern.read_range(*own)[0])
         ids = None if used is None else used.ids
-        options = SearchOptions(orders=self.matcher.orders, parts=parts, used=ids)
+        options = SearchOptions(orders=self.matcher.orders, parts=parts, used=ids, unranked=True)
+        found = find(pattern, events, own=own, statistics=self.statistics, options=options)
+        ranks = pattern.extras.ranking is not None
+        candidates = Candidates(pattern, events) if ranks else None
+        thinned = ranks and not keeps_all(pattern)
+        if candidates is not None:
+            found = candidates.of(found)
         more: list[Consumed] = []
-        for matches in find(pattern, events, own=own, statistics=self.statistics, options=options):
-            self.limit.add(matches.decision_us)
+        for matches in found:
+            if not thinned:
+                # Of the others only the best ones of a day count, and which these are is known at the end.
+                self.limit.add(matches.decision_us)
             rows = match_rows(pattern, events, matches, self.matcher.table)
             if self.consumed is not None and policy is not None:
                 more.append(Consumed.by(policy, rows))
@@ -250,6 +261,8 @@ class Hunt:
         if self.consumed is not None:
             # What is searched next are later events, or those of other keys.
             self.consumed = Consumed.together([self.consumed, *more])
+        if candidates is not None:
+            self.unscored += candidates.unscored
 
 
 def _parts(pattern: Pattern, events: pa.Table) -> Iterator[tuple[pa.Table, np.ndarray | None]]:

@@ -186,7 +186,8 @@ def record_plan(home: Home, item: Work, plan: Plan, found: Found, run_id: str) -
         run_id: the run.
     """
     last = max(item.fingerprints)
-    stated = plan.stated | ({"long_stretches": found.long_stretches} if found.long_stretches else {})
+    left_out = {"long_stretches": found.long_stretches, "unscored": found.unscored}
+    stated = plan.stated | {what: number for what, number in left_out.items() if number}
     row = {
         "definition": item.compiled.definition.name,
         "join_order": [" ".join(order) for order in plan.orders],

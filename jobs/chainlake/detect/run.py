@@ -5,7 +5,7 @@ Every stage takes a value and gives the next: ``Work``, ``Prepared``, ``Staged``
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import date, timedelta
@@ -202,11 +202,20 @@ def accept(run: DetectRun, item: Work, staged: Staged | Exception) -> Staged:
             discard(staged.folder)
             raise
         row.rows_out = sum(found.per_day.values())
-        if found.long_stretches:
-            row.reason = _too_long(item.compiled.pattern, found.long_stretches)
+        row.reason = "; ".join(_left_out(item.compiled.pattern, found)) or None
+        if row.reason:
             print(f"{item.compiled.definition.name}: {row.reason}", flush=True)
         record_plan(run.home, item, staged.plan, found, run.run_id)
         return staged
+
+
+def _left_out(pattern: Pattern, found: Found) -> Iterator[str]:
+    """What of the events and matches was not looked at, or is not ranked."""
+    if found.long_stretches:
+        yield _too_long(pattern, found.long_stretches)
+    if found.unscored:
+        have, are = ("1 match has", "is") if found.unscored == 1 else (f"{found.unscored} matches have", "are")
+        yield f"{have} no score, since a criterion is missing or not finite, and {are} not ranked"
 
 
 def _too_long(pattern: Pattern, number: int) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import uuid
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from chainlake.cep.matches.best import thinned
+from chainlake.cep.matches.candidates import keeps_all
 from chainlake.cep.matches.day_limit import DayLimit
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.search.statistics import Statistics
@@ -64,6 +66,7 @@ class Found:
         evaluations: of conditions between names.
         evaluations_neg: of negated names.
         long_stretches: stretches of events that gave no match, since they are longer than the pattern's limit.
+        unscored: matches of a ranked pattern that have no score, so that they are not ranked.
         failure: what stopped the search; then the files do not hold all matches.
     """
 
@@ -72,6 +75,7 @@ class Found:
     evaluations: int = 0
     evaluations_neg: int = 0
     long_stretches: int = 0
+    unscored: int = 0
     failure: ChainlakeError | None = None
 
     def __add__(self, other: Found) -> Found:
@@ -81,6 +85,7 @@ class Found:
             self.evaluations + other.evaluations,
             self.evaluations_neg + other.evaluations_neg,
             self.long_stretches + other.long_stretches,
+            self.unscored + other.unscored,
             self.failure or other.failure,
         )
 
@@ -114,7 +119,25 @@ def stage(tasks: Tasks, events: Events, key: str, searches: Sequence[Search], sh
     for part in tasks.map(lambda share: _staged(events, key, searches, share), shares):
         for number, one in part.items():
             found[number] += one
-    return found
+    return [_thinned(search, one) for search, one in zip(searches, found, strict=True)]
+
+
+def _thinned(search: Search, found: Found) -> Found:
+    """Of what the tasks found of a ranked pattern only what can be among its best, however the work was cut."""
+    pattern = search.pattern
+    if not found.paths or found.failure is not None or pattern.extras.ranking is None or keeps_all(pattern):
+        return found
+    import pyarrow.parquet as pq
+
+    try:
+        file = MatchFile(search)
+        file.add(thinned(pattern, pa.concat_tables([pq.read_table(path) for path in found.paths])))
+        paths = file.close()
+    except Exception as error:  # the fence around a pattern: the others of the run go on
+        return Found(failure=SearchFailed.of(pattern, error))
+    for path in found.paths:
+        Path(path).unlink()
+    return replace(found, paths=paths, per_day=file.per_day)
 
 
 def _staged(events: Events, key: str, searches: Sequence[Search], share: Share) -> dict[int, Found]:
@@ -156,7 +179,14 @@ class _Hunter:
         if self._failure is not None:
             return Found(failure=self._failure)
         counts = self._statistics
-        return Found(paths, self._file.per_day, counts.evaluations, counts.evaluations_neg, counts.long_stretches)
+        return Found(
+            paths,
+            self._file.per_day,
+            counts.evaluations,
+            counts.evaluations_neg,
+            counts.long_stretches,
+            sum(hunt.unscored for hunt in self._hunts),
+        )
 
     def _write(self, search: Iterator[pa.Table]) -> None:
         if self._failure is not None:

@@ -7,6 +7,7 @@ Days that do not depend on each other are searched together, those of a chain on
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from datetime import date, timedelta
 from typing import Any, TypedDict, Unpack
 
@@ -14,6 +15,7 @@ from chainlake.catalog.patterns import CompiledPattern, load_patterns
 from chainlake.days import Days
 from chainlake.detect.episodes.run import EpisodesRun, episodes_to_do, run_episodes
 from chainlake.detect.plan import Plan, Wanted, plan_of
+from chainlake.detect.rankings.run import RankingsRun, rankings_to_do, run_rankings
 from chainlake.detect.work import STEP, DetectResult
 from chainlake.lake.commits.places import take_places
 from chainlake.lake.records.event_days import EventDays
@@ -91,21 +93,32 @@ def detect(home: Home, source_name: str, days: Days, *, run_id: str, **options: 
             result = run_work(run, plan.work)
         if plan.courses:
             result += run_chains(run, plan.courses)
-    if any(c.episodes is not None and "/" in c.table.name for c in mine):
-        # A new version of a match table may have taken its place meanwhile, and episodes are made from that.
+    if any((c.episodes or c.ranking) and "/" in c.table.name for c in mine):
+        # A new version of a match table may have taken its place meanwhile, and what follows is made from that.
         names = {c.definition.name for c in mine}
         mine = [c for c in load_patterns(home, sources)[0] if c.definition.name in names]
     following = episodes_to_do(home, mine, wanted)
     if following:
         ports = ports or _opened(home, f"detect {source.name} {days}", plan)
         result += run_episodes(EpisodesRun(home, source, run_id, ports, audit), following)
-    if not plan.days and not following:
+    # The days of a chain can turn out to be others far behind those that were asked for.
+    merging = rankings_to_do(home, mine, replace(wanted, horizon=_with(horizon, result)))
+    if merging:
+        ports = ports or _opened(home, f"detect {source.name} {days}", plan)
+        result += run_rankings(RankingsRun(home, source, run_id, ports, audit), merging)
+    if not plan.days and not following and not merging:
         with phase(home, run_id, source=source_name, step=STEP, phase="plan", days=days) as row:
             row.status, row.reason = "nothing", "nothing to do"
     sweep_leftovers(home)
     failures += [*result.failed, *_held(home, mine, days, {name for name, _ in result.failed})]
     raise_together(failures, f"{result.counts['days']} days published")
     return result.counts
+
+
+def _with(days: Days, result: DetectResult) -> Days:
+    """The days, and all that were published."""
+    done = [day for one in result.published for day in one.days_done]
+    return Days(min([days.start, *done]), max([days.end, *(Days.one(day).end for day in done)]))
 
 
 def _opened(home: Home, app: str, plan: Plan) -> Ports:

@@ -13,7 +13,7 @@ class Part:
     """What one definition computes in one application.
 
     Args:
-        definition: ``pattern/NAME``, ``episodes/NAME`` or ``model/NAME``.
+        definition: ``pattern/NAME``, ``episodes/NAME``, ``ranked/NAME`` or ``model/NAME``.
         table: ``schema.name`` of the table it publishes to.
         days: the days to compute, ascending.
         following: of a chain, days that may be computed besides: a day before them is, and only its state will say.

@@ -38,7 +38,7 @@ _WAIT_S = 600.0
 _MODELS = (ALERTS, CHANGES, METRICS, STATE)
 _SOURCE = ("raw", "events", "quarantine")
 #: Schemas with a table per pattern.
-_OF_PATTERNS = ("matches", "episodes")
+_OF_PATTERNS = ("matches", "episodes", "ranked")
 
 
 @dataclass

@@ -11,6 +11,7 @@ import pyarrow as pa
 from chainlake.lake.commits.changes import Feed, changes
 from chainlake.lake.sql.query import Lake as Queries
 from chainlake.operations.open_episodes import open_views
+from chainlake.operations.ranked_scopes import scope_views
 from chainlake.operations.status import status_table
 from chainlake.paths import Home
 
@@ -87,4 +88,5 @@ class Lake:
         return changes(self.home, table, since)
 
     def _queries(self, *, safe: bool) -> Queries:
-        return Queries(self.home, {("ops", "status"): self.status, **open_views(self.home)}, safe=safe)
+        views = {("ops", "status"): self.status, **open_views(self.home), **scope_views(self.home)}
+        return Queries(self.home, views, safe=safe)

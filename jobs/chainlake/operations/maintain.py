@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 STEP = "maintain"
 #: How long to wait for who is writing to a table.
 _WAIT_S = 600.0
-SCHEMAS = ("raw", "events", "quarantine", "matches", "episodes", "models", "alerts", "ops")
+SCHEMAS = ("raw", "events", "quarantine", "matches", "episodes", "ranked", "models", "alerts", "ops")
 
 
 def maintain(

@@ -32,6 +32,7 @@ from chainlake.monitoring.states import KeptStates
 from chainlake.monitoring.step import course_of, published_end
 from chainlake.operations.applications import Application, Part
 from chainlake.operations.plan_episodes import episodes_part, with_part
+from chainlake.operations.plan_rankings import rankings_part, with_rankings
 from chainlake.paths import Home
 from chainlake.run.common import STALE, the_source
 
@@ -125,6 +126,14 @@ def plan_range(
                 _note_left(j, asked, plan)
             else:
                 found = with_part(found, part, Application("detect", source, part.reads, asked.only_stale, ()), chunk)
+        rankings = [c.ranking.definition for c in compiled if c.ranking and c.definition.name in names]
+        for j in judge(home, rankings, events={source: events[source]}):
+            part = rankings_part(j, asked.days, asked.states, events[source], found)
+            if part is None:
+                _note_left(j, asked, plan)
+            else:
+                blank = Application("detect", source, part.reads, asked.only_stale, ())
+                found = with_rankings(found, part, blank, j, events[source])
         plan.applications.extend(found)
         models_here = [(by_name[j.definition.name], j) for j in mine if j.definition.is_model]
         plan.applications.extend(_model_applications(home, models_here, source, events[source], asked, plan))

@@ -30,7 +30,14 @@ from chainlake.paths import Home
 STEP = "retire"
 _KEPT, _DROPPED = "retired, rows kept", "retired, rows dropped"
 #: Kind → folder and ending of its files.
-FILES = {"pattern": ("patterns", ".sase"), "episodes": ("patterns", ".sase"), "model": ("models", ".yaml")}
+FILES = {
+    "pattern": ("patterns", ".sase"),
+    "episodes": ("patterns", ".sase"),
+    "ranked": ("patterns", ".sase"),
+    "model": ("models", ".yaml"),
+}
+#: Kinds of what is made from the published matches of a pattern, which are the schemas of its tables, too.
+_DERIVED = ("episodes", "ranked")
 #: Tables that hold rows of several models, in the order in which publishing locks them, and the column that says whose.
 _SHARED = {("alerts", "threshold"): "monitor", ("models", "changes"): "model", ("models", "metrics"): "model",
            ("models", "state"): "model"}  # fmt: skip
@@ -54,8 +61,8 @@ def retire(home: Home, name: str, *, drop: bool, run_id: str) -> dict[str, Any]:
 
     Args:
         home: the installation.
-        name: ``pattern/NAME``, with its episodes, or ``model/NAME``; just ``NAME`` if only one of both was ever
-            published; ``episodes/NAME`` of a pattern that goes on without.
+        name: ``pattern/NAME``, with its episodes or ranking, or ``model/NAME``; just ``NAME`` if only one of both was
+            ever published; ``episodes/NAME`` or ``ranked/NAME`` of a pattern that goes on without.
         drop: remove the rows: a pattern's tables, or a model's rows of the model tables. Otherwise they stay.
         run_id: under which it is logged.
 
@@ -71,15 +78,15 @@ def retire(home: Home, name: str, *, drop: bool, run_id: str) -> dict[str, Any]:
     kind, _, short = definition.partition("/")
     folder, ending = FILES[kind]
     file = home.config / folder / f"{short}{ending}"
-    if file.exists() and not (kind == "episodes" and not _has_episodes(file)):
+    if file.exists() and (kind not in _DERIVED or _says(kind, file)):
         raise StillInUse.of(definition, file)
     with ExitStack() as locks, phase(home, run_id, source="", step=STEP, phase=STEP, definition=definition) as report:
         owned = _tables(home, kind, short)
         # In this order; the versions of a match table share one lock.
         for purpose in dict.fromkeys(lock_of(schema, table) for schema, table in owned):
             locks.enter_context(file_lock(home, purpose))
-        # Its episodes go with a pattern.
-        mine = [definition, f"episodes/{short}"] if kind == "pattern" else [definition]
+        # Its episodes and its ranking go with a pattern.
+        mine = [definition, *(f"{one}/{short}" for one in _DERIVED)] if kind == "pattern" else [definition]
         noted = [row for name in mine for row in ops.current(home, "intervals", definition=name)]
         rows = [row for row in noted if row["status"] != "retired"]
         ops.append(home, "intervals", [_retired(row, False) for row in rows], run_id)
@@ -95,12 +102,13 @@ def retire(home: Home, name: str, *, drop: bool, run_id: str) -> dict[str, Any]:
     return {"definition": definition, "days": len(rows), "dropped": [name for name in dropped if name]}
 
 
-def _has_episodes(file: Path) -> bool:
-    """Whether a pattern says EPISODES; one that cannot be read may."""
+def _says(kind: str, file: Path) -> bool:
+    """Whether a pattern says EPISODES or RANK BY; one that cannot be read may."""
     source = SourceText(file.read_text(encoding="utf-8"), str(file))
     try:
         _, start = read_front_matter(source)
-        return parse(source, start).episodes is not None
+        found = parse(source, start)
+        return (found.episodes if kind == "episodes" else found.ranking) is not None
     except DefinitionError:
         return True
 
@@ -119,11 +127,11 @@ def _tables(home: Home, kind: str, name: str) -> list[tuple[str, str]]:
     """The tables that hold its rows, in the order in which publishing locks them."""
     if kind == "model":
         return [place for place in _SHARED if tables.exists(home, *place)]
-    episodes = [("episodes", name)] if tables.exists(home, "episodes", name) else []
-    if kind == "episodes":
-        return episodes
+    derived = [(one, name) for one in _DERIVED if kind in ("pattern", one) and tables.exists(home, one, name)]
+    if kind in _DERIVED:
+        return derived
     versions = [("matches", f"{name}/v{number}") for number in later_versions(home, name)]
-    return [("matches", name), *versions, *episodes]
+    return [("matches", name), *versions, *derived]
 
 
 def _retired(row: dict[str, Any], drop: bool) -> dict[str, Any]:

@@ -202,11 +202,6 @@ def _gaps(pattern: Pattern, query: ast.Query, source: SourceText) -> Iterator[De
 
 def _lake(pattern: Pattern, query: ast.Query, source: SourceText) -> Iterator[DefinitionError]:
     """What a lake refuses, since a day of a lake has to know which events it reads."""
-    if query.ranking is not None:
-        yield source.error(
-            "a lake refuses rankings; this runs over files and in the library", query.ranking.at,
-            hint="A lake publishes all matches of a pattern: leave RANK BY and TOP out.",
-        )  # fmt: skip
     for window in query.counted:
         if query.within is None:
             yield source.error(

@@ -12,6 +12,7 @@ from chainlake.errors import UsageError
 from chainlake.lake.sql.query import Lake
 from chainlake.lake.sql.safe import MEMORY, SECONDS, confine, confined, run_confined
 from chainlake.operations.open_episodes import open_views
+from chainlake.operations.ranked_scopes import scope_views
 from chainlake.operations.status import status_table
 from chainlake.paths import Home
 
@@ -52,7 +53,8 @@ def run(args: argparse.Namespace) -> int:
         statement = [] if args.statement is None else ["--", args.statement]
         return run_confined(["sql", "--safe", "--format", args.format, *statement])
     home = Home.from_env()
-    lake = Lake(home, {("ops", "status"): lambda: status_table(home), **open_views(home)}, safe=args.safe)
+    views = {("ops", "status"): lambda: status_table(home), **open_views(home), **scope_views(home)}
+    lake = Lake(home, views, safe=args.safe)
     if args.safe:
         confine()
     rows: Iterator[Sequence[Any]]

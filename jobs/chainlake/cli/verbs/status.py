@@ -69,7 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--definition",
         action="append",
         metavar="NAME",
-        help="pattern/NAME, episodes/NAME or model/NAME; may be repeated",
+        help="pattern/NAME, episodes/NAME, ranked/NAME or model/NAME; may be repeated",
     )
     parser.add_argument("--state", action="append", choices=STATES, help="only these states; may be repeated")
     parser.add_argument("--json", action="store_true", help="one JSON object with every day")

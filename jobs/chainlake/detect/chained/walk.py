@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 
 import numpy as np
@@ -59,8 +59,7 @@ class Walked:
         wanted = set(days)
         per_day = type(self.found.per_day)({day: n for day, n in self.found.per_day.items() if day in wanted})
         paths = tuple(path for day, path in self.files.items() if day in wanted)
-        counts = self.found
-        return Found(paths, per_day, counts.evaluations, counts.evaluations_neg, counts.long_stretches)
+        return replace(self.found, paths=paths, per_day=per_day)
 
 
 def walk(events: Events, key: str, leg: Leg) -> Walked:
@@ -75,6 +74,7 @@ def walk(events: Events, key: str, leg: Leg) -> Walked:
     statistics, used = Statistics(), leg.state
     files: dict[date, MatchFile] = {}
     first = max(leg.days.start, leg.start)
+    unscored = 0
     try:
         if first < leg.days.end:
             one = slice_of(pattern, Days(first, leg.days.end).micros())
@@ -86,6 +86,7 @@ def walk(events: Events, key: str, leg: Leg) -> Walked:
             for rows in hunt.finish():
                 _write(leg.search, files, rows)
             used = hunt.consumed or used
+            unscored = hunt.unscored
     except ChainlakeError as error:
         return Walked(Found(failure=error), {}, {})
     except Exception as error:  # the fence around a pattern: the others go on
@@ -99,6 +100,7 @@ def walk(events: Events, key: str, leg: Leg) -> Walked:
         statistics.evaluations,
         statistics.evaluations_neg,
         statistics.long_stretches,
+        unscored,
     )
     return Walked(found, paths, links)
 

@@ -121,7 +121,7 @@ def publish_matches(run: PublishingRun, output: MatchOutput, recheck: Callable[[
         if not days.ready:
             return Published([], days.left_out)
         note_lost(run.home, [table], run.run_id)
-        part = days_of(table, days.ready, "decision_ts")
+        part = days_of(table, days.ready, table.day_column)
         change = run.lake.change(table, replace(output.staged, within=part.where), part)
         force = _interrupted(run.home, [definition], days.ready)
         with around("publish.publishing"):

@@ -6,13 +6,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
 
+import numpy as np
+
 
 @dataclass(frozen=True)
 class Definition:
     """A pattern or a model, as far as days and versions are concerned.
 
     Args:
-        name: ``pattern/NAME``, ``episodes/NAME`` or ``model/NAME``.
+        name: ``pattern/NAME``, ``episodes/NAME``, ``ranked/NAME`` or ``model/NAME``.
         source: name of the source it reads.
         definition_hash: changes whenever its results could.
         engine_version: number bumped by hand when the engine's results can change.
@@ -23,7 +25,10 @@ class Definition:
             pattern that uses events up; ``None`` where days are independent of each other, as most patterns' are.
         memory_us: of a chain, how far back its state goes, µs: after so long a time without events it is empty;
             ``None`` if it never is again.
-        of: of episodes, the pattern from whose published matches they are made; ``None`` where events are read.
+        of: of episodes and rankings, the pattern from whose published matches they are made; ``None`` where events are
+            read.
+        owners: of rankings, the days on which the periods begin in which matches of some days can be, both as days
+            since 1970-01-01, ascending; ``None`` where a day is made of its own matches.
     """
 
     name: str
@@ -36,6 +41,7 @@ class Definition:
     start: date | None = None
     memory_us: int | None = None
     of: Definition | None = None
+    owners: Callable[[np.ndarray], np.ndarray] | None = None
 
     @property
     def chained(self) -> bool:

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from chainlake.days import US_PER_DAY, Days, day_of_us
+from chainlake.days import ALWAYS, US_PER_DAY, Days, day_of_us
 from chainlake.env.waiting import Notice
 from chainlake.errors import InfrastructureError
 from chainlake.lake.delta import tables
@@ -129,9 +129,11 @@ class EventDays:
         return row["checksum"] if row["rows"] else ""
 
     def checksums(self, lo_us: int, hi_us: int) -> list[str]:
-        """Checksums of the days that ``[lo_us, hi_us)`` touches, in order."""
+        """Checksums of the days that ``[lo_us, hi_us)`` touches, in order; of all time, of those that have some."""
         if hi_us <= lo_us:
             return []
+        if (lo_us, hi_us) == ALWAYS:
+            return [f"{day} {found}" for day in sorted(self.rows) if (found := self.checksum(day))]
         last = day_of_us(hi_us - 1)
         return [self.checksum(day) for day in Days(day_of_us(lo_us), Days.one(last).end)]
 

@@ -1,12 +1,15 @@
-"""The days of a pattern's published matches, as days of events are known: what episodes are made from."""
+"""The days of a pattern's published matches, as days of events are known: what episodes and rankings are made from."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any
 
 import numpy as np
 
+from chainlake.days import ALWAYS, Days, day_of_us
 from chainlake.lake.records.definitions import Definition
 from chainlake.lake.records.event_days import COMPUTABLE, EventDays
 from chainlake.lake.records.intervals import Intervals
@@ -52,6 +55,48 @@ def matched_days(pattern: Definition, events: EventDays, wanted: np.ndarray, int
             "checksum": column["rows_checksum"][at] if live else None,
         }
     return EventDays(events.source, rows, events.first, events.last, events.quiet, events.last_us)
+
+
+@dataclass(frozen=True)
+class PeriodDays(EventDays):
+    """The days of a ranking: each stands for the periods that begin on it.
+
+    A day can be computed as soon as matches of one of the days that its periods reach are published, and is provisional
+    until those of all of them are.
+
+    Args:
+        reach: day → when the matches of its periods are decided, ``[lo, hi)`` µs.
+    """
+
+    reach: Callable[[date], tuple[int, int]] = lambda day: (0, 0)
+
+    @classmethod
+    def over(cls, matched: EventDays, reach: Callable[[date], tuple[int, int]]) -> PeriodDays:
+        """From the days of the matches, and what their periods reach."""
+        return cls(
+            matched.source, matched.rows, matched.first, matched.last, matched.quiet, matched.last_us, reach=reach
+        )
+
+    def published(self, day: date) -> bool:
+        """Whether the matches that are decided on a day are published."""
+        return super().status(day) in COMPUTABLE
+
+    def status(self, day: date) -> str | None:
+        """``complete``, ``provisional``, or :data:`UNMATCHED`."""
+        found = {super(PeriodDays, self).status(one) for one in self.reached(day)}
+        if found and not found.intersection(COMPUTABLE):
+            return UNMATCHED
+        return "complete" if found <= {"complete"} else "provisional"
+
+    def reached(self, day: date) -> list[date]:
+        """The days from the first event on on which matches of the periods that begin on ``day`` are decided."""
+        lo, hi = self.reach(day)
+        if self.first is None or hi <= lo:
+            return []
+        if (lo, hi) == ALWAYS:
+            return sorted(one for one in self.rows if one >= self.first)
+        start, end = max(day_of_us(lo), self.first), Days.one(day_of_us(hi - 1)).end
+        return list(Days(start, end)) if start < end else []
 
 
 def _day(number: int) -> date:

@@ -340,7 +340,10 @@ def fingerprints(definition: Definition, events: EventDays, numbers: np.ndarray)
         return np.empty(0, dtype=object)
     first = day_of(int(numbers[0]))
     lo, hi = definition.read_range(first)
-    key = ("prints", definition.start, first - day_of_us(lo), day_of_us(hi - 1) - first)
+    key: Any = ("prints", definition.start, first - day_of_us(lo), day_of_us(hi - 1) - first)
+    if definition.owners is not None:
+        # Periods are of several lengths, and days have several of them.
+        key = ("prints", definition.name)
     return _dense(events, key, lambda day: fingerprint(definition, day, events), numbers)
 
 

@@ -12,7 +12,7 @@ from chainlake.lake.records.chained import day_number
 from chainlake.lake.records.definitions import Definition
 from chainlake.lake.records.event_days import EventDays
 from chainlake.lake.records.intervals import Intervals
-from chainlake.lake.records.matched import matched_days
+from chainlake.lake.records.matched import PeriodDays, matched_days
 
 
 def names_of(definitions: Iterable[Definition]) -> set[str]:
@@ -30,12 +30,15 @@ def days_of(definition: Definition, events: EventDays, intervals: Intervals) -> 
     """
     if definition.of is None:
         return events
-    return matched_days(definition.of, events, wanted_days(definition.of, events, None), intervals)
+    matched = matched_days(definition.of, events, wanted_days(definition.of, events, None), intervals)
+    return matched if definition.owners is None else PeriodDays.over(matched, definition.read_range)
 
 
 def wanted_days(definition: Definition, events: EventDays, asked: Days | None) -> np.ndarray:
     """Days that should have a row: from the first event day, of a chain from its start, to the last on which a match
-    can decide, and those asked for."""
+    can decide, and those asked for; of a ranking those on which the periods of these matches begin."""
+    if definition.owners is not None and definition.of is not None:
+        return definition.owners(wanted_days(definition.of, events, asked))
     days = np.empty(0, dtype=np.int64)
     last = last_day(definition, events)
     if events.first is not None and last is not None:

@@ -19,6 +19,7 @@ from chainlake.lake.sql import safe as safely
 from chainlake.lake.sql.errors import FilesUnreadable, NotInTheLake, OnlyReads
 from chainlake.lake.sql.matches import view_of, view_select
 from chainlake.lake.sql.origin import SUFFIX, origin_select
+from chainlake.lake.sql.ranked import BOUND, bound_select_of
 from chainlake.lake.sql.scan import Scan, empty, in_memory, list_tables, literal, quoted, scan
 from chainlake.paths import Home
 from chainlake.schemas import models, ops
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
 
-SCHEMAS = ("raw", "events", "quarantine", "matches", "episodes", "models", "alerts", "ops")
+SCHEMAS = ("raw", "events", "quarantine", "matches", "episodes", "ranked", "models", "alerts", "ops")
 #: The view over the matches of all patterns; no pattern may have its name.
 ALL = "all"
 _CURRENT = "current_"
@@ -151,8 +152,10 @@ class Lake:
             self._register(schema, found, self._scan(schema, found))
         elif (schema, name.lower()) in self._derived:
             self._register(schema, name.lower(), in_memory(f"{schema}_{name}", self._derived[schema, name.lower()]()))
-        elif schema in ("matches", "episodes", "models") and name.lower().endswith(SUFFIX):
+        elif schema in ("matches", "episodes", "ranked", "models") and name.lower().endswith(SUFFIX):
             self._define_origin(schema, name[: -len(SUFFIX)])
+        elif schema == "ranked" and name.lower().endswith(BOUND):
+            self._define_bound(name[: -len(BOUND)])
         elif schema == "matches" and (view := view_of(name)) is not None:
             self._define_view(*view)
         elif (schema, name.lower()) in _KNOWN and any(self._names(s) for s in SCHEMAS):
@@ -184,7 +187,7 @@ class Lake:
         self._ready["ops", name] = self._ready["ops", base]
 
     def _define_origin(self, schema: str, base: str) -> None:
-        """The rows of matches, episodes, ``models.changes`` or ``models.metrics``, and what their day came from."""
+        """The rows of matches and what is made of them, or of ``models``, and what their day came from."""
         self._define(schema, base)
         self._define("ops", "intervals")
         found = self._found(schema, base)
@@ -194,8 +197,9 @@ class Lake:
         if schema == "matches":
             stands_for = literal(f"matches.{registered_table(self.home, found)}")
             select = origin_select(rows, literal(f"pattern/{found}"), stands_for, "CAST(m.decision_ts AS DATE)")
-        elif schema == "episodes":
-            select = origin_select(rows, literal(f"episodes/{found}"), None, "CAST(m.decision_ts AS DATE)")
+        elif schema in ("episodes", "ranked"):
+            day = "scope_start" if schema == "ranked" else "decision_ts"
+            select = origin_select(rows, literal(f"{schema}/{found}"), None, f"CAST(m.{day} AS DATE)")
         else:
             select = origin_select(rows, "'model/' || m.model", None, f"m.{_MODEL_DAYS[found]}", added="")
         self.con.execute(f"CREATE VIEW {schema}.{quoted(found + SUFFIX)} AS {select}")
@@ -212,6 +216,18 @@ class Lake:
         if select is not None:
             self.con.execute(f"CREATE VIEW matches.{quoted(found + kind)} AS {select}")
             self._ready["matches", (found + kind).lower()] = self._ready["matches", found.lower()]
+
+    def _define_bound(self, base: str) -> None:
+        """The best matches of a pattern with the events that they bind, as its match table has them."""
+        for schema in ("ranked", "matches"):
+            self._define(schema, base)
+        found = self._found("ranked", base)
+        if found is None or self._found("matches", found) is None:
+            return
+        columns = [name for name, _ in self._ready["matches", found.lower()]]
+        select = bound_select_of(columns, quoted(found))
+        self.con.execute(f"CREATE VIEW ranked.{quoted(found + BOUND)} AS {select}")
+        self._ready["ranked", (found + BOUND).lower()] = self._ready["matches", found.lower()]
 
     def _define_all(self) -> None:
         if not any(self._names(schema) for schema in SCHEMAS):

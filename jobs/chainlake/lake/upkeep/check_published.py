@@ -16,6 +16,7 @@ from chainlake.lake.upkeep.check_table import Looked
 from chainlake.lake.upkeep.contents import Contents
 from chainlake.lake.upkeep.findings import Finding, Mend, PublishedDay, SurplusRows
 from chainlake.lake.upkeep.noted import Noted
+from chainlake.schemas import ranked
 from chainlake.schemas.models import ALERTS, CHANGES, METRICS, STATE
 from chainlake.schemas.table import Table
 from chainlake.words import counted
@@ -24,7 +25,7 @@ from chainlake.words import counted
 _OF_MODELS: tuple[tuple[Table, str], ...] = ((METRICS, "day"), (STATE, "day"))
 _KEYS = {table.path_name: table.key for table in (CHANGES, ALERTS, METRICS, STATE)}
 _MATCH_KEY = ("match_id", "decision_ts")
-_EPISODE_KEY = ("first_match", "decision_ts")
+_OF_PATTERNS = {"episodes": ("first_match", "decision_ts"), "ranked": ranked.KEY}
 _FIRST: dict[str, tuple[Table, str]] = {
     CHANGES.path_name: (CHANGES, "event_date"),
     ALERTS.path_name: (ALERTS, "ts"),
@@ -42,7 +43,7 @@ class Expected:
 
 
 def check_matches(looked: Looked, days: noted.Days, within: Days | None) -> list[Finding]:
-    """Compare a table of matches or episodes with what was noted for it.
+    """Compare a table of matches, episodes or rankings with what was noted for it.
 
     Args:
         looked: the table.
@@ -53,7 +54,8 @@ def check_matches(looked: Looked, days: noted.Days, within: Days | None) -> list
         ("", day): Expected(name, one.rows, one.sums[0] if one.sums else None, one.settled)
         for (name, day), one in days.items()
     }
-    return _compared(looked, wanted, Sums("decision_ts"), within)
+    day_column = ranked.DAY_COLUMN if looked.schema == "ranked" else "decision_ts"
+    return _compared(looked, wanted, Sums(day_column), within)
 
 
 def check_models(
@@ -161,7 +163,7 @@ def _repeated(looked: Looked, sums: Sums, places: Collection[Place]) -> set[Plac
     """Those of ``places`` where rows share a key: a difference by key would leave all of them."""
     if not places or looked.contents is None:
         return set()
-    key = list(_EPISODE_KEY if looked.schema == "episodes" else _KEYS.get(looked.path_name, _MATCH_KEY))
+    key = list(_OF_PATTERNS.get(looked.schema) or _KEYS.get(looked.path_name, _MATCH_KEY))
     columns = list(dict.fromkeys([*key, sums.day_column, *([sums.owner_column] if sums.owner_column else [])]))
     seen: dict[Place, set[tuple[object, ...]]] = {place: set() for place in places}
     found: set[Place] = set()

@@ -11,7 +11,7 @@ from chainlake.lake.upkeep.findings import Finding, OpsLog, Signature, TableFile
 from chainlake.paths import Home
 
 #: Schemas whose rows are compared with what was noted when they were written: who wrote them does not matter then.
-COMPARED = ("events", "matches", "episodes", "models", "alerts")
+COMPARED = ("events", "matches", "episodes", "ranked", "models", "alerts")
 
 
 @dataclass

@@ -16,7 +16,7 @@ from chainlake.lake.upkeep.check_table import look_at
 from chainlake.lake.upkeep.contents import Contents
 from chainlake.paths import Home
 
-SCHEMAS = ("ops", "raw", "events", "quarantine", "matches", "episodes", "models", "alerts")
+SCHEMAS = ("ops", "raw", "events", "quarantine", "matches", "episodes", "ranked", "models", "alerts")
 #: Packages whose errors a damaged table can cause; delta-rs calls its own ``_internal``, and logs are JSON.
 _READERS = ("json", "_internal", "deltalake", "pyarrow", "duckdb", "_duckdb", "py4j", "pyspark")
 #: Words of errors about what is inside a data file.

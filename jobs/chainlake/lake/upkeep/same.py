@@ -1,8 +1,8 @@
 """Whether two lakes hold the same tables; every replay test asks this one function.
 
-Equal are events, quarantine, matches, alerts, ``models.changes`` and ``models.metrics`` on all non-volatile columns,
-floats within 1e-9 relative, and the current intervals in definition, day, status and rows, ignoring done days without
-rows.
+Equal are events, quarantine, matches, episodes, rankings, alerts, ``models.changes`` and ``models.metrics`` on all
+non-volatile columns, floats within 1e-9 relative, and the current intervals in definition, day, status and rows,
+ignoring done days without rows.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from chainlake.lake.records import ops
 from chainlake.lake.records.registered import registered_table
 from chainlake.lake.sql.scan import list_tables
 from chainlake.paths import Home
+from chainlake.schemas.ranked import KEY
 
 RELATIVE = 1e-9
 
@@ -26,6 +27,7 @@ COMPARED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "quarantine": (("file_id", "line", "entry", "stage"), ("written_at",)),
     "matches": (("match_id", "decision_ts"), ()),
     "episodes": (("first_match", "decision_ts"), ()),
+    "ranked": (KEY, ()),
     "alerts": (("monitor", "ts"), ()),
 }
 MODELS = {"changes": ("model", "group_id", "ts", "kind"), "metrics": ("model", "group_id", "day")}

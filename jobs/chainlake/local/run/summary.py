@@ -21,6 +21,9 @@ QUERIES = (
     "GROUP BY model, kind ORDER BY model, kind",
 )
 
+#: Rows of a ranking that are shown.
+_BEST = 10
+
 
 @dataclass
 class Timing:
@@ -111,8 +114,36 @@ def _print_matches(home: Home, sources: Sequence[str], chain: Chain) -> None:
             if counted:
                 print(f"\n== {what} per pattern and day of {source}")
                 print(table(("pattern", *(str(day) for day in days), "total"), counted))
+        for one in compiled:
+            if one.definition.source == source and one.ranking is not None:
+                _print_ranking(home, one.pattern.name, days)
     for bad in broken:
         print(f"  {bad.name}: {bad.error.summary}")
+
+
+def _print_ranking(home: Home, pattern: str, days: Sequence[date]) -> None:
+    """The best matches of the periods that the days are in."""
+    from chainlake.lake.delta import tables
+
+    print(f"\n== Best matches of {pattern} (ranked.{pattern})")
+    rows = []
+    if tables.exists(home, "ranked", pattern):
+        columns = ["scope_kind", "scope_start", "scope_end", "per", "rank", "score", "start_ts", "end_ts"]
+        first = f"{min(days)} 00:00"
+        rows = [
+            (f"{row['scope_kind']} {row['scope_start']:%Y-%m-%d}", row["per"], row["rank"], f"{row['score']:.6g}",
+             f"{row['start_ts']:%Y-%m-%d %H:%M:%S}", f"{row['end_ts']:%Y-%m-%d %H:%M:%S}")
+            for row in tables.arrow(home, "ranked", pattern, columns=columns).sort_by(
+                [(name, "ascending") for name in ("scope_start", "per", "rank")]
+            ).to_pylist()
+            if row["scope_end"] is None or f"{row['scope_end']:%Y-%m-%d %H:%M}" > first
+        ]  # fmt: skip
+    if not rows:
+        print("  none")
+        return
+    print(table(("period", "per", "rank", "score", "from", "to"), rows[:_BEST]))
+    if len(rows) > _BEST:
+        print(f"  and {len(rows) - _BEST} more")
 
 
 def _counts(home: Home, definition: str, days: Sequence[date]) -> list[Any]:

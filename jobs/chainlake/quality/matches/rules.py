@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from chainlake.cep.pattern_shape import ranking_columns
 from chainlake.cep.pattern_tail import UNBOUNDED
 from chainlake.schemas.matches import FIXED_COLUMNS
 
@@ -85,7 +86,7 @@ def rules_of(pattern: Pattern) -> MatchRules:
         waits=pattern.decision == "start+W" or pattern.by_pause and pattern.window_us < UNBOUNDED,
         names={name.name: name.kleene for name in pattern.names if name.name not in pattern.front.counted},
         branches=tuple(branches),
-        computed=(*pattern.front.counted, *(one.name for one in pattern.extras.measures)),
+        computed=(*pattern.front.counted, *(one.name for one in pattern.extras.measures), *_compared(pattern)),
         pause_us=pattern.extras.pause if pattern.by_pause else None,
         neighbours=frozenset(n for n, branch in enumerate(pattern.branches) if branch.stream is not None),
         collected=tuple(collected) if any(sets for sets, _ in collected) else (),
@@ -93,3 +94,9 @@ def rules_of(pattern: Pattern) -> MatchRules:
         consume="none" if pattern.extras.policy is None else pattern.extras.policy.consume,
         together=pattern.extras.policy is not None and pattern.extras.policy.together,
     )
+
+
+def _compared(pattern: Pattern) -> tuple[str, ...]:
+    """The columns by which the matches of a ranked pattern are compared."""
+    ranking = pattern.extras.ranking
+    return () if ranking is None else tuple(name for name, *_ in ranking_columns(ranking.rule))

@@ -1,0 +1,387 @@
+"""Rankings in the lake: whatever happened on the way, they are those of one evaluation of all events."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import chainlake as cl
+from chainlake.catalog.patterns import load_patterns
+from chainlake.days import Days
+from chainlake.definitions.source import load_sources
+from chainlake.detect import step
+from chainlake.detect.rankings import run as merging
+from chainlake.detect.step import detect
+from chainlake.errors import AuditFailed
+from chainlake.lake.delta import tables
+from chainlake.lake.delta.reader import open_table
+from chainlake.lake.records import ops
+from chainlake.lake.records.staleness import status_rows
+from chainlake.lake.store.files import FilesLake
+from chainlake.operations.backfill import run_here, run_plan
+from chainlake.operations.check import Scope
+from chainlake.operations.maintain import maintain
+from chainlake.operations.plan import plan_range
+from chainlake.operations.repair import repair
+from chainlake.operations.retire import retire
+from chainlake.operations.status import all_definitions
+from chainlake.paths import Home
+from chainlake.quality import Audit, AuditResult
+from chainlake.quality.rankings import audit_rankings
+from chainlake.run.ports import Ports
+from chainlake.run.tasks import LocalTasks
+from tests.replay.light import light
+from tests.replay.surroundings import quick, quiet
+from tests.steps.history import SOURCE, day, deliver
+
+pytestmark = pytest.mark.slow
+
+#: Days with events, from a Saturday on, over the end of two weeks; on one more a match can be decided.
+SPAN = 7
+ALL = Days(day(0), day(SPAN + 1))
+RISES = "SEQ(Reading p, Reading q) WHERE p.sensor = q.sensor AND q.x > p.x WITHIN 5 h "
+PATTERNS = {
+    "days": f"{RISES} RANK BY MAX(q.x - p.x) TOP 2 PER DAY FOR EACH p.sensor",
+    "weeks": f"{RISES} MEASURES q.x - p.x AS rise RANK BY MAX(q.x - p.x) TOP 3 WITH TIES PER WEEK",
+    "month": f"{RISES} RANK BY MAX(q.x) NORM 0 .. 5, MIN(q.ts - p.ts) NORM 0 s .. 18000 s COMBINE avg TOP 3 PER MONTH",
+    "ever": f"{RISES} RANK BY MAX(q.x), MIN(p.x) COMBINE lex TOP 4 PER ALL DISTINCT ON p.sensor AT MOST 2",
+    "zoned": f"{RISES} RANK BY MAX(q.x - p.x) TOP 2 PER DAY IN 'America/New_York' AT LEAST 1.5",
+    "first": f"{RISES} RANK BY MAX(q.x + p.x) TOP 2 PER BUCKET 40 h BY FIRST QUANTUM 2",
+    "hops": f"{RISES} RANK BY MAX(q.x - p.x) TOP 1 PER HOP 30 h STEP 10 h OFFSET 3 h",
+    "apart": f"{RISES} RANK BY MAX(q.x - p.x) TOP 3 PER WEEK NON OVERLAPPING",
+    "quiet": "SEQ(Reading p, NOT(Reading n)) WHERE p.sensor = n.sensor WITHIN 7 h RANK BY MAX(p.x) TOP 2 PER DAY",
+    "used": f"{RISES} SELECT first CONSUME all RANK BY MAX(q.x - p.x) TOP 2 PER WEEK",
+    "either": "OR(SEQ(Reading p, Reading q) RANK BY MAX(q.x - p.x), Reading p RANK BY MAX(p.x)) WITHIN 2 h "
+    "TOP 3 PER WEEK",
+    "sets": "SEQ(Reading p, Reading* q) WHERE p.sensor = 'a' AND q.sensor = 'b' WITHIN 3 h "
+    "RANK BY MAX(SUM(q.x)) TOP 2 PER WEEK",
+}  # fmt: skip
+#: Those that are lived through, by what is odd about them.
+PERIODS, RULES = ("weeks", "zoned", "hops"), ("ever", "first", "apart", "used")
+#: What the gate measures of a row.
+FLAGS = ("rank_fits", "score_falls", "score_fits", "match_fits", "in_period", "whole_list")
+Row = dict[str, Any]
+
+
+@pytest.fixture(autouse=True)
+def in_this_process(request: pytest.FixtureRequest) -> Iterator[None]:
+    with quiet(), quick(), light(**getattr(request, "param", {})):
+        yield
+
+
+def made(home: Home, **queries: str) -> Home:
+    """A home with the source and some patterns."""
+    config = home.root / "config"
+    files = {f"patterns/{name}.sase": f"---\nsource: lab\n---\nPATTERN {query}\n" for name, query in queries.items()}
+    for path, content in {"sources/lab.yaml": SOURCE, **files}.items():
+        (config / path).parent.mkdir(parents=True, exist_ok=True)
+        (config / path).write_text(content)
+    return replace(home, config=config)
+
+
+def events_of(rng: random.Random, number: int) -> list[Row]:
+    """Some readings of a day; none on some."""
+    rows = {}
+    for _ in range(rng.choice([0, 5, 9, 9])):
+        ts = datetime(2025, 3, 1, tzinfo=UTC) + timedelta(days=number, minutes=rng.randrange(1440))
+        sensor = rng.choice("ab")
+        rows[sensor, ts] = {
+            "event_id": hashlib.md5(f"{sensor} {ts}".encode()).hexdigest(), "type": "Reading", "sensor": sensor,
+            "ts": ts, "seq": 0, "x": float(rng.randrange(5)), "y": 0.0, "event_date": day(number),
+        }  # fmt: skip
+    return list(rows.values())
+
+
+def ports(home: Home) -> Ports:
+    return Ports(LocalTasks(), FilesLake(home))
+
+
+def run(home: Home, days: Days, **options: Any) -> dict[str, Any]:
+    return detect(home, "lab", days, run_id="r", ports=ports(home), **options)
+
+
+def backfill(home: Home, days: Days | None, **options: Any) -> dict[str, Any]:
+    plan = plan_range(home, days, **options)
+    return run_plan(home, plan, run_id="b", launch=partial(run_here, ports=ports(home)), say=lambda line: None)
+
+
+def states(home: Home) -> set[tuple[str, str]]:
+    """How days of definitions stand."""
+    rows = status_rows(home, all_definitions(home)[0])
+    return {(row.definition.partition("/")[0], row.state) for row in rows}
+
+
+def rows_of(contents: dict[int, list[Row]]) -> pa.Table:
+    """All events."""
+    return pa.Table.from_pylist([row for rows in contents.values() for row in rows])
+
+
+def expected(query: str, contents: dict[int, list[Row]]) -> list[Row]:
+    """What the library finds in all events."""
+    found = []
+    for one in cl.match(f"PATTERN {query}", rows_of(contents), key="sensor"):
+        bound = [one[name] for name in ("p", "q") if one.get(name)]
+        ids = [i for ids in bound for i in (ids if isinstance(ids, list) else [ids])]
+        score = one["score"] if isinstance(one["score"], list) else [one["score"]]
+        per = json.dumps(json.loads(one["per"]) if isinstance(one.get("per"), str) else one.get("per", []))
+        found.append((one.get("scope_start"), one.get("scope_end"), per, one["rank"], score, one["criteria"], ids))
+    return sorted(found, key=repr)
+
+
+def published(home: Home, name: str) -> list[Row]:
+    if not tables.exists(home, "ranked", name):
+        return []
+    rows = tables.arrow(home, "ranked", name).to_pylist()
+    found = []
+    for row in rows:
+        start = None if row["scope_kind"] == "all" else row["scope_start"]
+        ids = [event["event_id"] for event in row["events"]]
+        assert row["score"] == row["scores"][0]
+        found.append((start, row["scope_end"], row["per"], row["rank"], row["scores"], row["criteria"], ids))
+    return sorted(found, key=repr)
+
+
+@pytest.mark.parametrize("names", [PERIODS, RULES], ids=["periods", "rules"])
+def test_any_history_ends_with_the_rankings_of_all_events(home: Home, names: tuple[str, ...]) -> None:
+    rng, lived = random.Random(names[0]), made(home, **{name: PATTERNS[name] for name in names})
+    contents: dict[int, list[Row]] = {}
+    coming = rng.sample(range(SPAN), SPAN)
+    deliver(lived, {SPAN: []})
+    for turn in range(3):
+        new = [coming.pop() for _ in range(min(len(coming), 3))] if turn % 2 == 0 else [rng.randrange(SPAN)]
+        fresh = {number: events_of(rng, number) for number in new}
+        contents |= fresh
+        deliver(lived, fresh)
+        if rng.random() < 0.7:
+            first = rng.randrange(SPAN)
+            run(lived, Days(day(first), day(rng.randint(first + 1, SPAN + 1))), repair_horizon=rng.choice([0, 2, 7]))
+        else:
+            backfill(lived, rng.choice([ALL, None, Days(day(2), day(4))]), chunk=rng.choice([3, 30]))
+    late = {number: events_of(rng, number) for number in coming}
+    contents |= late
+    deliver(lived, late)
+    backfill(lived, ALL)
+    assert {state for _, state in states(lived)} <= {"done"}
+    for name in names:
+        wanted = expected(PATTERNS[name], contents)
+        assert wanted and published(lived, name) == wanted, name
+    assert backfill(lived, ALL)["applications"] == 0
+
+
+def lived_in(home: Home, name: str = "weeks", query: str | None = None) -> tuple[Home, dict[int, list[Row]]]:
+    """A home whose days are all computed."""
+    found = made(home, **{name: query or PATTERNS[name]})
+    contents = {number: events_of(random.Random(f"d{number}"), number) for number in range(SPAN)}
+    deliver(found, {**contents, SPAN: []})
+    assert backfill(found, ALL)["days"] > SPAN
+    return found, contents
+
+
+def test_daily_runs_give_what_one_backfill_gives(home: Home) -> None:
+    daily = made(home, weeks=PATTERNS["weeks"])
+    contents = {number: events_of(random.Random(f"d{number}"), number) for number in range(SPAN)}
+    for number in range(SPAN):
+        deliver(daily, {number: contents[number]})
+        run(daily, Days.one(day(number)), repair_horizon=1)
+    assert published(daily, "weeks") == expected(PATTERNS["weeks"], contents)
+    assert states(daily) == {("pattern", "done"), ("ranked", "done")}
+    version = tables.version(daily, "ranked", "weeks")
+    assert run(daily, Days.one(day(SPAN - 1)))["days"] == 0
+    assert tables.version(daily, "ranked", "weeks") == version
+
+
+def test_a_period_is_provisional_until_its_days_are_done(home: Home) -> None:
+    daily = made(home, weeks=PATTERNS["weeks"], ever=PATTERNS["ever"])
+    contents = {number: events_of(random.Random(f"d{number}"), number) for number in range(SPAN)}
+    # From a Saturday on: the week of the first two days is over, the one after it is not.
+    for number in range(3):
+        deliver(daily, {number: contents[number]})
+        run(daily, Days.one(day(number)), repair_horizon=1)
+    rows = {row.day: row for row in status_rows(daily, all_definitions(daily)[0]) if row.definition == "ranked/weeks"}
+    assert {str(one): (row.state, row.provisional) for one, row in rows.items()} == {
+        "2025-02-24": ("done", False), "2025-03-03": ("done", True),
+    }  # fmt: skip
+    scopes = cl.Lake(daily).sql("SELECT * FROM ranked.weeks_scopes ORDER BY scope_start").to_pylist()
+    assert [(str(one["scope_start"].date()), one["provisional"]) for one in scopes] == [
+        ("2025-02-24", False), ("2025-03-03", True),
+    ]  # fmt: skip
+    assert all(one["matches"] >= 1 and one["theta"] > 0 for one in scopes)
+    (ever,) = cl.Lake(daily).sql("SELECT * FROM ranked.ever_scopes").to_pylist()
+    assert not ever["provisional"] and ever["scope_end"] is None
+    deliver(daily, {3: contents[3]}, status="provisional")
+    run(daily, Days.one(day(3)), patterns=["ever"])
+    assert all(one["provisional"] for one in cl.Lake(daily).sql("SELECT * FROM ranked.ever_scopes").to_pylist())
+
+
+@pytest.mark.parametrize("name", ["hops", "weeks"])
+def test_a_late_event_changes_the_periods_that_it_can_be_in(home: Home, name: str) -> None:
+    lived, contents = lived_in(home, name)
+    version = tables.version(lived, "ranked", name)
+    at = datetime(2025, 3, 6, 11, 30, tzinfo=UTC)
+    late = {"event_id": "f" * 32, "type": "Reading", "sensor": "a", "seq": 0, "y": 0.0, "event_date": day(5)}
+    contents[5] = [*contents[5], {**late, "ts": at, "x": 40.0}]
+    contents[5] += [{**late, "event_id": "e" * 32, "ts": at - timedelta(hours=1), "x": 0.0}]
+    deliver(lived, {5: contents[5]})
+    backfill(lived, None, only_stale=True)
+    assert published(lived, name) == expected(PATTERNS[name], contents)
+    moved = {
+        (row["scope_start"], row["scope_end"])
+        for row in cl.Lake(lived).changes(f"ranked.{name}", version).rows.to_pylist()
+    }
+    assert moved and all(start < at < end for start, end in moved)
+
+
+def test_what_a_killed_run_has_not_merged_the_next_one_does(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = made(home, weeks=PATTERNS["weeks"])
+    contents = {number: events_of(random.Random(f"d{number}"), number) for number in range(SPAN)}
+    deliver(found, {**contents, SPAN: []})
+
+    def killed(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(step, "run_rankings", killed)
+        with pytest.raises(KeyboardInterrupt):
+            backfill(found, ALL)
+    assert states(found) == {("pattern", "done"), ("ranked", "missing")}
+    (application,) = plan_range(found, ALL).applications
+    assert [part.definition for part in application.parts] == ["ranked/weeks"]
+    backfill(found, ALL)
+    assert published(found, "weeks") == expected(PATTERNS["weeks"], contents)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [("PER WEEK", "PER DAY"), (PATTERNS["weeks"], RISES)],
+    ids=["period", "no ranking"],
+)
+def test_an_edit_leaves_nothing_of_what_was_before(home: Home, change: tuple[str, str]) -> None:
+    lived, contents = lived_in(home)
+    query = PATTERNS["weeks"].replace(*change)
+    made(home, weeks=query)
+    backfill(lived, ALL)
+    backfill(lived, None, only_stale=True)
+    assert {state for _, state in states(lived)} == {"done"}
+    if "TOP" in query:
+        assert published(lived, "weeks") == expected(query, contents)
+        return
+    assert retire(lived, "ranked/weeks", drop=True, run_id="x")["dropped"] == ["ranked.weeks"]
+    assert len(tables.arrow(lived, "matches", "weeks")) == len(list(cl.match(f"PATTERN {RISES}", rows_of(contents))))
+    made(home, weeks=PATTERNS["weeks"])
+    backfill(lived, ALL)
+    assert published(lived, "weeks") == expected(PATTERNS["weeks"], contents)
+
+
+def test_the_match_table_holds_what_can_be_among_the_best_of_its_day(home: Home) -> None:
+    lived, contents = lived_in(home, "apart", PATTERNS["weeks"].replace("WITH TIES ", ""))
+    per_day = tables.arrow(lived, "matches", "apart")["decision_ts"].cast(pa.date32()).value_counts().to_pylist()
+    every = len(list(cl.match(f"PATTERN {RISES}", rows_of(contents))))
+    assert max(one["counts"] for one in per_day) == 3 and sum(one["counts"] for one in per_day) < every
+
+
+def test_matches_without_a_score_are_counted(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    query = "Reading p WITHIN 1 h RANK BY MAX(1 / p.x) TOP 2 PER DAY"
+    lived, contents = lived_in(home, "inverse", query)
+    unscored = sum(row["x"] == 0 for rows in contents.values() for row in rows)
+    stated = [json.loads(row["stated"]) for row in ops.current(lived, "plans", definition="pattern/inverse")]
+    assert max(one.get("unscored", 0) for one in stated) == unscored > 0
+    assert published(lived, "inverse") == expected(query, contents)
+
+
+def test_lost_rows_are_found_and_merged_again(home: Home) -> None:
+    lived, contents = lived_in(home)
+    whole = published(lived, "weeks")
+    open_table(lived, "ranked", "weeks", to_write=True).delete("rank > 1")
+    checked, repaired = repair(lived, run_id="c", scope=Scope(tables=("ranked.weeks",)), say=lambda line: None)
+    assert any("published" in one.what for one in checked.damage)
+    assert any(line.startswith("ranked/weeks: ") for line in repaired.done)
+    version = tables.version(lived, "matches", "weeks")
+    backfill(lived, None, only_stale=True)
+    assert published(lived, "weeks") == whole == expected(PATTERNS["weeks"], contents)
+    assert tables.version(lived, "matches", "weeks") == version
+    shutil.rmtree(lived.table("ranked", "weeks"))
+    backfill(lived, None, only_stale=True)
+    assert published(lived, "weeks") == whole
+    assert maintain(lived, run_id="m", only=["ranked.weeks"])["tables"] == 1
+    (lived.config / "patterns" / "weeks.sase").unlink()
+    assert retire(lived, "weeks", drop=True, run_id="y")["dropped"] == ["ranked.weeks", "matches.weeks"]
+
+
+@pytest.mark.parametrize("in_this_process", [{"ops_in_memory": False}], indirect=True)
+def test_views_show_the_bound_events_and_where_rows_came_from(home: Home) -> None:
+    lived, _ = lived_in(home)
+    lake = cl.Lake(lived)
+    rows = lake.sql(
+        "SELECT rank, score, rise, q.x - p.x AS again, p.event_id AS first FROM ranked.weeks_matches"
+    ).to_pylist()
+    assert len(rows) == len(published(lived, "weeks")) and all(
+        row["score"] == row["rise"] == row["again"] for row in rows
+    )
+    (origin,) = lake.sql("SELECT DISTINCT day, published_by FROM ranked.weeks_origin WHERE rank = 2").to_pylist()[:1]
+    assert origin["published_by"].startswith("b")
+    assert lake.sql("SELECT count(*) AS n FROM matches.all").to_pylist()[0]["n"] > 0
+
+
+def test_the_gate_sees_what_is_not_so(home: Home) -> None:
+    lived, _ = lived_in(home)
+    (compiled,), _ = load_patterns(lived, load_sources(lived))
+    rows, matches = (tables.arrow(lived, schema, "weeks") for schema in ("ranked", "matches"))
+    first = rows.filter(pa.compute.equal(rows["scope_start"], rows["scope_start"][0])).sort_by("rank")
+    days = [first["scope_start"][0].as_py().date()]
+
+    def broken(staged: pa.Table) -> set[str]:
+        frames: list[Any] = []
+        audit = Audit(lived)
+        audit.run = lambda template, df, *_, **__: frames.append(df) or AuditResult("", True)  # type: ignore[method-assign]
+        audit_rankings(audit, compiled.pattern, staged, matches, days)
+        wrong = {name for name in FLAGS if not all(bool(value) for value in frames[0][name])}
+        return wrong | ({"rank_gap"} if any(frames[0]["rank_gap"]) else set())
+
+    def changed(name: str, values: list[Any]) -> pa.Table:
+        at = first.schema.get_field_index(name)
+        return first.set_column(at, first.schema.field(name), pa.array(values, first.schema.field(name).type))
+
+    assert len(first) >= 3 and broken(first) == set()
+    assert broken(first.slice(0, 0)) == {"whole_list"}
+    assert "whole_list" in broken(first.slice(0, 2)) and "rank_gap" in broken(first.slice(1))
+    assert "rank_fits" in broken(changed("rank", [4, *first["rank"].to_pylist()[1:]]))
+    assert "score_fits" in broken(changed("scores", [[9.5], *first["scores"].to_pylist()[1:]]))
+    assert "score_falls" in broken(changed("scores", [[0.5], *first["scores"].to_pylist()[1:]]))
+    assert "match_fits" in broken(changed("criteria", [[9.5], *first["criteria"].to_pylist()[1:]]))
+    assert "match_fits" in broken(changed("match_id", ["0" * 32, *first["match_id"].to_pylist()[1:]]))
+    late = [first["scope_end"][0].as_py() + timedelta(days=1)] * len(first)
+    assert "in_period" in broken(changed("end_ts", late))
+
+
+@pytest.mark.parametrize("in_this_process", [{"audits": True}], indirect=True)
+def test_a_ranking_that_the_matches_do_not_give_is_not_published(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = made(home, weeks=PATTERNS["weeks"])
+    deliver(found, {number: events_of(random.Random(f"d{number}"), number) for number in range(SPAN)})
+    whole = merging.ranked_rows
+    monkeypatch.setattr(merging, "ranked_rows", lambda *given: whole(*given).slice(1))
+    with pytest.raises(AuditFailed, match="the ranks of a list are 1, 2, 3 and so on"):
+        backfill(found, ALL)
+    assert ("ranked", "audit_failed") in states(found) and ("pattern", "done") in states(found)
+
+
+@pytest.mark.parametrize(
+    ("query", "what"),
+    [
+        (f"{RISES} RANK BY MAX(q.x) TOP 2 PER ALL NON OVERLAPPING", "keeps every ranked match of a period"),
+        (f"{RISES} RANK BY MAX(q.x) TOP 2 PER BUCKET 40 d NON OVERLAPPING", "keeps every ranked match of a period"),
+        (f"{RISES} MEASURES q.x AS score_1 RANK BY MAX(q.x) TOP 2 PER DAY", "score_1 is a column of the match table"),
+    ],
+)
+def test_what_a_lake_cannot_rank_is_refused_by_name(home: Home, query: str, what: str) -> None:
+    _, (bad,) = load_patterns(made(home, odd=query), load_sources(made(home, odd=query)))
+    assert what in str(bad.error) and bad.error.line and bad.error.column and bad.error.hint
