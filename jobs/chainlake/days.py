@@ -5,23 +5,43 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 from chainlake.errors import UsageError
 
 US_PER_DAY = 86_400_000_000
-_EPOCH = date(1970, 1, 1)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _ONE = timedelta(days=1)
+
+
+def instant(us: int) -> datetime:
+    """The moment that is so many microseconds after 1970-01-01T00:00Z, in UTC."""
+    return _EPOCH + timedelta(microseconds=us)
+
+
+def us_of(moment: datetime) -> int:
+    """Microseconds since 1970-01-01T00:00Z of an aware datetime, exactly."""
+    return (moment - _EPOCH) // timedelta(microseconds=1)
+
+
+def day_of(number: int) -> date:
+    """The day that is so many days after 1970-01-01."""
+    return _EPOCH.date() + timedelta(days=number)
+
+
+def day_number(day: date) -> int:
+    """Days since 1970-01-01."""
+    return (day - _EPOCH.date()).days
 
 
 def day_start_us(day: date) -> int:
     """Microseconds since 1970-01-01T00:00Z at which ``day`` begins."""
-    return (day - _EPOCH).days * US_PER_DAY
+    return day_number(day) * US_PER_DAY
 
 
 def day_of_us(us: int) -> date:
     """The UTC day that holds the instant ``us`` (microseconds since 1970-01-01T00:00Z)."""
-    return _EPOCH + timedelta(days=us // US_PER_DAY)
+    return day_of(us // US_PER_DAY)
 
 
 _WRITTEN = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")

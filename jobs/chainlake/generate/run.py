@@ -24,7 +24,7 @@ from chainlake.generate.shape import Plan, Shape
 from chainlake.generate.stock import StockBars
 from chainlake.generate.ticks import FILE_NAME, ticks_of
 from chainlake.generate.traffic import TrafficReadings
-from chainlake.generate.truth import Truth, instant
+from chainlake.generate.truth import Truth, instant_text
 
 SHAPES: dict[str, type[Shape]] = {"stock": StockBars, "traffic": TrafficReadings, "sensor": SensorReadings}
 _COLUMNS = {
@@ -198,7 +198,7 @@ def _tell(truth: Truth, shape: Shape, utc: np.ndarray, plan: Plan) -> None:
         if isinstance(place, list):
             return [event(one) for one in place]
         key, slot = place
-        return {"key": names[key], "ts": int(utc[slot]), "time": instant(int(utc[slot]))}
+        return {"key": names[key], "ts": int(utc[slot]), "time": instant_text(int(utc[slot]))}
 
     for pattern, matches in plan.matches.items():
         told = truth.patterns.setdefault(pattern, [])
@@ -206,7 +206,12 @@ def _tell(truth: Truth, shape: Shape, utc: np.ndarray, plan: Plan) -> None:
     before = plan.before
     for slot, after in plan.changes:
         us = int(utc[slot])
-        change = {"ts": us, "time": instant(us), "before": shape.relations[before], "after": shape.relations[after]}
+        change = {
+            "ts": us,
+            "time": instant_text(us),
+            "before": shape.relations[before],
+            "after": shape.relations[after],
+        }
         truth.changes.append(change)
         before = after
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import uuid
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any
 
+from chainlake.days import instant
 from chainlake.definitions.source import Source
 from chainlake.ingest.landing.discovery import Landed
 from chainlake.ingest.landing.outcomes import holds_nothing
@@ -111,4 +112,4 @@ def _content(source: Source, landed: Landed) -> Content:
 
 
 def _instant(us: int | None) -> datetime | None:
-    return None if us is None else datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=us)
+    return None if us is None else instant(us)

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
-from chainlake.days import Days
+from chainlake.days import Days, day_of
 from chainlake.definitions.source import Source, asked_source
 from chainlake.ingest.errors import AccountsDiffer
 from chainlake.ingest.events.commit import Commits, Replaced, quarantined
@@ -281,7 +281,7 @@ class _Attempt:
 
     def _touched(self, counts: dict[str, Counts]) -> list[date]:
         """The days to resolve, in order: of the rows taken, of rows that they meet, and those left half written."""
-        days = {_EPOCH + timedelta(days=number) for c in counts.values() for number in c.days}
+        days = {day_of(number) for c in counts.values() for number in c.days}
         days |= days_of_loads(self.ports.lake, self.source, self.plan.rows_touched())
         days |= self.plan.changing
         if self.plan.redefined:
@@ -336,6 +336,3 @@ class _Attempt:
         reason = audit_accounting(audit, files, day_list)
         if reason is not None:
             raise AccountsDiffer.of(self.source.name, reason, audit.build_docs())
-
-
-_EPOCH = date(1970, 1, 1)

@@ -17,14 +17,14 @@ import numpy as np
 
 from chainlake.catalog.models import LoadedModel, load_models
 from chainlake.catalog.patterns import CompiledPattern, load_patterns
-from chainlake.days import Days, day_of_us
+from chainlake.days import Days, day_number, day_of, day_of_us
 from chainlake.definitions.errors import UnknownDefinition
 from chainlake.definitions.files import BrokenDefinition
 from chainlake.definitions.source import load_sources
-from chainlake.detect.chained.course import Course, Segment, segments
+from chainlake.detect.chained.course import Course
+from chainlake.detect.chained.segments import Segment, segments
 from chainlake.errors import InputError, UsageError
 from chainlake.lake.records.chain import Outlook
-from chainlake.lake.records.chained import day_number, day_of
 from chainlake.lake.records.definitions import Definition
 from chainlake.lake.records.event_days import EventDays
 from chainlake.lake.records.staleness import TO_DO, Judged, judge

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from chainlake.days import Days
+from chainlake.days import Days, us_of
 from chainlake.errors import InputError, UsageError
 from chainlake.paths import Home
 
@@ -30,8 +30,6 @@ EXAMPLE = (
     "  python -m jobs picture i5n_speed_profile 2025-10-01 2025-10-05\n"
     "  python -m jobs picture i5n_speed_profile 2025-10-02 2025-10-03 --at 2025-10-02T21:30 --out queue.png"
 )
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -92,7 +90,7 @@ def _moment(text: str, days: Days) -> int:
     except ValueError:
         raise UsageError(f"--at: '{text}' is not a time", hint="Write times as 2025-10-02T21:30 (UTC).") from None
     moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-    us = (moment - _EPOCH) // timedelta(microseconds=1)
+    us = us_of(moment)
     lo, hi = days.micros()
     if not lo <= us < hi:
         raise UsageError(f"--at: {text} does not lie in {days}")
@@ -114,9 +112,6 @@ def _shown(rows: Published, group: str) -> Shown:
     def mine(table: pa.Table) -> list[dict[str, Any]]:
         return [row for row in table.to_pylist() if row["group_id"] == group]
 
-    marks = [
-        Mark((row["ts"] - _EPOCH) // timedelta(microseconds=1), row["kind"], bool(row["exceeded"]))
-        for row in mine(rows.changes)
-    ]
+    marks = [Mark(us_of(row["ts"]), row["kind"], bool(row["exceeded"])) for row in mine(rows.changes)]
     messages = [(row["day"], row["normalized_up"], row["changes"]) for row in mine(rows.metrics)]
     return Shown(sorted(marks, key=lambda mark: mark.us), sorted(messages, key=lambda row: row[0]), "as published")

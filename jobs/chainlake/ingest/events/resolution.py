@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as ds
 
+from chainlake.days import day_of
 from chainlake.definitions.source import Source
 from chainlake.ingest.events.corrections import PAIRS, Beaten, KeysWork, beaten_loads, beaten_pairs, competing
 from chainlake.ingest.events.resolve import PartReport, ResolveWork, rates_of
@@ -23,7 +24,6 @@ from chainlake.lake.store.port import Change, DayFiles, Lake
 from chainlake.run.ports import Ports
 from chainlake.schemas.events import events_table
 
-_EPOCH = date(1970, 1, 1)
 #: Data files that a task looks through for the keys of loads.
 _FILES_PER_TASK = 64
 
@@ -154,7 +154,7 @@ def _per_day(source: Source, loads: Sequence[str], files: DayFiles) -> dict[date
         ts = batch["ts"].cast(pa.date32(), safe=False).cast(pa.int32())
         numbers, counts = np.unique(ts.to_numpy(), return_counts=True)
         for number, count in zip(numbers.tolist(), counts.tolist(), strict=True):
-            day = _EPOCH + timedelta(days=number)
+            day = day_of(number)
             found[day] = found.get(day, 0) + count
     return found
 

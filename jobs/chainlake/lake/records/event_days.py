@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from chainlake.days import US_PER_DAY, Days, day_of_us
+from chainlake.days import US_PER_DAY, Days, day_number, day_of_us
 from chainlake.env.waiting import Notice
 from chainlake.errors import InfrastructureError
 from chainlake.lake.delta import tables
@@ -31,7 +31,6 @@ CHANGING = "changing"
 QUIET_AFTER = timedelta(days=366)
 
 _POLL_SECONDS = 1.0
-_EPOCH = date(1970, 1, 1)
 _ONE = timedelta(days=1)
 
 
@@ -112,8 +111,8 @@ class EventDays:
         """
         quiet = np.zeros(len(numbers), bool)
         for start, end in self.quiet:
-            quiet |= (numbers >= (start - _EPOCH).days - -late_us // US_PER_DAY) & (numbers < (end - _EPOCH).days)
-        return ~quiet | np.isin(numbers, [(day - _EPOCH).days for day in self.rows]) if self.quiet else ~quiet
+            quiet |= (numbers >= day_number(start) - -late_us // US_PER_DAY) & (numbers < day_number(end))
+        return ~quiet | np.isin(numbers, [day_number(day) for day in self.rows]) if self.quiet else ~quiet
 
     def events(self, days: Iterable[date]) -> int:
         """Events on the given days, as ingest counted them."""

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import date, timedelta
+from datetime import date
 from typing import Any
 
 import numpy as np
 
+from chainlake.days import day_of
 from chainlake.lake.records.definitions import Definition
 from chainlake.lake.records.event_days import COMPUTABLE, EventDays
 from chainlake.lake.records.intervals import Intervals
 
-_EPOCH = date(1970, 1, 1)
 #: Status of a day whose matches are not published under the pattern's file and engine of today.
 UNMATCHED = "unmatched"
 
@@ -34,7 +34,7 @@ def matched_days(pattern: Definition, events: EventDays, wanted: np.ndarray, int
         for day, row in events.rows.items()
     }
     for number in wanted.tolist():
-        rows[_day(number)] = {"day": _day(number), "status": UNMATCHED, "rows": None, "checksum": None}
+        rows[day_of(number)] = {"day": day_of(number), "status": UNMATCHED, "rows": None, "checksum": None}
     part, column = intervals.of(pattern.name), intervals.columns
     for at, number in enumerate(intervals.numbers[part].tolist(), part.start):
         live = (
@@ -43,7 +43,7 @@ def matched_days(pattern: Definition, events: EventDays, wanted: np.ndarray, int
             and column["engine_version"][at] == pattern.engine_version
             and column["table_name"][at] == pattern.table_name
         )
-        day = _day(number)
+        day = day_of(number)
         status = events.status(day)
         rows[day] = {
             "day": day,
@@ -52,7 +52,3 @@ def matched_days(pattern: Definition, events: EventDays, wanted: np.ndarray, int
             "checksum": column["rows_checksum"][at] if live else None,
         }
     return EventDays(events.source, rows, events.first, events.last, events.quiet, events.last_us)
-
-
-def _day(number: int) -> date:
-    return _EPOCH + timedelta(days=number)
