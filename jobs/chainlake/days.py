@@ -44,6 +44,23 @@ def day_of_us(us: int) -> date:
     return day_of(us // US_PER_DAY)
 
 
+class NotDays(UsageError):
+    """What was given are no days."""
+
+    @classmethod
+    def unread(cls, text: str) -> NotDays:
+        """A text that is no day."""
+        return cls(f"'{text}' is not a day", hint="Write days as YYYY-MM-DD.")
+
+    @classmethod
+    def empty(cls, start: date, end: date) -> NotDays:
+        """An interval that ends before it begins, or when."""
+        return cls(
+            f"the interval {start} to {end} holds no day",
+            hint="Intervals are half-open: FROM is included, TO is not, so one day is 2025-10-01 2025-10-02.",
+        )
+
+
 _WRITTEN = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
@@ -53,7 +70,7 @@ def parse_day(text: str) -> date:
     Raises:
         UsageError: for anything else.
     """
-    wrong = UsageError(f"'{text}' is not a day", hint="Write days as YYYY-MM-DD.")
+    wrong = NotDays.unread(text)
     # Python takes weeks and days of the year, too, and digits of every script.
     if not _WRITTEN.fullmatch(text):
         raise wrong
@@ -72,10 +89,7 @@ class Days:
 
     def __post_init__(self) -> None:
         if self.end <= self.start:
-            raise UsageError(
-                f"the interval {self.start} to {self.end} holds no day",
-                hint="Intervals are half-open: FROM is included, TO is not, so one day is 2025-10-01 2025-10-02.",
-            )
+            raise NotDays.empty(self.start, self.end)
 
     @classmethod
     def parse(cls, start: str, end: str) -> Days:

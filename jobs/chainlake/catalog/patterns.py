@@ -10,6 +10,7 @@ from datetime import date
 from pathlib import Path
 
 from chainlake.catalog.episodes import CompiledEpisodes, episodes_of
+from chainlake.catalog.errors import UnfitPattern
 from chainlake.cep import Pattern, compile_pattern, engine_version
 from chainlake.cep.language import ast
 from chainlake.cep.pattern_shape import match_shape
@@ -81,9 +82,7 @@ def load_patterns(
 def _compile(home: Home, file: Path, text: str, sources: Sources) -> CompiledPattern:
     check_name(file, "pattern")
     if file.stem == "all":
-        raise DefinitionError(
-            "a pattern cannot be named 'all'", file=file, hint="matches.all is the view over all patterns; rename it."
-        )
+        raise UnfitPattern.reserved(file)
     source = None
     source_name = named_source(text)
     if source_name is not None:
@@ -96,12 +95,7 @@ def _compile(home: Home, file: Path, text: str, sources: Sources) -> CompiledPat
         series=source.series if source else None,
     )
     if source is None:
-        raise DefinitionError(
-            "the front matter names no source, so no step knows which events to search",
-            file=file,
-            key="source",
-            hint="Add a line 'source: NAME' between the two --- lines.",
-        )
+        raise UnfitPattern.no_source(file)
     _check_counted(pattern, source)
     check_unranked(pattern)
     _check_reach(pattern)
@@ -124,11 +118,7 @@ def _compile(home: Home, file: Path, text: str, sources: Sources) -> CompiledPat
 def check_unranked(pattern: Pattern) -> None:
     """Refuse a pattern that ranks its matches (DefinitionError)."""
     if pattern.extras.ranking is not None:
-        raise DefinitionError(
-            f"{pattern.name} ranks its matches (TOP), and a lake publishes all matches of a pattern",
-            file=pattern.file,
-            hint="Leave RANK BY and TOP out here; `chainlake match` and the library rank the matches in files.",
-        )
+        raise UnfitPattern.ranked(pattern)
 
 
 def _check_counted(pattern: Pattern, source: Source) -> None:

@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 
 from chainlake.definitions.formats.format import EARLIEST, LATEST
-from chainlake.errors import UsageError
 from chainlake.generate.clock import Slots
 from chainlake.generate.dirt import Columns, DayDirt, Line, weave
+from chainlake.generate.errors import UnfitRecipe
 from chainlake.generate.landing import GzipFile
 from chainlake.generate.sensor import SensorReadings
 from chainlake.generate.shape import Plan, Shape
@@ -95,10 +95,10 @@ def generate(
     """
     kind = SHAPES.get(source)
     if kind is None:
-        raise UsageError(f"there is no source '{source}' to generate", hint=f"Known: {', '.join(SHAPES)}.")
+        raise UnfitRecipe.source(source, SHAPES)
     ticks, seed, dirt, patterns, changes = recipe.ticks, recipe.seed, recipe.dirt, recipe.patterns, recipe.changes
     if ticks and source != "stock":
-        raise UsageError("only stock has ticks")
+        raise UnfitRecipe.ticks()
     if ticks:
         patterns = changes = 0
     smallest = kind.min_keys * kind.nominal
@@ -124,7 +124,7 @@ def generate(
     keys, full = _keys(events, kind)
     shape = kind(seed, keys, full, patterns, changes)
     if patterns > shape.most_patterns():
-        raise UsageError(f"a day has room for at most {shape.most_patterns()} matches of each pattern of {source}")
+        raise UnfitRecipe.too_many_patterns(shape.most_patterns(), source)
     truth = Truth(head | {"key": shape.key, "keys": keys, "relation": shape.relation | {"changes_per_day": changes}})
     writer = _Writer(out, truth, _COLUMNS[source], dirt, ("duplicate", "conflict", "bad", "late"), recipe.compress)
     for day in dates:
@@ -140,19 +140,16 @@ def generate(
 def _check(start: date, days: int, events: int, counts: Sequence[int], least: int) -> None:
     """``counts`` are seed, dirt, patterns and changes."""
     if days < 1 or events < 1 or min(counts) < 0:
-        raise UsageError("days and events per day must be at least 1, seed, dirt, patterns and changes at least 0")
+        raise UnfitRecipe.counts()
     if start < EARLIEST or days > (LATEST - start).days:
-        raise UsageError(f"the days must lie between {EARLIEST} and {LATEST}, as ingest requires")
+        raise UnfitRecipe.days(EARLIEST, LATEST)
     if events > MOST_EVENTS:
-        raise UsageError(f"{events} events per day are more than {MOST_EVENTS}", hint="Write more days instead.")
+        raise UnfitRecipe.too_many_events(events, MOST_EVENTS)
     if events < least:
-        raise UsageError(
-            f"patterns and changes can be planted from {least} events per day on",
-            hint="Use --patterns 0 --changes 0 for fewer events.",
-        )
+        raise UnfitRecipe.too_few_events(least)
     dirt = counts[1]
     if dirt * 16 > events:
-        raise UsageError(f"{dirt} dirty rows of each kind need at least {dirt * 16} events per day")
+        raise UnfitRecipe.too_dirty(dirt)
 
 
 def _keys(events: int, kind: type[Shape]) -> tuple[int, int]:

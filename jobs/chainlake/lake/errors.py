@@ -18,6 +18,12 @@ class UnknownTable(UsageError):
         error = cls(f"there is no table {', '.join(names)}", hint="'python -m jobs sql' lists the tables.")
         return error.holding(names=tuple(names))
 
+    @classmethod
+    def no_schema(cls, name: str) -> UnknownTable:
+        """A name without its schema."""
+        error = cls(f"'{name}' names no table", hint="Write it with its schema, such as matches.NAME.")
+        return error.holding(names=(name,))
+
 
 class WriterBetween(InfrastructureError):
     """Another writer committed while a change was made, which was not made then."""

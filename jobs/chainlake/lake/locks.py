@@ -22,6 +22,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from chainlake.env.own_folders import NotWritable
 from chainlake.env.waiting import Notice
 from chainlake.errors import InfrastructureError
 from chainlake.paths import Home
@@ -130,9 +131,7 @@ def _path(home: Home, purpose: str) -> Path:
     try:
         home.locks.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InfrastructureError(
-            f"{home.locks} cannot be written: {error.strerror}", hint="Set CHAINLAKE_HOME to a folder that can."
-        ) from None
+        raise NotWritable.home(home.locks, error) from None
     return home.locks / f"{purpose.replace('/', '.')}.lock"
 
 

@@ -91,7 +91,7 @@ def plan_range(
         UsageError: a name that does not exist, or a chunk of no days.
     """
     if chunk < 1:
-        raise UsageError(f"a chunk of {chunk} days holds no day", hint="Give --chunk 30d, or any other number of days.")
+        raise EmptyChunk.of(chunk)
     for name in sources or ():
         the_source(home, name)
     known = load_sources(home)
@@ -350,3 +350,12 @@ def as_json(plan: RangePlan) -> dict[str, Any]:
         "left": [{"definition": name, "why": why, "days": n} for (name, why), n in sorted(plan.left.items())],
         "failures": [{"definition": name, "error": str(error)} for name, error in plan.failures],
     }
+
+
+class EmptyChunk(UsageError):
+    """A backfill is to go in steps of no days."""
+
+    @classmethod
+    def of(cls, days: int) -> EmptyChunk:
+        """For the number of days that was given."""
+        return cls(f"a chunk of {days} days holds no day", hint="Give --chunk 30d, or any other number of days.")

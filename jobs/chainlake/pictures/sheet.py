@@ -30,6 +30,15 @@ def sheet(width: float, height: float) -> Figure:
     return figure
 
 
+class NotDrawn(UsageError):
+    """A picture cannot be written where it was asked for."""
+
+    @classmethod
+    def of(cls, path: Path, error: OSError) -> NotDrawn:
+        """For the file, and what the operating system says."""
+        return cls(f"the picture cannot be written: {error.strerror}", file=path)
+
+
 def save(figure: Figure, path: Path) -> None:
     """Write a PNG; the same picture gives the same bytes.
 
@@ -39,7 +48,7 @@ def save(figure: Figure, path: Path) -> None:
     try:
         figure.savefig(path, format="png", dpi=75, metadata={"Software": None})
     except OSError as error:
-        raise UsageError(f"the picture cannot be written: {error.strerror}", file=path) from None
+        raise NotDrawn.of(path, error) from None
 
 
 def days(us: np.ndarray | float) -> np.ndarray:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from chainlake.cli.errors import BadOption, NoRounds, OptionsClash
 from chainlake.days import Days, us_of
-from chainlake.errors import InputError, UsageError
 from chainlake.paths import Home
 
 if TYPE_CHECKING:
@@ -55,16 +55,16 @@ def run(args: argparse.Namespace) -> int:
     model = find_model(home, args.model)
     group = _group(model, args.group)
     if args.at and profile_feature(model.config) is None:
-        raise UsageError(f"{args.model} is no curve along one column", hint="Leave --at out.")
+        raise OptionsClash.moments_without_curve(args.model)
     moments = [_moment(text, days) for text in args.at]
     first, states = beginning(home, model, days.start)
     if first >= days.end:
-        raise InputError(f"{args.model} has no rounds on {days}: its days begin with {first}", hint="Take later days.")
+        raise NoRounds.none_yet(args.model, days, first)
     reduced = read_rounds(home, model, Days(first, days.end))
     trace = trace_group(model.config, group, reduced, first, days.end, states.get(group))
     first_us, end_us = days.micros()
     if not (trace.ts >= first_us).any():
-        raise InputError(f"{args.model} has no complete round on {days}", hint="Take more days, or see the events.")
+        raise NoRounds.none_complete(args.model, days)
     rows = published(home, model, days)
     shown = shown_by_trace(trace, first_us) if rows is None else _shown(rows, group)
     chosen = [_row(trace, moment) for moment in moments] or largest_changes(trace, first_us)
@@ -79,8 +79,7 @@ def _group(model: Model, asked: str | None) -> str:
     if asked is None and len(groups) == 1:
         return groups[0]
     if asked not in groups:
-        what = "which group?" if asked is None else f"{model.config.name} has no group {asked}"
-        raise UsageError(what, hint=f"Give --group; groups are {', '.join(groups)}.")
+        raise BadOption.group(model.config.name, asked, groups)
     return asked
 
 
@@ -88,12 +87,12 @@ def _moment(text: str, days: Days) -> int:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise UsageError(f"--at: '{text}' is not a time", hint="Write times as 2025-10-02T21:30 (UTC).") from None
+        raise BadOption.no_time("--at", text) from None
     moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     us = us_of(moment)
     lo, hi = days.micros()
     if not lo <= us < hi:
-        raise UsageError(f"--at: {text} does not lie in {days}")
+        raise BadOption.outside("--at", text, days)
     return us
 
 
@@ -101,7 +100,7 @@ def _row(trace: GroupTrace, us: int) -> int:
     """The last round that had begun."""
     row = int(np.searchsorted(trace.ts, us, side="right")) - 1
     if row < 0 or not np.isfinite(trace.coefficients[row]).all():
-        raise InputError("there is no model yet at a time of --at", hint="Take a later one.")
+        raise NoRounds.before("--at")
     return row
 
 

@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from chainlake.catalog.models import LoadedModel
+from chainlake.cli.errors import OptionsClash
 from chainlake.days import Days
 from chainlake.definitions.source import load_sources
-from chainlake.errors import UsageError
 from chainlake.ingest.landing.outcomes import READ, reason_of, unread
 from chainlake.ingest.landing.waiting import early
 from chainlake.lake.records import ops
@@ -78,7 +78,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the status; exit code 0 whatever it is."""
     if (args.start is None) != (args.end is None):
-        raise UsageError("FROM needs TO", hint="Give both days or none; one day is 2025-10-01 2025-10-02.")
+        raise OptionsClash.one_day_only()
     home = Home.from_env()
     days = Days.parse(args.start, args.end) if args.start else None
     judged, models, notes = judge_all(home, days, args.definition)

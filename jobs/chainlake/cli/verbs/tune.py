@@ -11,8 +11,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from chainlake.cli.errors import BadOption, BadTarget
 from chainlake.days import Days, instant
-from chainlake.errors import UsageError
 from chainlake.paths import Home
 from chainlake.terminal import table_line
 
@@ -87,7 +87,7 @@ def _listed(option: str, text: str | None, value: Callable[[str], _T]) -> list[_
         try:
             found.append(value(part.strip()))
         except ValueError as error:
-            raise UsageError(f"{option}: '{part.strip()}' is not {error}", hint="Separate values by commas.") from None
+            raise BadOption.not_one_of(option, part.strip(), error) from None
     return list(dict.fromkeys(found))
 
 
@@ -169,5 +169,5 @@ def _write(path: Path, model: str, days: Days, outcomes: Sequence[Outcome]) -> N
         told = {"model": model, "from": str(days.start), "to": str(days.end), "settings": rows}
         path.write_text(json.dumps(told, indent=1) + "\n")
     except OSError as error:
-        raise UsageError(f"the numbers cannot be written: {error.strerror}", file=path) from None
+        raise BadTarget.refused("the numbers", path, error) from None
     print(f"numbers: {path}", file=sys.stderr)
