@@ -12,6 +12,8 @@ from chainlake.lake.records.chain import Stretch
 from chainlake.lake.records.definitions import Definition
 from chainlake.run.way import State, Way
 
+_ONE = timedelta(days=1)
+
 
 class SegmentWay(Way[State]):
     """The way through one segment.
@@ -66,11 +68,11 @@ class NothingBefore(InputError):
     @classmethod
     def of(cls, definition: Definition, day: date, first: date) -> NothingBefore:
         """Args: the definition, the day, and the one that its chain begins with."""
-        before = day - timedelta(days=1)
+        before, end = day - _ONE, day + _ONE
         return cls(
             f"{definition.name} goes on from day to day, and {before}, which {day} goes on from, was never computed "
             "with its file and engine of today",
-            hint=f"Run 'python -m jobs backfill {first} {day} --patterns {definition.name.partition('/')[2]}', or "
+            hint=f"Run 'python -m jobs backfill {first} {end} --patterns {definition.name.partition('/')[2]}', or "
             "give the pattern a later start.",
         )
 
