@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 
 from chainlake.definitions.formats.format import EARLIEST, LATEST
+from chainlake.errors import UsageError
 from chainlake.generate.clock import Slots
 from chainlake.generate.dirt import Columns, DayDirt, Line, weave
-from chainlake.generate.errors import UnfitRecipe
 from chainlake.generate.landing import GzipFile
 from chainlake.generate.sensor import SensorReadings
 from chainlake.generate.shape import Plan, Shape
@@ -40,6 +40,53 @@ MOST_EVENTS = 1_000_000_000
 
 #: A block of a day: rows, their times, and the conflicting form of chosen rows (None where events never conflict).
 Block = tuple[pa.Table, np.ndarray, Callable[[np.ndarray], pa.Table] | None]
+
+
+class UnfitRecipe(UsageError):
+    """What was asked for does not go together, or is too much or too little."""
+
+    @classmethod
+    def source(cls, name: str, known: Iterable[str]) -> UnfitRecipe:
+        """There are no files like those of this source."""
+        return cls(f"there is no source '{name}' to generate", hint=f"Known: {', '.join(known)}.")
+
+    @classmethod
+    def ticks(cls) -> UnfitRecipe:
+        """Ticks of a source that has none."""
+        return cls("only stock has ticks")
+
+    @classmethod
+    def too_many_patterns(cls, most: int, source: str) -> UnfitRecipe:
+        """More planted matches than a day has room for."""
+        return cls(f"a day has room for at most {most} matches of each pattern of {source}")
+
+    @classmethod
+    def counts(cls) -> UnfitRecipe:
+        """A number that is too small by itself."""
+        return cls("days and events per day must be at least 1, seed, dirt, patterns and changes at least 0")
+
+    @classmethod
+    def days(cls, earliest: date, latest: date) -> UnfitRecipe:
+        """Days that ingest does not take."""
+        return cls(f"the days must lie between {earliest} and {latest}, as ingest requires")
+
+    @classmethod
+    def too_many_events(cls, events: int, most: int) -> UnfitRecipe:
+        """More events than a day's file has."""
+        return cls(f"{events} events per day are more than {most}", hint="Write more days instead.")
+
+    @classmethod
+    def too_few_events(cls, least: int) -> UnfitRecipe:
+        """Too few to plant something in."""
+        return cls(
+            f"patterns and changes can be planted from {least} events per day on",
+            hint="Use --patterns 0 --changes 0 for fewer events.",
+        )
+
+    @classmethod
+    def too_dirty(cls, dirt: int) -> UnfitRecipe:
+        """More dirty rows than there is room for."""
+        return cls(f"{dirt} dirty rows of each kind need at least {dirt * 16} events per day")
 
 
 @dataclass(frozen=True)
