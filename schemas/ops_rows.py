@@ -28,7 +28,7 @@ class FileRow(_Set):
     load_id: str
     size: NotRequired[int | None]
     checksum: NotRequired[str | None]
-    path_fields: NotRequired[Mapping[str, str] | None]
+    path_fields: NotRequired[Mapping[str, str] | Sequence[tuple[str, str]] | None]
     file_date: NotRequired[date | None]
     revision: NotRequired[int | None]
     definition_hash: NotRequired[str | None]
@@ -76,6 +76,22 @@ class RateRow(_Set):
     events: int
     first_ts: NotRequired[datetime | None]
     last_ts: NotRequired[datetime | None]
+
+
+class RateOfKey(TypedDict):
+    """Of a row of ``ops.rates``, what an order is chosen from."""
+
+    type: str
+    key: str
+    events: int
+
+
+class PublishedDay(TypedDict):
+    """Of a row of ``ops.intervals``, what says which version of a table has a day."""
+
+    day: date
+    table_name: str
+    status: str
 
 
 class IntervalRow(_Set):

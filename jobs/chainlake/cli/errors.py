@@ -110,17 +110,17 @@ class BadTarget(UsageError):
     """What is to be written cannot be written where an option says."""
 
     @classmethod
-    def folder(cls, option: str, path: Path) -> BadTarget:
+    def no_folder(cls, option: str, path: Path) -> BadTarget:
         """It is no folder."""
         return cls(f"{option} must name a folder", file=path)
 
     @classmethod
-    def file(cls, option: str, path: Path) -> BadTarget:
+    def no_file(cls, option: str, path: Path) -> BadTarget:
         """It is no file."""
         return cls(f"{option} must name a file", file=path)
 
     @classmethod
-    def source_file(cls, option: str, path: Path) -> BadTarget:
+    def no_source_file(cls, option: str, path: Path) -> BadTarget:
         """It is no file of a source."""
         return cls(f"{option} must name a .yaml file in a folder", file=path)
 

@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import partial
-from typing import Any
 
 import pyarrow as pa
 
@@ -35,6 +34,7 @@ from chainlake.lake.records.staleness import fingerprint
 from chainlake.lake.store.port import Staged as StagedRows
 from chainlake.quality import DaysBroken, MatchFiles, Verdict, audit_matches
 from chainlake.run.common import discard, record_failure, staging_folder
+from chainlake.schemas.ops_rows import RateOfKey
 
 
 @dataclass(frozen=True)
@@ -208,10 +208,10 @@ def publish(run: SearchRun, audited: Audited) -> Published:
     return published
 
 
-def rates(run: SearchRun, days: Days) -> list[dict[str, Any]]:
+def rates(run: SearchRun, days: Days) -> list[RateOfKey]:
     """Events per type, key and day; of these days only, since years of all keys are millions of rows."""
     mine = [("source", "=", run.source.name), ("day", ">=", days.start), ("day", "<", days.end)]
-    found: list[dict[str, Any]] = ops.current_table(
+    found: list[RateOfKey] = ops.current_table(
         run.home, "rates", columns=["type", "key", "events"], filters=mine
     ).to_pylist()
     return found

@@ -175,7 +175,7 @@ class Audit:
             AuditFailed: the result is not a success.
         """
         if not result.success:
-            raise SuiteFailed.of(result.reason, self.build_docs())
+            raise SuiteFailed.of(result, self.build_docs())
 
     def build_docs(self) -> Path:
         """Write all results so far into the shared Data Docs and return the path of their first page."""
@@ -249,6 +249,6 @@ class SuiteFailed(AuditFailed):
     """An expectation of a suite does not hold."""
 
     @classmethod
-    def of(cls, reason: str, docs: Path) -> SuiteFailed:
-        """For what was audited and what is wrong with it; ``docs`` is the page that shows it."""
-        return cls(f"audit of {reason}", hint=f"Data Docs: {docs}")
+    def of(cls, result: AuditResult, docs: Path) -> SuiteFailed:
+        """For a result that is no success; ``docs`` is the page that shows it."""
+        return cls(f"audit of {result.reason}", hint=f"Data Docs: {docs}")

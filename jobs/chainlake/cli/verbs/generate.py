@@ -119,14 +119,14 @@ def _check_places(args: argparse.Namespace) -> None:
         UsageError: a name that is empty or of the wrong kind, or a source file that is there already.
     """
     if not args.out.name or args.out.exists() and not args.out.is_dir():
-        raise BadTarget.folder("--out", args.out)
+        raise BadTarget.no_folder("--out", args.out)
     if args.truth is not None and (not args.truth.name or args.truth.is_dir()):
-        raise BadTarget.file("--truth", args.truth)
+        raise BadTarget.no_file("--truth", args.truth)
     if args.write_source is None:
         return
     if not args.ticks:
         raise OptionsClash.source_file_without_ticks()
     if args.write_source.suffix != ".yaml" or not args.write_source.parent.is_dir():
-        raise BadTarget.source_file("--write-source", args.write_source)
+        raise BadTarget.no_source_file("--write-source", args.write_source)
     if args.write_source.exists() and args.write_source.read_bytes() != TICKS.read_bytes():
         raise BadTarget.taken("--write-source", args.write_source)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from itertools import pairwise
@@ -20,6 +20,7 @@ from chainlake.lake.delta import tables
 from chainlake.lake.locks import held, holder
 from chainlake.lake.records import ops
 from chainlake.paths import Home
+from chainlake.schemas.ops_rows import EventDayRow
 
 #: Days in these states may be computed.
 COMPUTABLE = ("complete", "provisional")
@@ -62,7 +63,7 @@ class EventDays:
     """
 
     source: str
-    rows: dict[date, dict[str, Any]]
+    rows: Mapping[date, EventDayRow]
     first: date | None
     last: date | None
     quiet: tuple[tuple[date, date], ...] = ()
@@ -81,7 +82,7 @@ class EventDays:
         return replace(found, last_us=pc.max(times.cast(pa.int64())).as_py())
 
     @classmethod
-    def of(cls, source: str, rows: list[dict[str, Any]]) -> EventDays:
+    def of(cls, source: str, rows: Sequence[EventDayRow]) -> EventDays:
         """From rows that were read elsewhere."""
         filled = [row["day"] for row in rows if row["rows"]]
         first, last = min(filled, default=None), max(filled, default=None)
@@ -94,8 +95,7 @@ class EventDays:
         """
         row = self.rows.get(day)
         if row is not None:
-            result: str | None = row["status"]
-            return result
+            return row["status"]
         for start, end in self.quiet:
             if start <= day < end:
                 before, after = (self.rows[at]["status"] if at in self.rows else None for at in (start - _ONE, end))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import date
-from typing import Any
 
 import numpy as np
 
@@ -11,6 +10,7 @@ from chainlake.days import day_of
 from chainlake.lake.records.definitions import Definition
 from chainlake.lake.records.event_days import COMPUTABLE, EventDays
 from chainlake.lake.records.intervals import Intervals
+from chainlake.schemas.ops_rows import EventDayRow
 
 #: Status of a day whose matches are not published under the pattern's file and engine of today.
 UNMATCHED = "unmatched"
@@ -28,13 +28,19 @@ def matched_days(pattern: Definition, events: EventDays, wanted: np.ndarray, int
         wanted: its days, on which a match can be decided, as days since 1970-01-01.
         intervals: the current rows of ``ops.intervals``.
     """
-    rows: dict[date, dict[str, Any]] = {
+    rows: dict[date, EventDayRow] = {
         # On days of events that are not wanted no match can be decided.
-        day: {"day": day, "status": row["status"], "rows": 0, "checksum": ""}
+        day: {"source": events.source, "day": day, "status": row["status"], "rows": 0, "checksum": ""}
         for day, row in events.rows.items()
     }
     for number in wanted.tolist():
-        rows[day_of(number)] = {"day": day_of(number), "status": UNMATCHED, "rows": None, "checksum": None}
+        rows[day_of(number)] = {
+            "source": events.source,
+            "day": day_of(number),
+            "status": UNMATCHED,
+            "rows": None,
+            "checksum": None,
+        }
     part, column = intervals.of(pattern.name), intervals.columns
     for at, number in enumerate(intervals.numbers[part].tolist(), part.start):
         live = (
@@ -46,6 +52,7 @@ def matched_days(pattern: Definition, events: EventDays, wanted: np.ndarray, int
         day = day_of(number)
         status = events.status(day)
         rows[day] = {
+            "source": events.source,
             "day": day,
             "status": (status if status in COMPUTABLE else "complete") if live else UNMATCHED,
             "rows": column["rows"][at] if live else None,
