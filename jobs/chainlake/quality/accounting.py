@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from chainlake.errors import UsageError
 from chainlake.quality.audit import Audit
+from chainlake.schemas.ops_rows import FileRow
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,7 +30,7 @@ def _frame(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], counts: Se
 
 
 def audit_accounting(
-    audit: Audit, files_rows: Sequence[Mapping[str, Any]], event_days_rows: Sequence[Mapping[str, Any]]
+    audit: Audit, files_rows: Sequence[FileRow], event_days_rows: Sequence[Mapping[str, Any]]
 ) -> str | None:
     """Whether the ``ops.files`` and ``ops.event_days`` rows about to be written add up.
 

@@ -179,13 +179,13 @@ def _named(files: Mapping[str, str], first: Collection[str] = ()) -> str:
     return ", ".join(f"{one_line(path)} ({files[path]})" for path in order[:_IN_LINE]) + more
 
 
-def reason_of(row: Mapping[str, Any]) -> str:
+def reason_of(row: FileRow) -> str:
     """Outcome and reason of a row of ``ops.files`` in one line."""
     return f"{row['outcome']}: {row['reason']}" if row["reason"] else str(row["outcome"])
 
 
 def left_by(
-    source: Source, unread_rows: Iterable[Mapping[str, Any]], waiting: Mapping[str, str], taken: Collection[str],
+    source: Source, unread_rows: Iterable[FileRow], waiting: Mapping[str, str], taken: Collection[str],
     days: Iterable[date], due: Collection[str],
 ) -> Left:  # fmt: skip
     """What a run has left.
