@@ -5,23 +5,60 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 from chainlake.errors import UsageError
 
 US_PER_DAY = 86_400_000_000
-_EPOCH = date(1970, 1, 1)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _ONE = timedelta(days=1)
+
+
+def instant(us: int) -> datetime:
+    """The moment that is so many microseconds after 1970-01-01T00:00Z, in UTC."""
+    return _EPOCH + timedelta(microseconds=us)
+
+
+def us_of(moment: datetime) -> int:
+    """Microseconds since 1970-01-01T00:00Z of an aware datetime, exactly."""
+    return (moment - _EPOCH) // timedelta(microseconds=1)
+
+
+def day_of(number: int) -> date:
+    """The day that is so many days after 1970-01-01."""
+    return _EPOCH.date() + timedelta(days=number)
+
+
+def day_number(day: date) -> int:
+    """Days since 1970-01-01."""
+    return (day - _EPOCH.date()).days
 
 
 def day_start_us(day: date) -> int:
     """Microseconds since 1970-01-01T00:00Z at which ``day`` begins."""
-    return (day - _EPOCH).days * US_PER_DAY
+    return day_number(day) * US_PER_DAY
 
 
 def day_of_us(us: int) -> date:
     """The UTC day that holds the instant ``us`` (microseconds since 1970-01-01T00:00Z)."""
-    return _EPOCH + timedelta(days=us // US_PER_DAY)
+    return day_of(us // US_PER_DAY)
+
+
+class NotDays(UsageError):
+    """What was given are no days."""
+
+    @classmethod
+    def unread(cls, text: str) -> NotDays:
+        """A text that is no day."""
+        return cls(f"'{text}' is not a day", hint="Write days as YYYY-MM-DD.")
+
+    @classmethod
+    def empty(cls, start: date, end: date) -> NotDays:
+        """An interval that ends before it begins, or when."""
+        return cls(
+            f"the interval {start} to {end} holds no day",
+            hint="Intervals are half-open: FROM is included, TO is not, so one day is 2025-10-01 2025-10-02.",
+        )
 
 
 #: All times that there are dates for, ``[first, last)`` in microseconds since 1970-01-01T00:00Z.
@@ -36,7 +73,7 @@ def parse_day(text: str) -> date:
     Raises:
         UsageError: for anything else.
     """
-    wrong = UsageError(f"'{text}' is not a day", hint="Write days as YYYY-MM-DD.")
+    wrong = NotDays.unread(text)
     # Python takes weeks and days of the year, too, and digits of every script.
     if not _WRITTEN.fullmatch(text):
         raise wrong
@@ -55,10 +92,7 @@ class Days:
 
     def __post_init__(self) -> None:
         if self.end <= self.start:
-            raise UsageError(
-                f"the interval {self.start} to {self.end} holds no day",
-                hint="Intervals are half-open: FROM is included, TO is not, so one day is 2025-10-01 2025-10-02.",
-            )
+            raise NotDays.empty(self.start, self.end)
 
     @classmethod
     def parse(cls, start: str, end: str) -> Days:

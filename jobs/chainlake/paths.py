@@ -79,9 +79,7 @@ class Home:
         root = _folder("CHAINLAKE_HOME", PROJECT / ".chainlake")
         there = next((path for path in (root, *root.parents) if path.exists()), root)
         if not there.is_dir():
-            raise InfrastructureError(
-                f"{there} is a file, and CHAINLAKE_HOME is {root}", hint="Set CHAINLAKE_HOME to a folder."
-            )
+            raise NoFolder.of(there, root)
         return cls(
             root=root,
             lake=os.environ.get("CHAINLAKE_LAKE") or str(root / "lake"),
@@ -155,3 +153,12 @@ class Home:
     def logs(self) -> Path:
         """Full stack traces of unexpected errors."""
         return self.root / "logs"
+
+
+class NoFolder(InfrastructureError):
+    """What should be the folder of all data cannot be one."""
+
+    @classmethod
+    def of(cls, there: Path, root: Path) -> NoFolder:
+        """For the file that is there, and the folder that was given."""
+        return cls(f"{there} is a file, and CHAINLAKE_HOME is {root}", hint="Set CHAINLAKE_HOME to a folder.")

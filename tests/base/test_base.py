@@ -100,7 +100,7 @@ def test_what_libraries_log_is_printed_while_a_verb_runs_and_not_after(
         logging.getLogger("elsewhere").info("not ours")
         return 0
 
-    monkeypatch.setattr("chainlake.cli.verbs.sql.run", run)
+    monkeypatch.setattr("chainlake.cli.verbs.lake.sql.run", run)
     assert main(["sql"]) == 0
     logging.getLogger("chainlake").info("after it")
     assert capsys.readouterr().out == "events.x: 100% of it\n"

@@ -14,7 +14,7 @@ from chainlake.cep import compile_pattern
 from chainlake.cep.explain import report as explain_module
 from chainlake.cep.library import from_dicts
 from chainlake.cli.main import main
-from chainlake.cli.verbs import explain as explain_command
+from chainlake.cli.verbs.files import explain as explain_command
 from tests.cep.test_evaluations import RISING, stream
 
 PATTERNS = sorted((Path(__file__).parents[2] / "dags" / "config" / "patterns").glob("*.sase"))

@@ -10,7 +10,7 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from chainlake.cli.verbs import status
+from chainlake.cli.verbs.lake import status
 from chainlake.ingest.landing.outcomes import FilesUnread, FilesWaiting
 from chainlake.ingest.rows.groups import GroupWork
 from chainlake.lake.delta.tables import arrow

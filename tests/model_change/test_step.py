@@ -15,14 +15,13 @@ from deltalake import DeltaTable, write_deltalake
 
 from chainlake.catalog.models import load_models
 from chainlake.cli.main import main
-from chainlake.days import Days
+from chainlake.days import Days, day_of
 from chainlake.definitions.source import load_sources
 from chainlake.errors import AuditFailed, ChainlakeError, DefinitionError, InputError, UsageError
 from chainlake.lake.delta import tables
 from chainlake.lake.delta.log import marked
 from chainlake.lake.records import ops
 from chainlake.lake.records.chain import EMPTY
-from chainlake.lake.records.chained import day_of
 from chainlake.lake.records.event_days import EventDays, pin
 from chainlake.lake.records.staleness import TO_DO, fingerprint, judge, status_rows
 from chainlake.lake.store.files import FilesLake

@@ -13,7 +13,7 @@ from chainlake.catalog.patterns import load_patterns
 from chainlake.days import Days
 from chainlake.definitions.source import load_sources
 from chainlake.detect.step import detect
-from chainlake.detect.work import DetectResult, Work
+from chainlake.detect.work import DetectResult, SearchRun, Work
 from chainlake.errors import LimitExceeded
 from chainlake.lake.delta import tables
 from chainlake.lake.records import ops
@@ -45,7 +45,7 @@ def looked_at(monkeypatch: pytest.MonkeyPatch) -> Looked:
     def look(home: Home, days: Days, **options: Any) -> set[date]:
         seen: set[date] = set()
 
-        def run_work(run: detect_run.DetectRun, work: Sequence[Work]) -> DetectResult:
+        def run_work(run: SearchRun, work: Sequence[Work]) -> DetectResult:
             seen.update(at for item in work for at in item.fingerprints)
             return DetectResult()
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from chainlake.cli.main import _parser, main
+from chainlake.cli.main import _parser, main, module_of
 from chainlake.days import Days
 from chainlake.env.child import wait_until
 from chainlake.operations import launch
@@ -71,7 +71,7 @@ def test_the_steps_understand_what_a_child_is_told(lab: Home, only_stale: bool) 
         parts = (*application.parts, *others)
         asked = Application(application.step, "lab", application.days, only_stale, parts)
         words = launch.command_of(asked, "r.1")
-        args = _parser(words[0], importlib.import_module(f"chainlake.cli.verbs.{words[0]}")).parse_args(words[1:])
+        args = _parser(words[0], importlib.import_module(module_of(words[0]))).parse_args(words[1:])
         assert (args.repair_horizon, args.only_stale, args.run_id) == (0, only_stale, "r.1")
         names = args.pattern if application.step == "detect" else args.model
         assert names == [name, f"{name}2"]

@@ -126,7 +126,7 @@ def _ingested_past(home: Home, source: str, day: date) -> bool:
     from chainlake.lake.records.runs import FINISHED
 
     return any(
-        row["phase"] == "ingest" and row["status"] in FINISHED and row["day_to"] > day
+        row["phase"] == "ingest" and row["status"] in FINISHED and row["day_to"] is not None and row["day_to"] > day
         for row in ops.current(home, "runs", source=source, step="ingest")
     )
 

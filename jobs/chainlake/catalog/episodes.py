@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from dataclasses import dataclass
 from datetime import date
@@ -10,6 +9,7 @@ from datetime import date
 from chainlake.cep.episodes.days import Timing
 from chainlake.cep.pattern import Pattern
 from chainlake.days import Days
+from chainlake.digests import text_digest
 from chainlake.lake.records.definitions import Definition
 from chainlake.schemas.episodes import episodes_table
 from chainlake.schemas.table import Table
@@ -52,7 +52,7 @@ def episodes_of(pattern: Pattern, definition: Definition) -> CompiledEpisodes | 
         Definition(
             name=f"episodes/{pattern.name}",
             source=definition.source,
-            definition_hash=hashlib.blake2b(json.dumps(identity).encode(), digest_size=16).hexdigest(),
+            definition_hash=text_digest(json.dumps(identity)),
             engine_version=definition.engine_version,
             table_name=table.path_name,
             late_us=timing.late,

@@ -10,6 +10,7 @@ from datetime import date
 from pathlib import Path
 
 from chainlake.catalog.episodes import CompiledEpisodes, episodes_of
+from chainlake.catalog.errors import UnfitPattern
 from chainlake.catalog.rankings import CompiledRanking, ranking_of
 from chainlake.cep import Pattern, compile_pattern, engine_version
 from chainlake.cep.language import ast
@@ -84,9 +85,7 @@ def load_patterns(
 def _compile(home: Home, file: Path, text: str, sources: Sources) -> CompiledPattern:
     check_name(file, "pattern")
     if file.stem == "all":
-        raise DefinitionError(
-            "a pattern cannot be named 'all'", file=file, hint="matches.all is the view over all patterns; rename it."
-        )
+        raise UnfitPattern.reserved(file)
     source = None
     source_name = named_source(text)
     if source_name is not None:
@@ -99,12 +98,7 @@ def _compile(home: Home, file: Path, text: str, sources: Sources) -> CompiledPat
         series=source.series if source else None,
     )
     if source is None:
-        raise DefinitionError(
-            "the front matter names no source, so no step knows which events to search",
-            file=file,
-            key="source",
-            hint="Add a line 'source: NAME' between the two --- lines.",
-        )
+        raise UnfitPattern.no_source(file)
     _check_counted(pattern, source)
     _check_ranked(pattern)
     _check_reach(pattern)

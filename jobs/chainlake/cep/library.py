@@ -19,6 +19,7 @@ from chainlake.cep.search.batch import MatchBatch
 from chainlake.cep.search.find import find
 from chainlake.cep.search.options import SearchOptions
 from chainlake.cep.search.statistics import Statistics
+from chainlake.cep.values.texts import is_unicode
 from chainlake.definitions.derived import Series, parse_history
 from chainlake.errors import InputError, UsageError
 
@@ -217,7 +218,7 @@ def from_dicts(events: Iterable[Mapping[str, Any]]) -> tuple[pa.Table, list[Any]
     rows = list(kept.values())
     names = dict.fromkeys(name for event in rows for name in event.get("attrs") or {})
     for name in names:
-        if not isinstance(name, str) or not _is_unicode(name):
+        if not isinstance(name, str) or not is_unicode(name):
             raise InputError(f"an attribute is called {ascii(name)}, which is not a name", key="attrs")
     ordered = any(event.get("seq") is not None for event in rows)
     clash = {"id", "type", "ts", "event_id", *(["seq"] if ordered else [])} & names.keys()
@@ -247,15 +248,6 @@ def _check_form(number: int, event: Any) -> None:
         raise InputError(what, key="attrs", hint=_FORM)
 
 
-def _is_unicode(text: str) -> bool:
-    """Whether a text holds no lone surrogates, which no UTF-8 can spell."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
 def _texts(name: str, texts: list[str]) -> pa.Array:
     try:
         return pa.array(texts, pa.string())
@@ -264,7 +256,7 @@ def _texts(name: str, texts: list[str]) -> pa.Array:
 
 
 def _no_unicode(name: str, values: Iterable[Any]) -> InputError:
-    wrong = next((value for value in values if isinstance(value, str) and not _is_unicode(value)), None)
+    wrong = next((value for value in values if isinstance(value, str) and not is_unicode(value)), None)
     what = f"{name} holds a text that is not Unicode" + ("" if wrong is None else f": {ascii(wrong)}")
     return InputError(what, key=name, hint="Half of a surrogate pair is not a character; decode the text it came from.")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import astuple, dataclass, field, replace
@@ -44,6 +43,7 @@ from chainlake.cep.policy import policy_of
 from chainlake.cep.ranked import ranking_of
 from chainlake.cep.remembered import Remembered
 from chainlake.definitions.derived import History, Series
+from chainlake.digests import text_digest
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -355,7 +355,7 @@ def compile_pattern(
         identity["carried"] = [[one.name, list(one.attributes)] for one in names]
     if "longest" in front.limits:
         identity["longest"] = front.limits["longest"]
-    digest = hashlib.blake2b(json.dumps(identity, sort_keys=True).encode(), digest_size=16).hexdigest()
+    digest = text_digest(json.dumps(identity, sort_keys=True))
     return Pattern(
         name=name,
         branches=branches,

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from chainlake.errors import DefinitionError, InputError, UsageError
+from chainlake.cli.errors import BadOption, NothingGiven, OptionsClash, PatternNoText, UnfitFiles, UnreadablePattern
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -64,21 +64,13 @@ def pattern_text(given: str) -> tuple[str, str, str | None]:
         return given, "pattern", None
     path = Path(given)
     if not given.strip():
-        raise UsageError("the pattern is empty", hint="Give a file or a query in quotes.")
+        raise NothingGiven.pattern()
     try:
         return path.read_bytes().decode("utf-8"), path.stem, given
     except OSError as error:
-        raise UsageError(
-            f"the pattern cannot be read: {error.strerror}", file=given, hint="Give a file or a query in quotes."
-        ) from None
+        raise UnreadablePattern.of(given, error) from None
     except UnicodeDecodeError as error:
-        raise not_utf8(path, error) from None
-
-
-def not_utf8(file: Path, error: UnicodeDecodeError) -> DefinitionError:
-    """What is wrong with a pattern file that is no UTF-8 text."""
-    line = error.object[: error.start].count(b"\n") + 1
-    return DefinitionError("the pattern is not UTF-8 text", file=file, line=line, hint="Save the file as UTF-8.")
+        raise PatternNoText.of(path, error) from None
 
 
 def read(args: argparse.Namespace, files: Sequence[Path], text: str = "") -> Events:
@@ -88,20 +80,17 @@ def read(args: argparse.Namespace, files: Sequence[Path], text: str = "") -> Eve
 
     if args.source is not None:
         if says_columns(args):
-            raise UsageError(
-                "--source says how the columns are called",
-                hint="Leave out --id, --type, --ts, --key, --ts-unit, --type-of and --missing.",
-            )
+            raise OptionsClash.source_and_columns()
         from chainlake.cli.landed_files import read_landed
 
         return _landed(args.source, read_landed(args.source, files), text)
     for option, column in (("--id", args.id), ("--type", args.type), ("--ts", args.ts), ("--key", args.key)):
         if column == "":
-            raise UsageError(f"{option} needs the name of a column")
+            raise BadOption.no_column(option)
     asked = Asked(args.id, args.type, args.ts, args.ts_unit, asked_kinds(args.type_of), args.missing)
     found = read_events(files, asked)
     if args.key is not None and len(found.table) and args.key not in found.table.column_names:
-        raise InputError(f"the events have no column {args.key}", key="--key")
+        raise UnfitFiles.no_key(args.key)
     return replace(found, key=args.key)
 
 
@@ -175,9 +164,5 @@ def with_type(events: pa.Table, pattern: Pattern) -> pa.Table:
         return events
     types = sorted(pattern.event_types - {ANY_TYPE})
     if len(types) > 1:
-        raise InputError(
-            f"the events have no type, and the pattern asks for {', '.join(types)}",
-            key="type",
-            hint="Name the column with --type.",
-        )
+        raise UnfitFiles.no_type(types)
     return events.append_column("type", text_array((types or ["event"]) * len(events)))

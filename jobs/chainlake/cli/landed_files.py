@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from chainlake.errors import InputError
+from chainlake.cli.errors import UnfitFiles
 from chainlake.words import counted
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def _contents(source: Source, file: Path, relative: str) -> list[Landed]:
     try:
         return look_into(source, file, relative)
     except (NotReadable, OSError) as error:
-        raise InputError(f"the file cannot be read for now: {error}", file=file, hint="Try again.") from error
+        raise UnfitFiles.not_now(file, error) from error
 
 
 def _rows(source: Source, file: Landed, bad: Counter[str]) -> pa.Table:
@@ -104,11 +104,8 @@ def _rows(source: Source, file: Landed, bad: Counter[str]) -> pa.Table:
     whole = read_file(source, Task.of(file, file.path))
     bad.update(whole.bad["reason"].to_pylist())
     if whole.counts.outcome not in _USABLE:
-        raise InputError(
-            f"the file cannot be read as {source.name}: {whole.counts.outcome}: {whole.counts.reason}",
-            file=file.file if file.member is None else f"{file.file}!{file.member}",
-            hint=f"{source.file} says which files and columns the source has.",
-        )
+        place = file.file if file.member is None else f"{file.file}!{file.member}"
+        raise UnfitFiles.of_source(place, f"{whole.counts.outcome}: {whole.counts.reason}", source.name, source.file)
     table = whole.rows
     lines, entries = table["line"].to_pylist(), table["entry"].to_pylist()
     several = len(set(lines)) < len(lines)

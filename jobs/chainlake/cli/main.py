@@ -1,4 +1,4 @@
-"""The command line: ``python -m jobs VERB …``, one module of ``chainlake.cli.verbs`` per verb.
+"""The command line: ``python -m jobs VERB …``, one module in a room of ``chainlake.cli.verbs`` per verb.
 
 A verb's module is imported only when its verb is called, so that verbs without a JVM stay fast.
 """
@@ -43,6 +43,21 @@ VERBS = {
     "tune": "what other thresholds of a model would have cost and found; without a JVM",
     "picture": "a model over days as a PNG: coefficients, errors, messages, profiles; without a JVM",
 }
+
+
+#: The rooms of ``chainlake.cli.verbs``, and the verbs in them.
+ROOMS = {
+    "steps": ("ingest", "detect", "monitor", "validate"),
+    "history": ("plan", "backfill", "restate", "retire"),
+    "lake": ("status", "check", "sql", "changes", "maintain", "tune", "picture"),
+    "files": ("generate", "match", "explain", "lint"),
+}
+
+
+def module_of(verb: str) -> str:
+    """The name of the module of a verb."""
+    (room,) = (room for room, verbs in ROOMS.items() if verb in verbs)
+    return f"chainlake.cli.verbs.{room}.{verb}"
 
 
 def _parser(verb: str | None, module: ModuleType | None) -> argparse.ArgumentParser:
@@ -111,7 +126,7 @@ def _run(argv: list[str] | None) -> int:
     if verb is None:
         _parser(None, None).parse_args(argv or ["--help"])
         return 2
-    module = importlib.import_module(f"chainlake.cli.verbs.{verb}")
+    module = importlib.import_module(module_of(verb))
     args = _parser(verb, module).parse_args(argv[1:])
     try:
         return int(module.run(args))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from chainlake.cli.errors import NotIngested
 from chainlake.days import Days, day_of_us
 from chainlake.definitions.errors import UnknownSource
-from chainlake.errors import UsageError
 from chainlake.paths import Home
 
 if TYPE_CHECKING:
@@ -61,9 +61,7 @@ def ingested(source: Source, pattern: Pattern, days: Days) -> pa.Table:
 
     home = Home.from_env()
     if not tables.exists(home, "events", source.name):
-        first, last = days.start, days.end
-        hint = f"Run 'python -m jobs ingest {source.name} {first} {last}'."
-        raise UsageError(f"no events of {source.name} have been ingested yet", hint=hint)
+        raise NotIngested.source(source.name, days)
     lo, hi = pattern.source_range(*days.micros())
     histories = pattern.histories
     columns = {"event_id", "type", "ts", "seq", source.key, *(one.of for one in histories)}

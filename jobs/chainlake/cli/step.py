@@ -8,8 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from chainlake.cli.errors import BadTarget
 from chainlake.days import Days
-from chainlake.errors import ChainlakeError, UsageError
+from chainlake.errors import ChainlakeError
 from chainlake.paths import Home
 
 #: Counts of files that a step left, and how many of them its last line names.
@@ -39,7 +40,7 @@ def run_step(args: argparse.Namespace, verb: str, step: Callable[..., dict[str, 
 
     days = Days.parse(args.start, args.end)
     if args.result is not None and (args.result.is_dir() or not args.result.parent.is_dir()):
-        raise UsageError("the result cannot be written there", file=args.result, hint="Name a file in a folder.")
+        raise BadTarget.result(args.result)
     run_id = args.run_id or new_run_id(verb)
     try:
         result = step(Home.from_env(), args.source, days, run_id=run_id, **options)

@@ -79,6 +79,15 @@ class UnreadableDefinition(DefinitionError):
         return cls("is not UTF-8 text", file=file, line=line, hint="Save it as UTF-8.")
 
 
+class NoMapping(DefinitionError):
+    """A definition is YAML, and no mapping of keys."""
+
+    @classmethod
+    def of(cls, file: str | None = None) -> NoMapping:
+        """For a file, or for what was handed over."""
+        return cls("must be a YAML map of keys", file=file, line=None if file is None else 1)
+
+
 class BadName(DefinitionError):
     """The name of a definition's file cannot name tables, folders and tasks."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Mapping as MappingType
@@ -19,6 +18,7 @@ from chainlake.definitions.formats.mappings import nearest_name
 from chainlake.definitions.formats.path_groups import digits_of_group, field_problem
 from chainlake.definitions.formats.time_formats import is_clock, problem_of
 from chainlake.definitions.yaml_lines import Section
+from chainlake.digests import text_digest
 from chainlake.schemas.table import TIMESTAMP
 
 TYPES = {
@@ -309,7 +309,7 @@ def hash_of(section: Section) -> str:
         for name, item in kept["attributes"].items()
     }
     text = json.dumps(kept, sort_keys=True, ensure_ascii=True)
-    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+    return text_digest(text)
 
 
 def _as_typed(section: Section, *keys: str | int) -> Any:

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, Self
 
 import yaml
 
+from chainlake.definitions.errors import NoMapping
 from chainlake.definitions.files import read_definition
 from chainlake.definitions.yaml_scalars import place_of
 from chainlake.errors import DefinitionError
@@ -392,5 +393,5 @@ def section_of(text: str, file: str | None) -> Section:
             error.what, file=file, line=error.line, column=error.column, key=error.key, hint=error.hint
         ) from None
     if not isinstance(data, dict):
-        raise DefinitionError("must be a YAML map of keys", file=file, line=1)
+        raise NoMapping.of(file)
     return Section(data, file or "", spots)

@@ -34,6 +34,8 @@ from chainlake.schemas.table import Table
 #: Events that a slice collects before they are matched; more make larger arrays, fewer cost a run each (some ms).
 PIECE_ROWS = 400_000
 
+_AGAIN = "Nothing was published; run the step again."
+
 
 @dataclass(frozen=True)
 class Matcher:
@@ -76,10 +78,7 @@ class Matcher:
         pattern = self.pattern
         if not pattern.carried <= set(events.column_names):
             # What depends on earlier events would be computed of those that are left.
-            raise InfrastructureError(
-                f"the events of {pattern.name} arrived without what is computed of them",
-                hint="Nothing was published; run the step again.",
-            )
+            raise EventsIncomplete.uncomputed(pattern.name)
         if any(clauses for branch in pattern.branches for clauses in routing(branch).values()):
             keep = of_streams(pattern, events)
             for rows in accepted(pattern, events):
@@ -211,10 +210,7 @@ class Hunt:
             return
         ts = ticks_of(events["ts"], "ts")
         if np.any(ts[1:] < ts[:-1]) or (self.last is not None and self.last > int(ts[0])):
-            raise InfrastructureError(
-                f"the events of {self.matcher.pattern.name} did not arrive in the order of time",
-                hint="Nothing was published; run the step again.",
-            )
+            raise EventsIncomplete.unordered(self.matcher.pattern.name)
         self.last = int(ts[-1])
 
     def _forget(self) -> None:
@@ -291,3 +287,17 @@ def _keys_of(events: pa.Table, key: str) -> pa.ChunkedArray:
 
 def _with_ids(events: pa.RecordBatch, ids: pa.Array) -> pa.RecordBatch:
     return events.set_column(events.schema.get_field_index("event_id"), "event_id", ids)
+
+
+class EventsIncomplete(InfrastructureError):
+    """Events came to a search otherwise than it needs them; nothing was published."""
+
+    @classmethod
+    def uncomputed(cls, pattern: str) -> EventsIncomplete:
+        """Without what is computed of earlier events."""
+        return cls(f"the events of {pattern} arrived without what is computed of them", hint=_AGAIN)
+
+    @classmethod
+    def unordered(cls, pattern: str) -> EventsIncomplete:
+        """Not by time."""
+        return cls(f"the events of {pattern} did not arrive in the order of time", hint=_AGAIN)

@@ -27,6 +27,7 @@ from chainlake.detect.stage import Found
 from chainlake.detect.work import Work
 from chainlake.lake.records import ops
 from chainlake.paths import Home
+from chainlake.schemas.ops_rows import PlanRow
 
 #: Inputs of at most so many events are looked at whole: their order is the best one and costs some 10 ms.
 WHOLE = 20_000
@@ -188,18 +189,15 @@ def record_plan(home: Home, item: Work, plan: Plan, found: Found, run_id: str) -
     last = max(item.fingerprints)
     left_out = {"long_stretches": found.long_stretches, "unscored": found.unscored}
     stated = plan.stated | {what: number for what, number in left_out.items() if number}
-    row = {
-        "definition": item.compiled.definition.name,
-        "join_order": [" ".join(order) for order in plan.orders],
-        "how": plan.how,
-        "stated": json.dumps(stated, sort_keys=True),
-        "estimated": json.dumps(plan.estimated),
-        "regret": plan.regret,
-    }
-    rows = [
-        row
-        | {
+    rows: list[PlanRow] = [
+        {
+            "definition": item.name,
             "day": day,
+            "join_order": [" ".join(order) for order in plan.orders],
+            "how": plan.how,
+            "stated": json.dumps(stated, sort_keys=True),
+            "estimated": json.dumps(plan.estimated),
+            "regret": plan.regret,
             "evaluations": found.evaluations if day == last else None,
             "evaluations_neg": found.evaluations_neg if day == last else None,
             "matches": found.per_day.get(day, 0),

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from datetime import date
 
 from chainlake.catalog.patterns import CompiledPattern
-from chainlake.days import Days, day_of_us
-from chainlake.detect.chained.course import Course, segments, to_do_flags
+from chainlake.days import Days, day_of, day_of_us
+from chainlake.detect.chained.course import Course
+from chainlake.detect.chained.segments import segments, to_do_flags
 from chainlake.detect.work import Work, span_of
 from chainlake.lake.records.chain import Outlook
-from chainlake.lake.records.chained import day_of
 from chainlake.lake.records.event_days import EventDays, Pinned, pin
 from chainlake.lake.records.staleness import fingerprint, judge, to_do
 from chainlake.paths import Home

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from chainlake.detect.cut import Share, Wanted, cut, pieces_of, slice_of, spans_
 from chainlake.detect.order import Plan, ask_of, choose_plan, draw_of
 from chainlake.detect.work import Work
 from chainlake.lake.records.event_days import EventDays
+from chainlake.schemas.ops_rows import RateOfKey
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def prepare(
     counting: Counting,
     work: Sequence[Work],
     event_days: EventDays,
-    rates: Callable[[Days], Sequence[Mapping[str, Any]]],
+    rates: Callable[[Days], Sequence[RateOfKey]],
 ) -> Prepared:
     """Count, plan and cut some patterns; each event is read once for all of them.
 
@@ -70,7 +70,7 @@ def prepare(
         counting: counts the run's events.
         work: the patterns.
         event_days: events per day, as ingest counted them.
-        rates: gives the rows of ``ops.rates`` of some days.
+        rates: gives what ``ops.rates`` has of some days.
     """
     patterns = planned(counting, work, event_days, rates)
     roughly = [one.curve(counting, 1) for one in patterns]
@@ -88,7 +88,7 @@ def planned(
     counting: Counting,
     work: Sequence[Work],
     event_days: EventDays,
-    rates: Callable[[Days], Sequence[Mapping[str, Any]]],
+    rates: Callable[[Days], Sequence[RateOfKey]],
 ) -> tuple[Planned, ...]:
     """Count some patterns and choose their orders; arguments as for :func:`prepare`."""
     key, asks = counting.key, [_ask(item) for item in work]

@@ -6,11 +6,9 @@ Every stage takes a value and gives the next: ``Work``, ``Prepared``, ``Staged``
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date, timedelta
-from functools import cached_property, partial
-from typing import Any
+from functools import partial
 
 import pyarrow as pa
 
@@ -18,67 +16,25 @@ from chainlake.catalog.patterns import load_patterns
 from chainlake.cep import Pattern
 from chainlake.cep.matches.day_limit import check_day
 from chainlake.days import Days
-from chainlake.definitions.source import Source, Sources
+from chainlake.definitions.source import Sources
 from chainlake.detect.counts import Counting
 from chainlake.detect.order import Plan, record_plan
 from chainlake.detect.prepared import prepare
 from chainlake.detect.stage import Found, Search, stage
-from chainlake.detect.work import STEP, DetectResult, Work
+from chainlake.detect.work import DetectResult, SearchRun, Work
 from chainlake.errors import AuditFailed, ChainlakeError, LimitExceeded
 from chainlake.lake.commits.publish import MatchOutput, Published, PublishingRun, publish_matches
 from chainlake.lake.commits.publishable import DaysNow
 from chainlake.lake.records import ops
 from chainlake.lake.records.chain import Link
 from chainlake.lake.records.chained import begins_anew
-from chainlake.lake.records.event_days import EventDays, Pinned
-from chainlake.lake.records.runs import Phase, one_line, phase
+from chainlake.lake.records.event_days import EventDays
+from chainlake.lake.records.runs import one_line
 from chainlake.lake.records.staleness import fingerprint
-from chainlake.lake.store.event_files import EventFiles
 from chainlake.lake.store.port import Staged as StagedRows
-from chainlake.paths import Home
-from chainlake.quality import Audit, DaysBroken, MatchFiles, Verdict, audit_matches
+from chainlake.quality import DaysBroken, MatchFiles, Verdict, audit_matches
 from chainlake.run.common import discard, record_failure, staging_folder
-from chainlake.run.ports import Ports
-from chainlake.schemas.events import events_table
-
-
-@dataclass(frozen=True)
-class DetectRun:
-    """What all stages of a run share.
-
-    Args:
-        home: the installation.
-        source: the source.
-        run_id: id of the run in ``ops``.
-        ports: what the step works with.
-        pinned: the version of the events, and their days.
-        span: the days from the first to the last that is read.
-        audit: the application's audit.
-    """
-
-    home: Home
-    source: Source
-    run_id: str
-    ports: Ports
-    pinned: Pinned
-    span: Days
-    audit: Audit = field(repr=False)
-
-    @cached_property
-    def files(self) -> EventFiles:
-        """The files of the events."""
-        if self.pinned.version is None:
-            # Days can be complete before the first event ever came; they are published empty.
-            return EventFiles(events_table(self.source).arrow(), {}, {})
-        days = list(self.span)
-        return EventFiles.of(self.ports.lake.day_files("events", self.source.name, days, self.pinned.version))
-
-    def phase(self, name: str, item: Work | None = None, days: Days | None = None) -> AbstractContextManager[Phase]:
-        """A phase of the step in ``ops.runs``: of one pattern, or of all on ``days``."""
-        definition, days = ("", days) if item is None else (item.compiled.definition.name, item.days)
-        return phase(
-            self.home, self.run_id, source=self.source.name, step=STEP, phase=name, definition=definition, days=days
-        )
+from chainlake.schemas.ops_rows import RateOfKey
 
 
 @dataclass(frozen=True)
@@ -120,10 +76,10 @@ class Audited:
         if not self.verdict.broken:
             return None
         hint = f"Nothing of these days was published; the staged rows are kept in {self.staged.folder}."
-        return DaysBroken.of(self.staged.item.compiled.definition.name, self.verdict, hint)
+        return DaysBroken.of(self.staged.item.name, self.verdict, hint)
 
 
-def run_work(run: DetectRun, work: Sequence[Work]) -> DetectResult:
+def run_work(run: SearchRun, work: Sequence[Work]) -> DetectResult:
     """Find, audit and publish the matches of some patterns on their days; whatever stops one stops no other."""
     published: list[Published] = []
     failed: dict[str, BaseException] = {}
@@ -131,7 +87,7 @@ def run_work(run: DetectRun, work: Sequence[Work]) -> DetectResult:
     while waiting:
         again: list[Work] = []
         for item, staged in zip(waiting, _each(partial(find, run), waiting), strict=True):
-            name = item.compiled.definition.name
+            name = item.name
             try:
                 audited = audit(run, accept(run, item, staged))
                 published.append(publish(run, audited))
@@ -148,7 +104,7 @@ def run_work(run: DetectRun, work: Sequence[Work]) -> DetectResult:
                 print(f"{name} failed: {one_line(error)}", flush=True)
         waiting = again
     print(f"Data Docs: {run.audit.build_docs()}", flush=True)
-    whole = {item.compiled.definition.name for item in work} - failed.keys()
+    whole = {item.name for item in work} - failed.keys()
     return DetectResult(len(whole), tuple(published), tuple(failed.items()))
 
 
@@ -163,7 +119,7 @@ def _each(find_all: Callable[[Sequence[Work]], list[Staged]], work: Sequence[Wor
         return [one for item in work for one in _each(find_all, [item])]
 
 
-def find(run: DetectRun, work: Sequence[Work]) -> list[Staged]:
+def find(run: SearchRun, work: Sequence[Work]) -> list[Staged]:
     """Count, plan, cut and search some patterns, all by the same tasks."""
     every = [day for item in work for day in item.fingerprints]
     folders = [staging_folder(run.home, run.run_id, item.compiled.pattern.name) for item in work]
@@ -186,9 +142,9 @@ def find(run: DetectRun, work: Sequence[Work]) -> list[Staged]:
     ]
 
 
-def accept(run: DetectRun, item: Work, staged: Staged | Exception) -> Staged:
+def accept(run: SearchRun, item: Work, staged: Staged | Exception) -> Staged:
     """What was found of a pattern, if it is complete and within its limits; its plan is noted."""
-    with run.phase("detect", item) as row:
+    with run.phase("detect", item.days, item.name) as row:
         if isinstance(staged, Exception):
             raise staged
         found = staged.found
@@ -204,7 +160,7 @@ def accept(run: DetectRun, item: Work, staged: Staged | Exception) -> Staged:
         row.rows_out = sum(found.per_day.values())
         row.reason = "; ".join(_left_out(item.compiled.pattern, found)) or None
         if row.reason:
-            print(f"{item.compiled.definition.name}: {row.reason}", flush=True)
+            print(f"{item.name}: {row.reason}", flush=True)
         record_plan(run.home, item, staged.plan, found, run.run_id)
         return staged
 
@@ -226,10 +182,10 @@ def _too_long(pattern: Pattern, number: int) -> str:
     )
 
 
-def audit(run: DetectRun, staged: Staged) -> Audited:
+def audit(run: SearchRun, staged: Staged) -> Audited:
     """Which days of the staged matches may be published."""
     item = staged.item
-    with run.phase("audit", item) as row:
+    with run.phase("audit", item.days, item.name) as row:
         row.rows_in = sum(staged.found.per_day.values())
         events = [path for day in run.files.within(*item.read_days.micros()) for path in run.files.paths[day]]
         files = MatchFiles(staged.found.paths, events, staged.consumed)
@@ -238,10 +194,10 @@ def audit(run: DetectRun, staged: Staged) -> Audited:
         return Audited(staged, verdict)
 
 
-def publish(run: DetectRun, audited: Audited) -> Published:
+def publish(run: SearchRun, audited: Audited) -> Published:
     """Publish the days that passed."""
     staged, item = audited.staged, audited.staged.item
-    with run.phase("publish", item) as row:
+    with run.phase("publish", item.days, item.name) as row:
         output = MatchOutput(
             item.compiled.definition,
             item.compiled.table,
@@ -255,22 +211,22 @@ def publish(run: DetectRun, audited: Audited) -> Published:
         )
         row.rows_out = published.added + published.changed + published.withdrawn
     for day, reason in sorted(published.left_out.items()):
-        print(f"{item.compiled.definition.name} {day} not published: {reason}", flush=True)
+        print(f"{item.name} {day} not published: {reason}", flush=True)
     if not audited.verdict.broken:
         discard(staged.folder)
     return published
 
 
-def rates(run: DetectRun, days: Days) -> list[dict[str, Any]]:
+def rates(run: SearchRun, days: Days) -> list[RateOfKey]:
     """Events per type, key and day; of these days only, since years of all keys are millions of rows."""
     mine = [("source", "=", run.source.name), ("day", ">=", days.start), ("day", "<", days.end)]
-    found: list[dict[str, Any]] = ops.current_table(
+    found: list[RateOfKey] = ops.current_table(
         run.home, "rates", columns=["type", "key", "events"], filters=mine
     ).to_pylist()
     return found
 
 
-def _days_now(run: DetectRun, item: Work) -> DaysNow:
+def _days_now(run: SearchRun, item: Work) -> DaysNow:
     """What the days are computed from now: one whose input or definition moved meanwhile is left to the next run."""
     compiled, _ = load_patterns(run.home, Sources(run.source), only=item.compiled.pattern.name)
     was = item.compiled.definition

@@ -13,10 +13,10 @@ from typing import Any, TypedDict, Unpack
 
 from chainlake.catalog.patterns import CompiledPattern, load_patterns
 from chainlake.days import Days
-from chainlake.detect.episodes.run import EpisodesRun, episodes_to_do, run_episodes
+from chainlake.detect.episodes.run import episodes_to_do, run_episodes
 from chainlake.detect.plan import Plan, Wanted, plan_of
-from chainlake.detect.rankings.run import RankingsRun, rankings_to_do, run_rankings
-from chainlake.detect.work import STEP, DetectResult
+from chainlake.detect.rankings.run import rankings_to_do, run_rankings
+from chainlake.detect.work import STEP, DetectResult, DetectRun, SearchRun
 from chainlake.lake.commits.places import take_places
 from chainlake.lake.records.event_days import EventDays
 from chainlake.lake.records.runs import phase
@@ -82,13 +82,10 @@ def detect(home: Home, source_name: str, days: Days, *, run_id: str, **options: 
     audit = Audit(home)
     if plan.days:
         from chainlake.detect.chained.rounds import run_chains
-        from chainlake.detect.run import (  # imports Arrow and Numba, which a run without work need not
-            DetectRun,
-            run_work,
-        )
+        from chainlake.detect.run import run_work  # imports Arrow and Numba, which a run without work need not
 
         ports = ports or _opened(home, f"detect {source.name} {days}", plan)
-        run = DetectRun(home, source, run_id, ports, plan.pinned, plan.read_days, audit)
+        run = SearchRun(home, source, run_id, ports, audit, plan.pinned, plan.read_days)
         if plan.work:
             result = run_work(run, plan.work)
         if plan.courses:
@@ -100,12 +97,12 @@ def detect(home: Home, source_name: str, days: Days, *, run_id: str, **options: 
     following = episodes_to_do(home, mine, wanted)
     if following:
         ports = ports or _opened(home, f"detect {source.name} {days}", plan)
-        result += run_episodes(EpisodesRun(home, source, run_id, ports, audit), following)
+        result += run_episodes(DetectRun(home, source, run_id, ports, audit), following)
     # The days of a chain can turn out to be others far behind those that were asked for.
     merging = rankings_to_do(home, mine, replace(wanted, horizon=_with(horizon, result)))
     if merging:
         ports = ports or _opened(home, f"detect {source.name} {days}", plan)
-        result += run_rankings(RankingsRun(home, source, run_id, ports, audit), merging)
+        result += run_rankings(DetectRun(home, source, run_id, ports, audit), merging)
     if not plan.days and not following and not merging:
         with phase(home, run_id, source=source_name, step=STEP, phase="plan", days=days) as row:
             row.status, row.reason = "nothing", "nothing to do"

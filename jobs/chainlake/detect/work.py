@@ -1,16 +1,73 @@
-"""One pattern and the days to compute, and what came of all of them."""
+"""What a run of the step shares, one pattern and the days to compute, and what came of all of them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
 from datetime import date, timedelta
+from functools import cached_property
 
 from chainlake.catalog.patterns import CompiledPattern
 from chainlake.days import Days, day_of_us
+from chainlake.definitions.source import Source
 from chainlake.lake.commits.publish import Published
+from chainlake.lake.records.event_days import Pinned
+from chainlake.lake.records.runs import Phase, phase
+from chainlake.lake.store.event_files import EventFiles
+from chainlake.paths import Home
+from chainlake.quality import Audit
+from chainlake.run.ports import Ports
+from chainlake.schemas.events import events_table
 
 STEP = "detect"
+
+
+@dataclass(frozen=True)
+class DetectRun:
+    """What everything in a run of the step shares.
+
+    Args:
+        home: the installation.
+        source: the source.
+        run_id: id of the run in ``ops``.
+        ports: what the step works with.
+        audit: the application's audit.
+    """
+
+    home: Home
+    source: Source
+    run_id: str
+    ports: Ports
+    audit: Audit = field(repr=False)
+
+    def phase(self, name: str, days: Days, definition: str = "") -> AbstractContextManager[Phase]:
+        """A phase of the step in ``ops.runs``: of one definition, or of all on ``days``."""
+        return phase(
+            self.home, self.run_id, source=self.source.name, step=STEP, phase=name, definition=definition, days=days
+        )
+
+
+@dataclass(frozen=True)
+class SearchRun(DetectRun):
+    """What the searches of a run share besides.
+
+    Args:
+        pinned: the version of the events, and their days.
+        span: the days from the first to the last that is read.
+    """
+
+    pinned: Pinned
+    span: Days
+
+    @cached_property
+    def files(self) -> EventFiles:
+        """The files of the events."""
+        if self.pinned.version is None:
+            # Days can be complete before the first event ever came; they are published empty.
+            return EventFiles(events_table(self.source).arrow(), {}, {})
+        days = list(self.span)
+        return EventFiles.of(self.ports.lake.day_files("events", self.source.name, days, self.pinned.version))
 
 
 @dataclass(frozen=True)
@@ -19,6 +76,11 @@ class Work:
 
     compiled: CompiledPattern
     fingerprints: dict[date, str]
+
+    @property
+    def name(self) -> str:
+        """``pattern/NAME``."""
+        return self.compiled.definition.name
 
     @property
     def days(self) -> Days:

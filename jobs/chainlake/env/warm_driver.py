@@ -60,10 +60,24 @@ def run_in_driver(address: str, arguments: Sequence[str], on_line: Callable[[str
             except ConnectionError:
                 block = b""
             if not block:
-                raise InfrastructureError("the keeper of the Spark drivers is gone", hint="Run this again.")
+                raise KeeperGone.lost()
             *lines, rest = (rest + block).split(b"\n")
             for line in lines:
                 answer = json.loads(line)
                 if "code" in answer:
                     return int(answer["code"])
                 on_line(answer["line"])
+
+
+class KeeperGone(InfrastructureError):
+    """The process that keeps the Spark drivers is not there."""
+
+    @classmethod
+    def lost(cls) -> KeeperGone:
+        """It was there."""
+        return cls("the keeper of the Spark drivers is gone", hint="Run this again.")
+
+    @classmethod
+    def not_started(cls) -> KeeperGone:
+        """It did not begin."""
+        return cls("the keeper of the Spark drivers could not be started", hint="See the lines above.")

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 import numpy as np
 
+from chainlake.days import instant, us_of
+
 _SECOND = 1_000_000
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-def utc_us(moment: datetime) -> int:
-    """Microseconds since 1970-01-01T00:00Z of an aware datetime, exactly."""
-    return (moment - _EPOCH) // timedelta(microseconds=1)
 
 
 @dataclass(frozen=True)
@@ -49,11 +45,11 @@ def slots_of(day: date, zone: str, step_s: int, time_format: str, first_hour: in
         first_hour, last_hour: the local hours between which there are slots, ``[first, last)``.
     """
     info = ZoneInfo(zone)
-    begin = utc_us(datetime.combine(day, time(first_hour), info))
+    begin = us_of(datetime.combine(day, time(first_hour), info))
     end_day, end_hour = (day + timedelta(days=1), 0) if last_hour == 24 else (day, last_hour)
-    end = utc_us(datetime.combine(end_day, time(end_hour), info))
+    end = us_of(datetime.combine(end_day, time(end_hour), info))
     utc = np.arange(begin, end, step_s * _SECOND, dtype=np.int64)
-    local = [(_EPOCH + timedelta(microseconds=int(us))).astimezone(info).strftime(time_format) for us in utc]
+    local = [instant(int(us)).astimezone(info).strftime(time_format) for us in utc]
     if last_hour - first_hour == 24:
         index = utc // (step_s * _SECOND)
     else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
@@ -24,7 +24,7 @@ from chainlake.generate.shape import Plan, Shape
 from chainlake.generate.stock import StockBars
 from chainlake.generate.ticks import FILE_NAME, ticks_of
 from chainlake.generate.traffic import TrafficReadings
-from chainlake.generate.truth import Truth, instant
+from chainlake.generate.truth import Truth, instant_text
 
 SHAPES: dict[str, type[Shape]] = {"stock": StockBars, "traffic": TrafficReadings, "sensor": SensorReadings}
 _COLUMNS = {
@@ -40,6 +40,53 @@ MOST_EVENTS = 1_000_000_000
 
 #: A block of a day: rows, their times, and the conflicting form of chosen rows (None where events never conflict).
 Block = tuple[pa.Table, np.ndarray, Callable[[np.ndarray], pa.Table] | None]
+
+
+class UnfitRecipe(UsageError):
+    """What was asked for does not go together, or is too much or too little."""
+
+    @classmethod
+    def source(cls, name: str, known: Iterable[str]) -> UnfitRecipe:
+        """There are no files like those of this source."""
+        return cls(f"there is no source '{name}' to generate", hint=f"Known: {', '.join(known)}.")
+
+    @classmethod
+    def ticks(cls) -> UnfitRecipe:
+        """Ticks of a source that has none."""
+        return cls("only stock has ticks")
+
+    @classmethod
+    def too_many_patterns(cls, most: int, source: str) -> UnfitRecipe:
+        """More planted matches than a day has room for."""
+        return cls(f"a day has room for at most {most} matches of each pattern of {source}")
+
+    @classmethod
+    def counts(cls) -> UnfitRecipe:
+        """A number that is too small by itself."""
+        return cls("days and events per day must be at least 1, seed, dirt, patterns and changes at least 0")
+
+    @classmethod
+    def days(cls, earliest: date, latest: date) -> UnfitRecipe:
+        """Days that ingest does not take."""
+        return cls(f"the days must lie between {earliest} and {latest}, as ingest requires")
+
+    @classmethod
+    def too_many_events(cls, events: int, most: int) -> UnfitRecipe:
+        """More events than a day's file has."""
+        return cls(f"{events} events per day are more than {most}", hint="Write more days instead.")
+
+    @classmethod
+    def too_few_events(cls, least: int) -> UnfitRecipe:
+        """Too few to plant something in."""
+        return cls(
+            f"patterns and changes can be planted from {least} events per day on",
+            hint="Use --patterns 0 --changes 0 for fewer events.",
+        )
+
+    @classmethod
+    def too_dirty(cls, dirt: int) -> UnfitRecipe:
+        """More dirty rows than there is room for."""
+        return cls(f"{dirt} dirty rows of each kind need at least {dirt * 16} events per day")
 
 
 @dataclass(frozen=True)
@@ -95,10 +142,10 @@ def generate(
     """
     kind = SHAPES.get(source)
     if kind is None:
-        raise UsageError(f"there is no source '{source}' to generate", hint=f"Known: {', '.join(SHAPES)}.")
+        raise UnfitRecipe.source(source, SHAPES)
     ticks, seed, dirt, patterns, changes = recipe.ticks, recipe.seed, recipe.dirt, recipe.patterns, recipe.changes
     if ticks and source != "stock":
-        raise UsageError("only stock has ticks")
+        raise UnfitRecipe.ticks()
     if ticks:
         patterns = changes = 0
     smallest = kind.min_keys * kind.nominal
@@ -124,7 +171,7 @@ def generate(
     keys, full = _keys(events, kind)
     shape = kind(seed, keys, full, patterns, changes)
     if patterns > shape.most_patterns():
-        raise UsageError(f"a day has room for at most {shape.most_patterns()} matches of each pattern of {source}")
+        raise UnfitRecipe.too_many_patterns(shape.most_patterns(), source)
     truth = Truth(head | {"key": shape.key, "keys": keys, "relation": shape.relation | {"changes_per_day": changes}})
     writer = _Writer(out, truth, _COLUMNS[source], dirt, ("duplicate", "conflict", "bad", "late"), recipe.compress)
     for day in dates:
@@ -140,19 +187,16 @@ def generate(
 def _check(start: date, days: int, events: int, counts: Sequence[int], least: int) -> None:
     """``counts`` are seed, dirt, patterns and changes."""
     if days < 1 or events < 1 or min(counts) < 0:
-        raise UsageError("days and events per day must be at least 1, seed, dirt, patterns and changes at least 0")
+        raise UnfitRecipe.counts()
     if start < EARLIEST or days > (LATEST - start).days:
-        raise UsageError(f"the days must lie between {EARLIEST} and {LATEST}, as ingest requires")
+        raise UnfitRecipe.days(EARLIEST, LATEST)
     if events > MOST_EVENTS:
-        raise UsageError(f"{events} events per day are more than {MOST_EVENTS}", hint="Write more days instead.")
+        raise UnfitRecipe.too_many_events(events, MOST_EVENTS)
     if events < least:
-        raise UsageError(
-            f"patterns and changes can be planted from {least} events per day on",
-            hint="Use --patterns 0 --changes 0 for fewer events.",
-        )
+        raise UnfitRecipe.too_few_events(least)
     dirt = counts[1]
     if dirt * 16 > events:
-        raise UsageError(f"{dirt} dirty rows of each kind need at least {dirt * 16} events per day")
+        raise UnfitRecipe.too_dirty(dirt)
 
 
 def _keys(events: int, kind: type[Shape]) -> tuple[int, int]:
@@ -198,7 +242,7 @@ def _tell(truth: Truth, shape: Shape, utc: np.ndarray, plan: Plan) -> None:
         if isinstance(place, list):
             return [event(one) for one in place]
         key, slot = place
-        return {"key": names[key], "ts": int(utc[slot]), "time": instant(int(utc[slot]))}
+        return {"key": names[key], "ts": int(utc[slot]), "time": instant_text(int(utc[slot]))}
 
     for pattern, matches in plan.matches.items():
         told = truth.patterns.setdefault(pattern, [])
@@ -206,7 +250,12 @@ def _tell(truth: Truth, shape: Shape, utc: np.ndarray, plan: Plan) -> None:
     before = plan.before
     for slot, after in plan.changes:
         us = int(utc[slot])
-        change = {"ts": us, "time": instant(us), "before": shape.relations[before], "after": shape.relations[after]}
+        change = {
+            "ts": us,
+            "time": instant_text(us),
+            "before": shape.relations[before],
+            "after": shape.relations[after],
+        }
         truth.changes.append(change)
         before = after
 

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
 
-from chainlake.days import day_of_us
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+from chainlake.days import day_of_us, instant
 
 
-def instant(us: int) -> str:
+def instant_text(us: int) -> str:
     """An instant as ISO text in UTC, to the microsecond where it has a fraction."""
-    return (_EPOCH + timedelta(microseconds=us)).isoformat().replace("+00:00", "Z")
+    return instant(us).isoformat().replace("+00:00", "Z")
 
 
 @dataclass

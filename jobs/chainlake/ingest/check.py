@@ -26,6 +26,7 @@ from chainlake.lake.upkeep.check_table import Looked
 from chainlake.lake.upkeep.findings import EventDay, Finding, LandedFile, Mend, SurplusRows
 from chainlake.paths import Home
 from chainlake.schemas.events import events_table
+from chainlake.schemas.ops_rows import EventDayRow, FileRow
 from chainlake.words import counted
 
 #: Columns of events that raw rows do not have.
@@ -50,8 +51,8 @@ class _Check:
     source: Source | None
     tables: SourceTables
     within: Days | None
-    files: list[dict[str, Any]]
-    days: dict[date, dict[str, Any]]
+    files: list[FileRow]
+    days: dict[date, EventDayRow]
     rates: dict[date, dict[tuple[str, str], tuple[int, Any, Any]]]
     findings: list[Finding] = field(default_factory=list)
     #: Raw rows by load; complete only if all days were looked at.
@@ -253,7 +254,7 @@ def _check_loads(check: _Check) -> None:
     raw = check.tables.raw
     if raw.contents is None and raw.findings:
         return
-    by_load: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    by_load: dict[str, list[FileRow]] = defaultdict(list)
     for row in check.files:
         by_load[row["load_id"]].append(row)
     gone = raw.contents is None
@@ -292,7 +293,7 @@ def _check_quarantine(check: _Check) -> None:
                 seen.add(key)
         for batch in looked.contents.batches(lambda part: part.path in foreign, ["file_id"]):
             check.distrusted["quarantine"] |= set(batch.column("file_id").to_pylist())
-    by_content: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    by_content: dict[str, list[FileRow]] = defaultdict(list)
     for row in check.files:
         by_content[row["file_id"]].append(row)
     for content, rows in sorted(by_content.items(), key=lambda pair: str(pair[1][0]["path"])):
@@ -307,7 +308,7 @@ def _check_quarantine(check: _Check) -> None:
             check.add(looked, f"{rows[0]['path']}: its rows lie in a file that somebody else has written", *mends)
     for day in sorted(check.days.keys() | conflicts.keys()):
         row = check.days.get(day)
-        expected = int((row or {}).get("conflicts") or 0)
+        expected = 0 if row is None else row["conflicts"] or 0
         if (row is None or row["status"] != "changing") and expected != conflicts[day]:
             what = f"{day}: {counted(expected, 'conflict')} found when it was resolved, {conflicts[day]} there"
             surplus = SurplusRows("quarantine", check.name, f"event_date = '{day}' AND stage = 'resolve'")

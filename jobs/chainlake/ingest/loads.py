@@ -5,20 +5,21 @@ from __future__ import annotations
 import uuid
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from typing import Any
+from datetime import datetime
+from typing import NamedTuple
 
+from chainlake.days import instant
 from chainlake.definitions.source import Source
 from chainlake.ingest.landing.discovery import Landed
 from chainlake.ingest.landing.outcomes import holds_nothing
 from chainlake.ingest.landing.plan import Plan
 from chainlake.ingest.parser_version import parser_version
 from chainlake.ingest.rows.parsed import WAITING, Counts, Task
+from chainlake.schemas.ops_rows import FileRow
 
 #: A content, and which formats may take it by its name: what is alike in both is parsed once.
 Content = tuple[str, tuple[bool, ...]]
 #: What rows of one load have in common.
-_OF_LOAD = ("load_id", "rows_read", "rows_raw", "rows_quarantined", "first_ts", "last_ts", "outcome", "reason")
 
 
 @dataclass(frozen=True)
@@ -35,12 +36,12 @@ class Loads:
     source: Source
     taken: tuple[Landed, ...]
     tasks: tuple[Task, ...]
-    of_content: Mapping[Content, str | dict[str, Any]]
+    of_content: Mapping[Content, str | FileRow]
 
     @classmethod
     def of(cls, source: Source, plan: Plan) -> Loads:
         """Give each content that ``plan`` takes its load."""
-        loads: dict[Content, str | dict[str, Any]] = {}
+        loads: dict[Content, str | FileRow] = {}
         tasks = []
         parsed = plan.reusable()
         for landed in plan.taken:
@@ -62,7 +63,7 @@ class Loads:
                 found[landed.path] = counts[load].reason
         return found
 
-    def rows(self, counts: Mapping[str, Counts], lost: Collection[str]) -> list[dict[str, Any]]:
+    def rows(self, counts: Mapping[str, Counts], lost: Collection[str]) -> list[FileRow]:
         """The ``ops.files`` rows of all but ``lost``."""
         return [
             self._row(landed, self.of_content[_content(self.source, landed)], counts)
@@ -70,8 +71,9 @@ class Loads:
             if landed.path not in lost
         ]
 
-    def _row(self, landed: Landed, load: str | dict[str, Any], counts: Mapping[str, Counts]) -> dict[str, Any]:
-        row = {
+    def _row(self, landed: Landed, load: str | FileRow, counts: Mapping[str, Counts]) -> FileRow:
+        figures = _Figures.of(counts[load]) if isinstance(load, str) else _Figures.of_row(load)
+        return {
             "source": self.source.name,
             "path": landed.path,
             "file_id": landed.file_id,
@@ -82,23 +84,44 @@ class Loads:
             "revision": landed.revision,
             "definition_hash": self.source.definition_hash,
             "parser_version": parser_version(self.source),
-        }
-        if not isinstance(load, str):
-            return row | {name: load[name] for name in _OF_LOAD}
-        c = counts[load]
-        return row | {
-            "load_id": load,
-            "rows_read": c.rows_read,
-            "rows_raw": c.rows_raw,
-            "rows_quarantined": c.rows_quarantined,
-            "first_ts": _instant(c.first_us),
-            "last_ts": _instant(c.last_us),
-            "outcome": c.outcome,
-            "reason": " ".join(c.reason.split()) or None,
+            "load_id": figures.load_id,
+            "rows_read": figures.rows_read,
+            "rows_raw": figures.rows_raw,
+            "rows_quarantined": figures.rows_quarantined,
+            "first_ts": figures.first_ts,
+            "last_ts": figures.last_ts,
+            "outcome": figures.outcome,
+            "reason": figures.reason,
         }
 
 
-def load_of_contents(rows: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+class _Figures(NamedTuple):
+    """What a row of ``ops.files`` has from the parse that its load is of."""
+
+    load_id: str
+    rows_read: int | None
+    rows_raw: int | None
+    rows_quarantined: int | None
+    first_ts: datetime | None
+    last_ts: datetime | None
+    outcome: str | None
+    reason: str | None
+
+    @classmethod
+    def of_row(cls, row: FileRow) -> _Figures:
+        """Those of a path that has the content parsed already."""
+        counts = row["rows_read"], row["rows_raw"], row["rows_quarantined"]
+        return cls(row["load_id"], *counts, row["first_ts"], row["last_ts"], row["outcome"], row["reason"])
+
+    @classmethod
+    def of(cls, counts: Counts) -> _Figures:
+        """Those of a content that was parsed just now."""
+        times = _instant(counts.first_us), _instant(counts.last_us)
+        rows = counts.rows_read, counts.rows_raw, counts.rows_quarantined
+        return cls(counts.load_id, *rows, *times, counts.outcome, " ".join(counts.reason.split()) or None)
+
+
+def load_of_contents(rows: Iterable[FileRow]) -> dict[str, str]:
     """The load of each file_id that tells what is wrong with it: one by which it was read, if there is one."""
     found: dict[str, str] = {}
     for row in sorted(rows, key=lambda row: (holds_nothing(row), row["path"])):
@@ -111,4 +134,4 @@ def _content(source: Source, landed: Landed) -> Content:
 
 
 def _instant(us: int | None) -> datetime | None:
-    return None if us is None else datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=us)
+    return None if us is None else instant(us)

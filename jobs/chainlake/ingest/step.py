@@ -10,16 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
-from chainlake.days import Days
+from chainlake.days import Days, day_of
 from chainlake.definitions.source import Source, asked_source
 from chainlake.ingest.errors import AccountsDiffer
 from chainlake.ingest.events.commit import Commits, Replaced, quarantined
 from chainlake.ingest.events.resolution import Resolution, Resolved, days_of_loads
-from chainlake.ingest.landing.completeness import Arrived, changing_rows, day_rows, passed_to
+from chainlake.ingest.landing.completeness import Arrived, CountedDay, changing_rows, day_rows, passed_to
 from chainlake.ingest.landing.discovery import discover
 from chainlake.ingest.landing.edits import prepare_tables
 from chainlake.ingest.landing.lost import note_lost_days, trusted_days
@@ -38,6 +38,7 @@ from chainlake.lake.records.runs import phase
 from chainlake.paths import Home
 from chainlake.run.common import discard, staging_folder
 from chainlake.run.ports import Ports, open_ports
+from chainlake.schemas.ops_rows import FileRow, RateRow, RunRow
 from chainlake.schemas.raw import raw_table
 
 
@@ -114,7 +115,7 @@ def _done(left: Left, **known: Any) -> _Done:
     return _Done({**counts, "withdrawn": 0, "published": None, **known}, left)
 
 
-def _left(source: Source, days: Days, plan: Plan, rows: Iterable[Any], lost: dict[str, str]) -> Left:
+def _left(source: Source, days: Days, plan: Plan, rows: Iterable[FileRow], lost: dict[str, str]) -> Left:
     """What a run leaves.
 
     Args:
@@ -146,9 +147,9 @@ def _idle(home: Home, source: Source, days: Days, run_id: str, now: datetime) ->
         return _done(_left(source, days, plan, plan.current.values(), {}))
 
 
-def _runs(home: Home, source: Source) -> list[dict[str, Any]]:
-    columns = ["step", "phase", "status", "day_to"]
-    rows: list[dict[str, Any]] = ops.current_table(
+def _runs(home: Home, source: Source) -> list[RunRow]:
+    columns = ["source", "step", "phase", "definition", "status", "day_to"]
+    rows: list[RunRow] = ops.current_table(
         home, "runs", columns=columns, filters=[("source", "=", source.name)]
     ).to_pylist()
     return rows
@@ -210,7 +211,7 @@ class _Attempt:
             touched = self._touched(counts)
             resolved = self._resolve(list(current.values()), touched, staging)
             with around("ingest.changing"):
-                ops.append(home, "event_days", changing_rows(source, touched), self.run_id)
+                ops.append(home, "event_days", changing_rows(source.name, touched), self.run_id)
             with around("ingest.events"):
                 applied = commits.events(resolved.change)
             with around("ingest.quarantine"):
@@ -281,14 +282,14 @@ class _Attempt:
 
     def _touched(self, counts: dict[str, Counts]) -> list[date]:
         """The days to resolve, in order: of the rows taken, of rows that they meet, and those left half written."""
-        days = {_EPOCH + timedelta(days=number) for c in counts.values() for number in c.days}
+        days = {day_of(number) for c in counts.values() for number in c.days}
         days |= days_of_loads(self.ports.lake, self.source, self.plan.rows_touched())
         days |= self.plan.changing
         if self.plan.redefined:
             days |= set(self.plan.days)
         return sorted(days)
 
-    def _resolve(self, files: list[dict[str, Any]], touched: list[date], staging: str) -> Resolved:
+    def _resolve(self, files: list[FileRow], touched: list[date], staging: str) -> Resolved:
         """The fate of every raw row of the touched days."""
         with self._phase("resolve") as report:
             resolution = Resolution(self.source, self.ports, staging)
@@ -301,7 +302,7 @@ class _Attempt:
         self,
         parsed: _Parsed,
         resolved: Resolved,
-        current: dict[str, dict[str, Any]],
+        current: dict[str, FileRow],
         commits: Commits,
         staging: str,
     ) -> None:
@@ -312,23 +313,23 @@ class _Attempt:
         rows = quarantined(self.source, staging, parsed.bad, fresh, resolved.conflicts)
         commits.quarantine(rows, Replaced(kept, sorted(resolved.counted)))
 
-    def _rates(self, found: list[dict[str, Any]], touched: list[date]) -> list[dict[str, Any]]:
+    def _rates(self, found: list[RateRow], touched: list[date]) -> list[RateRow]:
         """The ``ops.rates`` rows that differ from the current ones; 0 events for what left a day."""
         fresh = {(r["day"], r["type"], r["key"]): r for r in found}
-        names = ("events", "first_ts", "last_ts")
-        rows = []
+        rows: list[RateRow] = []
         if touched:
             filters = [("source", "=", self.source.name), ("day", ">=", touched[0]), ("day", "<=", touched[-1])]
             listed = set(touched)
-            for row in ops.current_table(self.home, "rates", filters=filters).to_pylist():
+            noted: list[RateRow] = ops.current_table(self.home, "rates", filters=filters).to_pylist()
+            for row in noted:
                 key = (row["day"], row["type"], row["key"])
-                if key in fresh and all(fresh[key][name] == row[name] for name in names):
+                if key in fresh and _times(fresh[key]) == _times(row):
                     del fresh[key]
                 elif key not in fresh and row["day"] in listed and row["events"]:
-                    rows.append({"day": key[0], "type": key[1], "key": key[2], "events": 0})
-        return [{"source": self.source.name, **row} for row in (*rows, *fresh.values())]
+                    rows.append({**ops.again(row), "events": 0, "first_ts": None, "last_ts": None})
+        return [*rows, *fresh.values()]
 
-    def _audit(self, files: list[dict[str, Any]], day_list: list[dict[str, Any]]) -> None:
+    def _audit(self, files: list[FileRow], day_list: list[CountedDay]) -> None:
         from chainlake.quality.accounting import audit_accounting
         from chainlake.quality.audit import Audit
 
@@ -338,4 +339,5 @@ class _Attempt:
             raise AccountsDiffer.of(self.source.name, reason, audit.build_docs())
 
 
-_EPOCH = date(1970, 1, 1)
+def _times(row: RateRow) -> tuple[object, ...]:
+    return row["events"], row["first_ts"], row["last_ts"]

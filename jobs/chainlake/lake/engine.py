@@ -12,6 +12,23 @@ VARIABLE = "CHAINLAKE_ENGINE"
 _ENGINES = ("auto", "files", "spark")
 
 
+class WrongEngine(UsageError):
+    """The engine that the environment asks for cannot work here."""
+
+    @classmethod
+    def unknown(cls, asked: str) -> WrongEngine:
+        """There is none of that name."""
+        return cls(f"{VARIABLE} is '{asked}'", hint=f"It can be {', '.join(_ENGINES)}.")
+
+    @classmethod
+    def no_files(cls, lake: str) -> WrongEngine:
+        """The files of the lake are out of its reach."""
+        return cls(
+            f"{VARIABLE} is 'files', and the lake {lake} is in an object store, which this process does not read",
+            hint=f"Unset {VARIABLE}, or set it to spark.",
+        )
+
+
 def asked_engine() -> str:
     """What the environment asks for: ``auto``, ``files`` or ``spark``."""
     return os.environ.get(VARIABLE) or "auto"
@@ -30,9 +47,6 @@ def check_engine(home: Home) -> None:
     """
     asked = asked_engine()
     if asked not in _ENGINES:
-        raise UsageError(f"{VARIABLE} is '{asked}'", hint=f"It can be {', '.join(_ENGINES)}.")
+        raise WrongEngine.unknown(asked)
     if asked == "files" and engine_of(home) != "files":
-        raise UsageError(
-            f"{VARIABLE} is 'files', and the lake {home.lake} is in an object store, which this process does not read",
-            hint=f"Unset {VARIABLE}, or set it to spark.",
-        )
+        raise WrongEngine.no_files(home.lake)

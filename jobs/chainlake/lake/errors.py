@@ -1,4 +1,4 @@
-"""What stops work on tables of the lake, whichever room of it meets it first (a lock that is not free: ``locks``)."""
+"""What stops work on tables of the lake, whichever room of it meets it first."""
 
 from __future__ import annotations
 
@@ -17,6 +17,29 @@ class UnknownTable(UsageError):
         """For names with their schema."""
         error = cls(f"there is no table {', '.join(names)}", hint="'python -m jobs sql' lists the tables.")
         return error.holding(names=tuple(names))
+
+    @classmethod
+    def no_schema(cls, name: str) -> UnknownTable:
+        """A name without its schema."""
+        error = cls(f"'{name}' names no table", hint="Write it with its schema, such as matches.NAME.")
+        return error.holding(names=(name,))
+
+
+class LockBusy(InfrastructureError):
+    """Somebody else held a lock for as long as it was waited for: exit code 5, as of all that a retry can mend."""
+
+    @classmethod
+    def held(cls, purpose: str, holder: str) -> LockBusy:
+        """For a lock that another process holds."""
+        return cls(
+            f"the lock '{purpose}' was not free: held by {holder}",
+            hint="Wait for that process to end, or end it, and run this again.",
+        )
+
+    @classmethod
+    def held_here(cls, purpose: str) -> LockBusy:
+        """For a lock that this process holds elsewhere."""
+        return cls(f"the lock '{purpose}' was held by another part of this process all the time")
 
 
 class WriterBetween(InfrastructureError):

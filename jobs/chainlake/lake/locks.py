@@ -22,8 +22,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from chainlake.env.own_folders import NotWritable
 from chainlake.env.waiting import Notice
-from chainlake.errors import InfrastructureError
+from chainlake.lake.errors import LockBusy
 from chainlake.paths import Home
 
 if TYPE_CHECKING:
@@ -37,23 +38,6 @@ _TURN_SECONDS = 0.5
 
 _registry: dict[str, threading.Lock] = {}
 _registry_guard = threading.Lock()
-
-
-class LockBusy(InfrastructureError):
-    """Somebody else held a lock all the time."""
-
-    @classmethod
-    def held(cls, purpose: str, holder: str) -> LockBusy:
-        """For a lock that another process holds."""
-        return cls(
-            f"the lock '{purpose}' was not free: held by {holder}",
-            hint="Wait for that process to end, or end it, and run this again.",
-        )
-
-    @classmethod
-    def held_here(cls, purpose: str) -> LockBusy:
-        """For a lock that this process holds elsewhere."""
-        return cls(f"the lock '{purpose}' was held by another part of this process all the time")
 
 
 @contextmanager
@@ -130,9 +114,7 @@ def _path(home: Home, purpose: str) -> Path:
     try:
         home.locks.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InfrastructureError(
-            f"{home.locks} cannot be written: {error.strerror}", hint="Set CHAINLAKE_HOME to a folder that can."
-        ) from None
+        raise NotWritable.home(home.locks, error) from None
     return home.locks / f"{purpose.replace('/', '.')}.lock"
 
 

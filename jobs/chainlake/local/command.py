@@ -14,10 +14,10 @@ from pathlib import Path
 
 from chainlake.env.private import write_private
 from chainlake.env.warm_driver import ADDRESS
-from chainlake.errors import ChainlakeError, UsageError
+from chainlake.errors import ChainlakeError
 from chainlake.local.api import Api, ApiUnreachable
 from chainlake.local.door import USER, passwords_file
-from chainlake.local.errors import AirflowUnavailable
+from chainlake.local.errors import AirflowUnavailable, NoCommand
 from chainlake.local.guard import MARK
 from chainlake.paths import Home
 
@@ -79,9 +79,7 @@ def command(words: list[str]) -> None:
         InfrastructureError: Airflow is not running.
     """
     if not words:
-        raise UsageError(
-            "the Airflow command is missing", hint="Such as: python -m chainlake.local.command backfill create --help"
-        )
+        raise NoCommand.of()
     env = kept_environment(Home.from_env())
     os.execve(sys.executable, [sys.executable, "-m", "airflow", *words], env)
 

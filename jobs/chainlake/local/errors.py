@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
-from chainlake.errors import InfrastructureError
+from chainlake.errors import DefinitionError, InfrastructureError, UsageError
 
 #: What to do where the embedded database cannot be used.
 OWN_SERVER = "To use a PostgreSQL of your own, set CHAINLAKE_DB=postgresql+psycopg2://user:password@host/database."
@@ -96,3 +97,36 @@ class AirflowUnavailable(InfrastructureError):
     def ended_often(cls, name: str, times: int, last: str, log: Path) -> AirflowUnavailable:
         """A component ends again and again."""
         return cls(f"Airflow's {name} ended {times} times{last}", hint=f"See {log}.")
+
+    @classmethod
+    def runs_unended(cls, waiting: Iterable[str], seconds: float) -> AirflowUnavailable:
+        """Runs that begin by themselves have not ended after so many seconds; ``waiting`` are their DAGs."""
+        return cls(
+            f"the automatic runs of {', '.join(waiting)} have not ended in {seconds:.0f} s",
+            hint="See their logs with make airflow.",
+        )
+
+
+class NoCommand(UsageError):
+    """A command of Airflow's is to be run, and none is given."""
+
+    @classmethod
+    def of(cls) -> NoCommand:
+        """No words at all."""
+        return cls(
+            "the Airflow command is missing", hint="Such as: python -m chainlake.local.command backfill create --help"
+        )
+
+
+class ShippedMissing(DefinitionError):
+    """Some of the data that ships with the project is not there."""
+
+    @classmethod
+    def days(cls, file: Path) -> ShippedMissing:
+        """The list of its days."""
+        return cls("the list of shipped days is missing", file=file, hint="Restore it: git checkout data")
+
+    @classmethod
+    def file_of(cls, file: Path, missing: Path) -> ShippedMissing:
+        """A file that the list names."""
+        return cls(f"the shipped file {missing} is missing", file=file, hint="git checkout data")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import date
 
-from chainlake.errors import InputError
+from chainlake.errors import InputError, UsageError
 
 
 class UnfitEvents(InputError):
@@ -53,3 +54,12 @@ class OtherState(InputError):
             key="after",
             hint="Pass the result of the same model, or leave 'after' out and begin anew at the model's start.",
         ).holding(model=model)
+
+
+class EndsBefore(UsageError):
+    """A monitor is to end before it begins."""
+
+    @classmethod
+    def of(cls, end: date, first: date) -> EndsBefore:
+        """For the end that was given, and the day that the monitor goes on with."""
+        return cls(f"until {end} lies before {first}, where the monitor goes on")

@@ -11,11 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from chainlake.days import day_of_us
-from chainlake.errors import UsageError
 from chainlake.model_change.config.series import SeriesConfig
 from chainlake.model_change.days.definitions import Config, load_definition, parse_definition, result_table
 from chainlake.model_change.days.replay import GroupRun, run_days
-from chainlake.model_change.errors import OtherState
+from chainlake.model_change.errors import EndsBefore, OtherState
 from chainlake.model_change.rounds.reduce import reduce_rows
 from chainlake.schemas.models import ALERTS, CHANGES, METRICS
 
@@ -97,7 +96,7 @@ def monitor(
     last = day_of_us(pc.max(reduced["round_us"]).as_py()) + timedelta(days=1) if len(reduced) else first
     end = until or max(last, first)
     if end < first:
-        raise UsageError(f"until {end} lies before {first}, where the monitor goes on")
+        raise EndsBefore.of(end, first)
     found: list[dict[str, Any]] = []
     metrics: list[dict[str, Any]] = []
     state = {}

@@ -8,18 +8,16 @@ from datetime import date, timedelta
 from functools import cached_property
 
 from chainlake.catalog.models import LoadedModel
-from chainlake.days import Days
+from chainlake.days import Days, day_number, day_of
 from chainlake.errors import InputError
-from chainlake.lake.records.chain import EMPTY, Chain, Outlook, Walk
-from chainlake.lake.records.chained import day_number, day_of
+from chainlake.lake.records.chain import EMPTY, Chain, Outlook, Stretch
 from chainlake.monitoring.compute import Outcome
 from chainlake.monitoring.replay import Replay
 from chainlake.monitoring.states import KeptStates
-from chainlake.run.chains import CannotGoOn
+from chainlake.run.way import Way
 
 #: Days that a model is replayed at a time.
 STRETCH = 90
-_ONE = timedelta(days=1)
 
 
 @dataclass(frozen=True)
@@ -53,11 +51,8 @@ class Course:
 
     def __init__(self, kept: KeptStates, model: LoadedModel, asked: Asked, fingerprint: Callable[[date], str]) -> None:
         self.model = model
-        self._kept, self._asked, self._fingerprint = kept, asked, fingerprint
-        self._walk: Walk | None = Walk(asked.chain, day_number(asked.first), self._begin, STRETCH)
-        # The day after the last that was published, the digest of the state there, and the state.
-        self._reached: tuple[date, str, dict[str, str]] | None = None
-        self._found: dict[date, dict[str, str] | None] = {}
+        self._fingerprint = fingerprint
+        self._way: _ModelWay | None = _ModelWay(kept, model, asked)
 
     @cached_property
     def outlook(self) -> Outlook:
@@ -66,8 +61,8 @@ class Course:
         Raises:
             InputError: a day before the first one would have to be computed and cannot be.
         """
-        assert self._walk is not None
-        return self._walk.outlook()
+        assert self._way is not None
+        return self._way.outlook()
 
     def next(self) -> Replay | None:
         """The next stretch, None at the end.
@@ -75,61 +70,53 @@ class Course:
         Raises:
             InputError: as for :attr:`outlook`.
         """
-        stretch = None if self._walk is None else self._walk.next()
-        if stretch is None:
+        stretch = None if self._way is None else self._way.next()
+        if self._way is None or stretch is None:
             return None
         days = Days(day_of(stretch.begin), day_of(stretch.end))
-        state, snapshots = self._before(days.start) if not stretch.anew else (EMPTY, {})
+        state, snapshots = self._way.before(stretch)
         prints = {day: self._fingerprint(day) for day in days}
         return Replay(self.model, days, day_of(stretch.target), state, snapshots, prints)
 
     def needed(self, outcome: Outcome) -> Outcome:
         """What of a stretch is to be published; after that, all days are as they are published already."""
-        assert self._walk is not None
-        return outcome.first_days(self._walk.came([link.state_out for _, link in sorted(outcome.links.items())]))
+        assert self._way is not None
+        return outcome.first_days(self._way.came([link.state_out for _, link in sorted(outcome.links.items())]))
 
     def published(self, outcome: Outcome, days: int) -> None:
         """That so many days of what was to be published of a stretch are."""
-        if self._walk is None or days < len(outcome.links):
-            self._walk = None
+        if self._way is None or days < len(outcome.links):
+            self._way = None
             return
-        self._walk.published(days)
-        last = outcome.days.end - _ONE
-        self._reached = outcome.days.end, outcome.links[last].state_out, outcome.state_after(last)
+        self._way.published(days, outcome.state_after(outcome.days.end - timedelta(days=1)))
 
-    def _before(self, day: date) -> tuple[str, dict[str, str]]:
-        """Digest and state at the end of the day before one where :meth:`_begin` says that there is one."""
-        if self._reached is not None and self._reached[0] == day:
-            return self._reached[1:]
-        left = self._left(day)
-        assert left is not None
-        return left
 
-    def _left(self, day: date) -> tuple[str, dict[str, str]] | None:
-        """Digest and state as they are published at the end of the day before one; None if no state is kept."""
-        chain = self._asked.chain
-        digest: str | None = chain.state_out[day_number(day) - 1 - int(chain.numbers[0])]
-        if digest is None:
-            return None
-        if day not in self._found:
-            # Asked for several times, and the states of many models do not fit into memory for all days.
-            self._found = {day: self._kept.at_end_of(day - _ONE, self.model, digest)}
-        kept = self._found[day]
-        return None if kept is None else (digest, kept)
+class _ModelWay(Way[dict[str, str]]):
+    """The way through the days of a model; its states are a value per group."""
 
-    def _begin(self, number: int, least: int) -> int:
-        """The last day from ``least``, which can be, to ``number`` that can be begun with."""
-        chain, config, asked = self._asked.chain, self.model.config, self._asked.days
-        lo, at = int(chain.numbers[0]), number
-        while at > least and not chain.anew[at - lo]:
-            if self._left(day_of(at)) is not None:
-                break
-            at -= 1
-            if not chain.ready[at - lo]:
-                raise CannotGoOn.of(self.model.definition.name, config.source, day_of(at))
-        if day_number(asked.start) - at > config.max_replay:
-            raise ReplayTooLong.of(self.model, day_of(at), asked)
+    def __init__(self, kept: KeptStates, model: LoadedModel, asked: Asked) -> None:
+        name, source = model.definition.name, model.config.source
+        super().__init__(asked.chain, day_number(asked.first), STRETCH, definition=name, source=source)
+        self._kept, self._model, self._days = kept, model, asked.days
+
+    def read(self, day: date, digest: str) -> dict[str, str] | None:
+        """See :meth:`Way.read`."""
+        return self._kept.at_end_of(day - timedelta(days=1), self._model, digest)
+
+    def begin(self, number: int, least: int) -> int:
+        """See :meth:`Way.begin`; a model says how far back a run may begin."""
+        at = super().begin(number, least)
+        if day_number(self._days.start) - at > self._model.config.max_replay:
+            raise ReplayTooLong.of(self._model, day_of(at), self._days)
         return at
+
+    def before(self, stretch: Stretch) -> tuple[str, dict[str, str]]:
+        """Digest and state that a stretch goes on from."""
+        if stretch.anew:
+            return EMPTY, {}
+        digest, state = self.digest(stretch.begin), self.state(stretch.begin)
+        assert digest is not None and state is not None
+        return digest, state
 
 
 class ReplayTooLong(InputError):

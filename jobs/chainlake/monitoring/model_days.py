@@ -9,12 +9,12 @@ import numpy as np
 import pyarrow as pa
 
 from chainlake.catalog.models import LoadedModel, load_models
-from chainlake.days import Days
+from chainlake.days import Days, day_number
 from chainlake.definitions.errors import UnknownDefinition
 from chainlake.definitions.source import load_sources
 from chainlake.errors import InputError, UsageError
 from chainlake.lake.delta import tables
-from chainlake.lake.records.chained import begins, day_number
+from chainlake.lake.records.chained import begins
 from chainlake.lake.records.event_days import EventDays, pin
 from chainlake.lake.records.staleness import judge, status_rows
 from chainlake.model_change.config.model import ModelConfig

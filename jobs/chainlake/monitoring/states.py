@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
 
 from chainlake.catalog.models import LoadedModel
+from chainlake.digests import text_digest
 from chainlake.lake.delta import tables
 from chainlake.lake.records.chain import EMPTY
 from chainlake.model_change.days.definitions import Config, start
@@ -34,7 +34,7 @@ def fresh_states(config: Config) -> dict[str, str]:
 
 
 def _hash(kept: Mapping[str, str]) -> str:
-    return hashlib.blake2b(json.dumps(sorted(kept.items())).encode(), digest_size=16).hexdigest()
+    return text_digest(json.dumps(sorted(kept.items())))
 
 
 class KeptStates:

@@ -17,14 +17,14 @@ import numpy as np
 
 from chainlake.catalog.models import LoadedModel, load_models
 from chainlake.catalog.patterns import CompiledPattern, load_patterns
-from chainlake.days import Days, day_of_us
+from chainlake.days import Days, day_number, day_of, day_of_us
 from chainlake.definitions.errors import UnknownDefinition
 from chainlake.definitions.files import BrokenDefinition
 from chainlake.definitions.source import load_sources
-from chainlake.detect.chained.course import Course, Segment, segments
+from chainlake.detect.chained.course import Course
+from chainlake.detect.chained.segments import Segment, segments
 from chainlake.errors import InputError, UsageError
 from chainlake.lake.records.chain import Outlook
-from chainlake.lake.records.chained import day_number, day_of
 from chainlake.lake.records.definitions import Definition
 from chainlake.lake.records.event_days import EventDays
 from chainlake.lake.records.staleness import TO_DO, Judged, judge
@@ -92,7 +92,7 @@ def plan_range(
         UsageError: a name that does not exist, or a chunk of no days.
     """
     if chunk < 1:
-        raise UsageError(f"a chunk of {chunk} days holds no day", hint="Give --chunk 30d, or any other number of days.")
+        raise EmptyChunk.of(chunk)
     for name in sources or ():
         the_source(home, name)
     known = load_sources(home)
@@ -359,3 +359,12 @@ def as_json(plan: RangePlan) -> dict[str, Any]:
         "left": [{"definition": name, "why": why, "days": n} for (name, why), n in sorted(plan.left.items())],
         "failures": [{"definition": name, "error": str(error)} for name, error in plan.failures],
     }
+
+
+class EmptyChunk(UsageError):
+    """A backfill is to go in steps of no days."""
+
+    @classmethod
+    def of(cls, days: int) -> EmptyChunk:
+        """For the number of days that was given."""
+        return cls(f"a chunk of {days} days holds no day", hint="Give --chunk 30d, or any other number of days.")

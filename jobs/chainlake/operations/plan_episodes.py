@@ -9,8 +9,7 @@ from datetime import date, timedelta
 
 import numpy as np
 
-from chainlake.days import Days
-from chainlake.lake.records.chained import day_number
+from chainlake.days import Days, day_number
 from chainlake.lake.records.event_days import COMPUTABLE, EventDays
 from chainlake.lake.records.staleness import TO_DO, Judged, event_states, inside
 from chainlake.operations.applications import Application, Part

@@ -10,12 +10,12 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
-from typing import Any
 
 from chainlake.catalog.models import load_models
 from chainlake.catalog.patterns import load_patterns
 from chainlake.definitions.source import load_sources
 from chainlake.errors import ChainlakeError
+from chainlake.ingest.landing.completeness import changing_rows
 from chainlake.ingest.landing.lost import DAMAGED
 from chainlake.lake.delta import tables
 from chainlake.lake.delta.log import signature
@@ -41,6 +41,7 @@ from chainlake.lake.upkeep.ops_rebuild import rebuild
 from chainlake.lake.upkeep.set_aside import set_aside, take_out
 from chainlake.operations.check import Checked, Scope, check
 from chainlake.paths import Home
+from chainlake.schemas.ops_rows import FileRow, IntervalRow
 from chainlake.words import counted
 
 #: A table whose log was repaired may turn out to have a damaged file, and an unreadable one to be gone.
@@ -170,15 +171,16 @@ class _Marks:
         with file_lock(self._home, f"source-{source}"):
             rows = {row["path"]: row for row in ops.current(self._home, "files", source=source)}
             # Another content than what has landed: so the file is taken as one that has changed.
-            again = [{**_kept(rows[path]), "file_id": f"{DAMAGED}{rows[path]['file_id']}"} for path in paths]
+            again: list[FileRow] = [
+                {**ops.again(rows[path]), "file_id": f"{DAMAGED}{rows[path]['file_id']}"} for path in paths
+            ]
             ops.append(self._home, "files", again, self._run_id)
         self._done(f"source {source}: {counted(len(paths), 'file')} to be read again, such as {paths[0]}")
         return True
 
     def _event_days(self, source: str, days: Sequence[date]) -> None:
         with file_lock(self._home, f"source-{source}"):
-            rows = [{"source": source, "day": day, "status": "changing"} for day in days]
-            ops.append(self._home, "event_days", rows, self._run_id)
+            ops.append(self._home, "event_days", changing_rows(source, days), self._run_id)
         self._done(f"source {source}: {counted(len(days), 'day')} to be resolved again, from {days[0]}")
 
     def _ingest_again(self, sources: Iterable[str]) -> None:
@@ -202,17 +204,15 @@ class _Marks:
                 continue
             rows = {row["day"]: row for row in ops.current(self._home, "intervals", definition=name)}
             reason = "jobs check found rows other than those published"
-            again = [
-                {**_kept(rows[day]), "status": "failed", "reason": reason} for day in sorted(set(listed)) if day in rows
+            again: list[IntervalRow] = [
+                {**ops.again(rows[day]), "status": "failed", "reason": reason}
+                for day in sorted(set(listed))
+                if day in rows
             ]
             ops.append(self._home, "intervals", again, self._run_id)
             self._done(f"{name}: {counted(len(again), 'day')} to be computed again, from {min(listed)}")
         for source in sorted({owners[name] for name in days if name in owners}):
             self._result.commands.append(f"python -m jobs restate --source {source}")
-
-
-def _kept(row: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in row.items() if name not in ("seq", "written_at", "run_id")}
 
 
 def _sources_of(home: Home) -> dict[str, str]:

@@ -26,6 +26,7 @@ from chainlake.lake.records.registered import later_versions
 from chainlake.lake.records.runs import phase
 from chainlake.lake.upkeep.maintain import lock_of
 from chainlake.paths import Home
+from chainlake.schemas.ops_rows import IntervalRow
 
 STEP = "retire"
 _KEPT, _DROPPED = "retired, rows kept", "retired, rows dropped"
@@ -134,10 +135,16 @@ def _tables(home: Home, kind: str, name: str) -> list[tuple[str, str]]:
     return [("matches", name), *versions, *derived]
 
 
-def _retired(row: dict[str, Any], drop: bool) -> dict[str, Any]:
-    kept = {key: value for key, value in row.items() if key not in ("seq", "written_at", "run_id")}
-    counts = {"rows": 0 if drop else row["rows"], "added": None, "withdrawn": None, "changed": None}
-    return {**kept, **counts, "status": "retired", "reason": _DROPPED if drop else _KEPT}
+def _retired(row: IntervalRow, drop: bool) -> IntervalRow:
+    return {
+        **ops.again(row),
+        "rows": 0 if drop else row["rows"],
+        "added": None,
+        "withdrawn": None,
+        "changed": None,
+        "status": "retired",
+        "reason": _DROPPED if drop else _KEPT,
+    }
 
 
 def _drop(home: Home, schema: str, table: str, name: str) -> str | None:

@@ -1,14 +1,16 @@
 """The state of every definition and day, judged from what ``ops`` says of the last runs; no JVM.
 
-Definition files that cannot be read are told here, landed files by ``cli/verbs/status.py``.
+Definition files that cannot be read and landed files whose rows are not in the lake are told here, too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from chainlake.catalog.heard import unheard_keys
 from chainlake.catalog.models import LoadedModel, load_models
@@ -17,6 +19,9 @@ from chainlake.days import Days
 from chainlake.definitions.errors import UnknownDefinition
 from chainlake.definitions.source import load_sources
 from chainlake.errors import ChainlakeError
+from chainlake.ingest.landing.outcomes import READ, reason_of, unread
+from chainlake.ingest.landing.waiting import early
+from chainlake.lake.records import ops
 from chainlake.lake.records.definitions import Definition
 from chainlake.lake.records.intervals import Intervals
 from chainlake.lake.records.recorded import GONE, UNREADABLE, Recorded
@@ -24,6 +29,11 @@ from chainlake.lake.records.staleness import STATUS, Judged, judge
 from chainlake.lake.records.standing import mark_suspects
 from chainlake.lake.records.wanted import names_of
 from chainlake.paths import Home
+from chainlake.schemas.ops_rows import FileRow, WaitingFileRow
+from chainlake.terminal import one_line
+
+#: Files of each kind that are named; of more, their number.
+_NAMED = 20
 
 
 def status_table(home: Home) -> pa.Table:
@@ -82,3 +92,49 @@ def all_definitions(home: Home) -> tuple[list[Definition], list[LoadedModel], se
     notes = [f"broken {name}: {error.summary}" for name, error in files]
     notes += unheard_keys(home, sources, patterns)
     return definitions, models, {name for name, _ in files}, notes
+
+
+def left_files(home: Home) -> list[str]:
+    """A line for each landed file that was not read, waits, or is dated in the future."""
+    now = datetime.now(UTC)
+    columns = ["source", "path", "file_id", "load_id", "file_date", "revision", "outcome", "reason"]
+    files = ops.current_table(home, "files", columns=columns)
+    waiting = [row for row in ops.current(home, "waiting_files") if row["waits"]]
+    dated: list[FileRow] = files.filter(pc.greater(files["file_date"], now.date())).to_pylist()
+    future = [row for row in dated if early(row["file_date"], now)]
+    return [
+        *_lines("not read", [(reason_of(row), _place(row)) for row in _unread_files(home, files)]),
+        *_lines("waiting", [(row["reason"], _place(row)) for row in waiting if not early(row["file_date"], now)]),
+        *_lines(
+            "file dated in the future",
+            [
+                *((row["file_date"], _place(row)) for row in future),
+                *((row["file_date"], _place(row)) for row in waiting if early(row["file_date"], now)),
+            ],
+        ),
+    ]
+
+
+def _place(row: FileRow | WaitingFileRow) -> str:
+    return f"{row['source']}/{one_line(row['path'])}"
+
+
+def _lines(word: str, told: Sequence[tuple[object, str]]) -> list[str]:
+    listed = sorted(f"{word} ({why}): {place}" for why, place in told)
+    if len(listed) <= _NAMED:
+        return listed
+    return [
+        *listed[:_NAMED],
+        f"{word}: {len(listed) - _NAMED} more, in ops.current_files and ops.current_waiting_files",
+    ]
+
+
+def _unread_files(home: Home, files: pa.Table) -> list[FileRow]:
+    bad = pc.and_not(pc.is_valid(files["outcome"]), pc.is_in(files["outcome"], pa.array(READ)))
+    found: list[FileRow] = []
+    if pc.any(bad).as_py():
+        sources = load_sources(home)
+        for name in files.filter(bad)["source"].unique().to_pylist():
+            replaces = sources[name].replaces if name in sources else ()
+            found += unread(replaces, files.filter(pc.equal(files["source"], name)).to_pylist())
+    return found

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from chainlake.days import US_PER_DAY
+from chainlake.days import US_PER_DAY, instant
 from chainlake.errors import UsageError
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 #: Colours that stay apart for the colour-blind (Okabe and Ito).
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 QUIET, LOUD = "#888888", "#D55E00"
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def sheet(width: float, height: float) -> Figure:
@@ -31,6 +30,15 @@ def sheet(width: float, height: float) -> Figure:
     return figure
 
 
+class NotDrawn(UsageError):
+    """A picture cannot be written where it was asked for."""
+
+    @classmethod
+    def of(cls, path: Path, error: OSError) -> NotDrawn:
+        """For the file, and what the operating system says."""
+        return cls(f"the picture cannot be written: {error.strerror}", file=path)
+
+
 def save(figure: Figure, path: Path) -> None:
     """Write a PNG; the same picture gives the same bytes.
 
@@ -40,7 +48,7 @@ def save(figure: Figure, path: Path) -> None:
     try:
         figure.savefig(path, format="png", dpi=75, metadata={"Software": None})
     except OSError as error:
-        raise UsageError(f"the picture cannot be written: {error.strerror}", file=path) from None
+        raise NotDrawn.of(path, error) from None
 
 
 def days(us: np.ndarray | float) -> np.ndarray:
@@ -50,7 +58,7 @@ def days(us: np.ndarray | float) -> np.ndarray:
 
 def stamp(us: int) -> str:
     """A time for a title."""
-    return f"{_EPOCH + timedelta(microseconds=int(us)):%Y-%m-%d %H:%M} UTC"
+    return f"{instant(int(us)):%Y-%m-%d %H:%M} UTC"
 
 
 def broken(us: np.ndarray, values: np.ndarray, longest_us: int) -> tuple[np.ndarray, np.ndarray]:

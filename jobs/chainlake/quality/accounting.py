@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from chainlake.errors import UsageError
 from chainlake.quality.audit import Audit
+from chainlake.schemas.ops_rows import FileRow
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,7 +30,7 @@ def _frame(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], counts: Se
 
 
 def audit_accounting(
-    audit: Audit, files_rows: Sequence[Mapping[str, Any]], event_days_rows: Sequence[Mapping[str, Any]]
+    audit: Audit, files_rows: Sequence[FileRow], event_days_rows: Sequence[Mapping[str, Any]]
 ) -> str | None:
     """Whether the ``ops.files`` and ``ops.event_days`` rows about to be written add up.
 
@@ -47,7 +48,7 @@ def audit_accounting(
     """
     sources = {str(row["source"]) for row in [*files_rows, *event_days_rows]}
     if len(sources) > 1:
-        raise UsageError(f"accounting is audited source by source, not for {', '.join(sorted(sources))} at once")
+        raise MixedSources.of(sources)
     reasons: list[str | None] = []
     if files_rows:
         files = _frame(files_rows, _FILE_COLUMNS, _FILE_COUNTS)
@@ -66,3 +67,12 @@ def _run(audit: Audit, what: str, frame: pd.DataFrame, sources: set[str], key: t
     (source,) = sources
     label = f"accounting of {what} of {source}"
     return audit.run(f"accounting_{what}", frame, {"source": source}, label, key=key).reason
+
+
+class MixedSources(UsageError):
+    """Rows of several sources are to be audited at once."""
+
+    @classmethod
+    def of(cls, sources: Iterable[str]) -> MixedSources:
+        """For their names."""
+        return cls(f"accounting is audited source by source, not for {', '.join(sorted(sources))} at once")

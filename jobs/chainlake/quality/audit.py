@@ -175,7 +175,7 @@ class Audit:
             AuditFailed: the result is not a success.
         """
         if not result.success:
-            raise AuditFailed(f"audit of {result.reason}", hint=f"Data Docs: {self.build_docs()}")
+            raise SuiteFailed.of(result, self.build_docs())
 
     def build_docs(self) -> Path:
         """Write all results so far into the shared Data Docs and return the path of their first page."""
@@ -243,3 +243,12 @@ def _trouble(result: Any) -> str:
         if isinstance(entry, dict) and entry.get("raised_exception"):
             return str(entry.get("exception_message") or "error").strip().splitlines()[0]
     return ""
+
+
+class SuiteFailed(AuditFailed):
+    """An expectation of a suite does not hold."""
+
+    @classmethod
+    def of(cls, result: AuditResult, docs: Path) -> SuiteFailed:
+        """For a result that is no success; ``docs`` is the page that shows it."""
+        return cls(f"audit of {result.reason}", hint=f"Data Docs: {docs}")

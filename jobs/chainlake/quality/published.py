@@ -29,6 +29,7 @@ from chainlake.quality.matches.gate import judge
 from chainlake.quality.matches.rules import rules_of
 from chainlake.quality.models import audit_models
 from chainlake.schemas.models import ALERTS, CHANGES, METRICS
+from chainlake.schemas.ops_rows import FileRow
 from chainlake.schemas.table import Table
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def accounting(audit: Audit, source: str, days: Days) -> Outcome:
     return Outcome(f"accounting of source {source}", found, {} if reason is None else {days.start: reason})
 
 
-def _raw_rows(home: Home, source: str, files: Sequence[dict[str, Any]], days: Days) -> dict[date, int]:
+def _raw_rows(home: Home, source: str, files: Sequence[FileRow], days: Days) -> dict[date, int]:
     """Raw rows of effective files per day: of each file_id one load counts, whatever paths hold it.
 
     Of a content that was read under one name and not under another, the one with rows.

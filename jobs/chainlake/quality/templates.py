@@ -8,7 +8,7 @@ carries a ``description`` that says in words what is broken when it fails.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -20,6 +20,40 @@ from chainlake.paths import PACKAGE
 FOLDER = PACKAGE / "expectations"
 
 
+class UnknownTemplate(UsageError):
+    """A suite is asked for that the templates do not give."""
+
+    @classmethod
+    def of(cls, name: str, known: Iterable[str]) -> UnknownTemplate:
+        """There is none of that name."""
+        return cls(f"there is no suite template '{name}'", hint=f"Templates: {', '.join(known)}.")
+
+    @classmethod
+    def parameter(cls, name: str, missing: KeyError) -> UnknownTemplate:
+        """It needs a parameter that was not given."""
+        return cls(f"suite template '{name}' needs the parameter {missing}")
+
+
+class UnfitTemplate(DefinitionError):
+    """A file of a suite is wrong."""
+
+    @classmethod
+    def no_json(cls, path: Path, error: json.JSONDecodeError) -> UnfitTemplate:
+        """It is no JSON."""
+        return cls(f"the suite template is not JSON: {error.msg}", file=path, line=error.lineno, column=error.colno)
+
+    @classmethod
+    def undecided(cls, path: Path, kind: str, column: str) -> UnfitTemplate:
+        """Of matches, an expectation that cannot be judged by the least and the largest value of a measure."""
+        return cls(
+            f"three rows per day do not decide {kind} of {column}",
+            file=path,
+            key=kind,
+            hint="Matches are judged by the least and the largest value of a measure: "
+            "say what must hold as a measure that lies between two values.",
+        )
+
+
 def template_path(name: str) -> Path:
     """The file of template ``name``.
 
@@ -28,8 +62,7 @@ def template_path(name: str) -> Path:
     """
     path = FOLDER / f"{name}.json"
     if not path.is_file():
-        known = ", ".join(sorted(p.stem for p in FOLDER.glob("*.json")))
-        raise UsageError(f"there is no suite template '{name}'", hint=f"Templates: {known}.")
+        raise UnknownTemplate.of(name, sorted(p.stem for p in FOLDER.glob("*.json")))
     return path
 
 
@@ -44,13 +77,12 @@ def instantiate(name: str, params: Mapping[str, Any]) -> dict[str, Any]:
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except json.JSONDecodeError as error:
-        what = f"the suite template is not JSON: {error.msg}"
-        raise DefinitionError(what, file=path, line=error.lineno, column=error.colno) from None
+        raise UnfitTemplate.no_json(path, error) from None
     try:
         suite: dict[str, Any] = _fill(document, params)
         return suite
     except KeyError as error:
-        raise UsageError(f"suite template '{name}' needs the parameter {error}") from None
+        raise UnknownTemplate.parameter(name, error) from None
 
 
 def _fill(value: Any, params: Mapping[str, Any]) -> Any:

@@ -7,9 +7,8 @@ from datetime import date, timedelta
 
 import numpy as np
 
-from chainlake.days import Days
+from chainlake.days import Days, day_number
 from chainlake.errors import InputError
-from chainlake.lake.records.chained import EPOCH
 from chainlake.lake.records.staleness import Judged
 
 
@@ -47,7 +46,7 @@ def held(judged: Judged, days: Days) -> Held | None:
     """
     place = judged.place
     assert place is not None
-    others = (place.states == "audit_failed") | (place.cause < (days.start - EPOCH).days)
+    others = (place.states == "audit_failed") | (place.cause < day_number(days.start))
     waits = np.flatnonzero(place.behind & (judged.state == "waiting") & others)
     if not len(waits):
         return None

@@ -7,7 +7,6 @@ what seemed to be over.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ import pyarrow.compute as pc
 
 from chainlake.cep.episodes.merge import merged, stretch_schema
 from chainlake.cep.values.arrow import int64_scalar
+from chainlake.digests import text_digest
 
 #: The digest of a state in which nothing is open.
 NOTHING_OPEN = "empty"
@@ -106,4 +106,4 @@ def _rows(state: list[list[Any]], names: list[str]) -> Iterator[dict[str, Any]]:
 
 def digest(text: str) -> str:
     """What tells states apart."""
-    return NOTHING_OPEN if text == "[]" else hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+    return NOTHING_OPEN if text == "[]" else text_digest(text)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any, Unpack
 
 import numpy as np
@@ -16,12 +16,11 @@ from chainlake.cep.library import MatchOptions, as_dicts, prepared
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.search.batch import MatchBatch
 from chainlake.cep.search.find import find
+from chainlake.days import instant
 from chainlake.errors import UsageError
 
 #: One episode: its key, first start, last end, when it is decided, how many matches, the first and the top one.
 Episode = dict[str, Any]
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def episodes(
@@ -111,4 +110,4 @@ def merged_matches(
 
 
 def _time(pattern: Pattern, ticks: int) -> datetime | int:
-    return _EPOCH + timedelta(microseconds=ticks) if pattern.strict else ticks
+    return instant(ticks) if pattern.strict else ticks

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -12,6 +11,7 @@ import pyarrow.compute as pc
 
 from chainlake.cep.events.dataset import ticks_of
 from chainlake.cep.policy import Policy
+from chainlake.digests import text_digest
 from chainlake.schemas.matches import FIXED_COLUMNS
 
 
@@ -73,7 +73,7 @@ class Consumed:
         if not len(self.ids):
             return None
         lines = sorted({f"{ts} {one}" for ts, one in zip(self.ts.tolist(), self.ids.to_pylist(), strict=True)})
-        return hashlib.blake2b("\n".join(lines).encode(), digest_size=16).hexdigest()
+        return text_digest("\n".join(lines))
 
     def _only(self, some: np.ndarray) -> Consumed:
         return self if some.all() else Consumed(self.ids.filter(pa.array(some)), self.ts[some], self.decided[some])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from chainlake.cep.plain_files.places import row_place, shown
 from chainlake.cep.values.arrow import FALSE, NO_TEXT, TRUE, int64_array
+from chainlake.days import us_of
 from chainlake.definitions.formats.time_formats import contradicted, digits_of, directives, problem_of, tells_numbers
 from chainlake.errors import InputError, UsageError
 
@@ -28,7 +29,6 @@ _CALENDAR = (
     r"(?:(?:[01]\d|2[0-3])(?:[0-5]\d(?:[0-5]\d(?:\d{3})?)?)?)?$"
 )
 _FORMS = {8: "%Y%m%d", 10: "%Y%m%d%H", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S", 17: "%Y%m%d%H%M%S%f"}
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def counted(file: Path, numbers: pa.ChunkedArray, name: str, unit: str | None) -> pa.ChunkedArray:
@@ -160,7 +160,7 @@ def dates(file: Path, texts: pa.ChunkedArray, name: str, form: str) -> pa.Chunke
             if found is None or (digits_of(form) is not None and not tells_numbers(text.strip(), form, found)):
                 what = f"'{shown(text)}' is no date of the form {form}"
                 raise InputError(what, **row_place(file, row + 1), key=name)
-            known[text] = (found.replace(tzinfo=found.tzinfo or UTC) - _EPOCH) // timedelta(microseconds=1)
+            known[text] = us_of(found.replace(tzinfo=found.tzinfo or UTC))
         ticks[row] = known[text]
     values = pa.chunked_array([int64_array(ticks).cast(pa.timestamp("us")).cast(UTC_US)])
     return pc.if_else(pc.is_valid(texts), values, pa.nulls(1, UTC_US)[0])

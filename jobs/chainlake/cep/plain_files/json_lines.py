@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from chainlake.cep.plain_files.places import no_text, opened, shown
 from chainlake.cep.values.arrow import text_array
+from chainlake.cep.values.texts import is_unicode
 from chainlake.errors import InputError
 
 _KINDS = {bool: "true or false", str: "a text", dict: "an object", list: "a list"}
@@ -103,7 +104,7 @@ def _close(file: Path, found: dict[str, _Attribute], lines: list[int]) -> None:
         try:
             attribute.blocks.append(_array(attribute.kind, values))
         except UnicodeEncodeError:
-            wrong = next(row for row, one in enumerate(values) if one is not None and not _is_unicode(one))
+            wrong = next(row for row, one in enumerate(values) if one is not None and not is_unicode(one))
             raise _half(file, lines[wrong], name) from None
 
 
@@ -154,7 +155,7 @@ def _objects(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
                     what = f"{shown(twice)} occurs in attrs and beside it"
                     raise InputError(what, file=file, line=line, key=twice)
                 value |= attrs
-            if not all(map(_is_unicode, value)):
+            if not all(map(is_unicode, value)):
                 raise _half(file, line, None)
             yield line, value
 
@@ -181,14 +182,6 @@ def _constant(name: str) -> None:
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_int=_Number, parse_float=_Number, parse_constant=_constant)
-
-
-def _is_unicode(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _half(file: Path, line: int, key: str | None) -> InputError:

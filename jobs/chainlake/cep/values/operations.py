@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -12,13 +12,13 @@ import numpy as np
 from chainlake.cep.values.aggregates import Function, Members, aggregate
 from chainlake.cep.values.texts import Words
 from chainlake.cep.values.values import NULL, Lists, Value, as_float, both, is_whole, not_null
+from chainlake.days import day_of, instant
 
 #: Elements of lists that are copied at a time.
 _LIST_BLOCK = 1 << 20
 _SECOND = 1_000_000
 _HOUR = 3_600 * _SECOND
 _DAY = 24 * _HOUR
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 #: The first tick of the year 1, and the first one after the year 9999; a day away from both, any zone has a date.
 _FIRST, _END = -62_135_596_800 * _SECOND + _DAY, 253_402_300_800 * _SECOND - _DAY
 
@@ -226,7 +226,7 @@ def date(args: tuple[Any, ...]) -> Value | Words:
         return NULL
     local, valid = _local(value, zone)
     days, index = np.unique(local // _DAY, return_inverse=True)
-    words = [(_EPOCH + timedelta(days=int(day))).date().isoformat() for day in days]
+    words = [day_of(int(day)).isoformat() for day in days]
     return Words(words, index.reshape(-1), valid)
 
 
@@ -268,7 +268,7 @@ def _distinct(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def _offset(tick: int, zone: str) -> int:
     """How far the clock of a zone is ahead of UTC, in ticks."""
-    delta = (_EPOCH + timedelta(microseconds=tick)).astimezone(ZoneInfo(zone)).utcoffset()
+    delta = instant(tick).astimezone(ZoneInfo(zone)).utcoffset()
     return (delta or timedelta()) // timedelta(microseconds=1)
 
 

@@ -119,3 +119,12 @@ def masked(values: np.ndarray, valid: np.ndarray) -> pa.Array:
     """Whole numbers as an Arrow array, null where they are not valid."""
     there = pa.py_buffer(np.packbits(valid, bitorder="little"))
     return pa.Array.from_buffers(pa.int64(), len(values), [there, pa.py_buffer(np.ascontiguousarray(values, np.int64))])
+
+
+def is_unicode(text: str) -> bool:
+    """Whether a text holds no lone surrogates, which no UTF-8 can spell."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

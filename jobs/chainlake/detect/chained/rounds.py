@@ -18,9 +18,9 @@ from chainlake.detect.chained.walk import Leg, Walked, walk
 from chainlake.detect.counts import Counting
 from chainlake.detect.order import Plan
 from chainlake.detect.prepared import planned
-from chainlake.detect.run import DetectRun, Staged, accept, audit, publish, rates
+from chainlake.detect.run import Staged, accept, audit, publish, rates
 from chainlake.detect.stage import Search
-from chainlake.detect.work import DetectResult, Work
+from chainlake.detect.work import DetectResult, SearchRun, Work
 from chainlake.errors import AuditFailed, ChainlakeError, LimitExceeded
 from chainlake.lake.commits.publish import Published
 from chainlake.lake.records.runs import one_line
@@ -34,7 +34,7 @@ class _Came:
     published: list[Published] = field(default_factory=list)
     failed: dict[str, BaseException] = field(default_factory=dict)
 
-    def fail(self, run: DetectRun, course: Course, day: date, print_: str, error: BaseException) -> None:
+    def fail(self, run: SearchRun, course: Course, day: date, print_: str, error: BaseException) -> None:
         """Note what stopped a segment of a pattern, at the first day that was to do; publishing notes failed audits."""
         definition = course.compiled.definition
         self.failed.setdefault(definition.name, error)
@@ -43,7 +43,7 @@ class _Came:
         print(f"{definition.name} failed: {one_line(error)}", flush=True)
 
 
-def run_chains(run: DetectRun, courses: Sequence[Course]) -> DetectResult:
+def run_chains(run: SearchRun, courses: Sequence[Course]) -> DetectResult:
     """Go through the days of some patterns; whatever stops one stops no other, nor a segment of its own the next."""
     came, waiting = _Came(), list(courses)
     while waiting:
@@ -64,7 +64,7 @@ def run_chains(run: DetectRun, courses: Sequence[Course]) -> DetectResult:
     return DetectResult(len(whole), tuple(came.published), tuple(came.failed.items()))
 
 
-def _next(run: DetectRun, course: Course, came: _Came) -> list[Next]:
+def _next(run: SearchRun, course: Course, came: _Came) -> list[Next]:
     """The next days of a pattern, if there are some; segments that cannot be gone into are noted and left out."""
     while True:
         try:
@@ -86,14 +86,14 @@ class _Searched:
 
 
 def _searched(
-    run: DetectRun, legs: Sequence[tuple[Course, Next]], items: Sequence[Work]
+    run: SearchRun, legs: Sequence[tuple[Course, Next]], items: Sequence[Work]
 ) -> list[_Searched | Exception]:
     """What is found for all patterns at once; for each alone if that fails, so that one stops no other."""
     if not legs:
         return []
     folders = [staging_folder(run.home, run.run_id, item.compiled.pattern.name) for item in items]
     try:
-        with run.phase("detect", days=_span(items)):
+        with run.phase("detect", _span(items)):
             counting = Counting(run.ports.tasks, run.files, run.source.key)
             plans = [one.plan for one in planned(counting, items, run.pinned.event_days, partial(rates, run))]
             given = []
@@ -119,7 +119,7 @@ def _span(items: Sequence[Work]) -> Days:
 
 
 def _finish(
-    run: DetectRun, course: Course, leg: Next, item: Work, searched: _Searched | Exception, came: _Came
+    run: SearchRun, course: Course, leg: Next, item: Work, searched: _Searched | Exception, came: _Came
 ) -> None:
     """Accept, audit and publish the days of a pattern that are to be published, and tell its course."""
     if isinstance(searched, Exception):

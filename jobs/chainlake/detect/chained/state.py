@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import date
 
 from chainlake.catalog.patterns import CompiledPattern
 from chainlake.cep.matches.consumed import Consumed, consuming_columns
 from chainlake.cep.pattern import Pattern
-from chainlake.days import day_start_us
+from chainlake.days import day_start_us, instant
 from chainlake.lake.delta import tables
 from chainlake.lake.records.chain import EMPTY
 from chainlake.paths import Home
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def state_at(pattern: Pattern, consumed: Consumed, day: date) -> Consumed:
@@ -45,7 +43,7 @@ def published_state(home: Home, compiled: CompiledPattern, day: date) -> Consume
     lo = end - pattern.reach_us if start == date.min else max(end - pattern.reach_us, day_start_us(start))
     if lo >= end:
         return Consumed.none()
-    bounds = [("decision_ts", op, _EPOCH + timedelta(microseconds=us)) for op, us in ((">=", lo), ("<", end))]
+    bounds = [("decision_ts", op, instant(us)) for op, us in ((">=", lo), ("<", end))]
     columns = ["decision_ts", *consuming_columns(policy, table.arrow())]
     rows = tables.arrow(home, table.schema, table.name, columns=columns, filters=bounds)
     return state_at(pattern, Consumed.by(policy, rows), day)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime
 
 import numpy as np
 import pyarrow as pa
@@ -15,11 +15,9 @@ from chainlake.cep.episodes.days import day_of
 from chainlake.cep.episodes.sources import columns_of, of_rows, rule_of
 from chainlake.cep.events.dataset import ticks_of
 from chainlake.cep.values.arrow import numpy_of
-from chainlake.days import US_PER_DAY, Days, day_of_us, day_start_us
+from chainlake.days import US_PER_DAY, Days, day_of_us, day_start_us, instant
 from chainlake.lake.delta import tables
 from chainlake.paths import Home
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -86,7 +84,7 @@ class PublishedMatches:
 
 def decided_in(lo: int, hi: int) -> list[tuple[str, str, datetime]]:
     """The filter of rows that are decided in ``[lo, hi)``, in microseconds."""
-    return [("decision_ts", op, _EPOCH + timedelta(microseconds=us)) for op, us in ((">=", lo), ("<", hi))]
+    return [("decision_ts", op, instant(us)) for op, us in ((">=", lo), ("<", hi))]
 
 
 def episode_rows(episodes: CompiledEpisodes, decided: pa.Table) -> pa.Table:

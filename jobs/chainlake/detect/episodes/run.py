@@ -12,48 +12,30 @@ import pyarrow as pa
 from chainlake.catalog.episodes import CompiledEpisodes
 from chainlake.catalog.patterns import CompiledPattern, load_patterns
 from chainlake.cep.episodes.days import day_of as made_on
-from chainlake.days import Days, day_start_us
-from chainlake.definitions.source import Source, Sources
-from chainlake.detect.chained.course import Segment, segments, to_do_flags
-from chainlake.detect.episodes.course import Next, Way, state_of
-from chainlake.detect.episodes.published import PublishedMatches, episode_rows, number_of
+from chainlake.cep.episodes.days import digest, state_text
+from chainlake.days import Days, day_of, day_start_us
+from chainlake.definitions.source import Sources
+from chainlake.detect.chained.course import STRETCH
+from chainlake.detect.chained.segments import Segment, segments, to_do_flags
+from chainlake.detect.chained.way import SegmentWay
+from chainlake.detect.episodes.published import Open, PublishedMatches, episode_rows, number_of
 from chainlake.detect.plan import Wanted
-from chainlake.detect.work import STEP, DetectResult
+from chainlake.detect.work import DetectResult, DetectRun
 from chainlake.errors import AuditFailed
 from chainlake.lake.commits.publish import MatchOutput, Published, PublishingRun, publish_matches
 from chainlake.lake.commits.publishable import DaysNow
 from chainlake.lake.records.chain import EMPTY, Link
-from chainlake.lake.records.chained import begins_anew, day_of
+from chainlake.lake.records.chained import begins_anew
 from chainlake.lake.records.event_days import EventDays
 from chainlake.lake.records.intervals import Intervals
-from chainlake.lake.records.runs import one_line, phase
+from chainlake.lake.records.runs import one_line
 from chainlake.lake.records.staleness import fingerprint, judge
 from chainlake.lake.records.wanted import days_of, names_of
 from chainlake.lake.store.port import Staged
 from chainlake.paths import Home
-from chainlake.quality import Audit, DaysBroken
+from chainlake.quality import DaysBroken
 from chainlake.quality.episodes import audit_episodes
 from chainlake.run.common import record_failure
-from chainlake.run.ports import Ports
-
-
-@dataclass(frozen=True)
-class EpisodesRun:
-    """What all patterns of a run share.
-
-    Args:
-        home: the installation.
-        source: the source.
-        run_id: id of the run in ``ops``.
-        ports: what the step works with.
-        audit: the application's audit.
-    """
-
-    home: Home
-    source: Source
-    run_id: str
-    ports: Ports
-    audit: Audit
 
 
 @dataclass(frozen=True)
@@ -101,7 +83,7 @@ def episodes_to_do(home: Home, mine: Sequence[CompiledPattern], wanted: Wanted) 
     return found
 
 
-def run_episodes(run: EpisodesRun, work: Sequence[EpisodesWork]) -> DetectResult:
+def run_episodes(run: DetectRun, work: Sequence[EpisodesWork]) -> DetectResult:
     """Make the episodes of some patterns; whatever stops one stops no other."""
     published: list[Published] = []
     failed: dict[str, BaseException] = {}
@@ -122,13 +104,14 @@ def run_episodes(run: EpisodesRun, work: Sequence[EpisodesWork]) -> DetectResult
     return DetectResult(0, tuple(published), tuple(failed.items()))
 
 
-def _segment(run: EpisodesRun, item: EpisodesWork, part: Segment) -> list[Published]:
+def _segment(run: DetectRun, item: EpisodesWork, part: Segment) -> list[Published]:
     """Go through one segment, as far as it can be published."""
     first = item.days.first or day_of(part.first)
     matches = PublishedMatches(run.home, item.compiled, first)
-    way = Way(part, matches, item.episodes.definition)
+    way = SegmentWay(part, item.episodes.definition, matches.open_at, lambda open_: state_of(open_.stretches), STRETCH)
     found = []
-    while (leg := way.next()) is not None:
+    while (stretch := way.next()) is not None:
+        leg = Leg(Days(day_of(stretch.begin), day_of(stretch.end)), way.before(stretch))
         done, needed = _leg(run, item, matches, way, leg)
         found.append(done)
         if len(done.days_done) < needed:
@@ -137,23 +120,32 @@ def _segment(run: EpisodesRun, item: EpisodesWork, part: Segment) -> list[Publis
     return found
 
 
-def _leg(run: EpisodesRun, item: EpisodesWork, matches: PublishedMatches, way: Way, leg: Next) -> tuple[Published, int]:
+@dataclass(frozen=True)
+class Leg:
+    """Days to be made in one go.
+
+    Args:
+        days: the days.
+        before: what is open before them; None if they begin empty.
+    """
+
+    days: Days
+    before: Open | None
+
+
+def _leg(
+    run: DetectRun, item: EpisodesWork, matches: PublishedMatches, way: SegmentWay[Open], leg: Leg
+) -> tuple[Published, int]:
     """Make, audit and publish some days; what was published, and how many days were to be."""
     name = item.episodes.definition.name
     prints = {day: fingerprint(item.episodes.definition, day, item.days) for day in leg.days}
-
-    def phase_of(what: str):  # type: ignore[no-untyped-def]
-        return phase(
-            run.home, run.run_id, source=run.source.name, step=STEP, phase=what, definition=name, days=leg.days
-        )
-
-    with phase_of("episodes") as row:
+    with run.phase("episodes", leg.days, name) as row:
         made = make(matches, leg)
         row.rows_in, row.rows_out = made.matches, len(made.rows)
     needed = way.came([made.links[day].state_out for day in leg.days])
     days = list(leg.days)[:needed]
     rows = made.of(days)
-    with phase_of("audit") as row:
+    with run.phase("audit", leg.days, name) as row:
         row.rows_in = len(rows)
         whole = Days(days[0], Days.one(days[-1]).end)
         since = day_start_us(leg.days.start) if leg.before is None else leg.before.since
@@ -169,7 +161,7 @@ def _leg(run: EpisodesRun, item: EpisodesWork, matches: PublishedMatches, way: W
         verdict.reasons,
         {day: made.links[day] for day in days},
     )
-    with phase_of("publish") as row:
+    with run.phase("publish", leg.days, name) as row:
         done = publish_matches(
             PublishingRun(run.home, run.ports.lake, run.run_id), output, recheck=partial(_days_now, run, item, days)
         )
@@ -206,7 +198,7 @@ class Made:
         return pa.concat_tables([self.per_day[day] for day in days])
 
 
-def make(matches: PublishedMatches, leg: Next) -> Made:
+def make(matches: PublishedMatches, leg: Leg) -> Made:
     """Make the episodes of some days."""
     timing = matches.episodes.timing
     open_ = None if leg.before is None else leg.before.stretches
@@ -223,7 +215,12 @@ def make(matches: PublishedMatches, leg: Next) -> Made:
     return Made(per_day, links, count)
 
 
-def _days_now(run: EpisodesRun, item: EpisodesWork, days: Sequence[date]) -> DaysNow:
+def state_of(stretches: pa.Table) -> str:
+    """The digest of what is open."""
+    return digest(state_text(stretches))
+
+
+def _days_now(run: DetectRun, item: EpisodesWork, days: Sequence[date]) -> DaysNow:
     """What the days are made from now: one whose matches or definition moved meanwhile is left to the next run."""
     was = item.episodes.definition
     compiled, _ = load_patterns(run.home, Sources(run.source), only=item.compiled.pattern.name)

@@ -14,15 +14,14 @@ from chainlake.catalog.patterns import CompiledPattern, load_patterns
 from chainlake.catalog.rankings import CompiledRanking
 from chainlake.cep.events.dataset import ticks_of
 from chainlake.cep.matches.best import columns_of, ranked_rows
-from chainlake.days import ALWAYS, US_PER_DAY, Days, day_of_us
-from chainlake.definitions.source import Source, Sources
+from chainlake.days import ALWAYS, US_PER_DAY, Days, day_number, day_of_us
+from chainlake.definitions.source import Sources
 from chainlake.detect.plan import Wanted
-from chainlake.detect.work import STEP, DetectResult
+from chainlake.detect.work import STEP, DetectResult, DetectRun
 from chainlake.errors import AuditFailed
 from chainlake.lake.commits.publish import MatchOutput, Published, PublishingRun, publish_matches
 from chainlake.lake.commits.publishable import DaysNow
 from chainlake.lake.delta import tables
-from chainlake.lake.records.chained import day_number
 from chainlake.lake.records.event_days import EventDays
 from chainlake.lake.records.intervals import Intervals
 from chainlake.lake.records.matched import PeriodDays
@@ -31,33 +30,13 @@ from chainlake.lake.records.staleness import Judged, fingerprint, judge
 from chainlake.lake.records.wanted import days_of, names_of
 from chainlake.lake.store.port import Staged
 from chainlake.paths import Home
-from chainlake.quality import Audit, DaysBroken
+from chainlake.quality import DaysBroken
 from chainlake.quality.rankings import audit_rankings
 from chainlake.run.common import record_failure
-from chainlake.run.ports import Ports
 
 #: Days whose periods are merged at a time: what is published of them is not lost when later ones fail.
 STRETCH = 30
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-@dataclass(frozen=True)
-class RankingsRun:
-    """What all patterns of a run share.
-
-    Args:
-        home: the installation.
-        source: the source.
-        run_id: id of the run in ``ops``.
-        ports: what the step works with.
-        audit: the application's audit.
-    """
-
-    home: Home
-    source: Source
-    run_id: str
-    ports: Ports
-    audit: Audit
 
 
 @dataclass(frozen=True)
@@ -122,7 +101,7 @@ def touched(judged: Judged, days: Days) -> np.ndarray:
     return found
 
 
-def run_rankings(run: RankingsRun, work: Sequence[RankingsWork]) -> DetectResult:
+def run_rankings(run: DetectRun, work: Sequence[RankingsWork]) -> DetectResult:
     """Find the best matches of some patterns; whatever stops one stops no other."""
     published: list[Published] = []
     failed: dict[str, BaseException] = {}
@@ -141,7 +120,7 @@ def run_rankings(run: RankingsRun, work: Sequence[RankingsWork]) -> DetectResult
     return DetectResult(0, tuple(published), tuple(failed.items()))
 
 
-def _made(run: RankingsRun, item: RankingsWork, prints: dict[date, str]) -> Published:
+def _made(run: DetectRun, item: RankingsWork, prints: dict[date, str]) -> Published:
     """Merge, audit and publish the periods that begin on some days."""
     ranking, days = item.ranking, sorted(prints)
     name, span = ranking.definition.name, Days(days[0], Days.one(days[-1]).end)
@@ -199,7 +178,7 @@ def published_matches(home: Home, compiled: CompiledPattern, matched: PeriodDays
     return rows if mine.all() else rows.filter(pa.array(mine))
 
 
-def _days_now(run: RankingsRun, item: RankingsWork, days: Sequence[date]) -> DaysNow:
+def _days_now(run: DetectRun, item: RankingsWork, days: Sequence[date]) -> DaysNow:
     """What the periods are made from now: one whose matches or definition moved meanwhile is left to the next run."""
     was = item.ranking.definition
     compiled, _ = load_patterns(run.home, Sources(run.source), only=item.compiled.pattern.name)

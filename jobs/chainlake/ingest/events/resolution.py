@@ -5,25 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as ds
 
+from chainlake.days import day_of
 from chainlake.definitions.source import Source
 from chainlake.ingest.events.corrections import PAIRS, Beaten, KeysWork, beaten_loads, beaten_pairs, competing
-from chainlake.ingest.events.resolve import PartReport, ResolveWork, rates_of
+from chainlake.ingest.events.resolve import DayCounts, PartReport, ResolveWork, rates_of
 from chainlake.ingest.events.stretches import raw_batches, stretches
-from chainlake.ingest.landing.completeness import EMPTY
+from chainlake.ingest.landing.completeness import EMPTY, DayFigures
 from chainlake.ingest.landing.effective import Effective, in_order
 from chainlake.ingest.staged import staged
 from chainlake.lake.store.errors import Overtaken
 from chainlake.lake.store.port import Change, DayFiles, Lake
 from chainlake.run.ports import Ports
 from chainlake.schemas.events import events_table
+from chainlake.schemas.ops_rows import FileRow, RateRow
 
-_EPOCH = date(1970, 1, 1)
 #: Data files that a task looks through for the keys of loads.
 _FILES_PER_TASK = 64
 
@@ -34,13 +34,13 @@ class Resolved:
 
     Args:
         counted: each day's counts and checksum, 0 without rows; ``rows_raw`` is counted apart from the fates.
-        rates: per day, type and key with events ``events``, ``first_ts`` and ``last_ts``.
+        rates: rows of ``ops.rates``, one per day, type and key with events.
         change: how the events differ from those that are in the table.
         conflicts: Parquet files of the conflicting rows as quarantine rows.
     """
 
-    counted: dict[date, dict[str, Any]]
-    rates: list[dict[str, Any]]
+    counted: dict[date, DayFigures]
+    rates: list[RateRow]
     change: Change
     conflicts: tuple[str, ...]
 
@@ -76,7 +76,7 @@ class Resolution:
             Overtaken: somebody else has changed the events meanwhile.
         """
         source, lake, table = self.source, self.ports.lake, events_table(self.source)
-        counted: dict[date, dict[str, Any]] = {day: {**EMPTY} for day in days}
+        counted: dict[date, DayFigures] = {day: {**EMPTY} for day in days}
         base = lake.version(table.schema, table.name)
         near = in_order(f for f in files if days and f.may_be_on(days[0], days[-1]))
         work = ResolveWork(
@@ -99,9 +99,21 @@ class Resolution:
         for day, count in raw_counts(lake, source, work.loads, days).items():
             counted[day]["rows_raw"] = count
         for day, row in _days(reports).items():
-            counted[day] |= row
+            counted[day].update(row)
         conflicts = tuple(path for report in reports for path in report.conflicts)
-        return Resolved(counted, rates_of(reports).to_pylist(), change, conflicts)
+        rates: list[RateRow] = [
+            {
+                "source": source.name,
+                "day": row["day"],
+                "type": row["type"],
+                "key": row["key"],
+                "events": row["events"],
+                "first_ts": row["first_ts"],
+                "last_ts": row["last_ts"],
+            }
+            for row in rates_of(reports).to_pylist()
+        ]
+        return Resolved(counted, rates, change, conflicts)
 
     def _beaten(self, files: Sequence[Effective], near: Sequence[Effective]) -> Beaten:
         """What of the rows of ``near`` other ``files`` have replaced."""
@@ -126,7 +138,7 @@ def raw_counts(lake: Lake, source: Source, loads: Sequence[str], days: Sequence[
     return _per_day(source, loads, lake.day_files("raw", source.name, days))
 
 
-def days_of_loads(lake: Lake, source: Source, rows: Iterable[dict[str, Any]]) -> set[date]:
+def days_of_loads(lake: Lake, source: Source, rows: Iterable[FileRow]) -> set[date]:
     """The days on which loads have rows.
 
     Args:
@@ -134,13 +146,12 @@ def days_of_loads(lake: Lake, source: Source, rows: Iterable[dict[str, Any]]) ->
         source: the source.
         rows: the rows of ``ops.files`` that name the loads.
     """
-    known = [row for row in rows if row["first_ts"] is not None]
+    known = [(row["load_id"], first, last) for row in rows if (first := row["first_ts"]) and (last := row["last_ts"])]
     if not known:
         return set()
-    first = min(row["first_ts"] for row in known).astimezone(UTC).date()
-    last = max(row["last_ts"] for row in known).astimezone(UTC).date()
-    found = lake.day_files("raw", source.name, _from_to(first, last))
-    return set(_per_day(source, sorted({row["load_id"] for row in known}), found))
+    begin, end = min(first for _, first, _ in known), max(last for _, _, last in known)
+    found = lake.day_files("raw", source.name, _from_to(begin.astimezone(UTC).date(), end.astimezone(UTC).date()))
+    return set(_per_day(source, sorted({load for load, _, _ in known}), found))
 
 
 def _from_to(first: date, last: date) -> set[date]:
@@ -154,7 +165,7 @@ def _per_day(source: Source, loads: Sequence[str], files: DayFiles) -> dict[date
         ts = batch["ts"].cast(pa.date32(), safe=False).cast(pa.int32())
         numbers, counts = np.unique(ts.to_numpy(), return_counts=True)
         for number, count in zip(numbers.tolist(), counts.tolist(), strict=True):
-            day = _EPOCH + timedelta(days=number)
+            day = day_of(number)
             found[day] = found.get(day, 0) + count
     return found
 
@@ -168,11 +179,19 @@ def _raw_files(lake: Lake, source: Source, files: Sequence[Effective]) -> list[s
     return lake.day_files("raw", source.name, _from_to(first, last)).paths
 
 
-def _days(reports: Sequence[PartReport]) -> dict[date, dict[str, Any]]:
+def _days(reports: Sequence[PartReport]) -> dict[date, DayFigures]:
     """Counts and checksum of each day; a day may be of several tasks."""
-    sums: dict[date, Any] = {}
+    sums: dict[date, DayCounts] = {}
     for report in reports:
         for day, counts in report.days.items():
             sums[day] = counts.plus(sums[day]) if day in sums else counts
-    names = ("rows", "duplicates", "conflicts", "superseded", "checksum")
-    return {day: {name: getattr(counts, name) for name in names} for day, counts in sums.items()}
+    return {
+        day: {
+            "rows": counts.rows,
+            "duplicates": counts.duplicates,
+            "conflicts": counts.conflicts,
+            "superseded": counts.superseded,
+            "checksum": counts.checksum,
+        }
+        for day, counts in sums.items()
+    }

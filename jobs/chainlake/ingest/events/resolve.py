@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from chainlake.days import day_of
 from chainlake.definitions.source import Source
 from chainlake.ingest.checksum import checksum
 from chainlake.ingest.events.corrections import Beaten
@@ -161,13 +162,13 @@ def _days(source: Source, rows: pa.Table, events: pa.Table) -> dict[date, DayCou
     days = rows["event_date"].cast(pa.int32()).to_numpy()
     for day in np.unique(days).tolist():
         several = np.bincount(fates[days == day], minlength=len(Fate)).tolist()
-        found[_EPOCH.date() + timedelta(days=day)] = DayCounts(*several)
+        found[day_of(day)] = DayCounts(*several)
     # Events are in the order of time, so each day is one piece of them.
     days, starts = np.unique(events["event_date"].cast(pa.int32()).to_numpy(), return_index=True)
     if len(days):
         hashes = (np.bitwise_xor.reduceat(one, starts).tolist() for one in row_hashes(events_table(source), events))
         for day, first, second in zip(days.tolist(), *hashes, strict=True):
-            at = _EPOCH.date() + timedelta(days=day)
+            at = day_of(day)
             found[at] = found[at].plus(DayCounts(first_hash=first, second_hash=second))
     return found
 
@@ -213,6 +214,3 @@ def _time(value: Any) -> str:
     assert isinstance(value, datetime)
     text = value.astimezone(UTC).replace(tzinfo=None)
     return text.isoformat(timespec="microseconds" if text.microsecond % 1000 else "milliseconds") + "Z"
-
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import cached_property
-from typing import Any
+from typing import NotRequired, TypedDict
 
 from chainlake.days import Days
 from chainlake.definitions.source import Source
@@ -16,9 +16,29 @@ from chainlake.ingest.landing.expected import LandedNames, missing_expected
 from chainlake.ingest.landing.outcomes import days_of, is_read, unread
 from chainlake.lake.records.event_days import quiet_stretches
 from chainlake.lake.records.runs import FINISHED
+from chainlake.schemas.ops_rows import EventDayRow, FileRow, RunRow
 
-COUNTS = ("rows", "duplicates", "conflicts", "superseded")
 _ONE = timedelta(days=1)
+
+
+class DayFigures(TypedDict):
+    """What became of the raw rows of a day: how many had each fate, and the checksum of the events.
+
+    ``rows_raw`` is how many there are, counted apart from the fates; without it they are what these add up to.
+    """
+
+    rows: int
+    duplicates: int
+    conflicts: int
+    superseded: int
+    rows_raw: NotRequired[int]
+    checksum: str | None
+
+
+class CountedDay(EventDayRow):
+    """A row of ``ops.event_days`` with what the accounting gate compares its counts with, which is no column."""
+
+    rows_raw: int
 
 
 @dataclass(frozen=True)
@@ -39,7 +59,7 @@ class Arrived:
         return LandedNames(self.paths)
 
     @classmethod
-    def of(cls, source: Source, rows: Collection[Mapping[str, Any]], waiting: Iterable[str]) -> Arrived:
+    def of(cls, source: Source, rows: Collection[FileRow], waiting: Iterable[str]) -> Arrived:
         """From the current rows of ``ops.files`` and the paths that wait."""
         lacking = [days_of(source, row["path"], row["file_date"]) for row in unread(source.replaces, rows)]
         lacking += [days_of(source, path, path_fields(source, path).file_date) for path in waiting]
@@ -62,7 +82,7 @@ def status_of(source: Source, day: date, arrived: Arrived, passed: date, now: da
     return "provisional" if now >= end + source.lag else "open"
 
 
-def passed_to(days: Days, runs: Iterable[dict[str, Any]]) -> date:
+def passed_to(days: Days, runs: Iterable[RunRow]) -> date:
     """The end of the latest interval that a finished ingest of the source has been through, this run's included.
 
     It is the latest and not this run's, so that backfills in any order end in the same rows.
@@ -80,13 +100,13 @@ def passed_to(days: Days, runs: Iterable[dict[str, Any]]) -> date:
 
 def day_rows(
     source: Source,
-    current: dict[date, dict[str, Any]],
-    touched: dict[date, dict[str, Any]],
+    current: Mapping[date, EventDayRow],
+    touched: Mapping[date, DayFigures],
     arrived: Arrived,
     passed: date,
     now: datetime,
     events_version: int | None,
-) -> list[dict[str, Any]]:
+) -> list[CountedDay]:
     """The ``ops.event_days`` rows to write: touched days, days whose status moved, empty days not listed so far.
 
     Args:
@@ -96,7 +116,7 @@ def day_rows(
         passed: see ``passed_to``.
         events_version: version of the events table now.
     """
-    rows: list[dict[str, Any]] = []
+    rows: list[CountedDay] = []
     filled = [day for day, row in touched.items() if row["rows"]]
     filled += [day for day, row in current.items() if day not in touched and row["rows"]]
     for day in sorted(touched):
@@ -108,7 +128,7 @@ def day_rows(
         # What was computed on once is not taken back because somebody asked for more patience.
         status = "provisional" if status == "open" and row["status"] != "open" else status
         if status != row["status"]:
-            rows.append(_row(source, day, status, row, row["events_version"]))
+            rows.append(_row(source, day, status, _figures(row), row["events_version"]))
     if filled:
         # A stretch that ingest has not passed to its end is listed, since a day without a row is waited for.
         quiet = {start: end for start, end in quiet_stretches(filled) if end <= passed}
@@ -130,29 +150,44 @@ def _listed(first: date, end: date, quiet: Mapping[date, date]) -> Iterator[date
             day += _ONE
 
 
-def _lost(day: date, row: dict[str, Any], arrived: Arrived) -> bool:
+def _lost(day: date, row: EventDayRow, arrived: Arrived) -> bool:
     """Whether a day that was complete has got a file that cannot be read: the order of arrival must not show."""
     return row["status"] == "complete" and day in arrived.lacking
 
 
 #: Counts of a day without rows.
-EMPTY: dict[str, Any] = {**dict.fromkeys(COUNTS, 0), "rows_raw": 0, "checksum": EMPTY_CHECKSUM}
+EMPTY: DayFigures = {
+    "rows": 0, "duplicates": 0, "conflicts": 0, "superseded": 0, "rows_raw": 0, "checksum": EMPTY_CHECKSUM,
+}  # fmt: skip
 
 
-def changing_rows(source: Source, days: Iterable[date]) -> list[dict[str, Any]]:
+def changing_rows(source: str, days: Iterable[date]) -> list[EventDayRow]:
     """Rows that announce that the events of ``days`` are about to move: no checksum, so nobody computes on them."""
-    return [{"source": source.name, "day": day, "status": "changing"} for day in sorted(days)]
+    return [{"source": source, "day": day, "status": "changing"} for day in sorted(days)]
 
 
-def _row(source: Source, day: date, status: str, counts: dict[str, Any], events_version: int | None) -> dict[str, Any]:
-    accounted = sum(counts[name] for name in COUNTS)
+def _figures(row: EventDayRow) -> DayFigures:
+    """Those of a day that was resolved before; what they add up to was checked at that time."""
+    return {
+        "rows": row["rows"] or 0,
+        "duplicates": row["duplicates"] or 0,
+        "conflicts": row["conflicts"] or 0,
+        "superseded": row["superseded"] or 0,
+        "checksum": row["checksum"],
+    }
+
+
+def _row(source: Source, day: date, status: str, figures: DayFigures, events_version: int | None) -> CountedDay:
+    fates = figures["rows"] + figures["duplicates"] + figures["conflicts"] + figures["superseded"]
     return {
         "source": source.name,
         "day": day,
         "status": status,
-        **{name: counts[name] for name in COUNTS},
-        # Not a column of the table: what the accounting gate compares the counts with.
-        "rows_raw": counts.get("rows_raw", accounted),
-        "checksum": counts["checksum"],
+        "rows": figures["rows"],
+        "duplicates": figures["duplicates"],
+        "conflicts": figures["conflicts"],
+        "superseded": figures["superseded"],
+        "rows_raw": figures.get("rows_raw", fates),
+        "checksum": figures["checksum"],
         "events_version": events_version,
     }

@@ -6,7 +6,6 @@ remembered per (path, size, mtime, inode). That memory is a cache: without it th
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -19,6 +18,7 @@ from zoneinfo import ZoneInfo
 
 from chainlake.definitions.formats.time_formats import contradicted
 from chainlake.definitions.source import Source
+from chainlake.digests import text_digest
 from chainlake.ingest.landing.container import (
     Damaged,
     NotReadable,
@@ -248,7 +248,7 @@ def _landed(source: Source, file: Path, relative: str, size: int, content: _Cont
         member=member,
         size=size,
         checksum=checksum,
-        file_id=hashlib.blake2b(text.encode(), digest_size=16).hexdigest(),
+        file_id=text_digest(text),
         fields=named.fields,
         file_date=named.file_date,
         revision=named.revision,
@@ -271,7 +271,7 @@ def _doubled(landed: Landed) -> Landed:
 
 def _mark(problem: str, path: str) -> str:
     """What stands for the checksum of something that is not read."""
-    return hashlib.blake2b(json.dumps([problem, path]).encode(), digest_size=16).hexdigest()
+    return text_digest(json.dumps([problem, path]))
 
 
 def _contents(source: Source, file: Path) -> list[_Content]:
@@ -308,7 +308,7 @@ def _checked(file: Path, member: str | None) -> _Content:
             return _Content(member, stream.checksum())
     except Damaged as error:
         # Not even opened: a member with a password, or packed in a way that nobody knows.
-        return _Content(member, hashlib.blake2b(b"\0damaged", digest_size=16).hexdigest(), "damaged", str(error))
+        return _Content(member, text_digest("\0damaged"), "damaged", str(error))
 
 
 class _Memory:

@@ -6,13 +6,13 @@ anything is written. Without its events table all its days are resolved again.
 
 from __future__ import annotations
 
-from typing import Any
-
 from chainlake.definitions.source import Source
 from chainlake.errors import InfrastructureError
+from chainlake.ingest.landing.completeness import changing_rows
 from chainlake.lake.delta import tables
 from chainlake.lake.records import ops
 from chainlake.paths import Home
+from chainlake.schemas.ops_rows import EventDayRow
 
 #: Beginning of the file_id of a file that is to be read again because its rows are damaged.
 DAMAGED = "damaged-"
@@ -30,7 +30,7 @@ class RawGone(InfrastructureError):
         )
 
 
-def trusted_days(home: Home, source: Source) -> list[dict[str, Any]]:
+def trusted_days(home: Home, source: Source) -> list[EventDayRow]:
     """The current rows of ``ops.event_days``; without an events table no day is final.
 
     Raises:
@@ -52,5 +52,4 @@ def note_lost_days(home: Home, source: Source, run_id: str) -> None:
     if tables.exists(home, "events", source.name):
         return
     days = [row["day"] for row in ops.current(home, "event_days", source=source.name)]
-    rows = [{"source": source.name, "day": day, "status": "changing"} for day in days]
-    ops.append(home, "event_days", rows, run_id)
+    ops.append(home, "event_days", changing_rows(source.name, days), run_id)

@@ -11,6 +11,7 @@ from chainlake.definitions.source import Source
 from chainlake.errors import ChainlakeError, InfrastructureError, InputError
 from chainlake.ingest.landing.discovery import date_begins, path_fields
 from chainlake.ingest.landing.expected import expected_globs, glob_matches
+from chainlake.schemas.ops_rows import FileRow
 from chainlake.terminal import one_line
 from chainlake.words import counted
 
@@ -24,17 +25,17 @@ _REACH = 8
 _ONE = timedelta(days=1)
 
 
-def is_read(row: Mapping[str, Any]) -> bool:
+def is_read(row: FileRow) -> bool:
     """Whether a row of ``ops.files`` is of a file that was read to its end, and whose path says when it is of."""
     return row.get("outcome") in READ
 
 
-def holds_nothing(row: Mapping[str, Any]) -> bool:
+def holds_nothing(row: FileRow) -> bool:
     """Whether nothing at all came of the file, so that no other may give way to it."""
     return not is_read(row) and not row["rows_raw"]
 
 
-def unread(replaces: Collection[str], rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+def unread(replaces: Collection[str], rows: Iterable[FileRow]) -> list[FileRow]:
     """The current rows of files that were not read as they should be, but for those that a correction replaced.
 
     Args:
@@ -178,13 +179,13 @@ def _named(files: Mapping[str, str], first: Collection[str] = ()) -> str:
     return ", ".join(f"{one_line(path)} ({files[path]})" for path in order[:_IN_LINE]) + more
 
 
-def reason_of(row: Mapping[str, Any]) -> str:
+def reason_of(row: FileRow) -> str:
     """Outcome and reason of a row of ``ops.files`` in one line."""
     return f"{row['outcome']}: {row['reason']}" if row["reason"] else str(row["outcome"])
 
 
 def left_by(
-    source: Source, unread_rows: Iterable[Mapping[str, Any]], waiting: Mapping[str, str], taken: Collection[str],
+    source: Source, unread_rows: Iterable[FileRow], waiting: Mapping[str, str], taken: Collection[str],
     days: Iterable[date], due: Collection[str],
 ) -> Left:  # fmt: skip
     """What a run has left.

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from typing import Any
 
 from chainlake.days import Days
 from chainlake.definitions.source import Source
@@ -14,6 +14,7 @@ from chainlake.ingest.landing.effective import Effective
 from chainlake.ingest.landing.expected import expected_globs, glob_matches
 from chainlake.ingest.landing.outcomes import REMOVED, RereadFailed, holds_nothing, is_read
 from chainlake.ingest.parser_version import parser_version
+from chainlake.schemas.ops_rows import EventDayRow, FileRow
 from chainlake.terminal import one_line
 
 #: How many files a message names.
@@ -35,12 +36,12 @@ class Plan:
     """
 
     taken: tuple[Landed, ...]
-    current: dict[str, dict[str, Any]]
-    days: dict[date, dict[str, Any]]
+    current: dict[str, FileRow]
+    days: dict[date, EventDayRow]
     redefined: bool
     waiting: dict[str, str]
     due: tuple[str, ...] = ()
-    removed: tuple[dict[str, Any], ...] = ()
+    removed: tuple[FileRow, ...] = ()
 
     @property
     def changing(self) -> set[date]:
@@ -52,9 +53,9 @@ class Plan:
         """Nothing to read and nothing to repair: no JVM is needed."""
         return not self.taken and not self.changing
 
-    def reusable(self) -> dict[str, dict[str, Any]]:
+    def reusable(self) -> dict[str, FileRow]:
         """By file_id the current row of a path that holds the content, parsed already."""
-        found: dict[str, dict[str, Any]] = {}
+        found: dict[str, FileRow] = {}
         if not self.redefined:
             for _, row in sorted(self.current.items()):
                 # One that was not read may be read under another name.
@@ -62,7 +63,7 @@ class Plan:
                     found.setdefault(row["file_id"], row)
         return found
 
-    def rows_touched(self) -> list[dict[str, Any]]:
+    def rows_touched(self) -> list[FileRow]:
         """Rows whose days must be resolved again: of the same paths, the same content, the same scope."""
         if self.redefined:
             return list(self.current.values())
@@ -80,8 +81,8 @@ def make_plan(
     source: Source,
     days: Days,
     landing: Landing,
-    files: list[dict[str, Any]],
-    event_days: list[dict[str, Any]],
+    files: Sequence[FileRow],
+    event_days: Sequence[EventDayRow],
 ) -> Plan:
     """Decide which files this run takes.
 
@@ -151,23 +152,23 @@ def _named(paths: list[str]) -> str:
     return f"{', '.join(one_line(path) for path in paths[:_NAMED])}{more}"
 
 
-def _unexplained(row: dict[str, Any]) -> bool:
+def _unexplained(row: FileRow) -> bool:
     """Whether nothing came of a file before it was noted why: it may only not have been readable at that time."""
     return row.get("outcome") is None and row.get("rows_read") == 0
 
 
-def is_current(source: Source, row: dict[str, Any]) -> bool:
+def is_current(source: Source, row: FileRow) -> bool:
     """Whether a row of ``ops.files`` was parsed under today's definition and parser."""
     return (row["definition_hash"], row["parser_version"]) == (source.definition_hash, parser_version(source))
 
 
-def effective(source: Source, rows: list[dict[str, Any]]) -> list[Effective]:
+def effective(source: Source, rows: Iterable[FileRow]) -> list[Effective]:
     """The distinct contents among current ``ops.files`` rows, each under the smallest path that holds it.
 
     A file of which nothing came is none: it must not stand for the same content under a name by which it was read, nor
     replace what it was to correct.
     """
-    first: dict[str, dict[str, Any]] = {}
+    first: dict[str, FileRow] = {}
     for row in sorted(rows, key=lambda r: r["path"]):
         if is_current(source, row) and not holds_nothing(row):
             first.setdefault(row["file_id"], row)

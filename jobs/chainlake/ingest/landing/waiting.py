@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, date, datetime
-from typing import Any
 
 from chainlake.definitions.source import Source
 from chainlake.ingest.landing.discovery import path_fields
 from chainlake.ingest.landing.outcomes import REMOVED
 from chainlake.lake.records import ops
 from chainlake.paths import Home
+from chainlake.schemas.ops_rows import FileRow, WaitingFileRow
 
 #: Why a file waits whose date has not come: most often it is a wrong one.
 EARLY = "dated in the future"
@@ -33,7 +33,7 @@ def note_waiting(home: Home, source: Source, waiting: Mapping[str, str], run_id:
     """
     current = ops.current(home, "waiting_files", source=source.name)
     noted = {row["path"]: row["reason"] for row in current if row["waits"]}
-    rows = [
+    rows: list[WaitingFileRow] = [
         {
             "source": source.name,
             "path": path,
@@ -49,6 +49,6 @@ def note_waiting(home: Home, source: Source, waiting: Mapping[str, str], run_id:
     ops.append(home, "waiting_files", rows, run_id)
 
 
-def removed_rows(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def removed_rows(rows: Iterable[FileRow]) -> list[FileRow]:
     """The ``ops.files`` rows that say that files of which nothing came are no longer there."""
     return [{**row, "path_fields": dict(row["path_fields"] or {}), "outcome": REMOVED} for row in rows]

@@ -16,15 +16,16 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
+from chainlake.days import instant, us_of
+
 US = 1_000_000
 _DAY_US = 86_400 * US
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 #: Years for which a zone's transitions are looked up at once.
 _SPAN = 4
 
 
 def _offset_us(zone: ZoneInfo, at_us: int) -> int:
-    delta = (_EPOCH + timedelta(microseconds=at_us)).astimezone(zone).utcoffset()
+    delta = instant(at_us).astimezone(zone).utcoffset()
     return (delta or timedelta()) // timedelta(microseconds=1)
 
 
@@ -34,7 +35,7 @@ def _transitions(name: str, year: int) -> tuple[tuple[int, int, int], ...]:
     zone = ZoneInfo(name)
     # A calendar has the years 1 to 9999, and a zone the same rules at their ends.
     years = (datetime(min(max(at, 1), 9999), 1, 1, tzinfo=UTC) for at in (year, year + _SPAN))
-    first, last = (int((at - _EPOCH).total_seconds()) * US for at in years)
+    first, last = (us_of(at) for at in years)
     found = []
     before = _offset_us(zone, first)
     for day in range(first, last, _DAY_US):
@@ -80,8 +81,8 @@ class _Wall:
         )
 
     def _table(self, low: int, high: int) -> list[tuple[int, int, int]]:
-        first = (_EPOCH + timedelta(microseconds=low)).year - 1
-        last = (_EPOCH + timedelta(microseconds=high)).year + 1
+        first = instant(low).year - 1
+        last = instant(high).year + 1
         table: list[tuple[int, int, int]] = []
         for year in range(first // _SPAN * _SPAN, last + 1, _SPAN):
             table.extend(_transitions(self.zone, year))

@@ -36,6 +36,12 @@ class FeedUnavailable(UsageError):
     table: str
 
     @classmethod
+    def no_version(cls, text: str) -> FeedUnavailable:
+        """What was given as the place to begin at is none."""
+        hint = "Give a whole number, or a time such as 2025-10-02T06:00:00Z."
+        return cls(f"'{text}' is neither a version nor a time", hint=hint)
+
+    @classmethod
     def not_yet(cls, table: str, since: int, now: int) -> FeedUnavailable:
         """The version asked for is still to come."""
         return cls(f"{table} has no version {since} yet", hint=f"Its version is {now}.").holding(table=table)
@@ -105,7 +111,7 @@ def _open(home: Home, name: str) -> DeltaTable:
 
     schema, _, table = name.partition(".")
     if not table:
-        raise UsageError(f"'{name}' names no table", hint="Write it with its schema, such as matches.NAME.")
+        raise UnknownTable.no_schema(name)
     folder = registered_table(home, table) if schema == "matches" and "/" not in table else table
     try:
         delta = open_table(home, schema, folder)
@@ -170,6 +176,5 @@ def parse_since(text: str) -> int | datetime:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        hint = "Give a whole number, or a time such as 2025-10-02T06:00:00Z."
-        raise UsageError(f"'{text}' is neither a version nor a time", hint=hint) from None
+        raise FeedUnavailable.no_version(text) from None
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)

@@ -28,6 +28,7 @@ from chainlake.lake.locks import WAIT_SECONDS, file_lock
 from chainlake.lake.records import ops
 from chainlake.lake.records.registered import choose, later_versions, noted
 from chainlake.paths import Home, folders
+from chainlake.schemas.ops_rows import IntervalRow
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -196,9 +197,9 @@ def _replace(home: Home, pattern: str, number: int) -> None:
 def _note(home: Home, pattern: str, number: int, version: int, run_id: str) -> None:
     """Note the days that lie in a later version as lying in the place, all in one append."""
     name = f"matches.{pattern}/v{number}"
-    rows = [
+    rows: list[IntervalRow] = [
         {
-            **{key: value for key, value in row.items() if key not in ("seq", "written_at", "run_id")},
+            **ops.again(row),
             "table_name": f"matches.{pattern}",
             "published_version": version,
             "added": None,

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import date
-from typing import Any
 
 import pyarrow as pa
 
@@ -28,6 +27,7 @@ from chainlake.lake.store.parts import days_of
 from chainlake.lake.store.port import Change, Lake, Staged, Turn
 from chainlake.paths import Home
 from chainlake.schemas.models import CHANGES, METRICS, STATE
+from chainlake.schemas.ops_rows import IntervalRow
 from chainlake.schemas.table import Table
 
 
@@ -263,13 +263,13 @@ def _note_failed_audits(
     _append(
         run,
         [
-            {**_row(definition, day, fingerprints, links), "status": "audit_failed", "reason": why}
+            {**_row(definition, day, fingerprints, links, "audit_failed"), "reason": why}
             for day, why in days.broken.items()
         ],
     )
 
 
-def _append(run: PublishingRun, rows: list[dict[str, Any]]) -> None:
+def _append(run: PublishingRun, rows: list[IntervalRow]) -> None:
     ops.append(run.home, "intervals", rows, run.run_id)
 
 
@@ -320,36 +320,40 @@ def _notes(
     status: str,
     outcome: _Outcome | None = None,
     of: ModelOutput | MatchOutput | None = None,
-) -> list[dict[str, Any]]:
+) -> list[IntervalRow]:
     """Rows of ``ops.intervals``, with counts, checksums and version once they are known."""
-    rows: list[dict[str, Any]] = []
+    rows: list[IntervalRow] = []
     owner = of.owner if isinstance(of, ModelOutput) else ""
     for day in days:
-        row = {**_row(definition, day, fingerprints, None if of is None else of.links), "status": status}
+        row = _row(definition, day, fingerprints, None if of is None else of.links, status)
         if outcome is not None:
             change = outcome.changes[0]
-            row |= {
-                "rows": change.rows.get((owner, day), 0),
-                "added": change.ops.get((owner, day, "I"), 0),
-                "changed": change.ops.get((owner, day, "U"), 0),
-                "withdrawn": change.ops.get((owner, day, "D"), 0),
-                "published_version": outcome.version,
-                "rows_checksum": " ".join(one.checksum(owner, day) for one in outcome.changes),
-            }
+            row["rows"] = change.rows.get((owner, day), 0)
+            row["added"] = change.ops.get((owner, day, "I"), 0)
+            row["changed"] = change.ops.get((owner, day, "U"), 0)
+            row["withdrawn"] = change.ops.get((owner, day, "D"), 0)
+            row["published_version"] = outcome.version
+            row["rows_checksum"] = " ".join(one.checksum(owner, day) for one in outcome.changes)
         rows.append(row)
     return rows
 
 
 def _row(
-    definition: Definition, day: date, fingerprints: Mapping[date, str], links: Mapping[date, Link] | None
-) -> dict[str, Any]:
-    chained = {} if links is None else {"state_in": links[day].state_in, "state_out": links[day].state_out}
-    return {
-        **chained,
+    definition: Definition,
+    day: date,
+    fingerprints: Mapping[date, str],
+    links: Mapping[date, Link] | None,
+    status: str,
+) -> IntervalRow:
+    row: IntervalRow = {
         "definition": definition.name,
         "day": day,
         "table_name": definition.table_name,
         "definition_hash": definition.definition_hash,
         "engine_version": definition.engine_version,
         "input_fingerprint": fingerprints[day],
+        "status": status,
     }
+    if links is not None:
+        row["state_in"], row["state_out"] = links[day].state_in, links[day].state_out
+    return row

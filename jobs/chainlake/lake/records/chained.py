@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from datetime import date, timedelta
+from datetime import date
 
 import numpy as np
 
-from chainlake.days import US_PER_DAY
+from chainlake.days import US_PER_DAY, day_number, day_of
 from chainlake.lake.records.chain import Chain, Standing
 from chainlake.lake.records.definitions import Definition
 from chainlake.lake.records.event_days import COMPUTABLE, EventDays
 from chainlake.lake.records.intervals import Intervals
 from chainlake.lake.records.matched import UNMATCHED
-
-EPOCH = date(1970, 1, 1)
 
 
 def begins(definition: Definition, events: EventDays) -> date | None:
@@ -29,7 +27,7 @@ def begins(definition: Definition, events: EventDays) -> date | None:
 
 def begins_anew(definition: Definition, events: EventDays, day: date) -> bool:
     """Whether a day begins empty whatever went before."""
-    return bool(anew(definition, events, np.array([(day - EPOCH).days]))[0])
+    return bool(anew(definition, events, np.array([day_number(day)]))[0])
 
 
 def anew(definition: Definition, events: EventDays, numbers: np.ndarray) -> np.ndarray:
@@ -41,7 +39,7 @@ def anew(definition: Definition, events: EventDays, numbers: np.ndarray) -> np.n
     last = begins(definition, events)
     if last is None:
         return np.ones(len(numbers), dtype=bool)
-    found: np.ndarray = numbers <= (last - EPOCH).days
+    found: np.ndarray = numbers <= day_number(last)
     if definition.memory_us is not None:
         filled = _filled(events)
         at = np.searchsorted(filled, numbers)
@@ -55,7 +53,7 @@ def _filled(events: EventDays) -> np.ndarray:
     known = events.memo.get("filled")
     if known is None:
         days = sorted(day for day in events.rows if events.checksum(day))
-        known = events.memo["filled"] = np.array([(day - EPOCH).days for day in days], dtype=np.int64)
+        known = events.memo["filled"] = np.array([day_number(day) for day in days], dtype=np.int64)
     found: np.ndarray = known
     return found
 
@@ -104,8 +102,8 @@ def chain_of(
 def dense(chain: Chain, definition: Definition, events: EventDays, end: date) -> Chain:
     """All days of a chain from the last that begins anew, or the first that is noted, to the one before ``end``."""
     last = begins(definition, events)
-    first = [int(chain.numbers[0])] if len(chain.numbers) else [(end - EPOCH).days - 1]
-    lo, hi = min([*first, *([] if last is None else [(last - EPOCH).days])]), (end - EPOCH).days
+    first = [int(chain.numbers[0])] if len(chain.numbers) else [day_number(end) - 1]
+    lo, hi = min([*first, *([] if last is None else [day_number(last)])]), day_number(end)
     some = Chain(**{f.name: getattr(chain, f.name)[chain.numbers < hi] for f in fields(chain)})
     return some.dense(
         lo,
@@ -113,16 +111,6 @@ def dense(chain: Chain, definition: Definition, events: EventDays, end: date) ->
         lambda number: can_be_computed(events, day_of(number)),
         lambda number: begins_anew(definition, events, day_of(number)),
     )
-
-
-def day_of(number: int) -> date:
-    """The day that is so many days after 1970-01-01."""
-    return EPOCH + timedelta(days=number)
-
-
-def day_number(day: date) -> int:
-    """Days since 1970-01-01."""
-    return (day - EPOCH).days
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from itertools import pairwise
@@ -13,13 +13,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from chainlake.days import ALWAYS, US_PER_DAY, Days, day_of_us
+from chainlake.days import ALWAYS, US_PER_DAY, Days, day_number, day_of_us
 from chainlake.env.waiting import Notice
 from chainlake.errors import InfrastructureError
 from chainlake.lake.delta import tables
 from chainlake.lake.locks import held, holder
 from chainlake.lake.records import ops
 from chainlake.paths import Home
+from chainlake.schemas.ops_rows import EventDayRow
 
 #: Days in these states may be computed.
 COMPUTABLE = ("complete", "provisional")
@@ -31,7 +32,6 @@ CHANGING = "changing"
 QUIET_AFTER = timedelta(days=366)
 
 _POLL_SECONDS = 1.0
-_EPOCH = date(1970, 1, 1)
 _ONE = timedelta(days=1)
 
 
@@ -63,7 +63,7 @@ class EventDays:
     """
 
     source: str
-    rows: dict[date, dict[str, Any]]
+    rows: Mapping[date, EventDayRow]
     first: date | None
     last: date | None
     quiet: tuple[tuple[date, date], ...] = ()
@@ -82,7 +82,7 @@ class EventDays:
         return replace(found, last_us=pc.max(times.cast(pa.int64())).as_py())
 
     @classmethod
-    def of(cls, source: str, rows: list[dict[str, Any]]) -> EventDays:
+    def of(cls, source: str, rows: Sequence[EventDayRow]) -> EventDays:
         """From rows that were read elsewhere."""
         filled = [row["day"] for row in rows if row["rows"]]
         first, last = min(filled, default=None), max(filled, default=None)
@@ -95,8 +95,7 @@ class EventDays:
         """
         row = self.rows.get(day)
         if row is not None:
-            result: str | None = row["status"]
-            return result
+            return row["status"]
         for start, end in self.quiet:
             if start <= day < end:
                 before, after = (self.rows[at]["status"] if at in self.rows else None for at in (start - _ONE, end))
@@ -112,8 +111,8 @@ class EventDays:
         """
         quiet = np.zeros(len(numbers), bool)
         for start, end in self.quiet:
-            quiet |= (numbers >= (start - _EPOCH).days - -late_us // US_PER_DAY) & (numbers < (end - _EPOCH).days)
-        return ~quiet | np.isin(numbers, [(day - _EPOCH).days for day in self.rows]) if self.quiet else ~quiet
+            quiet |= (numbers >= day_number(start) - -late_us // US_PER_DAY) & (numbers < day_number(end))
+        return ~quiet | np.isin(numbers, [day_number(day) for day in self.rows]) if self.quiet else ~quiet
 
     def events(self, days: Iterable[date]) -> int:
         """Events on the given days, as ingest counted them."""

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from datetime import date, datetime
+from datetime import date
 from typing import Any
 
 import numpy as np
 
-from chainlake.days import US_PER_DAY
+from chainlake.days import US_PER_DAY, us_of
 from chainlake.lake.records import ops
 from chainlake.paths import Home
+from chainlake.schemas.ops_rows import FileRow
 
 #: Where no file is known to have done it, such as after a crash between two writes of an ingest.
 UNKNOWN = "its events changed (late or corrected files)"
@@ -19,7 +20,8 @@ REDEFINED = "the definition of its source was edited"
 #: Files that are named; of more, their number.
 _NAMED = 3
 _COLUMNS = [
-    "path", "file_id", "file_date", "definition_hash", "parser_version", "first_ts", "last_ts", "written_at", "seq",
+    "source", "path", "file_id", "load_id", "file_date", "definition_hash", "parser_version", "first_ts", "last_ts",
+    "written_at", "seq",
 ]  # fmt: skip
 
 
@@ -58,19 +60,14 @@ class LateFiles:
         return ", ".join(text) or UNKNOWN
 
 
-def us_of(moment: datetime) -> int:
-    """Microseconds since 1970 of a moment with a zone."""
-    return round(moment.timestamp() * 1_000_000)
-
-
-def _changes(rows: list[dict[str, Any]]) -> list[tuple[dict[str, Any], str | None, tuple[int, int]]]:
+def _changes(rows: list[FileRow]) -> list[tuple[FileRow, str | None, tuple[int, int]]]:
     """The rows of the log that changed something: the row, the file's name (None: read again after an edit of the
     source), and the first and last day (since 1970) that it reaches.
 
     A file reaches the days of its own rows, of what stood under its path before, and of the other files of its date,
     which it can replace.
     """
-    held: dict[str, dict[str, Any]] = {}
+    held: dict[str, FileRow] = {}
     contents: Counter[tuple[Any, ...]] = Counter()
     of_date: dict[date, tuple[int, int]] = {}
     found = []
@@ -97,15 +94,16 @@ def _changes(rows: list[dict[str, Any]]) -> list[tuple[dict[str, Any], str | Non
     return found
 
 
-def _content(row: dict[str, Any]) -> tuple[Any, ...]:
+def _content(row: FileRow) -> tuple[Any, ...]:
     return row["file_id"], row["definition_hash"], row["parser_version"]
 
 
-def _reach(row: dict[str, Any]) -> tuple[int, int]:
+def _reach(row: FileRow) -> tuple[int, int]:
     """First and last day of a file's rows; of none, a range that holds nothing."""
-    if row["first_ts"] is None:
+    first, last = row["first_ts"], row["last_ts"]
+    if first is None or last is None:
         return 1 << 40, -(1 << 40)
-    return us_of(row["first_ts"]) // US_PER_DAY, us_of(row["last_ts"]) // US_PER_DAY
+    return us_of(first) // US_PER_DAY, us_of(last) // US_PER_DAY
 
 
 def _union(one: tuple[int, int], other: tuple[int, int] | None) -> tuple[int, int]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from chainlake.lake.records import ops
 from chainlake.lake.records.definitions import Definition
 from chainlake.paths import Home
 from chainlake.schemas.models import ALERTS, CHANGES, METRICS
+from chainlake.schemas.ops_rows import IntervalRow
 from chainlake.schemas.table import Table
 
 
@@ -29,8 +29,8 @@ def note_lost(home: Home, published: Sequence[Table], run_id: str) -> None:
         return
     rows = [row for row in ops.current(home, "intervals") if row["status"] == "done" and _lay_in(row, gone)]
     listed = ", ".join(sorted(gone))
-    kept = [{name: value for name, value in row.items() if name not in ("seq", "written_at", "run_id")} for row in rows]
-    marks = [{**row, "status": "failed", "reason": f"its rows are gone with a table: {listed}"} for row in kept]
+    reason = f"its rows are gone with a table: {listed}"
+    marks: list[IntervalRow] = [{**ops.again(row), "status": "failed", "reason": reason} for row in rows]
     ops.append(home, "intervals", marks, run_id)
 
 
@@ -55,7 +55,7 @@ def lost_days(
     return found
 
 
-def _lay_in(row: dict[str, Any], gone: set[str]) -> bool:
+def _lay_in(row: IntervalRow, gone: set[str]) -> bool:
     """Whether a day that is done has rows in one of the tables."""
     if row["table_name"] in gone and row["rows"]:
         return True

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import date, timedelta
-from typing import Any
+from datetime import date
 
 import numpy as np
 
-from chainlake.days import ALWAYS, Days, day_of_us
+from chainlake.days import ALWAYS, Days, day_of, day_of_us
 from chainlake.lake.records.definitions import Definition
 from chainlake.lake.records.event_days import COMPUTABLE, EventDays
 from chainlake.lake.records.intervals import Intervals
+from chainlake.schemas.ops_rows import EventDayRow
 
-_EPOCH = date(1970, 1, 1)
 #: Status of a day whose matches are not published under the pattern's file and engine of today.
 UNMATCHED = "unmatched"
 
@@ -31,13 +30,19 @@ def matched_days(pattern: Definition, events: EventDays, wanted: np.ndarray, int
         wanted: its days, on which a match can be decided, as days since 1970-01-01.
         intervals: the current rows of ``ops.intervals``.
     """
-    rows: dict[date, dict[str, Any]] = {
+    rows: dict[date, EventDayRow] = {
         # On days of events that are not wanted no match can be decided.
-        day: {"day": day, "status": row["status"], "rows": 0, "checksum": ""}
+        day: {"source": events.source, "day": day, "status": row["status"], "rows": 0, "checksum": ""}
         for day, row in events.rows.items()
     }
     for number in wanted.tolist():
-        rows[_day(number)] = {"day": _day(number), "status": UNMATCHED, "rows": None, "checksum": None}
+        rows[day_of(number)] = {
+            "source": events.source,
+            "day": day_of(number),
+            "status": UNMATCHED,
+            "rows": None,
+            "checksum": None,
+        }
     part, column = intervals.of(pattern.name), intervals.columns
     for at, number in enumerate(intervals.numbers[part].tolist(), part.start):
         live = (
@@ -46,9 +51,10 @@ def matched_days(pattern: Definition, events: EventDays, wanted: np.ndarray, int
             and column["engine_version"][at] == pattern.engine_version
             and column["table_name"][at] == pattern.table_name
         )
-        day = _day(number)
+        day = day_of(number)
         status = events.status(day)
         rows[day] = {
+            "source": events.source,
             "day": day,
             "status": (status if status in COMPUTABLE else "complete") if live else UNMATCHED,
             "rows": column["rows"][at] if live else None,
@@ -97,7 +103,3 @@ class PeriodDays(EventDays):
             return sorted(one for one in self.rows if one >= self.first)
         start, end = max(day_of_us(lo), self.first), Days.one(day_of_us(hi - 1)).end
         return list(Days(start, end)) if start < end else []
-
-
-def _day(number: int) -> date:
-    return _EPOCH + timedelta(days=number)

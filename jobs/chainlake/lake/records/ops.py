@@ -6,9 +6,9 @@ when the row is written. One call of :func:`append` is one commit (10 ms; a Spar
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, overload
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +22,7 @@ from chainlake.lake.delta.tables import exists
 from chainlake.lake.locks import file_lock
 from chainlake.paths import Home
 from chainlake.schemas.ops import ALL
+from chainlake.schemas.ops_rows import EventDayRow, FileRow, IntervalRow, PlanRow, RateRow, RunRow, WaitingFileRow
 from chainlake.schemas.table import Table
 
 if TYPE_CHECKING:
@@ -30,8 +31,26 @@ if TYPE_CHECKING:
 #: Every append adds a file; above this number they are merged, or status over years of days would open thousands.
 COMPACT_ABOVE = 60
 
+_SET = ("seq", "written_at", "run_id")
 
-def append(home: Home, table: str, rows: list[dict[str, Any]], run_id: str) -> None:
+Row = TypeVar("Row", FileRow, WaitingFileRow, EventDayRow, RateRow, IntervalRow, RunRow, PlanRow)
+
+
+@overload
+def append(home: Home, table: Literal["files"], rows: Sequence[FileRow], run_id: str) -> None: ...
+@overload
+def append(home: Home, table: Literal["waiting_files"], rows: Sequence[WaitingFileRow], run_id: str) -> None: ...
+@overload
+def append(home: Home, table: Literal["event_days"], rows: Sequence[EventDayRow], run_id: str) -> None: ...
+@overload
+def append(home: Home, table: Literal["rates"], rows: Sequence[RateRow], run_id: str) -> None: ...
+@overload
+def append(home: Home, table: Literal["intervals"], rows: Sequence[IntervalRow], run_id: str) -> None: ...
+@overload
+def append(home: Home, table: Literal["runs"], rows: Sequence[RunRow], run_id: str) -> None: ...
+@overload
+def append(home: Home, table: Literal["plans"], rows: Sequence[PlanRow], run_id: str) -> None: ...
+def append(home: Home, table: str, rows: Sequence[Mapping[str, Any]], run_id: str) -> None:
     """Append rows; ``seq``, ``written_at`` and ``run_id`` are set here. No rows, no commit.
 
     Args:
@@ -163,8 +182,22 @@ def _ranks(column: pa.ChunkedArray) -> np.ndarray:
     return result
 
 
-def current(home: Home, table: str, **equals: Any) -> list[dict[str, Any]]:
-    """The current rows whose key columns equal ``equals``, as dicts.
+@overload
+def current(home: Home, table: Literal["files"], **equals: Any) -> list[FileRow]: ...
+@overload
+def current(home: Home, table: Literal["waiting_files"], **equals: Any) -> list[WaitingFileRow]: ...
+@overload
+def current(home: Home, table: Literal["event_days"], **equals: Any) -> list[EventDayRow]: ...
+@overload
+def current(home: Home, table: Literal["rates"], **equals: Any) -> list[RateRow]: ...
+@overload
+def current(home: Home, table: Literal["intervals"], **equals: Any) -> list[IntervalRow]: ...
+@overload
+def current(home: Home, table: Literal["runs"], **equals: Any) -> list[RunRow]: ...
+@overload
+def current(home: Home, table: Literal["plans"], **equals: Any) -> list[PlanRow]: ...
+def current(home: Home, table: str, **equals: Any) -> Sequence[Any]:
+    """The current rows whose key columns equal ``equals``, as dicts: see ``schemas.ops_rows``.
 
     Raises:
         KeyError: a name in ``equals`` is not a key column of the table.
@@ -173,11 +206,18 @@ def current(home: Home, table: str, **equals: Any) -> list[dict[str, Any]]:
         if name not in ALL[table].key:
             raise KeyError(f"{name} is not a key column of ops.{table}")
     filters = [(name, "=", value) for name, value in equals.items()] or None
-    result: list[dict[str, Any]] = current_table(home, table, filters=filters).to_pylist()
+    result: list[Any] = current_table(home, table, filters=filters).to_pylist()
     return result
 
 
-def _last_seq(delta: Any, definition: Table, rows: list[dict[str, Any]], run_id: str) -> dict[tuple[Any, ...], int]:
+def again(row: Row) -> Row:
+    """A current row as it can be written once more: without what :func:`append` sets."""
+    return cast(Row, {name: value for name, value in row.items() if name not in _SET})
+
+
+def _last_seq(
+    delta: Any, definition: Table, rows: Sequence[Mapping[str, Any]], run_id: str
+) -> dict[tuple[Any, ...], int]:
     """Highest seq per key that occurs in ``rows``."""
     first = definition.key[0]
     values = {run_id} if first == "run_id" else {row[first] for row in rows}
@@ -190,6 +230,6 @@ def _last_seq(delta: Any, definition: Table, rows: list[dict[str, Any]], run_id:
     return dict(zip(zip(*columns, strict=True), top["seq_max"].to_pylist(), strict=True))
 
 
-def _storable(row: dict[str, Any]) -> dict[str, Any]:
+def _storable(row: Mapping[str, Any]) -> dict[str, Any]:
     """Maps as lists of pairs, which is how Arrow takes them."""
     return {name: list(value.items()) if isinstance(value, dict) else value for name, value in row.items()}

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from chainlake.days import Days
-from chainlake.lake.records.chained import day_number
+from chainlake.days import Days, day_number
 from chainlake.lake.records.intervals import Intervals
 from chainlake.lake.records.staleness import Judged
 

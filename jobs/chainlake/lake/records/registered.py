@@ -10,23 +10,23 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from datetime import date
-from typing import Any
 
 from chainlake.lake.delta import tables as delta_tables
 from chainlake.paths import Home, folders
+from chainlake.schemas.ops_rows import PublishedDay
 
 _VERSION = re.compile(r"v([2-9]|[1-9]\d+)")
 _NAME = re.compile(r"matches\..*/v(\d+)")
 
 
-def choose(pattern: str, versions: Iterable[int], rows: Iterable[dict[str, Any]]) -> str:
+def choose(pattern: str, versions: Iterable[int], rows: Iterable[PublishedDay]) -> str:
     """The table that ``matches.<pattern>`` stands for.
 
     Args:
         pattern: name of the pattern.
         versions: the versions whose tables exist.
-        rows: all ``ops.intervals`` rows of the pattern, in the order in which they were written: day, table_name,
-            status. An edit can be taken back, so a table's days count only as they were done since the name left it.
+        rows: all ``ops.intervals`` rows of the pattern, in the order in which they were written. An edit can be taken
+            back, so a table's days count only as they were done since the name left it.
     """
     tables = [pattern if version == 1 else f"{pattern}/v{version}" for version in sorted(versions)]
     registered = tables[0] if tables else pattern
@@ -68,14 +68,14 @@ def next_version(home: Home, pattern: str) -> int:
     return 1 + max([1, *numbers, *later_versions(home, pattern)])
 
 
-def noted(home: Home, pattern: str) -> list[dict[str, Any]]:
+def noted(home: Home, pattern: str) -> list[PublishedDay]:
     """All rows of ``ops.intervals`` of a pattern, in the order in which they were written."""
     if not delta_tables.exists(home, "ops", "intervals"):
         return []
     columns = ["day", "table_name", "status", "seq", "written_at"]
     mine = [("definition", "=", f"pattern/{pattern}")]
     rows = delta_tables.arrow(home, "ops", "intervals", columns=columns, filters=mine)
-    result: list[dict[str, Any]] = rows.sort_by([("written_at", "ascending"), ("seq", "ascending")]).to_pylist()
+    result: list[PublishedDay] = rows.sort_by([("written_at", "ascending"), ("seq", "ascending")]).to_pylist()
     return result
 
 

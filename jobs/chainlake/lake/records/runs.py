@@ -16,6 +16,7 @@ from chainlake.errors import ChainlakeError
 from chainlake.lake.engine import engine_of
 from chainlake.lake.records import ops
 from chainlake.paths import Home
+from chainlake.schemas.ops_rows import RunRow
 
 #: Status of a phase that came to its end.
 FINISHED = ("ok", "nothing", "incomplete")
@@ -80,7 +81,7 @@ def phases(
         raise
     finally:
         ended = datetime.now(UTC)
-        rows = [
+        rows: list[RunRow] = [
             {
                 "source": source,
                 "step": step,

@@ -6,7 +6,6 @@ column by column; fingerprints are shared by all patterns that read the same num
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -16,10 +15,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from chainlake.days import Days, day_of_us
+from chainlake.days import Days, day_number, day_of, day_of_us
+from chainlake.digests import text_digest
 from chainlake.lake.delta import tables
 from chainlake.lake.records.chain import standing
-from chainlake.lake.records.chained import Place, chain_of, day_number, day_of, waiting_for
+from chainlake.lake.records.chained import Place, chain_of, waiting_for
 from chainlake.lake.records.definitions import Definition
 from chainlake.lake.records.event_days import COMPUTABLE, EventDays
 from chainlake.lake.records.intervals import Intervals
@@ -108,7 +108,7 @@ def status_rows(home: Home, definitions: Sequence[Definition], days: Days | None
 
 
 def _digest(parts: list[str]) -> str:
-    return hashlib.blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
+    return text_digest("\n".join(parts))
 
 
 class Judged:

@@ -7,8 +7,7 @@ from datetime import date
 
 import numpy as np
 
-from chainlake.days import Days, day_of_us
-from chainlake.lake.records.chained import day_number
+from chainlake.days import Days, day_number, day_of_us
 from chainlake.lake.records.definitions import Definition
 from chainlake.lake.records.event_days import EventDays
 from chainlake.lake.records.intervals import Intervals

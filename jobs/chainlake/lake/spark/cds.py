@@ -19,6 +19,7 @@ from pathlib import Path
 from chainlake.env.java import java_home
 from chainlake.errors import InfrastructureError
 from chainlake.lake.spark.jars import delta_jars
+from chainlake.lake.spark.lost import NotStarted
 from chainlake.paths import CODE, Home
 
 #: Set in the process that makes the archive: where to write it.
@@ -69,7 +70,7 @@ def make_archive(home: Home) -> Path:
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=_MAKE_SECONDS)
         if done.returncode or not dump.is_file():
             last = (done.stderr.strip().splitlines() or ["no output"])[-1]
-            raise InfrastructureError(f"the class archive could not be made: {last}", hint="It is not needed.")
+            raise NotStarted.no_archive(last)
         os.replace(dump, target)
     return target
 

@@ -34,3 +34,20 @@ class ProcessLost(InfrastructureError):
             hint="Run this again. If it is lost again, the machine is short of memory: see its log, or give it less "
             "to do at a time.",
         )
+
+
+class NotStarted(InfrastructureError):
+    """Spark, or what makes its start fast, could not be had."""
+
+    @classmethod
+    def of(cls, error: Exception) -> NotStarted:
+        """Spark itself; ``error`` is its own."""
+        return cls(
+            f"Spark could not be started: {str(error).strip().splitlines()[0]}",
+            hint="Java 17 or 21 must be on PATH or in JAVA_HOME.",
+        )
+
+    @classmethod
+    def no_archive(cls, last: str) -> NotStarted:
+        """The archive of its classes; ``last`` is the last line of what should make it."""
+        return cls(f"the class archive could not be made: {last}", hint="It is not needed.")

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 
 from chainlake.env.java import use_java
 from chainlake.env.own_folders import own_folder
-from chainlake.errors import InfrastructureError
 from chainlake.lake.spark.cds import java_options
 from chainlake.lake.spark.jars import delta_jars
+from chainlake.lake.spark.lost import NotStarted
 from chainlake.paths import PACKAGE, Home, code_files
 
 if TYPE_CHECKING:
@@ -72,10 +72,7 @@ def spark_session(home: Home, app: str, *, long_running: bool = False) -> SparkS
     try:
         session = builder.getOrCreate()
     except Exception as error:
-        raise InfrastructureError(
-            f"Spark could not be started: {str(error).strip().splitlines()[0]}",
-            hint="Java 17 or 21 must be on PATH or in JAVA_HOME.",
-        ) from error
+        raise NotStarted.of(error) from error
     session.sparkContext.setLogLevel("WARN")
     session.sparkContext.addPyFile(str(code_archive(folder)))
     return session

@@ -59,6 +59,20 @@ class NotInTheLake(UsageError):
         ).holding(name=field)
 
 
+class StatementRefused(UsageError):
+    """A statement that DuckDB does not take."""
+
+    @classmethod
+    def of(cls, first: str, mark: str | None) -> StatementRefused:
+        """For the first line that DuckDB says, and the line of the statement with the place marked, if it says so."""
+        return cls(first if mark is None else f"{first}\n{mark}")
+
+    @classmethod
+    def several(cls, number: int) -> StatementRefused:
+        """Several statements, or none."""
+        return cls(f"one statement at a time, this is {number}")
+
+
 class FilesUnreadable(InfrastructureError):
     """Files of a table cannot be read."""
 

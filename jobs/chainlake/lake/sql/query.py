@@ -16,7 +16,7 @@ from chainlake.errors import UsageError
 from chainlake.lake.delta import tables
 from chainlake.lake.records.registered import registered_table
 from chainlake.lake.sql import safe as safely
-from chainlake.lake.sql.errors import FilesUnreadable, NotInTheLake, OnlyReads
+from chainlake.lake.sql.errors import FilesUnreadable, NotInTheLake, OnlyReads, StatementRefused
 from chainlake.lake.sql.matches import view_of, view_select
 from chainlake.lake.sql.origin import SUFFIX, origin_select
 from chainlake.lake.sql.ranked import BOUND, bound_select_of
@@ -123,7 +123,7 @@ class Lake:
             safely.check_length(sql)
         statements = self.con.extract_statements(sql)
         if len(statements) != 1:
-            raise UsageError(f"one statement at a time, this is {len(statements)}")
+            raise StatementRefused.several(len(statements))
         kind = statements[0].type
         if self.safe and kind != duckdb.StatementType.SELECT:
             raise OnlyReads.of(kind.name, safe=True)
@@ -305,7 +305,7 @@ class Lake:
         if place := re.match(r"(?:Catalog|Schema with name) \"?(.+?)\"? does not exist", first):
             return NotInTheLake.listed("schema", place[1], SCHEMAS)
         mark = re.search(r"^LINE \d+: .*\n.*\^", text, re.MULTILINE)
-        return UsageError(f"{first}\n{mark[0]}" if mark else first)
+        return StatementRefused.of(first, mark[0] if mark else None)
 
     def _columns(self) -> str:
         said = [

@@ -23,13 +23,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from chainlake.errors import AuditFailed
 from chainlake.lake.delta import tables
 from chainlake.lake.delta.columns import require_columns
 from chainlake.lake.delta.data_files import DataFile
 from chainlake.lake.delta.reader import open_table
 from chainlake.lake.delta.sums.checksums import checksums_of_frame
 from chainlake.lake.delta.where import Where, spark_literal, sql
+from chainlake.lake.errors import RowRefused
 from chainlake.lake.locks import WAIT_SECONDS, jvm_lock
 from chainlake.lake.spark.session import expect_rows
 from chainlake.lake.spark.types import frame_of, spark_schema
@@ -325,7 +325,7 @@ def _translated(error: Exception, table: Table) -> Exception | None:
     text = str(error)
     broken = re.search(r"\[DELTA_[A-Z_]*(?:CONSTRAINT|NOT_NULL)[A-Z_]*\] (.*(?:\n - .*)*)", text)
     if broken:
-        return AuditFailed(f"a row breaks a rule of {table.path_name}: {' '.join(broken.group(1).split())}")
+        return RowRefused.of(table.path_name, " ".join(broken.group(1).split()))
     if re.search(r"\[DELTA_CONCURRENT|Concurrent\w*Exception", text):
         return Overtaken.of(table)
     return None

@@ -23,8 +23,7 @@ from typing import Any
 
 from chainlake.env.child import GRACE_S, die_with_parent
 from chainlake.env.ports import HOST
-from chainlake.env.warm_driver import LINE_BYTES
-from chainlake.errors import InfrastructureError
+from chainlake.env.warm_driver import LINE_BYTES, KeeperGone
 from chainlake.paths import PROJECT, code_files
 
 #: Idle drivers that are kept, seconds that they are kept, and steps after which a driver is recycled.
@@ -183,7 +182,7 @@ def start_keeper(env: Mapping[str, str]) -> tuple[subprocess.Popen[bytes], str]:
     assert process.stdout is not None
     address = process.stdout.readline().decode().strip()
     if not address:
-        raise InfrastructureError("the keeper of the Spark drivers could not be started", hint="See the lines above.")
+        raise KeeperGone.not_started()
     return process, address
 
 

@@ -14,6 +14,7 @@ from chainlake.errors import InfrastructureError
 from chainlake.lake.spark.jars import delta_jars
 from chainlake.local.airflow_tables import complete_finished_backfills
 from chainlake.local.api import ApiUnreachable, day_of_run
+from chainlake.local.errors import AirflowUnavailable
 from chainlake.local.launcher import Airflow, run_program
 from chainlake.local.run.chain import OPEN_STATES, Chain
 from chainlake.local.run.progress import Progress
@@ -96,10 +97,7 @@ def _wait_automatic(airflow: Airflow, group: list[str], progress: Progress) -> N
     waiting = list(group)
     while waiting:
         if time.monotonic() > end:
-            raise InfrastructureError(
-                f"the automatic runs of {', '.join(waiting)} have not ended in {AUTOMATIC_TIMEOUT_S:.0f} s",
-                hint="See their logs with make airflow.",
-            )
+            raise AirflowUnavailable.runs_unended(waiting, AUTOMATIC_TIMEOUT_S)
         with patience:
             ended = {
                 str(run["dag_id"])

@@ -13,7 +13,7 @@ import yaml
 
 from chainlake.airflow.names import source_names
 from chainlake.env.own_folders import NotWritable
-from chainlake.errors import DefinitionError
+from chainlake.local.errors import ShippedMissing
 from chainlake.paths import PROJECT, Home
 
 DATA = PROJECT / "data"
@@ -35,13 +35,13 @@ def shipped_days(home: Home, data: Path = DATA) -> dict[str, list[ShippedDay]]:
     """
     file = data / "days.yaml"
     if not file.exists():
-        raise DefinitionError("the list of shipped days is missing", file=file, hint="Restore it: git checkout data")
+        raise ShippedMissing.days(file)
     known = source_names(home)
     plan: dict[str, list[ShippedDay]] = {}
     for source, entry in yaml.safe_load(file.read_text())["sources"].items():
         days = [ShippedDay(row["day"], tuple(data / name for name in row["land"])) for row in entry["days"]]
         for missing in (path for day in days for path in day.files if not path.is_file()):
-            raise DefinitionError(f"the shipped file {missing} is missing", file=file, hint="git checkout data")
+            raise ShippedMissing.file_of(file, missing)
         if source in known:
             plan[source] = sorted(days, key=lambda day: day.day)
     return plan

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from typing import Any
@@ -76,7 +76,7 @@ def _rows(home: Home, sources: Sequence[str]) -> list[tuple[Any, ...]]:
         files = ops.current(home, "files", source=source)
         days = ops.current(home, "event_days", source=source)
 
-        def total(rows: list[dict[str, Any]], *columns: str) -> int:
+        def total(rows: Sequence[Mapping[str, Any]], *columns: str) -> int:
             return sum(row[column] or 0 for row in rows for column in columns)
 
         conflicts = total(days, "conflicts")
@@ -206,9 +206,10 @@ def _print_timing(home: Home, chain: Chain, timing: Timing) -> None:
     spans: dict[str, set[tuple[datetime, datetime]]] = defaultdict(set)
     applications = set()
     for row in ops.current(home, "runs"):
-        if row["started"] >= timing.start:
+        started, ended = row["started"], row["ended"]
+        if started is not None and ended is not None and started >= timing.start:
             # Models that are run together have a row each, with the same times.
-            spans[f"{row['step']}: {row['phase']}"].add((row["started"], row["ended"]))
+            spans[f"{row['step']}: {row['phase']}"].add((started, ended))
             if row["spark_app_id"]:
                 applications.add(row["spark_app_id"])
     runs = [run.seconds for run in chain.runs if run.seconds]

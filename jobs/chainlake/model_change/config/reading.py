@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from chainlake.definitions.duration import USUAL, parse_span
+from chainlake.definitions.errors import NoMapping
 from chainlake.definitions.yaml_lines import Section, load_section, section_of
-from chainlake.errors import DefinitionError
 
 
 class Settings(Section):
@@ -25,7 +25,7 @@ class Settings(Section):
         if isinstance(content, str):
             return cls.like(section_of(content, None))
         if not isinstance(content, dict):
-            raise DefinitionError("must be a YAML map of keys")
+            raise NoMapping.of()
         return cls(content, "", {})
 
     @classmethod

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
@@ -10,6 +9,7 @@ from datetime import date
 from typing import Any
 
 from chainlake.days import US_PER_DAY
+from chainlake.digests import text_digest
 from chainlake.model_change.config.expressions import condition_text, expression_of, language_version, stored_columns
 from chainlake.model_change.config.features import Feature
 from chainlake.model_change.config.nodes import Node, fewest
@@ -118,7 +118,7 @@ class SeriesConfig:
         if self.has_expressions:
             told["language"] = language_version()
         text = json.dumps(told, sort_keys=True, default=str)
-        return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+        return text_digest(text)
 
 
 def shared_values(

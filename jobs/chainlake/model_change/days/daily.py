@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import date
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from chainlake.days import US_PER_DAY
+from chainlake.days import US_PER_DAY, instant
 from chainlake.model_change.config.model import ModelConfig
 from chainlake.model_change.detectors.periodic import best_periods, errors_by_period
 from chainlake.model_change.kernel import Kernel
@@ -19,7 +19,6 @@ from chainlake.model_change.statistics.statistics import Array
 
 #: Condition of the nodes' average matrix above which a norm of coefficients is a poor measure.
 _ILL_CONDITIONED = 1e3
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def settings_of(config: ModelConfig, group: str, k: int | None = None) -> Settings:
@@ -134,7 +133,7 @@ class GroupMonitor:
         for event in sorted(trace.events, key=lambda event: event.at):
             if event.kind == "unidentifiable" and event.beta_before is None:
                 continue
-            ts = _EPOCH + timedelta(microseconds=int(chunk.ts[event.at]))
+            ts = instant(int(chunk.ts[event.at]))
             found.append(
                 {
                     "model": self.config.name,

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import date
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from chainlake.days import US_PER_DAY
+from chainlake.days import US_PER_DAY, instant
 from chainlake.model_change.config.threshold import ThresholdConfig
 from chainlake.model_change.detectors.threshold import Collection, ThresholdMonitor
 from chainlake.model_change.rounds.rounds import Chunk, Rounds
 from chainlake.model_change.statistics import state as states
 from chainlake.model_change.statistics.statistics import Array
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class ThresholdRun:
@@ -66,7 +64,7 @@ class ThresholdRun:
                     alerts.append(
                         {
                             "monitor": self.config.name,
-                            "ts": _EPOCH + timedelta(microseconds=int(chunk.ts[c.at])),
+                            "ts": instant(int(chunk.ts[c.at])),
                             "kind": c.signal,
                             "mean": float(np.sum(count * speed) / np.sum(count)) if np.sum(count) else None,
                             "n_collected": len(c.collected),

@@ -98,11 +98,7 @@ def sweep(
                 traces = [trace_group(tried, group, reduced, first, end) for group in tried.groups]
                 traces = [trace for trace in traces if trace.counted.any()]
                 if not traces:
-                    raise InputError(
-                        f"no window of {window} rounds is complete from {first} to {end}",
-                        file=config.file,
-                        hint="Take more days or a shorter window, and see whether the events of these days are there.",
-                    )
+                    raise NoWindow.of(config, window, first, end)
                 if periods is None:
                     # Exact models know no threshold: one table of periodic errors serves all of them.
                     periods = _periodic_errors(traces, config.per_longest or LONGEST_PERIOD)
@@ -157,3 +153,16 @@ def _outcome(config: ModelConfig, eps: float, traces: list[GroupTrace], periods:
         ),
         capped=period == len(within),
     )
+
+
+class NoWindow(InputError):
+    """No window of a model is complete on some days."""
+
+    @classmethod
+    def of(cls, config: ModelConfig, window: int, first: date, end: date) -> NoWindow:
+        """For the model, the length of the window, and the days, ``end`` excluded."""
+        return cls(
+            f"no window of {window} rounds is complete from {first} to {end}",
+            file=config.file,
+            hint="Take more days or a shorter window, and see whether the events of these days are there.",
+        )

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from chainlake.errors import DefinitionError
 from chainlake.lake.sql.duck import connected
 from chainlake.lake.sql.scan import literal, quoted
 from chainlake.quality.audit import Audit, AuditResult
@@ -25,7 +24,7 @@ from chainlake.quality.frames import nullable
 from chainlake.quality.matches.files import Matches, MatchFiles
 from chainlake.quality.matches.measures import MEASURES, column_of
 from chainlake.quality.matches.rules import MatchRules, rules_of
-from chainlake.quality.templates import instantiate, template_path
+from chainlake.quality.templates import UnfitTemplate, instantiate, template_path
 from chainlake.quality.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -152,13 +151,7 @@ def _broken(suite: Mapping[str, Any]) -> str:
         elif kind == "expect_column_values_to_be_in_set" and wanted["column"] in _WHOLE:
             tests.append(f"{column} NOT IN ({', '.join(map(_value, wanted['value_set']))})")
         elif kind != "expect_table_columns_to_match_set":
-            raise DefinitionError(
-                f"three rows per day do not decide {kind} of {wanted.get('column', 'the table')}",
-                file=template_path(TEMPLATE),
-                key=kind,
-                hint="Matches are judged by the least and the largest value of a measure: "
-                "say what must hold as a measure that lies between two values.",
-            )
+            raise UnfitTemplate.undecided(template_path(TEMPLATE), kind, wanted.get("column", "the table"))
     # Nulls break nothing but the expectations of nulls.
     return " OR ".join(f"coalesce({test}, false)" for test in tests)
 

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from chainlake.cli.errors import OptionsClash
 from chainlake.days import Days
-from chainlake.errors import UsageError
 from chainlake.paths import Home
 from chainlake.words import counted
 
@@ -55,9 +55,9 @@ def run(args: argparse.Namespace) -> int:
     from chainlake.operations.repair import Repaired, repair
 
     if (args.start is None) != (args.end is None):
-        raise UsageError("FROM needs TO", hint="Give both days or none; one day is 2025-10-01 2025-10-02.")
+        raise OptionsClash.one_day_only()
     if args.repair and args.quick:
-        raise UsageError("--repair must read the rows, and --quick does not", hint="Give one of them.")
+        raise OptionsClash.quick_repair()
     days = Days.parse(args.start, args.end) if args.start else None
     scope = Scope(within=days, tables=tuple(args.table) if args.table else None, quick=args.quick)
     home, run_id, begun = Home.from_env(), args.run_id or new_run_id("check"), time.monotonic()

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from chainlake.days import Days
-from chainlake.errors import InputError, UsageError
+from chainlake.cli.errors import BadOption, NoRounds, OptionsClash
+from chainlake.days import Days, us_of
 from chainlake.paths import Home
 
 if TYPE_CHECKING:
@@ -30,8 +30,6 @@ EXAMPLE = (
     "  python -m jobs picture i5n_speed_profile 2025-10-01 2025-10-05\n"
     "  python -m jobs picture i5n_speed_profile 2025-10-02 2025-10-03 --at 2025-10-02T21:30 --out queue.png"
 )
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -57,16 +55,16 @@ def run(args: argparse.Namespace) -> int:
     model = find_model(home, args.model)
     group = _group(model, args.group)
     if args.at and profile_feature(model.config) is None:
-        raise UsageError(f"{args.model} is no curve along one column", hint="Leave --at out.")
+        raise OptionsClash.moments_without_curve(args.model)
     moments = [_moment(text, days) for text in args.at]
     first, states = beginning(home, model, days.start)
     if first >= days.end:
-        raise InputError(f"{args.model} has no rounds on {days}: its days begin with {first}", hint="Take later days.")
+        raise NoRounds.none_yet(args.model, days, first)
     reduced = read_rounds(home, model, Days(first, days.end))
     trace = trace_group(model.config, group, reduced, first, days.end, states.get(group))
     first_us, end_us = days.micros()
     if not (trace.ts >= first_us).any():
-        raise InputError(f"{args.model} has no complete round on {days}", hint="Take more days, or see the events.")
+        raise NoRounds.none_complete(args.model, days)
     rows = published(home, model, days)
     shown = shown_by_trace(trace, first_us) if rows is None else _shown(rows, group)
     chosen = [_row(trace, moment) for moment in moments] or largest_changes(trace, first_us)
@@ -81,8 +79,7 @@ def _group(model: Model, asked: str | None) -> str:
     if asked is None and len(groups) == 1:
         return groups[0]
     if asked not in groups:
-        what = "which group?" if asked is None else f"{model.config.name} has no group {asked}"
-        raise UsageError(what, hint=f"Give --group; groups are {', '.join(groups)}.")
+        raise BadOption.group(model.config.name, asked, groups)
     return asked
 
 
@@ -90,12 +87,12 @@ def _moment(text: str, days: Days) -> int:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise UsageError(f"--at: '{text}' is not a time", hint="Write times as 2025-10-02T21:30 (UTC).") from None
+        raise BadOption.no_time("--at", text) from None
     moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-    us = (moment - _EPOCH) // timedelta(microseconds=1)
+    us = us_of(moment)
     lo, hi = days.micros()
     if not lo <= us < hi:
-        raise UsageError(f"--at: {text} does not lie in {days}")
+        raise BadOption.outside("--at", text, days)
     return us
 
 
@@ -103,7 +100,7 @@ def _row(trace: GroupTrace, us: int) -> int:
     """The last round that had begun."""
     row = int(np.searchsorted(trace.ts, us, side="right")) - 1
     if row < 0 or not np.isfinite(trace.coefficients[row]).all():
-        raise InputError("there is no model yet at a time of --at", hint="Take a later one.")
+        raise NoRounds.before("--at")
     return row
 
 
@@ -114,9 +111,6 @@ def _shown(rows: Published, group: str) -> Shown:
     def mine(table: pa.Table) -> list[dict[str, Any]]:
         return [row for row in table.to_pylist() if row["group_id"] == group]
 
-    marks = [
-        Mark((row["ts"] - _EPOCH) // timedelta(microseconds=1), row["kind"], bool(row["exceeded"]))
-        for row in mine(rows.changes)
-    ]
+    marks = [Mark(us_of(row["ts"]), row["kind"], bool(row["exceeded"])) for row in mine(rows.changes)]
     messages = [(row["day"], row["normalized_up"], row["changes"]) for row in mine(rows.metrics)]
     return Shown(sorted(marks, key=lambda mark: mark.us), sorted(messages, key=lambda row: row[0]), "as published")

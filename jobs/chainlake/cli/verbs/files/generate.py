@@ -6,8 +6,8 @@ import argparse
 import json
 from pathlib import Path
 
+from chainlake.cli.errors import BadTarget, NotGenerated, OptionsClash
 from chainlake.days import parse_day
-from chainlake.errors import InfrastructureError, UsageError
 from chainlake.paths import PACKAGE
 from chainlake.words import counted
 
@@ -93,8 +93,7 @@ def run(args: argparse.Namespace) -> int:
             args.truth.parent.mkdir(parents=True, exist_ok=True)
             args.truth.write_text(json.dumps(truth, indent=1) + "\n")
     except OSError as error:
-        where = error.filename or args.out
-        raise InfrastructureError(f"{where} cannot be written: {error.strerror or error}") from error
+        raise NotGenerated.of(error.filename or args.out, error) from error
     totals = truth["totals"]
     print(
         ", ".join(
@@ -120,14 +119,14 @@ def _check_places(args: argparse.Namespace) -> None:
         UsageError: a name that is empty or of the wrong kind, or a source file that is there already.
     """
     if not args.out.name or args.out.exists() and not args.out.is_dir():
-        raise UsageError("--out must name a folder", file=args.out)
+        raise BadTarget.no_folder("--out", args.out)
     if args.truth is not None and (not args.truth.name or args.truth.is_dir()):
-        raise UsageError("--truth must name a file", file=args.truth)
+        raise BadTarget.no_file("--truth", args.truth)
     if args.write_source is None:
         return
     if not args.ticks:
-        raise UsageError("--write-source is for --ticks; the other files are those of the shipped sources")
+        raise OptionsClash.source_file_without_ticks()
     if args.write_source.suffix != ".yaml" or not args.write_source.parent.is_dir():
-        raise UsageError("--write-source must name a .yaml file in a folder", file=args.write_source)
+        raise BadTarget.no_source_file("--write-source", args.write_source)
     if args.write_source.exists() and args.write_source.read_bytes() != TICKS.read_bytes():
-        raise UsageError("--write-source does not replace another file", file=args.write_source)
+        raise BadTarget.taken("--write-source", args.write_source)

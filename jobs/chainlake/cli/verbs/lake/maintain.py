@@ -7,7 +7,7 @@ import json
 from datetime import timedelta
 from pathlib import Path
 
-from chainlake.errors import UsageError
+from chainlake.cli.errors import BadOption
 from chainlake.lake.upkeep.maintain import DATA_KEPT, OPS_KEPT
 from chainlake.operations.sweep import CACHE_KEPT_DAYS, LOGS_KEPT_DAYS
 from chainlake.paths import Home
@@ -44,8 +44,7 @@ def run(args: argparse.Namespace) -> int:
     from chainlake.operations.maintain import maintain
 
     if args.keep_days is not None and args.keep_days * 24 < 1:
-        hint = "Readers and running jobs need the files they began with."
-        raise UsageError("--keep-days must be an hour at least", hint=hint)
+        raise BadOption.too_short("--keep-days")
     keep = None if args.keep_days is None else timedelta(days=args.keep_days)
     result = maintain(Home.from_env(), run_id=args.run_id or new_run_id("maintain"), only=args.table, keep=keep)
     if args.result is not None:

@@ -7,7 +7,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from chainlake.errors import ChainlakeError, DefinitionError, UsageError
+from chainlake.cli.errors import BadTarget, Doubtful, NoFile
+from chainlake.errors import ChainlakeError, DefinitionError
 from chainlake.paths import Home
 from chainlake.words import counted
 
@@ -82,7 +83,7 @@ def _looked_through(
     from chainlake.definitions.files import check_name, read_definition
 
     if not os.path.isfile(file):
-        raise UsageError("this is not a file" if os.path.exists(file) else "there is no such file", file=file)
+        raise NoFile.of(file)
     if file.suffix in (".yaml", ".yml"):
         return _of_yaml(home, file, args.on), False
     text = read_definition(file)
@@ -113,7 +114,7 @@ def _of_yaml(home: Home, file: Path, on: list[Path]) -> Report | SourceReport:
         warnings = load_one(file, load_sources(home)).config.warnings
     except DefinitionError as error:
         return Report((error,), (), None)
-    return Report((), tuple(DefinitionError(one, file=file) for one in warnings), None)
+    return Report((), tuple(Doubtful.of(one, file) for one in warnings), None)
 
 
 def _fixed(text: str) -> str | None:
@@ -135,7 +136,7 @@ def _write(file: Path, text: str) -> None:
         os.replace(part, file)
     except OSError as error:
         part.unlink(missing_ok=True)
-        raise UsageError(f"the file cannot be written: {error.strerror}", file=file) from None
+        raise BadTarget.refused("the file", file, error) from None
 
 
 def _schema(home: Home, name: str, on: list[Path], known: dict[str, Schema | DefinitionError]) -> Schema:

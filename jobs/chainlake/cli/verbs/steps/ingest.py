@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from datetime import UTC, datetime, timedelta
 
+from chainlake.cli.errors import EndsInFuture
 from chainlake.cli.step import add_step_arguments, run_step
 from chainlake.days import Days
-from chainlake.errors import UsageError
 
 HELP = "Read what has landed for a source into raw, events and quarantine, and bring its days up to date."
 EXAMPLE = "  python -m jobs ingest stock 2013-10-07 2013-10-08"
@@ -28,9 +28,6 @@ def run(args: argparse.Namespace) -> int:
 
     today = datetime.now(UTC).date()
     if Days.parse(args.start, args.end).end > today + timedelta(days=1):
-        raise UsageError(
-            f"the interval ends in the future, at {args.end}",
-            hint=f"TO is not included: to take today's files, write {today + timedelta(days=1)}.",
-        )
+        raise EndsInFuture.of(args.end, today)
 
     return run_step(args, "ingest", ingest)

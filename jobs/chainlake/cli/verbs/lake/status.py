@@ -5,25 +5,18 @@ from __future__ import annotations
 import argparse
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
-from typing import Any
+from datetime import date, timedelta
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from chainlake.catalog.models import LoadedModel
+from chainlake.cli.errors import OptionsClash
 from chainlake.days import Days
-from chainlake.definitions.source import load_sources
-from chainlake.errors import UsageError
-from chainlake.ingest.landing.outcomes import READ, reason_of, unread
-from chainlake.ingest.landing.waiting import early
-from chainlake.lake.records import ops
 from chainlake.lake.records.staleness import Judged
 from chainlake.monitoring.states import KeptStates
-from chainlake.operations.status import judge_all, united
+from chainlake.operations.status import judge_all, left_files, united
 from chainlake.paths import Home
 from chainlake.terminal import json_visible, one_line, table_lines
 from chainlake.words import counted
@@ -44,8 +37,6 @@ EXAMPLE = (
 STATES = ("done", "suspect", "missing", "stale", "following", "failed", "audit_failed", "waiting", "retired")
 
 _ONE = timedelta(days=1)
-#: Files of each kind that are listed.
-_NAMED = 20
 
 
 @dataclass
@@ -78,12 +69,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the status; exit code 0 whatever it is."""
     if (args.start is None) != (args.end is None):
-        raise UsageError("FROM needs TO", hint="Give both days or none; one day is 2025-10-01 2025-10-02.")
+        raise OptionsClash.one_day_only()
     home = Home.from_env()
     days = Days.parse(args.start, args.end) if args.start else None
     judged, models, notes = judge_all(home, days, args.definition)
     states = tuple(args.state or STATES)
-    notes += _left_files(home) + _unheard(home, judged, models)
+    notes += left_files(home) + _unheard(home, judged, models)
     if args.json:
         _print_json(judged, states, notes)
     else:
@@ -96,40 +87,6 @@ def _unheard(home: Home, judged: Sequence[Judged], models: Sequence[LoadedModel]
     last = {one.name: one.day(int(done[-1])) for one in judged if len(done := np.flatnonzero(one.state == "done"))}
     concerned = [model for model in models if model.definition.name in last]
     return KeptStates(home, [model.config.name for model in concerned]).unheard(concerned, last) if concerned else []
-
-
-def _left_files(home: Home) -> list[str]:
-    """A line for each landed file that was not read, waits, or is dated in the future, as the last ingest found it."""
-    now = datetime.now(UTC)
-    columns = ["source", "path", "file_date", "revision", "outcome", "reason"]
-    files = ops.current_table(home, "files", columns=columns)
-    waiting = [row for row in ops.current(home, "waiting_files") if row["waits"]]
-    dated = files.filter(pc.greater(files["file_date"], now.date())).to_pylist()
-    found: dict[str, list[tuple[Mapping[str, Any], str]]] = {
-        "not read": [(row, reason_of(row)) for row in _unread_files(home, files)],
-        "waiting": [(row, row["reason"]) for row in waiting if not early(row["file_date"], now)],
-        "file dated in the future": [
-            (row, str(row["file_date"])) for row in (*dated, *waiting) if early(row["file_date"], now)
-        ],
-    }
-    lines = []
-    for word, told in found.items():
-        listed = sorted(f"{word} ({why}): {row['source']}/{one_line(row['path'])}" for row, why in told)
-        lines += listed[:_NAMED]
-        if len(listed) > _NAMED:
-            lines.append(f"{word}: {len(listed) - _NAMED} more, in ops.current_files and ops.current_waiting_files")
-    return lines
-
-
-def _unread_files(home: Home, files: pa.Table) -> list[Mapping[str, Any]]:
-    bad = pc.and_not(pc.is_valid(files["outcome"]), pc.is_in(files["outcome"], pa.array(READ)))
-    found: list[Mapping[str, Any]] = []
-    if pc.any(bad).as_py():
-        sources = load_sources(home)
-        for name in files.filter(bad)["source"].unique().to_pylist():
-            replaces = sources[name].replaces if name in sources else ()
-            found += unread(replaces, files.filter(pc.equal(files["source"], name)).to_pylist())
-    return found
 
 
 def spans(judged: Judged, states: Sequence[str]) -> list[Span]:

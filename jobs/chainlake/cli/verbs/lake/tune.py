@@ -8,12 +8,11 @@ import math
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from chainlake.days import Days
-from chainlake.errors import UsageError
+from chainlake.cli.errors import BadOption, BadTarget
+from chainlake.days import Days, instant
 from chainlake.paths import Home
 from chainlake.terminal import table_line
 
@@ -31,7 +30,6 @@ EXAMPLE = (
     "  python -m jobs tune i5n_speed_profile 2025-10-01 2025-10-05 --window 3,6,12,24"
 )
 _T = TypeVar("_T")
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 #: Columns of the table, whose rows are printed as they are computed, and their widths.
 _COLUMNS = {
     "W": 6, "phi": 5, "eps": 9, "syncs": 7, "false alarms": 12, "messages": 8, "(of rows' bytes)": 16, "max error": 9,
@@ -89,7 +87,7 @@ def _listed(option: str, text: str | None, value: Callable[[str], _T]) -> list[_
         try:
             found.append(value(part.strip()))
         except ValueError as error:
-            raise UsageError(f"{option}: '{part.strip()}' is not {error}", hint="Separate values by commas.") from None
+            raise BadOption.not_one_of(option, part.strip(), error) from None
     return list(dict.fromkeys(found))
 
 
@@ -165,11 +163,11 @@ def _write(path: Path, model: str, days: Days, outcomes: Sequence[Outcome]) -> N
     rows: list[dict[str, Any]] = []
     for outcome in outcomes:
         row = asdict(outcome)
-        stamps = [_EPOCH + timedelta(microseconds=us) for us in row.pop("exact_us")]
+        stamps = [instant(us) for us in row.pop("exact_us")]
         rows.append({**row, "changes_at": [f"{at:%Y-%m-%dT%H:%M:%SZ}" for at in stamps]})
     try:
         told = {"model": model, "from": str(days.start), "to": str(days.end), "settings": rows}
         path.write_text(json.dumps(told, indent=1) + "\n")
     except OSError as error:
-        raise UsageError(f"the numbers cannot be written: {error.strerror}", file=path) from None
+        raise BadTarget.refused("the numbers", path, error) from None
     print(f"numbers: {path}", file=sys.stderr)

@@ -6,10 +6,10 @@ import argparse
 import sys
 from pathlib import Path
 
+from chainlake.cli.errors import BadOption, NotIngested, OptionsClash
 from chainlake.cli.event_files import add_column_arguments, compiled, pattern_text, read, says_columns, with_type
 from chainlake.cli.source_events import ingested, of_source
 from chainlake.days import Days
-from chainlake.errors import UsageError
 from chainlake.lake.engine import VARIABLE, asked_engine, engine_of
 from chainlake.paths import Home
 
@@ -61,24 +61,23 @@ def run(args: argparse.Namespace) -> int:
     days = None if args.near_misses is None else Days.parse(*args.near_misses)
     if args.simulate is None:
         if args.source or says_columns(args):
-            options = "--source, --id, --type, --ts, --key, --ts-unit, --type-of and --missing"
-            raise UsageError(f"{options} are for files", hint="Give files with --simulate.")
+            raise OptionsClash.columns_without_files()
         if args.first is not None:
-            raise UsageError("--first is for --simulate", hint="Give files with --simulate.")
+            raise OptionsClash.first_without_files()
         pattern, source = of_source(*text)
         if days is not None:
             if source is None:
-                raise UsageError("the pattern names no source whose days can be searched", key="source")
+                raise NotIngested.no_source()
             events = ingested(source, pattern, days)
     else:
         if days is not None:
-            raise UsageError("--near-misses searches the days of a source, --simulate files", hint="Give one of them.")
+            raise OptionsClash.days_and_files()
         found = read(args, args.simulate, text[0])
         pattern = compiled(*text, found)
         events = from_table(with_type(found.table, pattern))[0] if len(found.table) else None
         if args.first is not None:
             if args.first < 1:
-                raise UsageError("--first is at least 1")
+                raise BadOption.too_few("--first")
             events = None if events is None else beginning(events, args.first)
     choices = choose(pattern, order, events)
     print("\n".join(explain(pattern, choices)))

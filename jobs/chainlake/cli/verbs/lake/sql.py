@@ -7,8 +7,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from chainlake.cli.errors import NothingGiven
 from chainlake.cli.tables import FORMATS
-from chainlake.errors import UsageError
 from chainlake.lake.sql.query import Lake
 from chainlake.lake.sql.safe import MEMORY, SECONDS, confine, confined, run_confined
 from chainlake.operations.open_episodes import open_views
@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the rows of the statement."""
     if args.statement is not None and not args.statement.strip():
-        raise UsageError("the statement is empty", hint="Leave it out to list the tables.")
+        raise NothingGiven.statement()
     if args.safe and not confined():
         statement = [] if args.statement is None else ["--", args.statement]
         return run_confined(["sql", "--safe", "--format", args.format, *statement])

@@ -1,0 +1,280 @@
+"""What is wrong with the words of a command, or with a file that they name."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from datetime import date, timedelta
+from pathlib import Path
+
+from chainlake.days import Days
+from chainlake.errors import DefinitionError, InfrastructureError, InputError, UsageError
+
+
+class OptionsClash(UsageError):
+    """Options that do not go together, or that need another one."""
+
+    @classmethod
+    def one_day_only(cls) -> OptionsClash:
+        """FROM is given, TO is not."""
+        return cls("FROM needs TO", hint="Give both days or none; one day is 2025-10-01 2025-10-02.")
+
+    @classmethod
+    def quick_repair(cls) -> OptionsClash:
+        """A repair that is to read no rows."""
+        return cls("--repair must read the rows, and --quick does not", hint="Give one of them.")
+
+    @classmethod
+    def source_and_columns(cls) -> OptionsClash:
+        """A source, and names of columns besides."""
+        return cls(
+            "--source says how the columns are called",
+            hint="Leave out --id, --type, --ts, --key, --ts-unit, --type-of and --missing.",
+        )
+
+    @classmethod
+    def columns_without_files(cls) -> OptionsClash:
+        """Names of columns, and no files."""
+        options = "--source, --id, --type, --ts, --key, --ts-unit, --type-of and --missing"
+        return cls(f"{options} are for files", hint="Give files with --simulate.")
+
+    @classmethod
+    def first_without_files(cls) -> OptionsClash:
+        """How many events of no files."""
+        return cls("--first is for --simulate", hint="Give files with --simulate.")
+
+    @classmethod
+    def days_and_files(cls) -> OptionsClash:
+        """Near misses of files."""
+        return cls("--near-misses searches the days of a source, --simulate files", hint="Give one of them.")
+
+    @classmethod
+    def source_file_without_ticks(cls) -> OptionsClash:
+        """A source's file for what the shipped sources read."""
+        return cls("--write-source is for --ticks; the other files are those of the shipped sources")
+
+    @classmethod
+    def moments_without_curve(cls, model: str) -> OptionsClash:
+        """Curves at some moments, of a model that has none."""
+        return cls(f"{model} is no curve along one column", hint="Leave --at out.")
+
+
+class BadOption(UsageError):
+    """The value of an option is none that it can have."""
+
+    option: str
+
+    @classmethod
+    def _of(cls, option: str, what: str, hint: str | None = None) -> BadOption:
+        return cls(what, hint=hint).holding(option=option)
+
+    @classmethod
+    def no_column(cls, option: str) -> BadOption:
+        """An empty text where a column is named."""
+        return cls._of(option, f"{option} needs the name of a column")
+
+    @classmethod
+    def too_few(cls, option: str) -> BadOption:
+        """A number below 1."""
+        return cls._of(option, f"{option} is at least 1")
+
+    @classmethod
+    def too_short(cls, option: str) -> BadOption:
+        """Files are to be removed that are less than an hour old."""
+        what = f"{option} must be an hour at least"
+        return cls._of(option, what, "Readers and running jobs need the files they began with.")
+
+    @classmethod
+    def not_one_of(cls, option: str, part: str, error: Exception) -> BadOption:
+        """One of several values; ``error`` ends the sentence "is not …"."""
+        return cls._of(option, f"{option}: '{part}' is not {error}", "Separate values by commas.")
+
+    @classmethod
+    def no_time(cls, option: str, text: str) -> BadOption:
+        """It is not read as a time."""
+        return cls._of(option, f"{option}: '{text}' is not a time", "Write times as 2025-10-02T21:30 (UTC).")
+
+    @classmethod
+    def outside(cls, option: str, text: str, days: Days) -> BadOption:
+        """A time that lies in none of the days."""
+        return cls._of(option, f"{option}: {text} does not lie in {days}")
+
+    @classmethod
+    def group(cls, model: str, asked: str | None, groups: Sequence[str]) -> BadOption:
+        """None of the groups of a model, or no group where there are several."""
+        what = "which group?" if asked is None else f"{model} has no group {asked}"
+        return cls._of("--group", what, f"Give --group; groups are {', '.join(groups)}.")
+
+
+class BadTarget(UsageError):
+    """What is to be written cannot be written where an option says."""
+
+    @classmethod
+    def no_folder(cls, option: str, path: Path) -> BadTarget:
+        """It is no folder."""
+        return cls(f"{option} must name a folder", file=path)
+
+    @classmethod
+    def no_file(cls, option: str, path: Path) -> BadTarget:
+        """It is no file."""
+        return cls(f"{option} must name a file", file=path)
+
+    @classmethod
+    def no_source_file(cls, option: str, path: Path) -> BadTarget:
+        """It is no file of a source."""
+        return cls(f"{option} must name a .yaml file in a folder", file=path)
+
+    @classmethod
+    def taken(cls, option: str, path: Path) -> BadTarget:
+        """Another file is there."""
+        return cls(f"{option} does not replace another file", file=path)
+
+    @classmethod
+    def result(cls, path: Path) -> BadTarget:
+        """The folder for a result is missing, or a folder is where the file should be."""
+        return cls("the result cannot be written there", file=path, hint="Name a file in a folder.")
+
+    @classmethod
+    def refused(cls, what: str, path: Path, error: OSError) -> BadTarget:
+        """The operating system does not take it; ``what`` is "the file" or the like."""
+        return cls(f"{what} cannot be written: {error.strerror}", file=path)
+
+
+class NotGenerated(InfrastructureError):
+    """Generated files cannot be written."""
+
+    @classmethod
+    def of(cls, path: str | Path, error: OSError) -> NotGenerated:
+        """For a place, and what the operating system says."""
+        return cls(f"{path} cannot be written: {error.strerror or error}")
+
+
+class NothingGiven(UsageError):
+    """A text that a verb works on is empty."""
+
+    @classmethod
+    def pattern(cls) -> NothingGiven:
+        """The pattern is."""
+        return cls("the pattern is empty", hint="Give a file or a query in quotes.")
+
+    @classmethod
+    def statement(cls) -> NothingGiven:
+        """The statement is."""
+        return cls("the statement is empty", hint="Leave it out to list the tables.")
+
+
+class UnreadablePattern(UsageError):
+    """A file that a pattern is to be read from is not there, or not readable."""
+
+    @classmethod
+    def of(cls, given: str, error: OSError) -> UnreadablePattern:
+        """For what was given, and what the operating system says."""
+        return cls(
+            f"the pattern cannot be read: {error.strerror}", file=given, hint="Give a file or a query in quotes."
+        )
+
+
+class PatternNoText(DefinitionError):
+    """A pattern's file is no UTF-8 text."""
+
+    @classmethod
+    def of(cls, file: Path, error: UnicodeDecodeError) -> PatternNoText:
+        """For the file, at the line that is none."""
+        line = error.object[: error.start].count(b"\n") + 1
+        return cls("the pattern is not UTF-8 text", file=file, line=line, hint="Save the file as UTF-8.")
+
+
+class NoFile(UsageError):
+    """A file that is to be checked is none."""
+
+    @classmethod
+    def of(cls, path: Path) -> NoFile:
+        """For a path of a folder or of nothing."""
+        return cls("this is not a file" if os.path.exists(path) else "there is no such file", file=path)
+
+
+class Doubtful(DefinitionError):
+    """A definition that is right and may not be what was meant: a warning."""
+
+    @classmethod
+    def of(cls, warning: str, file: Path) -> Doubtful:
+        """For what a model's file warns of."""
+        return cls(warning, file=file)
+
+
+class UnfitFiles(InputError):
+    """Files of events lack what a verb needs of them."""
+
+    @classmethod
+    def no_key(cls, column: str) -> UnfitFiles:
+        """The column of keys is missing."""
+        return cls(f"the events have no column {column}", key="--key")
+
+    @classmethod
+    def no_type(cls, types: Sequence[str]) -> UnfitFiles:
+        """The pattern tells types apart, and the events do not."""
+        return cls(
+            f"the events have no type, and the pattern asks for {', '.join(types)}",
+            key="type",
+            hint="Name the column with --type.",
+        )
+
+    @classmethod
+    def not_now(cls, file: Path, error: Exception) -> UnfitFiles:
+        """A file cannot be read for the time being."""
+        return cls(f"the file cannot be read for now: {error}", file=file, hint="Try again.")
+
+    @classmethod
+    def of_source(cls, file: str, why: str, source: str, source_file: str) -> UnfitFiles:
+        """A file is none of a source; ``why`` says so."""
+        return cls(
+            f"the file cannot be read as {source}: {why}",
+            file=file,
+            hint=f"{source_file} says which files and columns the source has.",
+        )
+
+
+class NotIngested(UsageError):
+    """Events are to be searched that are not in the lake."""
+
+    @classmethod
+    def source(cls, name: str, days: Days) -> NotIngested:
+        """Nothing of a source has been ingested; ``days`` are those asked for."""
+        hint = f"Run 'python -m jobs ingest {name} {days.start} {days.end}'."
+        return cls(f"no events of {name} have been ingested yet", hint=hint)
+
+    @classmethod
+    def no_source(cls) -> NotIngested:
+        """The pattern does not say of which source it is."""
+        return cls("the pattern names no source whose days can be searched", key="source")
+
+
+class EndsInFuture(UsageError):
+    """Days are to be ingested that have not begun."""
+
+    @classmethod
+    def of(cls, end: str, today: date) -> EndsInFuture:
+        """For the day that was given as the end."""
+        return cls(
+            f"the interval ends in the future, at {end}",
+            hint=f"TO is not included: to take today's files, write {today + timedelta(days=1)}.",
+        )
+
+
+class NoRounds(InputError):
+    """A model has nothing on some days that could be drawn."""
+
+    @classmethod
+    def none_yet(cls, model: str, days: Days, first: date) -> NoRounds:
+        """Its days begin later, with ``first``."""
+        return cls(f"{model} has no rounds on {days}: its days begin with {first}", hint="Take later days.")
+
+    @classmethod
+    def none_complete(cls, model: str, days: Days) -> NoRounds:
+        """No round of these days has all its nodes."""
+        return cls(f"{model} has no complete round on {days}", hint="Take more days, or see the events.")
+
+    @classmethod
+    def before(cls, option: str) -> NoRounds:
+        """At a moment that was asked for, no window was full yet."""
+        return cls(f"there is no model yet at a time of {option}", hint="Take a later one.")

@@ -1,0 +1,1 @@
+"""Work on files, for which no lake is needed."""

@@ -1,0 +1,1 @@
+"""Many days: what is computed, computed again, or ended."""

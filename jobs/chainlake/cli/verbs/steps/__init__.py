@@ -1,0 +1,1 @@
+"""The steps of one day, and what audits their tables."""

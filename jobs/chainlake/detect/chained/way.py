@@ -1,0 +1,89 @@
+"""The way through one segment of a pattern's days: what is kept at a day's start is read from what is published."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date, timedelta
+
+from chainlake.days import day_of
+from chainlake.detect.chained.segments import Segment
+from chainlake.errors import InfrastructureError, InputError
+from chainlake.lake.records.chain import Stretch
+from chainlake.lake.records.definitions import Definition
+from chainlake.run.way import State, Way
+
+_ONE = timedelta(days=1)
+
+
+class SegmentWay(Way[State]):
+    """The way through one segment.
+
+    Args:
+        part: the segment.
+        definition: of the pattern or its episodes.
+        read: the state at the start of a day, as what is published has it.
+        digest_of: the digest of a state.
+        longest: days at a time.
+    """
+
+    def __init__(
+        self,
+        part: Segment,
+        definition: Definition,
+        read: Callable[[date], State],
+        digest_of: Callable[[State], str],
+        longest: int,
+    ) -> None:
+        super().__init__(part.chain, part.first, longest, definition=definition.name, source=definition.source)
+        self.part = part
+        self._of, self._read, self._digest_of = definition, read, digest_of
+
+    def read(self, day: date, digest: str) -> State | None:
+        """See :meth:`Way.read`."""
+        state = self._read(day)
+        return state if self._digest_of(state) == digest else None
+
+    def before(self, stretch: Stretch) -> State | None:
+        """The state that a stretch goes on from, None if it begins empty.
+
+        Raises:
+            MatchesMoved: what was published is another one's by now.
+        """
+        if stretch.anew:
+            return None
+        state = self.state(stretch.begin)
+        if state is None:
+            raise MatchesMoved.of(self._of, day_of(stretch.begin))
+        return state
+
+    def go_back(self, number: int) -> None:
+        """See :meth:`Way.go_back`: only to days that were computed under the definition of today."""
+        if number - 1 not in self.part.noted:
+            raise NothingBefore.of(self._of, day_of(number), day_of(int(self.part.chain.numbers[0])))
+
+
+class NothingBefore(InputError):
+    """A day goes on from one that was never computed under the definition of today."""
+
+    @classmethod
+    def of(cls, definition: Definition, day: date, first: date) -> NothingBefore:
+        """Args: the definition, the day, and the one that its chain begins with."""
+        before, end = day - _ONE, day + _ONE
+        return cls(
+            f"{definition.name} goes on from day to day, and {before}, which {day} goes on from, was never computed "
+            "with its file and engine of today",
+            hint=f"Run 'python -m jobs backfill {first} {end} --patterns {definition.name.partition('/')[2]}', or "
+            "give the pattern a later start.",
+        )
+
+
+class MatchesMoved(InfrastructureError):
+    """What was published of a day a moment ago is another one's by now."""
+
+    @classmethod
+    def of(cls, definition: Definition, day: date) -> MatchesMoved:
+        """Args: the definition, and the day that was to go on from there."""
+        return cls(
+            f"{definition.name} cannot go on to {day}: the matches before it were changed meanwhile",
+            hint="Another run is publishing them; run this again.",
+        )

@@ -1,0 +1,150 @@
+"""The rows of ``ops.*`` as they go from room to room: dictionaries whose keys and values mypy knows.
+
+``schemas/ops.py`` says what each column means, and a test compares the two. A column that can be null may be missing
+from a row that is written, and is null then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime
+from typing import NotRequired, TypedDict
+
+
+class _Set(TypedDict):
+    """What :func:`chainlake.lake.records.ops.append` sets."""
+
+    seq: NotRequired[int]
+    written_at: NotRequired[datetime]
+    run_id: NotRequired[str]
+
+
+class FileRow(_Set):
+    """A row of ``ops.files``."""
+
+    source: str
+    path: str
+    file_id: str
+    load_id: str
+    size: NotRequired[int | None]
+    checksum: NotRequired[str | None]
+    path_fields: NotRequired[Mapping[str, str] | Sequence[tuple[str, str]] | None]
+    file_date: NotRequired[date | None]
+    revision: NotRequired[int | None]
+    definition_hash: NotRequired[str | None]
+    parser_version: NotRequired[int | None]
+    rows_read: NotRequired[int | None]
+    rows_raw: NotRequired[int | None]
+    rows_quarantined: NotRequired[int | None]
+    first_ts: NotRequired[datetime | None]
+    last_ts: NotRequired[datetime | None]
+    outcome: NotRequired[str | None]
+    reason: NotRequired[str | None]
+
+
+class WaitingFileRow(_Set):
+    """A row of ``ops.waiting_files``."""
+
+    source: str
+    path: str
+    waits: bool
+    reason: NotRequired[str | None]
+    file_date: NotRequired[date | None]
+
+
+class EventDayRow(_Set):
+    """A row of ``ops.event_days``."""
+
+    source: str
+    day: date
+    status: str
+    rows: NotRequired[int | None]
+    duplicates: NotRequired[int | None]
+    conflicts: NotRequired[int | None]
+    superseded: NotRequired[int | None]
+    checksum: NotRequired[str | None]
+    events_version: NotRequired[int | None]
+
+
+class RateRow(_Set):
+    """A row of ``ops.rates``."""
+
+    source: str
+    day: date
+    type: str
+    key: str
+    events: int
+    first_ts: NotRequired[datetime | None]
+    last_ts: NotRequired[datetime | None]
+
+
+class RateOfKey(TypedDict):
+    """Of a row of ``ops.rates``, what an order is chosen from."""
+
+    type: str
+    key: str
+    events: int
+
+
+class PublishedDay(TypedDict):
+    """Of a row of ``ops.intervals``, what says which version of a table has a day."""
+
+    day: date
+    table_name: str
+    status: str
+
+
+class IntervalRow(_Set):
+    """A row of ``ops.intervals``."""
+
+    definition: str
+    day: date
+    table_name: str
+    definition_hash: str
+    engine_version: int
+    input_fingerprint: str
+    status: str
+    rows: NotRequired[int | None]
+    added: NotRequired[int | None]
+    withdrawn: NotRequired[int | None]
+    changed: NotRequired[int | None]
+    published_version: NotRequired[int | None]
+    reason: NotRequired[str | None]
+    rows_checksum: NotRequired[str | None]
+    state_in: NotRequired[str | None]
+    state_out: NotRequired[str | None]
+
+
+class RunRow(_Set):
+    """A row of ``ops.runs``."""
+
+    source: str
+    step: str
+    phase: str
+    definition: str
+    day_from: NotRequired[date | None]
+    day_to: NotRequired[date | None]
+    started: NotRequired[datetime | None]
+    ended: NotRequired[datetime | None]
+    status: str
+    reason: NotRequired[str | None]
+    rows_in: NotRequired[int | None]
+    rows_out: NotRequired[int | None]
+    code_version: NotRequired[str | None]
+    spark_app_id: NotRequired[str | None]
+    engine: NotRequired[str | None]
+
+
+class PlanRow(_Set):
+    """A row of ``ops.plans``."""
+
+    definition: str
+    day: date
+    join_order: NotRequired[Sequence[str] | None]
+    how: NotRequired[str | None]
+    stated: NotRequired[str | None]
+    estimated: NotRequired[str | None]
+    evaluations: NotRequired[int | None]
+    evaluations_neg: NotRequired[int | None]
+    matches: NotRequired[int | None]
+    regret: NotRequired[float | None]
