@@ -22,6 +22,9 @@ from chainlake.cep.pattern import Pattern
 from chainlake.cep.plan.steps import routing
 from chainlake.cep.policy import Policy
 from chainlake.cep.search.batch import MatchBatch
+from chainlake.cep.search.bounding.begin import watched
+from chainlake.cep.search.bounding.strategy import STRATEGIES, said, strategies
+from chainlake.cep.search.bounding.watch import Watch
 from chainlake.cep.search.branches import Ready, Run
 from chainlake.cep.search.choosing.backend import BACKENDS
 from chainlake.cep.search.choosing.choice import Wish
@@ -31,10 +34,11 @@ from chainlake.cep.search.dedupe import same_names
 from chainlake.cep.search.keys import parts_by_key
 from chainlake.cep.search.largest.kept import Finder
 from chainlake.cep.search.options import SearchOptions, as_asked
-from chainlake.cep.search.ranked import ranked
+from chainlake.cep.search.paths.passing import paths
+from chainlake.cep.search.ranked import Best, ranked
 from chainlake.cep.search.selection.apply import Selection
 from chainlake.cep.search.selection.modes import MODES, kernel_choice, why_not
-from chainlake.cep.search.statistics import Statistics
+from chainlake.cep.search.statistics import BestSearch, Statistics
 from chainlake.cep.search.strict.blocks import blocks
 from chainlake.cep.search.ties import in_total_order
 from chainlake.cep.values.arrow import numpy_of, plain
@@ -88,13 +92,74 @@ def find(
         InputError: missing columns, null ts, a ts that is not within ±2^62 ticks.
         UsageError: ``order`` or ``rates`` do not fit the pattern, or the parts are too many for their span of time.
     """
+    statistics = Statistics() if statistics is None else statistics
     options = SearchOptions() if options is None else options
+    if pattern.extras.ranking is not None and not options.unranked:
+        best = best_of(pattern, events, order=order, own=own, backend=backend, statistics=statistics, options=options)
+        statistics.lists += best.counts()
+        found = ranked(best)
+    else:
+        ask = _asked(pattern, events, statistics, options, order=order, own=own, backend=backend)
+        found = ask.found(own)
+        if options.unranked:
+            yield from found
+            return
+    per_day: dict[int, int] = {}
+    for batch in found:
+        count_days(pattern, batch, per_day)
+        statistics.matches += batch.n
+        yield batch
+
+
+def best_of(
+    pattern: Pattern,
+    events: pa.Table,
+    *,
+    order: Sequence[str] | None = None,
+    own: tuple[int, int] | None = None,
+    backend: str = "auto",
+    statistics: Statistics | None = None,
+    options: SearchOptions | None = None,
+) -> Best:
+    """The matches of a ranked pattern that can be among its best ones.
+
+    Args:
+        as of ``find``.
+
+    Raises:
+        as ``find``; UsageError: the strategy that is asked for is not allowed.
+        InputError: a criterion of a product is not from 0 to 1.
+    """
+    statistics = Statistics() if statistics is None else statistics
+    options = SearchOptions() if options is None else options
+    ask = _asked(pattern, events, statistics, options, order=order, own=own, backend=backend)
+    batches, watch, statistics.best = ask.best(own)
+    best = Best(pattern, events, options.trailing, watch, statistics.best)
+    best.add_all(batches)
+    return best
+
+
+def _asked(
+    pattern: Pattern,
+    events: pa.Table,
+    statistics: Statistics,
+    options: SearchOptions,
+    *,
+    order: Sequence[str] | None,
+    own: tuple[int, int] | None,
+    backend: str,
+) -> _Asked:
+    """What is asked for, if it can be."""
     if options.block_rows < 1:
         raise UsageError("block_rows is at least 1")
     if options.by not in ("cost", "frequency"):
         raise UsageError(f"an order is chosen by cost or by frequency, not by {options.by}")
     if options.mode not in MODES:
         raise UsageError(f"the mode is one of {', '.join(MODES)}, not {options.mode}")
+    if options.strategy not in STRATEGIES:
+        raise UsageError(f"the strategy is one of {', '.join(STRATEGIES)}, not {options.strategy}")
+    if options.strategy != "auto" and (pattern.extras.ranking is None or options.unranked):
+        raise UsageError("a strategy is for the best matches of a ranked pattern")
     if options.used is not None and pattern.extras.policy is None:
         raise UsageError("used events are for patterns that choose among their matches")
     if backend not in BACKENDS:
@@ -103,7 +168,6 @@ def find(
     if strange:
         raise UsageError(f"the order names {', '.join(strange)}, which is no positive name of {pattern.name}")
     check_kinds(pattern, events)
-    statistics = Statistics() if statistics is None else statistics
     clock: Clock | None = None
     pattern = as_asked(pattern, options)
     if options.ties_in_order:
@@ -116,20 +180,7 @@ def find(
     rates = None if options.rates is None else tuple(sorted(options.rates.items()))
     given = [order] * len(pattern.branches) if options.orders is None else options.orders
     wishes = [Wish(None if one is None else tuple(one), rates, options.by, backend) for one in given]
-    ask = _Asked(pattern, events, statistics, wishes, options, clock, _used(events, options.used))
-    per_day: dict[int, int] = {}
-    found = ask.blocks(own) if pattern.neighbours or pattern.extras.keep else ask.all(own)
-    if pattern.extras.policy is not None:
-        found = ask.selected(pattern.extras.policy, own)
-    if pattern.extras.ranking is not None:
-        if options.unranked:
-            yield from found
-            return
-        found = ranked(pattern, events, found, statistics, trailing=options.trailing)
-    for batch in found:
-        count_days(pattern, batch, per_day)
-        statistics.matches += batch.n
-        yield batch
+    return _Asked(pattern, events, statistics, wishes, options, clock, _used(events, options.used))
 
 
 @dataclass(frozen=True)
@@ -162,16 +213,61 @@ class _Asked:
         """One search of what is decided in ``own``."""
         return Run(self.pattern, self.data(own), own, self.statistics, self.options.mode in ("auto", "S"))
 
+    def found(self, own: tuple[int, int] | None) -> Iterator[MatchBatch]:
+        """All matches that the pattern wants, ranked or not."""
+        if self.pattern.extras.policy is not None:
+            return self.selected(self.pattern.extras.policy, own)
+        return self.blocks(own) if self.pattern.neighbours or self.pattern.extras.keep else self.all(own)
+
+    def best(self, own: tuple[int, int] | None) -> tuple[Iterator[MatchBatch], Watch | None, BestSearch]:
+        """Matches of a ranked pattern, the best ones among them; the thresholds that they are found by; and the way.
+
+        Raises:
+            UsageError: the strategy that is asked for is not allowed.
+        """
+        options, ranking = self.options, self.pattern.extras.ranking
+        assert ranking is not None, "only ranked patterns get here"
+        able = strategies(self.pattern, ties_in_order=options.ties_in_order, trailing=options.trailing)
+        why_not = dict(able.why_not)
+        run: Run | None = None
+        for strategy in able.allowed if options.strategy == "auto" else (options.strategy,):
+            if strategy == "A" or strategy in why_not:
+                continue
+            if run is None:
+                run = self.run(own)
+                run.scans += [self.scan(branch, run.data, own) for branch in self.pattern.branches]
+            search = BestSearch(strategy, "as asked for" if options.strategy == strategy else said(why_not))
+            if strategy == "B":
+                ways = paths(self.pattern, run, self.events, self.wishes[0].backend, search)
+                if not isinstance(ways, str):
+                    return ways, None, search
+                why_not["B"] = ways
+            else:
+                watch = Watch(ranking.rule, self.pattern.window_us, search)
+                branches = watched(self.pattern, run.scans, watch)
+                if not isinstance(branches, str):
+                    run.watched = branches
+                    return self._each(run), watch, search
+                why_not["C"] = branches
+        if options.strategy in why_not:
+            raise UsageError(f"strategy {options.strategy} is not allowed: {why_not[options.strategy]}")
+        why = "as asked for" if options.strategy == "A" else said(why_not)
+        return self.found(own), None, BestSearch("A", why)
+
     def all(self, own: tuple[int, int] | None) -> Iterator[MatchBatch]:
         """The matches of all branches, each once; where kernels choose among the matches of a branch, what they do."""
-        run, branches = self.run(own), self.pattern.branches
+        yield from self._each(self.run(own))
+
+    def _each(self, run: Run) -> Iterator[MatchBatch]:
+        branches = self.pattern.branches
         for number, branch in enumerate(branches):
             doubles = [k for k, earlier in enumerate(branches[:number]) if same_names(earlier, branch)]
             yield from run.found(self.ready(run, number), doubles)
 
     def ready(self, run: Run, number: int) -> Ready:
         """A branch that can be searched, after those before it."""
-        run.scans.append(self.scan(self.pattern.branches[number], run.data, run.own))
+        if number >= len(run.scans):
+            run.scans.append(self.scan(self.pattern.branches[number], run.data, run.own))
         return run.ready(number, self.wishes[number])
 
     def selected(self, policy: Policy, own: tuple[int, int] | None) -> Iterator[MatchBatch]:

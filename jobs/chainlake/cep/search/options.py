@@ -35,6 +35,9 @@ class SearchOptions:
         trailing: of a ranked pattern, a group with a window of its own does not bind events that lie near each other,
             but events of the last such time of the period; of patterns of single events.
         unranked: of a ranked pattern all matches are given, as ``chainlake.cep.matches.part`` takes them.
+        strategy: how the best matches of a ranked pattern are found: ``auto``, or ``A``, ``B`` or ``C``
+            (chainlake.cep.search.bounding.strategy), which all give the same rows; ``A`` alone looks at all matches, so
+            that it counts those of each list.
         block_rows: bounds the memory.
     """
 
@@ -48,6 +51,7 @@ class SearchOptions:
     shared_events: bool = False
     trailing: bool = False
     unranked: bool = False
+    strategy: str = "auto"
     block_rows: int = BLOCK_ROWS
 
 
