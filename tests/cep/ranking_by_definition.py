@@ -423,7 +423,12 @@ def sum_query(draw: random.Random) -> dict[str, Any]:
         found["scope"] = {"kind": "hop", "size": draw.randrange(3, 16), "step": draw.randrange(1, 6),
                           "offset": draw.randrange(-7, 7)}  # fmt: skip
     elif kind == "bucket":
-        found["scope"] = {"kind": "bucket", "by": "last", "size": draw.randrange(2, 16), "offset": draw.randrange(-7, 7)}
+        found["scope"] = {
+            "kind": "bucket",
+            "by": "last",
+            "size": draw.randrange(2, 16),
+            "offset": draw.randrange(-7, 7),
+        }
     if draw.random() < 0.3:
         found["within"] = draw.randrange(12, 25)
     if draw.random() < 0.2:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from chainlake.cep.conditions.blocks import FAR
 from chainlake.cep.conditions.computed import add_computed
@@ -15,33 +14,29 @@ from chainlake.cep.conditions.evaluate import Candidates, View
 from chainlake.cep.conditions.scan import Scan
 from chainlake.cep.events.clock import Clock
 from chainlake.cep.events.dataset import Dataset, Wanted, kind_of, ticks_of
-from chainlake.cep.events.event_ids import PACKED, packed, texts
 from chainlake.cep.language.check import Checker
 from chainlake.cep.language.normal_form import Branch
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.plan.steps import routing
 from chainlake.cep.policy import Policy
 from chainlake.cep.search.batch import MatchBatch
-from chainlake.cep.search.bounding.begin import watched
-from chainlake.cep.search.bounding.strategy import STRATEGIES, said, strategies
+from chainlake.cep.search.bounding.strategy import strategies
 from chainlake.cep.search.bounding.watch import Watch
 from chainlake.cep.search.branches import Ready, Run
-from chainlake.cep.search.choosing.backend import BACKENDS
 from chainlake.cep.search.choosing.choice import Wish
 from chainlake.cep.search.choosing.reach import within_reach
 from chainlake.cep.search.days import count_days
 from chainlake.cep.search.dedupe import same_names
 from chainlake.cep.search.keys import parts_by_key
 from chainlake.cep.search.largest.kept import Finder
-from chainlake.cep.search.options import SearchOptions, as_asked
-from chainlake.cep.search.paths.passing import paths
+from chainlake.cep.search.options import SearchOptions, as_asked, check_asked, used_rows
+from chainlake.cep.search.paths.ways import way
 from chainlake.cep.search.ranked import Best, ranked
 from chainlake.cep.search.selection.apply import Selection
-from chainlake.cep.search.selection.modes import MODES, kernel_choice, why_not
+from chainlake.cep.search.selection.modes import kernel_choice, why_not
 from chainlake.cep.search.statistics import BestSearch, Statistics
 from chainlake.cep.search.strict.blocks import blocks
 from chainlake.cep.search.ties import in_total_order
-from chainlake.cep.values.arrow import numpy_of, plain
 from chainlake.errors import InputError, UsageError
 
 #: Ticks lie nearer to 0 than this, or sums of one and a window (at most 2^61) and differences may not fit in 64 bits.
@@ -150,23 +145,7 @@ def _asked(
     backend: str,
 ) -> _Asked:
     """What is asked for, if it can be."""
-    if options.block_rows < 1:
-        raise UsageError("block_rows is at least 1")
-    if options.by not in ("cost", "frequency"):
-        raise UsageError(f"an order is chosen by cost or by frequency, not by {options.by}")
-    if options.mode not in MODES:
-        raise UsageError(f"the mode is one of {', '.join(MODES)}, not {options.mode}")
-    if options.strategy not in STRATEGIES:
-        raise UsageError(f"the strategy is one of {', '.join(STRATEGIES)}, not {options.strategy}")
-    if options.strategy != "auto" and (pattern.extras.ranking is None or options.unranked):
-        raise UsageError("a strategy is for the best matches of a ranked pattern")
-    if options.used is not None and pattern.extras.policy is None:
-        raise UsageError("used events are for patterns that choose among their matches")
-    if backend not in BACKENDS:
-        raise UsageError(f"the backend is one of {', '.join(BACKENDS)}, not {backend}")
-    strange = sorted(set(order or ()) - {name.name for name in pattern.names})
-    if strange:
-        raise UsageError(f"the order names {', '.join(strange)}, which is no positive name of {pattern.name}")
+    check_asked(pattern, options, order, backend)
     check_kinds(pattern, events)
     clock: Clock | None = None
     pattern = as_asked(pattern, options)
@@ -180,7 +159,7 @@ def _asked(
     rates = None if options.rates is None else tuple(sorted(options.rates.items()))
     given = [order] * len(pattern.branches) if options.orders is None else options.orders
     wishes = [Wish(None if one is None else tuple(one), rates, options.by, backend) for one in given]
-    return _Asked(pattern, events, statistics, wishes, options, clock, _used(events, options.used))
+    return _Asked(pattern, events, statistics, wishes, options, clock, used_rows(events, options.used))
 
 
 @dataclass(frozen=True)
@@ -225,40 +204,27 @@ class _Asked:
         Raises:
             UsageError: the strategy that is asked for is not allowed.
         """
-        options, ranking = self.options, self.pattern.extras.ranking
-        assert ranking is not None, "only ranked patterns get here"
-        able = strategies(self.pattern, ties_in_order=options.ties_in_order, trailing=options.trailing)
-        why_not = dict(able.why_not)
-        run: Run | None = None
-        for strategy in able.allowed if options.strategy == "auto" else (options.strategy,):
-            if strategy == "A" or strategy in why_not:
-                continue
-            if run is None:
-                run = self.run(own)
-                run.scans += [self.scan(branch, run.data, own) for branch in self.pattern.branches]
-            search = BestSearch(strategy, "as asked for" if options.strategy == strategy else said(why_not))
-            if strategy == "B":
-                ways = paths(self.pattern, run, self.events, self.wishes[0].backend, search)
-                if not isinstance(ways, str):
-                    return ways, None, search
-                why_not["B"] = ways
-            else:
-                watch = Watch(ranking.rule, self.pattern.window_us, search)
-                branches = watched(self.pattern, run.scans, watch)
-                if not isinstance(branches, str):
-                    run.watched = branches
-                    return self._each(run), watch, search
-                why_not["C"] = branches
-        if options.strategy in why_not:
-            raise UsageError(f"strategy {options.strategy} is not allowed: {why_not[options.strategy]}")
-        why = "as asked for" if options.strategy == "A" else said(why_not)
-        return self.found(own), None, BestSearch("A", why)
+        options, pattern = self.options, self.pattern
+        able = strategies(pattern, ties_in_order=options.ties_in_order, trailing=options.trailing)
+        backend = self.wishes[0].backend
+        found = way(pattern, self.events, able, options.strategy, backend, lambda: self.with_scans(own))
+        if found.batches is not None:
+            return found.batches, None, found.search
+        batches = self.found(own) if found.run is None else self.each(found.run)
+        return batches, found.watch, found.search
+
+    def with_scans(self, own: tuple[int, int] | None) -> Run:
+        """One search of what is decided in ``own``, which has looked at all branches."""
+        run = self.run(own)
+        run.scans += [self.scan(branch, run.data, own) for branch in self.pattern.branches]
+        return run
 
     def all(self, own: tuple[int, int] | None) -> Iterator[MatchBatch]:
         """The matches of all branches, each once; where kernels choose among the matches of a branch, what they do."""
-        yield from self._each(self.run(own))
+        yield from self.each(self.run(own))
 
-    def _each(self, run: Run) -> Iterator[MatchBatch]:
+    def each(self, run: Run) -> Iterator[MatchBatch]:
+        """The same of a search that has begun."""
         branches = self.pattern.branches
         for number, branch in enumerate(branches):
             doubles = [k for k, earlier in enumerate(branches[:number]) if same_names(earlier, branch)]
@@ -326,18 +292,6 @@ class _Asked:
                 candidates[name] = Candidates(data, candidates[name].rows[free])
         candidates = within_reach(branch, candidates, window)
         return Scan(data, candidates, window, self.options.block_rows)
-
-
-def _used(events: pa.Table, ids: Sequence[str] | pa.Array | None) -> np.ndarray | None:
-    """Which events are among the ids, if any are; these are no packed ones, even where the events' are."""
-    if ids is None or not len(ids):
-        return None
-    column, some = plain(events["event_id"]), ids if isinstance(ids, pa.Array) else pa.array(ids)
-    if column.type == PACKED:
-        some = packed(some)
-        if some.type != PACKED:
-            column = texts(column.combine_chunks())
-    return numpy_of(pc.is_in(column, value_set=some.cast(column.type)))
 
 
 def dataset(

@@ -1,4 +1,4 @@
-"""Bounded search for the best matches: what cannot be among the best of any list is not built (docs/semantics.md#ranking).
+"""Bounded search for the best matches: what cannot be among them is not built (docs/semantics.md#ranking).
 
 * ``strategy``: which ways of finding the best matches a pattern allows, and why not the others
 * ``score``: the largest score that a partial match can still come to, for any back end

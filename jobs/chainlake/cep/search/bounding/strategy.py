@@ -76,7 +76,9 @@ def bounds_of(pattern: Pattern, number: int) -> Bounds:
     if period not in ("all", "hop"):
         period = "first" if rule.period.by_first else "last"
     pairs = neighbours(branch)
-    ends = (pairs[0][0], pairs[-1][1]) if pairs else (branch.positive[0],) * 2 if len(branch.positive) == 1 else ("", "")
+    ends = (
+        (pairs[0][0], pairs[-1][1]) if pairs else (branch.positive[0],) * 2 if len(branch.positive) == 1 else ("", "")
+    )
     end = "" if period in ("all", "hop") else ends[0 if period == "first" else 1]
     per = frozenset(per_values(pattern, number)) if rule.per else None
     return Bounds(rule.score(branch.written), criteria_of(pattern, number), period, end, per, pattern.strict)

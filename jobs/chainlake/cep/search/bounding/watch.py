@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -23,6 +22,8 @@ TRIED, WORTH = 5_000, 0.05
 BLOCK, SHARE = 256, 0.25
 #: Lists that thresholds are kept of, at most.
 MOST_LISTS = 1 << 22
+#: As many as there is room for.
+_ANY = 1 << 40
 #: How far below a threshold a bound has to lie, for the sake of rounding.
 _SLACK = 1e-9
 
@@ -93,6 +94,8 @@ class Watch:
     @property
     def room(self) -> int:
         """Matches that may be found before the lists are looked at again."""
+        if not self.on:
+            return _ANY
         return max(BLOCK, int(SHARE * self.counts.complete), self._kept)
 
     def learn(self, lists: Lists, worst: np.ndarray, kept: int) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -247,9 +247,7 @@ class _Values:
     def seconds(self, value: str, node: ast.Node) -> str:
         """As ``Algebra`` says."""
         strict = self._of.bounds.strict
-        unit = self._of.to.slots.number_of(
-            True, lambda scan: Columns(scan, strict).unit(node), ("unit", node.written)
-        )
+        unit = self._of.to.slots.number_of(True, lambda scan: Columns(scan, strict).unit(node), ("unit", node.written))
         return self._local(f"{value} / {unit}")
 
     def apply(self, op: str, left: str, right: str, upper: bool) -> str:
@@ -268,7 +266,9 @@ class _Values:
         out.put(f"{found} = {low} / {least}")
         if len(set(ends)) > 2:
             for x, y in ((low, most), (high, least), (high, most)):
-                out.put(f"{other} = {x} / {y}", f"if {other} {'>' if upper else '<'} {found}:", f"    {found} = {other}")
+                out.put(
+                    f"{other} = {x} / {y}", f"if {other} {'>' if upper else '<'} {found}:", f"    {found} = {other}"
+                )
         out.close()
         return self._widened(found, upper)
 
@@ -297,7 +297,7 @@ class _Values:
         self._of.to.out.put(f"if {found} != {found}:", f"    {found} = {_infinite(upper)}")
         return found
 
-    def _made(self, what: str, name: str, node: ast.Node, upper: bool = True) -> partial:
+    def _made(self, what: str, name: str, node: ast.Node, upper: bool = True) -> Callable[[Scan], Any]:
         return partial(_made, what, name, node, upper, self._of.bounds.strict)
 
 

@@ -19,7 +19,7 @@ DONE, FULL, CROWDED = range(3)
 #: Places in its state.
 SEGMENT, POSITION, LIST, FOUND, MADE = range(5)
 
-SOURCE = '''
+SOURCE = """
 def kernel(F, I, B, J, kf, ki, st):
     gain, total, eps = F[0], F[1], kf[0]
     ts, begins, ends, lists, count = I[0], I[1], I[2], I[3], I[4]
@@ -134,7 +134,7 @@ def kernel(F, I, B, J, kf, ki, st):
     st[0], st[1], st[2], st[3] = segment, i, current, found
     st[4] += made
     return 0
-'''
+"""
 
 
 def kernel(*, compiled: bool) -> Callable[..., int]:

@@ -56,9 +56,7 @@ class Line:
     lists: np.ndarray
 
 
-def paths(
-    pattern: Pattern, run: Run, events: pa.Table, backend: str, search: BestSearch
-) -> Iterator[MatchBatch] | str:
+def paths(pattern: Pattern, run: Run, events: pa.Table, backend: str, search: BestSearch) -> Iterator[MatchBatch] | str:
     """Matches of a pattern that allows it, the best of each list among them.
 
     Args:
@@ -239,5 +237,3 @@ def _windows(pattern: Pattern, line: Line) -> Line | str:
         if count > most:
             return "windows share most of their events"
     return Line(line.rows, line.ts, np.concatenate(begins), np.concatenate(ends), line.lists)
-
-
