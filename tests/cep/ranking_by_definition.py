@@ -392,6 +392,50 @@ def query(draw: random.Random) -> dict[str, Any]:
     return found
 
 
+def sum_query(draw: random.Random) -> dict[str, Any]:
+    """A random query of a sequence whose score is a sum of terms of one event each."""
+    names = draw.choice(["a", "ab", "ab", "abc"])
+    found: dict[str, Any] = {"pattern": _group(draw, "SEQ", names), "k": draw.choice([1, 2, 3, 5])}
+    if len(names) > 1 and draw.random() < 0.3:
+        found["where"] = [("=", ("ref", one, "k"), ("ref", other, "k")) for one, other in itertools.pairwise(names)]
+        if draw.random() < 0.5:
+            found["per"] = [("ref", draw.choice(names), "k")]
+    count = draw.choice([1, 1, 2])
+    criteria = []
+    for _ in range(count):
+        term: tuple = ("ref", draw.choice(names), draw.choice("xxy"))
+        for name in draw.sample(names, draw.randrange(len(names) + 1)):
+            further = ("ref", name, draw.choice(["x", "y", "x", "ts"]))
+            if draw.random() < 0.3:
+                further = ("*", further, ("num", draw.choice([0.1, 3, -0.7])))
+            term = (draw.choice("+-"), term, further)
+        one: dict[str, Any] = {"dir": draw.choice(["max", "max", "min"]), "expr": term}
+        if len(variables(term)) == 1 and draw.random() < 0.4:
+            one["norm"] = [0, draw.choice([4, 8])]
+        criteria.append(one)
+    found["score"] = {"criteria": criteria}
+    if count > 1:
+        found["score"]["combine"] = draw.choice(["sum", "avg", "wsum"])
+        if found["score"]["combine"] == "wsum":
+            found["score"]["weights"] = [draw.choice([-1, 0.3, 2]) for _ in range(count)]
+    kind = draw.choice(["global", "global", "hop", "bucket"])
+    if kind == "hop":
+        found["scope"] = {"kind": "hop", "size": draw.randrange(3, 16), "step": draw.randrange(1, 6),
+                          "offset": draw.randrange(-7, 7)}  # fmt: skip
+    elif kind == "bucket":
+        found["scope"] = {
+            "kind": "bucket",
+            "by": "last",
+            "size": draw.randrange(2, 16),
+            "offset": draw.randrange(-7, 7),
+        }
+    if draw.random() < 0.3:
+        found["within"] = draw.randrange(12, 25)
+    if draw.random() < 0.2:
+        found["min_score"] = draw.choice([-3, 0, 0.5, 2])
+    return found
+
+
 def _options(draw: random.Random, found: dict[str, Any], names: list[str], lex: bool) -> None:
     one = draw.choice(names)
     if draw.random() < 0.35:

@@ -6,14 +6,17 @@ import itertools
 import json
 import math
 import random
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 from chainlake.cep import SearchOptions, Statistics, compile_pattern, find, match
 from chainlake.cep.library import from_dicts
-from chainlake.cep.matches.part import part_of
+from chainlake.cep.matches.part import best_part, part_of
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.ranking.part import Part, merged, ranked
+from chainlake.cep.search.bounding.strategy import strategies
+from chainlake.errors import UsageError
 from tests.cep.context_cases import events_of as plain_events
 from tests.cep.context_cases import structure_of
 
@@ -58,7 +61,7 @@ def text_of(query: dict[str, Any]) -> str:
     return text + (f" QUANTUM {query['quantum']}" if "quantum" in query else "")
 
 
-def options_of(query: dict[str, Any]) -> dict[str, bool]:
+def options_of(query: dict[str, Any]) -> dict[str, Any]:
     """What only a caller of the library can ask for."""
     return {
         "ties_in_order": query.get("order") == "total",
@@ -75,8 +78,10 @@ def events_of(case: dict[str, Any]) -> list[dict[str, Any]]:
     return found
 
 
-#: Rows, and what was counted in each list, in the form of the cases.
-Found = tuple[list[dict[str, Any]], list[dict[str, Any]]]
+#: Rows, and what was counted in each list, in the form of the cases; None where not all matches were looked at.
+Found = tuple[list[dict[str, Any]], list[dict[str, Any]] | None]
+#: How often each strategy was used, and on how many of these searches it left something out.
+used: Counter[str] = Counter()
 
 
 def _found(text: str, events: list[dict[str, Any]], pattern: Pattern, **options: Any) -> Found:
@@ -102,11 +107,19 @@ def _found(text: str, events: list[dict[str, Any]], pattern: Pattern, **options:
         }
         for one in statistics.lists
     ]
-    return rows, scopes
+    used[statistics.best.strategy] += 1
+    used[f"{statistics.best.strategy} cut"] += bool(statistics.best.cut)
+    return rows, scopes if statistics.best.all_seen else None
 
 
 def from_parts(
-    pattern: Pattern, events: list[dict[str, Any]], cuts: list[int], draw: random.Random, **options: Any
+    pattern: Pattern,
+    events: list[dict[str, Any]],
+    cuts: list[int],
+    draw: random.Random,
+    *,
+    strategy: str = "A",
+    **options: Any,
 ) -> Part:
     """What stretches of time give, each searched by itself, merged in any order and in any groups."""
     table, _ = from_dicts(events)
@@ -115,8 +128,11 @@ def from_parts(
     for lo, hi in itertools.pairwise([min(ts), *cuts, max(ts) + 1 + min(pattern.late_us, 1 << 40)]):
         begin, end = pattern.read_range(lo, hi)
         mine = table.take([row for row, at in enumerate(ts) if begin <= at < end])
-        search = SearchOptions(unranked=True, **options)
-        parts.append(part_of(pattern, mine, find(pattern, mine, own=(lo, hi), options=search)))
+        if strategy == "A":
+            search = SearchOptions(unranked=True, **options)
+            parts.append(part_of(pattern, mine, find(pattern, mine, own=(lo, hi), options=search)))
+        else:
+            parts.append(best_part(pattern, mine, own=(lo, hi), options=SearchOptions(strategy="auto", **options)))
     rule = pattern.extras.ranking.rule
     while len(parts) > 1:
         draw.shuffle(parts)
@@ -156,7 +172,7 @@ def _of_part(pattern: Pattern, part: Part, ids: dict[str, Any], *, of_all_time: 
 def runs(
     text: str,
     events: list[dict[str, Any]],
-    options: dict[str, bool],
+    options: dict[str, Any],
     backend: str,
     draw: random.Random,
     *,
@@ -166,20 +182,31 @@ def runs(
     pattern = compile_pattern(text, strict_units=False)
     names = [name.name for name in pattern.names]
     of_all_time = pattern.extras.ranking.rule.period.kind == "all"
+    moved = {name: options.get(name, False) for name in ("ties_in_order", "trailing")}
+    allowed = strategies(pattern, **moved).allowed
     for number in range(1 if few else 3):
         order = names if number else None
-        yield f"run {number}", _found(text, events, pattern, backend=backend, order=order, **options)
+        for strategy in allowed:
+            try:
+                found = _found(text, events, pattern, backend=backend, order=order, strategy=strategy, **options)
+            except UsageError as error:
+                # Whether a window is shorter than the events reach is a fact of the events.
+                assert strategy != "A" and "is not allowed" in error.what, error
+                continue
+            yield f"run {number}, {strategy}", found
         events, names = draw.sample(events, len(events)), draw.sample(names, len(names))
-    if options.get("ties_in_order") or options.get("trailing"):
+    if any(moved.values()):
         return  # These look at all events at a time.
     times = sorted({event["ts"] for event in events})
     counts = [draw.choice([1, 2])] * draw.randrange(2) if few else [0, 1, 6]
     for count in sorted({min(one, len(times) - 1) for one in counts}):
         cuts = sorted(draw.sample(times[1:], count)) if len(times) > 1 else []
         shared = options.get("shared_events", False)
-        part = from_parts(pattern, events, cuts, draw, shared_events=shared)
-        ids = {str(event["id"]): event["id"] for event in events}
-        yield f"cut at {cuts}", _of_part(pattern, part, ids, of_all_time=of_all_time)
+        for strategy in ("A", "auto"):
+            part = from_parts(pattern, events, cuts, draw, strategy=strategy, shared_events=shared)
+            ids = {str(event["id"]): event["id"] for event in events}
+            rows, scopes = _of_part(pattern, part, ids, of_all_time=of_all_time)
+            yield f"cut at {cuts}, {strategy}", (rows, scopes if strategy == "A" else None)
 
 
 def same(one: Any, other: Any) -> bool:
@@ -204,7 +231,10 @@ def in_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def differences(wanted: Found, found: Found) -> list[str]:
     """What is expected and not there, or the other way round."""
     every = []
-    for one, other in zip(map(in_order, wanted), map(in_order, found), strict=True):
+    for one, other in zip(wanted, found, strict=True):
+        if other is None or one is None:
+            continue
+        one, other = in_order(one), in_order(other)
         if not same(one, other):
             missing = [row for row in one if not any(same(row, that) for that in other)]
             more = [row for row in other if not any(same(row, that) for that in one)]

@@ -215,10 +215,24 @@ def test_rankings_are_explained() -> None:
     pattern = compile_pattern(text)
     lines = list(explain_module.explain(pattern, explain_module.choose(pattern)))
     begin = next(i for i, line in enumerate(lines) if line.startswith("ranks"))
-    assert lines[begin : begin + 5] == [
+    assert lines[begin : begin + 6] == [
         "ranks     by MAX(b.x - a.x) from 0 to 10 times 2, MIN(b.ts - a.ts) times 1, their wsum",
         "keeps     the best 3 of each window of 1 h, one every 15 min, that holds a match for each a.k, and ties",
         "          at most 2 of them with the same a.id",
         "          none with an event of a better one",
-        "strategy  all matches are listed block by block; of each list those are remembered that can still be kept",
+        "strategy  A: all matches are listed block by block; of each list those are remembered that can still be kept",
+        "          no B: with NON OVERLAPPING a better match can make room for worse ones",
     ]
+    assert lines[begin + 6].startswith("          no C: with NON OVERLAPPING")
+
+
+def test_the_best_strategy_is_explained() -> None:
+    for score, wanted in (
+        ("a.x + b.x", ["B: one pass"]),
+        ("a.x * b.x", ["C: what cannot", "no B: the score is no sum"]),
+    ):
+        pattern = compile_pattern(f"PATTERN SEQ(A a, B b) WITHIN 5 min RANK BY MAX({score}) TOP 3 PER DAY")
+        lines = list(explain_module.explain(pattern, explain_module.choose(pattern)))
+        begin = next(i for i, line in enumerate(lines) if line.startswith("strategy"))
+        for line, words in zip(lines[begin:], wanted, strict=False):
+            assert line[10:].startswith(words)

@@ -42,7 +42,7 @@ class MatchOptions(TypedDict, total=False):
             columns that are added to the events.
         ties_in_order: whether events of equal time follow one another in the order of (seq, id) (see
             ``SearchOptions``).
-        shared_events, trailing: see ``SearchOptions``.
+        shared_events, trailing, strategy: see ``SearchOptions``.
     """
 
     key: str | None
@@ -50,6 +50,7 @@ class MatchOptions(TypedDict, total=False):
     ties_in_order: bool
     shared_events: bool
     trailing: bool
+    strategy: str
 
 
 def match(
@@ -153,6 +154,7 @@ def prepared(
         ties_in_order=options.get("ties_in_order", False),
         shared_events=options.get("shared_events", False),
         trailing=options.get("trailing", False),
+        strategy=options.get("strategy", "auto"),
     )
     return Asked(pattern, table, ids, search)
 

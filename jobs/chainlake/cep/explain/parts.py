@@ -13,6 +13,7 @@ from chainlake.cep.language.normal_form import Branch, Clause
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.pattern_episodes import EpisodeRule
 from chainlake.cep.pattern_tail import UNBOUNDED
+from chainlake.cep.search.bounding.strategy import strategies
 from chainlake.definitions.duration import UNITS
 
 _SELECTS = {
@@ -88,7 +89,17 @@ def ranking(pattern: Pattern) -> Iterator[str]:
         yield f"          at most {rule.most:,} of them with the same {', '.join(values[rule.per :])}"
     if rule.non_overlapping:
         yield "          none with an event of a better one"
-    yield "strategy  all matches are listed block by block; of each list those are remembered that can still be kept"
+    able = strategies(pattern)
+    best = able.allowed[0]
+    yield f"strategy  {best}: {_STRATEGIES[best]}"
+    yield from (f"          no {name}: {why}" for name, why in sorted(able.why_not.items()))
+
+
+_STRATEGIES = {
+    "A": "all matches are listed block by block; of each list those are remembered that can still be kept",
+    "B": "one pass over the events keeps the best beginnings; C where the window is shorter than the events reach",
+    "C": "what cannot be among the best of any list is left out, unless that turns out not to pay",
+}
 
 
 def _period(pattern: Pattern) -> str:

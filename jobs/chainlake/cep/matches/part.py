@@ -15,7 +15,10 @@ from chainlake.cep.ranking import part as parts
 from chainlake.cep.ranking.best import Entries
 from chainlake.cep.ranking.part import Part
 from chainlake.cep.search.batch import MatchBatch
+from chainlake.cep.search.find import best_of
+from chainlake.cep.search.options import SearchOptions
 from chainlake.cep.search.ranked import Best, lists_of
+from chainlake.cep.search.statistics import Statistics
 from chainlake.cep.values.arrow import int64_array, numpy_of
 
 
@@ -35,6 +38,34 @@ def part_of(pattern: Pattern, events: pa.Table, batches: Iterable[MatchBatch]) -
     """
     best = Best(pattern, events, trailing=False)
     best.add_all(batches)
+    return _part(best)
+
+
+def best_part(
+    pattern: Pattern,
+    events: pa.Table,
+    *,
+    own: tuple[int, int] | None = None,
+    backend: str = "auto",
+    statistics: Statistics | None = None,
+    options: SearchOptions | None = None,
+) -> Part:
+    """The best of the matches that are decided in ``own``, found in whichever way is the shortest.
+
+    Args:
+        as of ``chainlake.cep.search.find.find``; ``statistics.best`` says how they were found.
+
+    Returns:
+        as ``part_of``; what is counted of lists is null unless all matches were looked at.
+
+    Raises:
+        as ``find``.
+    """
+    best = best_of(pattern, events, own=own, backend=backend, statistics=statistics, options=options)
+    return _part(best)
+
+
+def _part(best: Best) -> Part:
     counted = [
         {
             "scope_start": one.start, "scope_end": one.end, "per": one.per, "candidates": one.candidates,
@@ -45,12 +76,12 @@ def part_of(pattern: Pattern, events: pa.Table, batches: Iterable[MatchBatch]) -
     scopes = pa.Table.from_pylist(counted, parts.SCOPES)
     entries = best.keeper.entries()
     if entries is None:
-        return Part(parts.ROWS.empty_table(), scopes, len(pattern.names))
+        return Part(parts.ROWS.empty_table(), scopes, len(best.names))
     tables, done = [], 0
     for batch in best.rows(entries.match, entries.group, np.zeros(len(entries), np.int64)):
         tables.append(_rows(best, batch, entries.at(np.arange(done, done + batch.n))))
         done += batch.n
-    return Part(pa.concat_tables(tables, promote_options="permissive"), scopes, len(pattern.names))
+    return Part(pa.concat_tables(tables, promote_options="permissive"), scopes, len(best.names))
 
 
 def _rows(best: Best, batch: MatchBatch, entries: Entries) -> pa.Table:

@@ -32,6 +32,11 @@ def equated(branches: tuple[Branch, ...], key: str) -> bool:
     return all(same_in_match(branch, key) for branch in branches)
 
 
+def linked_by(clause: Clause, column: str) -> bool:
+    """Whether a clause says nothing but that two names have the same value of a column."""
+    return _linked(clause)[0] == column
+
+
 def _linked(clause: Clause) -> tuple[str | None, frozenset[str]]:
     """``(column, {name, name})`` of a clause ``name.column = name.column``."""
     match clause.literals:

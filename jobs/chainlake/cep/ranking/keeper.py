@@ -22,6 +22,11 @@ class Keeper:
         self._waiting, self._kept = 0, 0
         self._worst = np.zeros(0)
 
+    @property
+    def worst(self) -> np.ndarray:
+        """Of the first lists the first sort key of the last row that is kept, infinite where a list is not full."""
+        return self._worst
+
     def hopeful(self, groups: np.ndarray, keys: np.ndarray) -> np.ndarray:
         """Which entries may be among the best: all but those that are worse than all kept rows of a full list."""
         if not len(self._worst):

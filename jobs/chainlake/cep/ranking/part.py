@@ -61,7 +61,11 @@ def ranked(rule: Rule, part: Part) -> pa.Table:
 
 def _counted(scopes: Sequence[pa.Table]) -> pa.Table:
     counts = [name for name in SCOPES.names if name not in _LIST]
-    found = pa.concat_tables(scopes).group_by(list(_LIST)).aggregate([(name, "sum") for name in counts])
+    found = (
+        pa.concat_tables(scopes)
+        .group_by(list(_LIST))
+        .aggregate([(name, "sum", pc.ScalarAggregateOptions(skip_nulls=False)) for name in counts])
+    )
     found = found.rename_columns([name.removesuffix("_sum") for name in found.column_names]).select(SCOPES.names)
     return found.sort_by([("scope_start", "ascending"), ("per", "ascending")])
 

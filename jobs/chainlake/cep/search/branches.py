@@ -17,6 +17,8 @@ from chainlake.cep.search.batch import MatchBatch
 from chainlake.cep.search.binding.complete import Completer
 from chainlake.cep.search.binding.kleene import SetLimit
 from chainlake.cep.search.binding.levels import Search
+from chainlake.cep.search.bounding.cut import Cutter
+from chainlake.cep.search.bounding.watch import Watched
 from chainlake.cep.search.choosing.backend import Decision, decide
 from chainlake.cep.search.choosing.choice import Choice, Wish, choose, likeness
 from chainlake.cep.search.compiled.generate import Limits
@@ -62,6 +64,7 @@ class Run:
         statistics: what is counted.
         chooses: whether kernels choose among the matches, where the pattern wants some of them and they can.
         scans: of the branches up to the one that is searched.
+        watched: of each branch the thresholds of the best matches; empty if all matches are wanted.
     """
 
     pattern: Pattern
@@ -70,6 +73,7 @@ class Run:
     statistics: Statistics
     chooses: bool = False
     scans: list[Scan] = field(default_factory=list)
+    watched: Sequence[Watched] = ()
 
     @property
     def by_start(self) -> bool:
@@ -85,7 +89,7 @@ class Run:
         wanted = able.wanted if able is not None else None
         if wanted is not None:
             wish = replace(wish, first=wanted.last)
-        key = (number, wish, likeness(scan))
+        key = (number, wish, likeness(scan), bool(self.watched))
         choice = pattern.memory.recall(key, Choice)
         if choice is None:
             choice = choose(pattern, branch, scan, wish)
@@ -93,7 +97,8 @@ class Run:
         statistics.order.append(choice.plan.order)
         statistics.how = choice.how
         limits = Limits(pattern.window_us, self.by_start, pattern.limits["kleene_members"])
-        compiled = Compiled(scan, choice.plan, limits, pattern.memory, key, wanted)
+        watched = self.watched[number] if self.watched else None
+        compiled = Compiled(scan, choice.plan, limits, pattern.memory, key, wanted, watched)
         decision = decide(wish.backend, compiled, choice.estimate)
         statistics.backends.append((decision.backend, decision.why))
         return Ready(number, choice, compiled, decision, key)
@@ -106,17 +111,14 @@ class Run:
         pause, most = pattern.extras.pause, pattern.limits["set_members"]
         complete = Completer(completion_of(branch, pause), scan, most, statistics)
         positions = bool(doubles or pattern.extras.values) or not complete.completion.is_nothing
-        blocks = self._blocks(scan, choice, decision.compiled, positions=positions)
+        cutter = Cutter(self.watched[number], scan, branch) if self.watched else None
+        blocks = self._blocks(scan, choice, decision.compiled, cutter, positions=positions)
         for found in (whole for block in blocks for _, whole in complete.run(block)):
             for earlier in doubles:
                 double = also_matches(pattern.branches[earlier], branch, found, scan, self.scans[earlier], pause)
                 found = found.only(~double)
             if found.n:
-                rows = None if decision.compiled is not None and not positions else scan.candidates
-                batch = _batch(number, found, rows, self.data, pattern)
-                if pattern.extras.values and not found.groups.keys() - branch.sets:
-                    batch = replace(batch, measures=measured(pattern, number, found, scan))
-                yield batch
+                yield self.batch(number, found, positions=decision.compiled is None or positions)
         evaluations = statistics.evaluations - before
         if not choice.held(evaluations):
             pattern.memory.forget(ready.key)
@@ -124,7 +126,23 @@ class Run:
         elif choice.evaluations is None:
             pattern.memory.keep(ready.key, replace(choice, evaluations=evaluations))
 
-    def _blocks(self, scan: Scan, choice: Choice, compiled: Compiled | None, *, positions: bool) -> Iterator[Bindings]:
+    def batch(self, number: int, found: Bindings, *, positions: bool = True) -> MatchBatch:
+        """Matches of a branch, with what is computed of them.
+
+        Args:
+            number: of the branch.
+            found: bound to positions among the candidates, or to rows of the events table.
+            positions: which of the two.
+        """
+        pattern, scan = self.pattern, self.scans[number]
+        batch = _batch(number, found, scan.candidates if positions else None, self.data, pattern)
+        if pattern.extras.values and not found.groups.keys() - pattern.branches[number].sets:
+            batch = replace(batch, measures=measured(pattern, number, found, scan))
+        return batch
+
+    def _blocks(
+        self, scan: Scan, choice: Choice, compiled: Compiled | None, cutter: Cutter | None, *, positions: bool
+    ) -> Iterator[Bindings]:
         """What a backend finds, as far as it is owned."""
         if compiled is not None:
             yield from compiled.run(self.own, self.statistics, positions=positions)
@@ -132,7 +150,7 @@ class Run:
         pattern, own = self.pattern, self.own
         members = pattern.limits["kleene_members"]
         limit = SetLimit(members, self.by_start, own, pattern.window_us, self.data.clock)
-        for found in Search(scan, choice.plan, limit, self.statistics).run():
+        for found in Search(scan, choice.plan, limit, self.statistics, cutter).run():
             if own is not None:
                 decided = self.data.real(found.start + pattern.window_us if self.by_start else found.end)
                 found = found.only((decided >= own[0]) & (decided < own[1]))

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from chainlake.cep.conditions.blocks import FAR
 from chainlake.cep.conditions.computed import add_computed
@@ -15,15 +14,15 @@ from chainlake.cep.conditions.evaluate import Candidates, View
 from chainlake.cep.conditions.scan import Scan
 from chainlake.cep.events.clock import Clock
 from chainlake.cep.events.dataset import Dataset, Wanted, kind_of, ticks_of
-from chainlake.cep.events.event_ids import PACKED, packed, texts
 from chainlake.cep.language.check import Checker
 from chainlake.cep.language.normal_form import Branch
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.plan.steps import routing
 from chainlake.cep.policy import Policy
 from chainlake.cep.search.batch import MatchBatch
+from chainlake.cep.search.bounding.strategy import strategies
+from chainlake.cep.search.bounding.watch import Watch
 from chainlake.cep.search.branches import Ready, Run
-from chainlake.cep.search.choosing.backend import BACKENDS
 from chainlake.cep.search.choosing.choice import Wish
 from chainlake.cep.search.choosing.reach import within_reach
 from chainlake.cep.search.days import count_days
@@ -31,14 +30,14 @@ from chainlake.cep.search.dedupe import same_names
 from chainlake.cep.search.freed import keep_freed_memory
 from chainlake.cep.search.keys import parts_by_key
 from chainlake.cep.search.largest.kept import Finder
-from chainlake.cep.search.options import SearchOptions, as_asked
-from chainlake.cep.search.ranked import ranked
+from chainlake.cep.search.options import SearchOptions, as_asked, check_asked, used_rows
+from chainlake.cep.search.paths.ways import way
+from chainlake.cep.search.ranked import Best, ranked
 from chainlake.cep.search.selection.apply import Selection
-from chainlake.cep.search.selection.modes import MODES, kernel_choice, why_not
-from chainlake.cep.search.statistics import Statistics
+from chainlake.cep.search.selection.modes import kernel_choice, why_not
+from chainlake.cep.search.statistics import BestSearch, Statistics
 from chainlake.cep.search.strict.blocks import blocks
 from chainlake.cep.search.ties import in_total_order
-from chainlake.cep.values.arrow import numpy_of, plain
 from chainlake.errors import InputError, UsageError
 
 #: Ticks lie nearer to 0 than this, or sums of one and a window (at most 2^61) and differences may not fit in 64 bits.
@@ -89,22 +88,66 @@ def find(
         InputError: missing columns, null ts, a ts that is not within ±2^62 ticks.
         UsageError: ``order`` or ``rates`` do not fit the pattern, or the parts are too many for their span of time.
     """
-    options = SearchOptions() if options is None else options
-    if options.block_rows < 1:
-        raise UsageError("block_rows is at least 1")
-    if options.by not in ("cost", "frequency"):
-        raise UsageError(f"an order is chosen by cost or by frequency, not by {options.by}")
-    if options.mode not in MODES:
-        raise UsageError(f"the mode is one of {', '.join(MODES)}, not {options.mode}")
-    if options.used is not None and pattern.extras.policy is None:
-        raise UsageError("used events are for patterns that choose among their matches")
-    if backend not in BACKENDS:
-        raise UsageError(f"the backend is one of {', '.join(BACKENDS)}, not {backend}")
-    strange = sorted(set(order or ()) - {name.name for name in pattern.names})
-    if strange:
-        raise UsageError(f"the order names {', '.join(strange)}, which is no positive name of {pattern.name}")
-    check_kinds(pattern, events)
     statistics = Statistics() if statistics is None else statistics
+    options = SearchOptions() if options is None else options
+    if pattern.extras.ranking is not None and not options.unranked:
+        best = best_of(pattern, events, order=order, own=own, backend=backend, statistics=statistics, options=options)
+        statistics.lists += best.counts()
+        found = ranked(best)
+    else:
+        ask = _asked(pattern, events, statistics, options, order=order, own=own, backend=backend)
+        found = ask.found(own)
+        if options.unranked:
+            yield from found
+            return
+    per_day: dict[int, int] = {}
+    for batch in found:
+        count_days(pattern, batch, per_day)
+        statistics.matches += batch.n
+        yield batch
+
+
+def best_of(
+    pattern: Pattern,
+    events: pa.Table,
+    *,
+    order: Sequence[str] | None = None,
+    own: tuple[int, int] | None = None,
+    backend: str = "auto",
+    statistics: Statistics | None = None,
+    options: SearchOptions | None = None,
+) -> Best:
+    """The matches of a ranked pattern that can be among its best ones.
+
+    Args:
+        as of ``find``.
+
+    Raises:
+        as ``find``; UsageError: the strategy that is asked for is not allowed.
+        InputError: a criterion of a product is not from 0 to 1.
+    """
+    statistics = Statistics() if statistics is None else statistics
+    options = SearchOptions() if options is None else options
+    ask = _asked(pattern, events, statistics, options, order=order, own=own, backend=backend)
+    batches, watch, statistics.best = ask.best(own)
+    best = Best(pattern, events, options.trailing, watch, statistics.best)
+    best.add_all(batches)
+    return best
+
+
+def _asked(
+    pattern: Pattern,
+    events: pa.Table,
+    statistics: Statistics,
+    options: SearchOptions,
+    *,
+    order: Sequence[str] | None,
+    own: tuple[int, int] | None,
+    backend: str,
+) -> _Asked:
+    """What is asked for, if it can be."""
+    check_asked(pattern, options, order, backend)
+    check_kinds(pattern, events)
     clock: Clock | None = None
     pattern = as_asked(pattern, options)
     if options.ties_in_order:
@@ -117,20 +160,7 @@ def find(
     rates = None if options.rates is None else tuple(sorted(options.rates.items()))
     given = [order] * len(pattern.branches) if options.orders is None else options.orders
     wishes = [Wish(None if one is None else tuple(one), rates, options.by, backend) for one in given]
-    ask = _Asked(pattern, events, statistics, wishes, options, clock, _used(events, options.used))
-    per_day: dict[int, int] = {}
-    found = ask.blocks(own) if pattern.neighbours or pattern.extras.keep else ask.all(own)
-    if pattern.extras.policy is not None:
-        found = ask.selected(pattern.extras.policy, own)
-    if pattern.extras.ranking is not None:
-        if options.unranked:
-            yield from found
-            return
-        found = ranked(pattern, events, found, statistics, trailing=options.trailing)
-    for batch in found:
-        count_days(pattern, batch, per_day)
-        statistics.matches += batch.n
-        yield batch
+    return _Asked(pattern, events, statistics, wishes, options, clock, used_rows(events, options.used))
 
 
 @dataclass(frozen=True)
@@ -163,16 +193,48 @@ class _Asked:
         """One search of what is decided in ``own``."""
         return Run(self.pattern, self.data(own), own, self.statistics, self.options.mode in ("auto", "S"))
 
+    def found(self, own: tuple[int, int] | None) -> Iterator[MatchBatch]:
+        """All matches that the pattern wants, ranked or not."""
+        if self.pattern.extras.policy is not None:
+            return self.selected(self.pattern.extras.policy, own)
+        return self.blocks(own) if self.pattern.neighbours or self.pattern.extras.keep else self.all(own)
+
+    def best(self, own: tuple[int, int] | None) -> tuple[Iterator[MatchBatch], Watch | None, BestSearch]:
+        """Matches of a ranked pattern, the best ones among them; the thresholds that they are found by; and the way.
+
+        Raises:
+            UsageError: the strategy that is asked for is not allowed.
+        """
+        options, pattern = self.options, self.pattern
+        able = strategies(pattern, ties_in_order=options.ties_in_order, trailing=options.trailing)
+        backend = self.wishes[0].backend
+        found = way(pattern, self.events, able, options.strategy, backend, lambda: self.with_scans(own))
+        if found.batches is not None:
+            return found.batches, None, found.search
+        batches = self.found(own) if found.run is None else self.each(found.run)
+        return batches, found.watch, found.search
+
+    def with_scans(self, own: tuple[int, int] | None) -> Run:
+        """One search of what is decided in ``own``, which has looked at all branches."""
+        run = self.run(own)
+        run.scans += [self.scan(branch, run.data, own) for branch in self.pattern.branches]
+        return run
+
     def all(self, own: tuple[int, int] | None) -> Iterator[MatchBatch]:
         """The matches of all branches, each once; where kernels choose among the matches of a branch, what they do."""
-        run, branches = self.run(own), self.pattern.branches
+        yield from self.each(self.run(own))
+
+    def each(self, run: Run) -> Iterator[MatchBatch]:
+        """The same of a search that has begun."""
+        branches = self.pattern.branches
         for number, branch in enumerate(branches):
             doubles = [k for k, earlier in enumerate(branches[:number]) if same_names(earlier, branch)]
             yield from run.found(self.ready(run, number), doubles)
 
     def ready(self, run: Run, number: int) -> Ready:
         """A branch that can be searched, after those before it."""
-        run.scans.append(self.scan(self.pattern.branches[number], run.data, run.own))
+        if number >= len(run.scans):
+            run.scans.append(self.scan(self.pattern.branches[number], run.data, run.own))
         return run.ready(number, self.wishes[number])
 
     def selected(self, policy: Policy, own: tuple[int, int] | None) -> Iterator[MatchBatch]:
@@ -233,18 +295,6 @@ class _Asked:
                 candidates[name] = Candidates(data, candidates[name].rows[free])
         candidates = within_reach(branch, candidates, window)
         return Scan(data, candidates, window, self.options.block_rows)
-
-
-def _used(events: pa.Table, ids: Sequence[str] | pa.Array | None) -> np.ndarray | None:
-    """Which events are among the ids, if any are; these are no packed ones, even where the events' are."""
-    if ids is None or not len(ids):
-        return None
-    column, some = plain(events["event_id"]), ids if isinstance(ids, pa.Array) else pa.array(ids)
-    if column.type == PACKED:
-        some = packed(some)
-        if some.type != PACKED:
-            column = texts(column.combine_chunks())
-    return numpy_of(pc.is_in(column, value_set=some.cast(column.type)))
 
 
 def dataset(

@@ -30,13 +30,13 @@ def measured(pattern: Pattern, branch: int, found: Bindings, scan: Scan) -> dict
     """
     view = found.view(scan.data, scan.candidates)
     return {
-        measure.name: _array(view.value(measure.values[branch]), found.n, scan, pattern.strict)
+        measure.name: as_arrow(view.value(measure.values[branch]), found.n, scan, pattern.strict)
         for measure in pattern.extras.values
     }
 
 
-def _array(value: Value, n: int, scan: Scan, strict: bool) -> pa.Array:
-    """The values of ``n`` matches as an Arrow column."""
+def as_arrow(value: Value, n: int, scan: Scan, strict: bool) -> pa.Array:
+    """``n`` values of a scan as an Arrow column."""
     if value.kind == "null":
         return pa.nulls(n)
     known = np.broadcast_to(np.asarray(not_null(value), bool), (n,))

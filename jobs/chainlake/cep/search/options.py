@@ -7,9 +7,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from chainlake.cep.conditions.scan import BLOCK_ROWS
+from chainlake.cep.events.event_ids import PACKED, packed, texts
 from chainlake.cep.pattern import Pattern
+from chainlake.cep.search.bounding.strategy import STRATEGIES
+from chainlake.cep.search.choosing.backend import BACKENDS
+from chainlake.cep.search.selection.modes import MODES
+from chainlake.cep.values.arrow import numpy_of, plain
 from chainlake.errors import UsageError
 
 
@@ -35,6 +41,9 @@ class SearchOptions:
         trailing: of a ranked pattern, a group with a window of its own does not bind events that lie near each other,
             but events of the last such time of the period; of patterns of single events.
         unranked: of a ranked pattern all matches are given, as ``chainlake.cep.matches.part`` takes them.
+        strategy: how the best matches of a ranked pattern are found: ``auto``, or ``A``, ``B`` or ``C``
+            (chainlake.cep.search.bounding.strategy), which all give the same rows; ``A`` alone looks at all matches, so
+            that it counts those of each list.
         block_rows: bounds the memory.
     """
 
@@ -48,6 +57,7 @@ class SearchOptions:
     shared_events: bool = False
     trailing: bool = False
     unranked: bool = False
+    strategy: str = "auto"
     block_rows: int = BLOCK_ROWS
 
 
@@ -69,3 +79,36 @@ def as_asked(pattern: Pattern, options: SearchOptions) -> Pattern:
     if options.shared_events:
         pattern = replace(pattern, branches=tuple(replace(branch, apart=False) for branch in pattern.branches))
     return pattern
+
+
+def check_asked(pattern: Pattern, options: SearchOptions, order: Sequence[str] | None, backend: str) -> None:
+    """Raise UsageError for what can be asked of no pattern, or not of this one."""
+    if options.block_rows < 1:
+        raise UsageError("block_rows is at least 1")
+    if options.by not in ("cost", "frequency"):
+        raise UsageError(f"an order is chosen by cost or by frequency, not by {options.by}")
+    if options.mode not in MODES:
+        raise UsageError(f"the mode is one of {', '.join(MODES)}, not {options.mode}")
+    if options.strategy not in STRATEGIES:
+        raise UsageError(f"the strategy is one of {', '.join(STRATEGIES)}, not {options.strategy}")
+    if options.strategy != "auto" and (pattern.extras.ranking is None or options.unranked):
+        raise UsageError("a strategy is for the best matches of a ranked pattern")
+    if options.used is not None and pattern.extras.policy is None:
+        raise UsageError("used events are for patterns that choose among their matches")
+    if backend not in BACKENDS:
+        raise UsageError(f"the backend is one of {', '.join(BACKENDS)}, not {backend}")
+    strange = sorted(set(order or ()) - {name.name for name in pattern.names})
+    if strange:
+        raise UsageError(f"the order names {', '.join(strange)}, which is no positive name of {pattern.name}")
+
+
+def used_rows(events: pa.Table, ids: Sequence[str] | pa.Array | None) -> np.ndarray | None:
+    """Which events are among the ids, if any are; these are no packed ones, even where the events' are."""
+    if ids is None or not len(ids):
+        return None
+    column, some = plain(events["event_id"]), ids if isinstance(ids, pa.Array) else pa.array(ids)
+    if column.type == PACKED:
+        some = packed(some)
+        if some.type != PACKED:
+            column = texts(column.combine_chunks())
+    return numpy_of(pc.is_in(column, value_set=some.cast(column.type)))

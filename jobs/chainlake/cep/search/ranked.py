@@ -19,33 +19,25 @@ from chainlake.cep.ranking.periods import periods
 from chainlake.cep.ranking.rule import value_names
 from chainlake.cep.ranking.score import beyond_one, scores, sort_keys
 from chainlake.cep.search.batch import MatchBatch, concatenated
-from chainlake.cep.search.statistics import ListCounts, Statistics
+from chainlake.cep.search.bounding.watch import Lists as SeenLists
+from chainlake.cep.search.bounding.watch import Watch
+from chainlake.cep.search.statistics import BestSearch, ListCounts
 from chainlake.cep.values.arrow import int64_array, numpy_of
 from chainlake.errors import InputError
 from chainlake.schemas.table import TIMESTAMP
 
 #: Entries that wait before those are dropped that cannot be among the best; matches are looked at in blocks of so many.
 _ROOM = 1 << 17
+#: Matches that may be remembered beyond twice those of which an entry is left.
+_POOL = 1 << 12
 
 
-def ranked(
-    pattern: Pattern, events: pa.Table, batches: Iterable[MatchBatch], statistics: Statistics, *, trailing: bool
-) -> Iterator[MatchBatch]:
+def ranked(best_of: Best) -> Iterator[MatchBatch]:
     """The best matches of each list, with the columns of ``chainlake.cep.ranking.rule``, list by list and by rank.
 
     Args:
-        pattern: with a ranking.
-        events: the table in which the matches were found.
-        batches: all matches.
-        statistics: what is counted.
-        trailing: whether groups with a window of their own only take events from the end of a period.
-
-    Raises:
-        InputError: a criterion of a product is not from 0 to 1.
+        best_of: all matches that can be among them.
     """
-    best_of = Best(pattern, events, trailing)
-    best_of.add_all(batches)
-    statistics.lists += best_of.counts()
     entries = best_of.keeper.entries()
     if entries is None:
         return
@@ -63,13 +55,17 @@ class Best:
     Args:
         pattern: the pattern.
         events: the events table.
-        trailing: see ``ranked``.
+        trailing: whether groups with a window of their own only take events from the end of a period.
+        watch: the thresholds of a search that leaves out what cannot be among the best, or None.
+        searched: how the matches are found; without it, all of them are.
         pool: the matches that are remembered, each batch with the numbers of its matches.
     """
 
     pattern: Pattern
     events: pa.Table
     trailing: bool
+    watch: Watch | None = None
+    searched: BestSearch | None = None
     pool: list[tuple[np.ndarray, MatchBatch]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -84,7 +80,11 @@ class Best:
         self.seen = 0
 
     def add_all(self, batches: Iterable[MatchBatch]) -> None:
-        """Look at matches, block by block."""
+        """Look at matches, block by block.
+
+        Raises:
+            InputError: a criterion of a product is not from 0 to 1.
+        """
         period = self.rule.period
         each = min(period.size // period.step + 1, _ROOM) if period.kind == "hop" else 1
         for batch in batches:
@@ -93,6 +93,18 @@ class Best:
             for begin in range(0, batch.n, block):
                 some = batch if batch.n <= block else batch.at(np.arange(begin, min(begin + block, batch.n)))
                 self._add(some)
+            if self.searched is not None:
+                self.searched.complete += batch.n
+            if self.watch is not None and self.watch.on:
+                self._learn(self.watch)
+
+    def _learn(self, watch: Watch) -> None:
+        """Tell a search what the lists ask for by now."""
+        entries = self.keeper.entries()
+        kept = 0 if entries is None else len(entries)
+        if sum(batch.n for _, batch in self.pool) > 2 * kept + _POOL:
+            self._forget()
+        watch.learn(SeenLists(self.lists.starts, self.lists.per, self.per.texts), self.keeper.worst, kept)
 
     def _add(self, batch: MatchBatch) -> None:
         found = self.scores(batch)
@@ -177,15 +189,13 @@ class Best:
     # ---- what comes out
 
     def counts(self) -> list[ListCounts]:
-        """What was counted in each list, in their order."""
-        lists = self.lists
-        return [
-            ListCounts(
-                lists.starts[i], lists.ends[i], self.per.texts[lists.per[i]],
-                lists.candidates[i], lists.excluded[i], lists.below[i],
-            )
-            for i in np.argsort(self.sorted_lists()).tolist()
-        ]  # fmt: skip
+        """What was counted in each list, in their order; nothing is where not all matches were looked at."""
+        lists, known = self.lists, self.searched is None or self.searched.all_seen
+        found = []
+        for i in np.argsort(self.sorted_lists()).tolist():
+            counts = (lists.candidates[i], lists.excluded[i], lists.below[i]) if known else (None, None, None)
+            found.append(ListCounts(lists.starts[i], lists.ends[i], self.per.texts[lists.per[i]], *counts))
+        return found
 
     def sorted_lists(self) -> np.ndarray:
         """The place of each list in the order of their periods and values."""

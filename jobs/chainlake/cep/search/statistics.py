@@ -12,7 +12,7 @@ class ListCounts:
     Args:
         start, end: of the period in ticks; both 0 of all time.
         per: the values of ``FOR EACH`` as a JSON array.
-        candidates: the matches.
+        candidates: the matches; None, as the other two, where some were not looked at.
         excluded_null: those of them without a score, since a value is missing or not finite.
         below_min_score: those of them whose score is smaller than ``AT LEAST``.
     """
@@ -20,9 +20,38 @@ class ListCounts:
     start: int
     end: int
     per: str
-    candidates: int
-    excluded_null: int
-    below_min_score: int
+    candidates: int | None
+    excluded_null: int | None
+    below_min_score: int | None
+
+
+@dataclass
+class BestSearch:
+    """How the best matches of a ranked pattern were found (docs/semantics.md#ranking).
+
+    Args:
+        strategy: ``A``: all matches were listed; ``B``: the best beginnings were continued; ``C``: what cannot be among
+            the best was left out.
+        why: one phrase: why no other.
+        partial: partial matches that were made, of one event or more, whole ones left out; 0 where nobody counts them.
+        tried: partial and whole matches that were compared with what their lists asked for.
+        cut: those of them that were left out.
+        complete: matches that were scored.
+        switched_off: whether so few were cut that it was not gone on with.
+    """
+
+    strategy: str
+    why: str = ""
+    partial: int = 0
+    tried: int = 0
+    cut: int = 0
+    complete: int = 0
+    switched_off: bool = False
+
+    @property
+    def all_seen(self) -> bool:
+        """Whether all matches were looked at, so that there are counts of them."""
+        return self.strategy == "A"
 
 
 @dataclass
@@ -41,6 +70,7 @@ class Statistics:
         backends: what each branch ran on, ``numpy`` or ``compiled``, and why.
         modes: of a pattern that wants some of its matches, how they were chosen, ``S``, ``P`` or ``B``, and why.
         lists: of a ranked pattern, by period and values.
+        best: of a ranked pattern, how its best matches were found.
     """
 
     evaluations: int = 0
@@ -54,6 +84,7 @@ class Statistics:
     backends: list[tuple[str, str]] = field(default_factory=list)
     modes: list[tuple[str, str]] = field(default_factory=list)
     lists: list[ListCounts] = field(default_factory=list)
+    best: BestSearch | None = None
 
     def count_neg(self, tests: int) -> None:
         """Add to E_neg."""

@@ -13,6 +13,7 @@ from chainlake.cep.conditions.scan import Scan
 from chainlake.cep.plan.steps import Plan, Step
 from chainlake.cep.search.binding.kleene import SetLimit, iterate
 from chainlake.cep.search.binding.negation import not_forbidden
+from chainlake.cep.search.bounding.cut import Cutter
 from chainlake.cep.search.statistics import Statistics
 
 
@@ -25,18 +26,26 @@ class Search:
         plan: the branch's plan.
         limit: of the members of a set.
         statistics: what is counted.
+        cutter: leaves out what cannot be among the best; None if all matches are wanted.
     """
 
     scan: Scan
     plan: Plan
     limit: SetLimit
     statistics: Statistics
+    cutter: Cutter | None = None
 
     def run(self) -> Iterator[Bindings]:
         """All matches of the branch, each once, in blocks."""
         nothing = self.scan.nothing
         if all(nothing.holds(clause, frozenset())[0] for clause in self.plan.constant):
-            yield from self._extend(Bindings.root(), 0)
+            if self.cutter is None:
+                yield from self._extend(Bindings.root(), 0)
+                return
+            for found in self.cutter.firsts(self.plan.order[0]):
+                self.statistics.evaluations += found.n
+                self.statistics.tests += found.n
+                yield from self._passed(found, 0)
 
     def _extend(self, bindings: Bindings, level: int) -> Iterator[Bindings]:
         if level == len(self.plan.steps):
@@ -44,11 +53,17 @@ class Search:
             return
         step = self.plan.steps[level]
         for found in self._sets(step, bindings, level) if step.kleene else self._events(step, bindings):
-            for forbidden in step.forbidden:
-                kept = not_forbidden(forbidden, found, self.scan, self.plan.branch.kleene, self.statistics.count_neg)
-                found = found.at(kept)
-            if found.n:
-                yield from self._extend(found, level + 1)
+            yield from self._passed(found, level)
+
+    def _passed(self, found: Bindings, level: int) -> Iterator[Bindings]:
+        """Go on with what passed the conditions of a step."""
+        if self.cutter is not None:
+            found = self.cutter.cut(found)
+        for forbidden in self.plan.steps[level].forbidden:
+            kept = not_forbidden(forbidden, found, self.scan, self.plan.branch.kleene, self.statistics.count_neg)
+            found = found.at(kept)
+        if found.n:
+            yield from self._extend(found, level + 1)
 
     def _events(self, step: Step, bindings: Bindings) -> Iterator[Bindings]:
         data, candidates = self.scan.data, self.scan.candidates

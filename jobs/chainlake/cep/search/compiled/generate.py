@@ -14,7 +14,9 @@ from chainlake.cep.events.clock import Clock
 from chainlake.cep.language.normal_form import Clause
 from chainlake.cep.plan.sizes import most_usable
 from chainlake.cep.plan.steps import Forbidden, Plan, Scope, Step
+from chainlake.cep.search.bounding.watch import Bounds
 from chainlake.cep.search.compiled.best import Best, Wanted
+from chainlake.cep.search.compiled.bounded import Bounded
 from chainlake.cep.search.compiled.lists.listed import Listed
 from chainlake.cep.search.compiled.lists.scopes import Scopes
 from chainlake.cep.search.compiled.lists.skip import Ways
@@ -71,6 +73,7 @@ class Generator:
         limits: the pattern's own.
         ways: how its loops are run.
         wanted: which matches it chooses; None for all. The plan binds their last event first.
+        bounds: what partial matches are compared by with what is found already; None for no such comparison.
     """
 
     def __init__(
@@ -80,6 +83,7 @@ class Generator:
         limits: Limits,
         ways: Ways,
         wanted: Wanted | None = None,
+        bounds: Bounds | None = None,
     ) -> None:
         self.plan, self.by_start = plan, limits.by_start
         self.skips, self.lists = ways.skips, ways.lists
@@ -103,6 +107,7 @@ class Generator:
         accumulates = wanted is not None and wanted.select == "accumulate"
         self.output = self._output(frozenset(plan.order) if accumulates else plan.branch.kleene)
         self.best = None if wanted is None else Best(self, wanted)
+        self.bounded = None if bounds is None else Bounded(self, bounds)
 
     def source(self) -> str:
         """The source of the function ``kernel(F, I, B, J, kf, ki, st)``; see ``slots`` for its arguments."""
@@ -151,6 +156,11 @@ class Generator:
         last = number == len(self.plan.steps) - 1
         if last and not self.best:
             self._room()
+        if self.bounded:
+            if not last:
+                out.open("if resume == 0:")
+            self.bounded.write(step, number)
+            out.close(0 if last else 1)
         if step.forbidden:
             if not last:
                 out.open("if resume == 0:")
@@ -180,10 +190,11 @@ class Generator:
                 self.best.limit(name, lo, hi)
             out.put(f"if {hi} <= {lo}:", "    continue")
         else:
-            out.put(f"{lo} = 0", f"{hi} = {self.size(name)}")
+            out.put(f"{lo} = 0", f"{hi} = {self.bounded.given.sizes[0] if self.bounded else self.size(name)}")
+        promising = self.bounded is not None and not number
         apart = self.apart_from(step.scope, name)
         place = self.slots.state()
-        self.places.append((place, f"g{number}" if listed else q))
+        self.places.append((place, f"g{number}" if listed or promising else q))
         out.put("if resume != 0:", f"    {p} = {place}")
         out.open("else:")
         if not limited:
@@ -203,7 +214,10 @@ class Generator:
             listed.open_loop(lo, hi)
         else:
             out.open(f"while {p} < {hi}:")
-            out.put(f"{q} = {lo} + {hi} - 1 - {p}" if self.backward else f"{q} = {p}", f"{p} += 1")
+            if self.bounded is not None and promising:
+                out.put(f"g{number} = {p}", f"{q} = {self.bounded.given.order}[{p}]", f"{p} += 1")
+            else:
+                out.put(f"{q} = {lo} + {hi} - 1 - {p}" if self.backward else f"{q} = {p}", f"{p} += 1")
         make.singles[name] = q
         self.scopes.bind(name, q, q)
         for x in apart:
@@ -326,6 +340,7 @@ class Generator:
             f"st[{state.EVALUATIONS_NEG}] += EN",
             f"st[{state.EVALUATIONS_PRE}] += EP",
             f"st[{state.TESTS}] += T",
+            *(self.bounded.returned if self.bounded else []),
             *(f"{place} = {self.written(name)}" for name, place in self.output.sizes.items()),
             f"return {status}",
         )

@@ -14,8 +14,11 @@ from chainlake.cep.plan.sizes import most_usable
 from chainlake.cep.plan.steps import Plan
 from chainlake.cep.remembered import Remembered
 from chainlake.cep.search.binding.kleene import too_many
+from chainlake.cep.search.bounding.cut import Cutter
+from chainlake.cep.search.bounding.watch import Bounds, Watched
 from chainlake.cep.search.compiled import machine
 from chainlake.cep.search.compiled.best import Wanted
+from chainlake.cep.search.compiled.bounded import Given
 from chainlake.cep.search.compiled.generate import Generator, Limits, Output
 from chainlake.cep.search.compiled.lists.passing import Bar, only_passing
 from chainlake.cep.search.compiled.lists.skip import choose_ways
@@ -43,6 +46,7 @@ class Shape:
         own: slots of the owned decision times.
         skips: the names that are searched by value.
         bars: what leaves candidates out before the search.
+        bounded: slots of the bounds, if it has some.
     """
 
     source: str
@@ -54,27 +58,34 @@ class Shape:
     own: tuple[str, str]
     skips: tuple[str, ...]
     bars: tuple[Bar, ...]
+    bounded: Given | None = None
 
 
-def make_shape(plan: Plan, scan: Scan, limits: Limits, wanted: Wanted | None = None) -> Shape:
+def make_shape(
+    plan: Plan, scan: Scan, limits: Limits, wanted: Wanted | None = None, bounds: Bounds | None = None
+) -> Shape:
     """The code of a plan for the events of a scan, and for all events of which the same is true.
 
     Args:
         plan, scan, limits: as of ``Compiled``.
         wanted: which matches it chooses; None for all.
+        bounds: what it compares with thresholds; None for nothing.
 
     Raises:
         NotCompilable: something in the plan has no code; the message says what.
     """
     facts = Facts(scan)
     ways = choose_ways(plan, scan)
-    made = Generator(plan, facts, limits, ways, wanted)
+    made = Generator(plan, facts, limits, ways, wanted, bounds)
     source = made.source()
     if _nested_loops(source) > NESTED:
         raise NotCompilable(f"more than {NESTED} loops within each other")
     facts.seal()
     skips = tuple(skip.name for skip in ways.skips.values())
-    return Shape(source, facts, made.slots, made.output, made.capacity, made.flat_capacity, made.own, skips, ways.bars)
+    given = made.bounded.given if made.bounded else None
+    return Shape(
+        source, facts, made.slots, made.output, made.capacity, made.flat_capacity, made.own, skips, ways.bars, given
+    )
 
 
 @dataclass
@@ -88,6 +99,7 @@ class Compiled:
         memory: where shapes are kept.
         key: under what; how loops are run may differ for other keys, and only for other keys.
         wanted: which matches it chooses; None for all. The plan binds their last event first.
+        watched: the thresholds that partial matches are compared with; None if there are none.
 
     Raises:
         NotCompilable: by ``shape`` and ``run``: something in the plan has no code; the message says what.
@@ -99,6 +111,7 @@ class Compiled:
     memory: Remembered = field(default_factory=Remembered)
     key: Hashable = None
     wanted: Wanted | None = None
+    watched: Watched | None = None
 
     @cached_property
     def shape(self) -> Shape:
@@ -114,7 +127,7 @@ class Compiled:
             raise NotCompilable("more than 2^31 events at once")
         found = self.memory.recall(self._kept_as, Shape)
         if found is None or not found.facts.hold_for(scan):
-            found = make_shape(self.plan, scan, self.limits, self.wanted)
+            found = make_shape(self.plan, scan, self.limits, self.wanted, self._bounds)
             self.memory.keep(self._kept_as, found)
         return found
 
@@ -124,7 +137,11 @@ class Compiled:
 
     @property
     def _kept_as(self) -> Hashable:
-        return "shape", self.key, self.plan.order, self.wanted
+        return "shape", self.key, self.plan.order, self.wanted, self._bounds
+
+    @property
+    def _bounds(self) -> Bounds | None:
+        return None if self.watched is None else self.watched.bounds
 
     def run(self, own: tuple[int, int] | None, statistics: Statistics, *, positions: bool) -> Iterator[Bindings]:
         """All matches of the branch that ``own`` owns, each once, in blocks.
@@ -145,14 +162,20 @@ class Compiled:
         kernel = machine.load(shape.source)
         scan = only_passing(self.scan, shape.bars)
         given = shape.slots.made(scan)
+        cutter = None if self.watched is None else Cutter(self.watched, scan, self.plan.branch)
+        if shape.bounded is not None and cutter is not None:
+            shape.bounded.put(given, cutter, self.plan.order[0])
+            shape.bounded.begin(given, cutter)
         flat = max([2 * room, *(len(self.scan.candidates[name]) + 1 for name in output.offsets)])
         lo, hi = own if own is not None else (-FAR, FAR)
-        for name, value in zip((shape.capacity, shape.flat_capacity, *shape.own), (room, flat, lo, hi), strict=True):
+        for name, value in zip((shape.flat_capacity, *shape.own), (flat, lo, hi), strict=True):
             given.set_number(name, value)
         for name, table in output.maps.items():
             given.put(table, self._map(name, scan.candidates[name].rows, positions))
         while True:
-            self._make_room(given, output, flat)
+            room = self._room
+            given.set_number(shape.capacity, room)
+            self._make_room(given, output, room, flat)
             status = kernel(*given.arrays.values(), given.floats, given.ints, given.state)
             shared = given.state
             statistics.evaluations += int(shared[state.EVALUATIONS])
@@ -160,6 +183,8 @@ class Compiled:
             statistics.evaluations_pre += int(shared[state.EVALUATIONS_PRE])
             statistics.tests += int(shared[state.TESTS])
             shared[state.EVALUATIONS : state.TESTS + 1] = 0
+            if shape.bounded is not None and cutter is not None:
+                shape.bounded.count(given, cutter)
             n = int(shared[state.FOUND])
             if n:
                 yield _bindings(given, output, n)
@@ -168,10 +193,14 @@ class Compiled:
                 raise too_many(int(shared[state.TOO_MANY]), step, self.limits.members)
             if status == state.DONE:
                 return
+            if shape.bounded is not None and cutter is not None:
+                shape.bounded.begin(given, cutter)
 
     @property
     def _room(self) -> int:
         """How many matches a call may find: of each first event there may be one."""
+        if self.watched is not None:
+            return min(self.watched.watch.room, self.scan.block_rows)
         if self.wanted is None or self.wanted.select != "per_initiator":
             return self.scan.block_rows
         return max(self.scan.block_rows, len(self.scan.candidates[self.wanted.names[0]]))
@@ -185,9 +214,8 @@ class Compiled:
             written = np.arange(len(rows)) if len(rows) == len(every) else np.searchsorted(every, rows)
         return np.ascontiguousarray(written, np.int64)
 
-    def _make_room(self, given: Arguments, output: Output, flat: int) -> None:
+    def _make_room(self, given: Arguments, output: Output, room: int, flat: int) -> None:
         """New arrays for the output of a call."""
-        room = self._room
         start, end = np.empty((2, room), np.int64)
         given.put(output.start, start)
         given.put(output.end, end)

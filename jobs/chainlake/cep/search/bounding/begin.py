@@ -1,0 +1,50 @@
+"""From a pattern and its scans to branches that are searched with thresholds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from chainlake.cep.conditions.scan import Scan
+from chainlake.cep.pattern import Pattern
+from chainlake.cep.ranking.lists import Values
+from chainlake.cep.search.bounding.strategy import bounds_of, per_values
+from chainlake.cep.search.bounding.watch import Watch, Watched
+from chainlake.cep.search.measured import as_arrow
+
+
+def watched(pattern: Pattern, scans: Sequence[Scan], watch: Watch) -> tuple[Watched, ...] | str:
+    """The branches of a pattern that allows bounds, with the thresholds that all of them share.
+
+    Args:
+        pattern: with a ranking.
+        scans: of all branches.
+        watch: the thresholds, which begin here.
+
+    Returns:
+        the branches, or why there are no bounds of these events.
+    """
+    every = [bounds_of(pattern, number) for number in range(len(scans))]
+    seen = Values()
+    per = [_per(pattern, number, scan, seen) for number, scan in enumerate(scans)]
+    found = tuple(Watched(watch, bounds, codes) for bounds, codes in zip(every, per, strict=True))
+    for one, scan in zip(found, scans, strict=True):
+        criteria = one.bounds.nodes[:1] if one.bounds.score.combine == "lex" else one.bounds.nodes
+        why = one.columns(scan).unfit(criteria)
+        if why is not None:
+            return why
+    why = watch.begin(scans[0].data, seen.texts)
+    return found if why is None else why
+
+
+def _per(pattern: Pattern, number: int, scan: Scan, seen: Values) -> dict[str, np.ndarray]:
+    """The numbers of the values of ``FOR EACH`` by name and row of the data; other rows have 0."""
+    ranking = pattern.extras.ranking
+    found = {}
+    for name, values in (per_values(pattern, number) if ranking is not None and ranking.rule.per else {}).items():
+        of = scan.candidates[name]
+        columns = [as_arrow(scan.value(name, value), len(of), scan, pattern.strict) for value in values]
+        found[name] = np.zeros(len(scan.data.ts), np.int32)
+        found[name][of.rows] = seen.codes(columns, len(of))
+    return found

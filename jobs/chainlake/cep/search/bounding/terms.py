@@ -1,0 +1,64 @@
+"""A score as a sum of terms, each of one event."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from chainlake.cep.language import ast
+from chainlake.cep.ranking.rule import Criterion, Score
+from chainlake.cep.search.bounding.score import is_leaf
+
+
+@dataclass(frozen=True)
+class Term:
+    """A part of a score that looks at one event.
+
+    Args:
+        name: whose event; empty if it is the same for all matches.
+        node: its value.
+        sign: 1 or -1, what it is multiplied with before everything else.
+        criterion: of which it is a part: its ``NORM``, which only a criterion of one event has, and its weight count.
+    """
+
+    name: str
+    node: ast.Node
+    sign: int
+    criterion: Criterion
+
+
+def terms_of(score: Score, nodes: Sequence[ast.Node]) -> tuple[Term, ...] | str:
+    """The terms of a score, or why it is no sum of terms of one event each.
+
+    Args:
+        score: how criteria are combined.
+        nodes: their values.
+    """
+    if score.combine in ("min", "max", "product", "lex"):
+        return f"COMBINE {score.combine} is no sum"
+    found: list[Term] = []
+    for criterion, node in zip(score.criteria, nodes, strict=True):
+        if criterion.norm is not None and not is_leaf(node):
+            return "NORM of several events is no sum of terms of one event each"
+        for part, sign in _parts(node, 1):
+            if not is_leaf(part):
+                return "the score is no sum of terms of one event each"
+            if not part.names:
+                found.append(Term("", part, sign, criterion))
+            else:
+                found.append(Term(next(iter(part.names)), part, sign, criterion))
+    return tuple(found)
+
+
+def _parts(node: ast.Node, sign: int) -> Iterator[tuple[ast.Node, int]]:
+    """What a value is the sum of, as far as it joins several events, and with which sign."""
+    match node:
+        case _ if is_leaf(node):
+            yield node, sign
+        case ast.Negative(of):
+            yield from _parts(of, -sign)
+        case ast.Arithmetic("+" | "-" as op, left, right):
+            yield from _parts(left, sign)
+            yield from _parts(right, sign if op == "+" else -sign)
+        case _:
+            yield node, sign

@@ -1,0 +1,169 @@
+"""What each list asks for by now: the score of its last row, below which no match can be among its best."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from chainlake.cep.conditions.scan import Scan
+from chainlake.cep.events.dataset import Dataset
+from chainlake.cep.language import ast
+from chainlake.cep.ranking.rule import Rule, Score
+from chainlake.cep.search.bounding.arrays import Columns
+from chainlake.cep.search.bounding.lists import Periods
+from chainlake.cep.search.statistics import BestSearch
+from chainlake.errors import InputError
+
+#: Bounds are off where fewer than a share of the first partial matches was cut that a list asked something of.
+TRIED, WORTH = 5_000, 0.05
+#: Matches that are found before the lists are looked at again, at first; and later, as a share of all so far.
+BLOCK, SHARE = 256, 0.25
+#: Lists that thresholds are kept of, at most.
+MOST_LISTS = 1 << 22
+#: As many as there is room for.
+_ANY = 1 << 40
+#: How far below a threshold a bound has to lie, for the sake of rounding.
+_SLACK = 1e-9
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What bounds of a branch look at; nothing of the events.
+
+    Args:
+        score: how criteria become a score.
+        nodes: the criteria of the branch.
+        period: ``all``, ``last`` or ``first`` for periods by the last or the first event, or ``hop``.
+        end: the name whose event says which period it is, or empty if only a whole match does.
+        per: the names of which each says the values of ``FOR EACH``; None if there are none.
+        strict: whether times are in µs.
+    """
+
+    score: Score
+    nodes: tuple[ast.Node, ...]
+    period: str
+    end: str
+    per: frozenset[str] | None
+    strict: bool
+
+
+@dataclass
+class Watch:
+    """The thresholds of all lists of one search, which grow while matches are found.
+
+    Args:
+        rule: the ranking.
+        window: ticks that the events of a match are apart at most.
+        counts: what the bounds did.
+        on: whether bounds are looked at; they are switched off where they do not pay.
+    """
+
+    rule: Rule
+    window: int
+    counts: BestSearch
+    on: bool = True
+    theta: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    per: dict[str, int] = field(default_factory=dict)
+    _where: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    _kept: int = 0
+
+    def begin(self, data: Dataset, per: Sequence[str]) -> str | None:
+        """Begin with no match found.
+
+        Args:
+            data: the events.
+            per: all values of ``FOR EACH`` that matches can have, as JSON arrays.
+
+        Returns:
+            why there are no thresholds of these events, or None.
+        """
+        try:
+            self.periods = Periods(self.rule.period, self.window, data.real(data.ts))
+        except InputError:
+            return "an event has no calendar date"
+        self.per = {text: number for number, text in enumerate(dict.fromkeys(per or ["[]"]))}
+        if len(self.periods) * len(self.per) > MOST_LISTS:
+            return f"there are more than {MOST_LISTS:,} lists"
+        least = -np.inf if self.rule.least is None else _below(self.rule.least)
+        self.theta = np.full(len(self.periods) * len(self.per), least)
+        self._floor = least
+        return None
+
+    @property
+    def room(self) -> int:
+        """Matches that may be found before the lists are looked at again."""
+        if not self.on:
+            return _ANY
+        return max(BLOCK, int(SHARE * self.counts.complete), self._kept)
+
+    def learn(self, lists: Lists, worst: np.ndarray, kept: int) -> None:
+        """Take over what the lists ask for.
+
+        Args:
+            lists: all that were seen.
+            worst: of the first of them the sort key of the last row, infinite where a list is not full.
+            kept: how many rows are remembered.
+        """
+        known = len(self._where)
+        if len(lists.starts) > known:
+            starts = np.array(lists.starts[known:], np.int64)
+            codes = np.array([self.per[lists.text(number)] for number in range(known, len(lists.starts))], np.int64)
+            where = self.periods.numbers(starts) * len(self.per) + codes
+            self._where = np.concatenate([self._where, where])
+        full = np.flatnonzero(np.isfinite(worst))
+        score = -worst[full]
+        if self.rule.quantum is not None:
+            score = (score - 0.5) * self.rule.quantum
+        self.theta[self._where[full]] = np.maximum(self._floor, _below(score))
+        self._kept = kept
+
+    def count(self, partial: int, tried: int, cut: int) -> None:
+        """Count partial matches, and switch the bounds off if they do not pay."""
+        before = self.counts.tried
+        self.counts.partial += partial
+        self.counts.tried += tried
+        self.counts.cut += cut
+        if before < TRIED <= self.counts.tried and self.counts.cut < WORTH * self.counts.tried:
+            self.on, self.counts.switched_off = False, True
+
+
+class Lists:
+    """The lists that matches were found of so far.
+
+    Args:
+        starts: the begins of their periods.
+        per: the numbers of their values of ``FOR EACH``.
+        texts: these values.
+    """
+
+    def __init__(self, starts: Sequence[int], per: Sequence[int], texts: Sequence[str]) -> None:
+        self.starts, self._per, self._texts = starts, per, texts
+
+    def text(self, number: int) -> str:
+        """The values of a list as a JSON array."""
+        return self._texts[self._per[number]]
+
+
+@dataclass
+class Watched:
+    """A branch that is searched with thresholds.
+
+    Args:
+        watch: the thresholds.
+        bounds: what they are compared with.
+        per: of each name that says it, the number of the values of ``FOR EACH`` of each candidate, by row of the data.
+    """
+
+    watch: Watch
+    bounds: Bounds
+    per: Mapping[str, np.ndarray]
+
+    def columns(self, scan: Scan) -> Columns:
+        """The columns of a scan."""
+        return Columns(scan, self.bounds.strict)
+
+
+def _below(score: np.ndarray | float) -> np.ndarray | float:
+    return score - _SLACK * np.maximum(1.0, np.abs(score))

@@ -1,0 +1,6 @@
+"""The best matches as the best paths: one pass that keeps the best beginnings (docs/semantics.md#ranking).
+
+* ``steps``: what each event adds to a score, step by step, and when sums of doubles are exact
+* ``kernel``: the pass
+* ``passing``: from a pattern to its best matches
+"""

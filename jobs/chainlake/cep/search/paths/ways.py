@@ -1,0 +1,74 @@
+"""Which way the best matches are found in these events: the best one that the pattern and the events allow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from chainlake.cep.pattern import Pattern
+from chainlake.cep.search.batch import MatchBatch
+from chainlake.cep.search.bounding.begin import watched
+from chainlake.cep.search.bounding.strategy import Strategies, said
+from chainlake.cep.search.bounding.watch import Watch
+from chainlake.cep.search.branches import Run
+from chainlake.cep.search.paths.passing import paths
+from chainlake.cep.search.statistics import BestSearch
+from chainlake.errors import UsageError
+
+
+@dataclass(frozen=True)
+class Way:
+    """How the best matches are found.
+
+    Args:
+        search: what is counted.
+        batches: under ``B``, the matches.
+        watch, run: under ``C``, the thresholds, and the search that is compared with them.
+    """
+
+    search: BestSearch
+    batches: Iterator[MatchBatch] | None = None
+    watch: Watch | None = None
+    run: Run | None = None
+
+
+def way(
+    pattern: Pattern, events: pa.Table, able: Strategies, wanted: str, backend: str, begin: Callable[[], Run]
+) -> Way:
+    """The way to take.
+
+    Args:
+        pattern: with a ranking.
+        events: the events table.
+        able: what the pattern allows.
+        wanted: a strategy, or ``auto``.
+        backend: what a pass runs on.
+        begin: gives a search with the scans of all branches.
+
+    Raises:
+        UsageError: the strategy that is asked for is not allowed.
+    """
+    assert pattern.extras.ranking is not None, "only ranked patterns get here"
+    why_not, run = dict(able.why_not), None
+    for strategy in able.allowed if wanted == "auto" else (wanted,):
+        if strategy == "A" or strategy in why_not:
+            continue
+        run = begin() if run is None else run
+        search = BestSearch(strategy, "as asked for" if wanted == strategy else said(why_not))
+        if strategy == "B":
+            found = paths(pattern, run, events, backend, search)
+            if not isinstance(found, str):
+                return Way(search, batches=found)
+            why_not["B"] = found
+        else:
+            watch = Watch(pattern.extras.ranking.rule, pattern.window_us, search)
+            branches = watched(pattern, run.scans, watch)
+            if not isinstance(branches, str):
+                run.watched = branches
+                return Way(search, watch=watch, run=run)
+            why_not["C"] = branches
+    if wanted in why_not:
+        raise UsageError(f"strategy {wanted} is not allowed: {why_not[wanted]}")
+    return Way(BestSearch("A", "as asked for" if wanted == "A" else said(why_not)))

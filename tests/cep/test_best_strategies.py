@@ -1,0 +1,217 @@
+"""How the best matches are found: what is allowed, that all ways give the same rows, and what they save."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from chainlake.cep import SearchOptions, Statistics, compile_pattern, find, match
+from chainlake.cep.search.bounding import cut, watch
+from chainlake.cep.search.bounding.score import Bound
+from chainlake.cep.search.bounding.strategy import strategies
+from chainlake.errors import UsageError
+from tests.cep import ranking_by_definition as definition
+from tests.cep import ranking_cases as cases
+from tests.cep.interpreted import no_compiler
+from tests.cep.test_ranking import CASES
+
+
+@pytest.fixture
+def at_once() -> Iterator[None]:
+    """Within it, thresholds are looked at after every match, and kernels are interpreted."""
+    with pytest.MonkeyPatch.context() as patch, no_compiler():
+        patch.setattr(watch.Watch, "room", property(lambda self: 1))
+        patch.setattr(cut, "_FIRST", 1)
+        patch.setattr(cut, "_GROWTH", 1.0)
+        cases.used.clear()
+        yield
+
+
+def _differences(seed: int, query: dict[str, Any], events: list[dict[str, Any]], backend: str) -> Iterator[Any]:
+    case, draw = definition.as_case(query), random.Random(seed)
+    wanted = definition.Evaluation(query, events).result()
+    events = cases.events_of({"events": draw.sample(events, len(events))})
+    for how, found in cases.runs(cases.text_of(case), events, cases.options_of(case), backend, draw, few=True):
+        for one in cases.differences(wanted, found):
+            yield seed, how, cases.text_of(case), one
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
+def test_worked_cases_by_kernels_that_cut(case: dict[str, Any], at_once: None) -> None:
+    found, draw = [], random.Random(case["id"])
+    text, events, options = cases.text_of(case["query"]), cases.events_of(case), cases.options_of(case["query"])
+    for how, got in cases.runs(text, events, options, "compiled", draw, few=True):
+        found += [(how, one) for one in cases.differences(cases.expected_of(case), got)]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "backend", "first", "count"),
+    [
+        ("sum_query", "numpy", 0, 25),
+        ("query", "compiled", 0, 25),
+        pytest.param("sum_query", "compiled", 25, 50, marks=pytest.mark.slow),
+        pytest.param("query", "compiled", 25, 50, marks=pytest.mark.slow),
+    ],
+)
+def test_strategies_agree_with_the_definition(kind: str, backend: str, first: int, count: int, at_once: None) -> None:
+    for seed in range(first, first + count):
+        draw = random.Random(seed)
+        query, events = getattr(definition, kind)(draw), definition.events(draw)
+        assert list(_differences(seed, query, events, backend)) == []
+    assert cases.used["A"] >= count
+    assert cases.used["C"] >= count // 2
+    assert cases.used["C cut"] >= count // 10
+    assert kind == "query" or cases.used["B"] >= 0.9 * count
+
+
+@pytest.mark.parametrize("backend", ["numpy", "compiled"])
+def test_a_bound_that_is_too_low_shows(backend: str, at_once: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    right = Bound.score
+    lower = {"numpy": lambda found: found - 2.0, "compiled": lambda found: f"({found} - 2.0)"}[backend]
+    monkeypatch.setattr(Bound, "score", lambda self, *args: lower(right(self, *args)))
+    if backend == "compiled":
+        monkeypatch.setattr(cut.Cutter, "_bounds", _without_bounds)
+    for seed in range(40):
+        draw = random.Random(seed)
+        query, events = definition.sum_query(draw), definition.events(draw)
+        if any(", C" in how for _, how, _, _ in _differences(seed, query, events, backend)):
+            return
+    raise AssertionError("no query shows it")
+
+
+def _without_bounds(self: cut.Cutter, singles: Any, start: np.ndarray, end: np.ndarray) -> Any:
+    return np.full(len(start), np.inf), np.arange(len(start))
+
+
+SEQUENCE = "PATTERN SEQ(A a, B b) {where} WITHIN 9 RANK BY {score} TOP 3 {rest}"
+
+
+@pytest.mark.parametrize(
+    ("where", "score", "rest", "allowed"),
+    [
+        ("", "MAX(a.x + b.x)", "PER ALL", "BCA"),
+        ("", "MAX(b.x - a.x) NORM 0 .. 4", "PER ALL", "CA"),
+        ("", "MAX(a.x), MIN(b.x) NORM 0 .. 3 COMBINE avg", "PER BUCKET 5 BY LAST", "BCA"),
+        ("", "MAX(a.x + b.x)", "PER BUCKET 5 BY FIRST", "CA"),
+        ("", "MAX(a.x + b.x)", "PER HOP 5 STEP 2", "BCA"),
+        ("", "MAX(a.x * b.x)", "PER ALL", "CA"),
+        ("", "MAX(a.x), MAX(b.x) COMBINE min", "PER ALL", "CA"),
+        ("", "MAX(a.x), MAX(b.x) COMBINE product", "PER ALL", "A"),
+        ("", "MAX(a.x) NORM 0 .. 1, MAX(b.x) NORM 0 .. 1 COMBINE product", "PER ALL", "CA"),
+        ("", "MAX(Coalesce(a.x, b.x))", "PER ALL", "A"),
+        ("", "MAX(Coalesce(a.x, 0) + Round(b.x))", "PER ALL", "BCA"),
+        ("WHERE a.k = b.k", "MAX(a.x + b.x)", "PER ALL FOR EACH b.k", "BCA"),
+        ("", "MAX(a.x + b.x)", "PER ALL FOR EACH b.k", "CA"),
+        ("", "MAX(a.x + b.x)", "PER ALL FOR EACH a.k, b.k", "A"),
+        ("WHERE a.x < b.x", "MAX(a.x + b.x)", "PER ALL", "CA"),
+        ("", "MAX(a.x + b.x)", "PER ALL NON OVERLAPPING", "A"),
+        ("", "MAX(a.x + b.x)", "PER ALL DISTINCT ON a.k", "CA"),
+        ("", "MAX(a.x + b.x)", "PER ALL QUANTUM 2", "CA"),
+    ],
+)
+def test_what_is_allowed(where: str, score: str, rest: str, allowed: str) -> None:
+    text = SEQUENCE.format(where=where, score=score, rest=rest)
+    assert "".join(strategies(compile_pattern(text, strict_units=False)).allowed) == allowed
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "PATTERN SEQ(A a, B+ b) WITHIN 9 RANK BY MAX(a.x) TOP 3 PER ALL",
+        "PATTERN SEQ STRICT (A a, B b) WITHIN 9 RANK BY MAX(a.x) TOP 3 PER ALL",
+        "PATTERN SEQ(A a, B b) WITHIN 9 CONTEXT recent RANK BY MAX(a.x) TOP 3 PER ALL",
+    ],
+)
+def test_what_is_not_allowed_is_an_error_with_a_reason(text: str) -> None:
+    for strategy in "BC":
+        with pytest.raises(UsageError, match=f"strategy {strategy} is not allowed: .+"):
+            list(match(text, [{"id": 1, "type": "A", "ts": 0}], strategy=strategy))
+
+
+def test_a_window_shorter_than_the_events_reach_takes_no_pass() -> None:
+    text = SEQUENCE.format(where="", score="MAX(a.x + b.x)", rest="PER ALL")
+    events = [{"id": i, "type": "AB"[i % 2], "ts": 3 * i, "attrs": {"x": i}} for i in range(9)]
+    with pytest.raises(UsageError, match="the window is shorter than the events reach"):
+        list(match(text, events, strategy="B"))
+    statistics = Statistics()
+    assert len(list(match(text, events, statistics=statistics))) == 3
+    assert statistics.best is not None and statistics.best.strategy == "C"
+    assert "no B: the window is shorter" in statistics.best.why
+
+
+def test_large_whole_numbers_are_not_bounded() -> None:
+    events = [{"id": i, "type": "AB"[i % 2], "ts": i, "attrs": {"x": 2**60 + i}} for i in range(9)]
+    statistics = Statistics()
+    text = SEQUENCE.format(where="", score="MAX(a.x * b.x)", rest="PER ALL")
+    assert len(list(match(text, events, statistics=statistics))) == 3
+    assert statistics.best is not None and statistics.best.strategy == "A"
+
+
+# ---- what they save
+
+
+def _comparable(constant: bool = False) -> pa.Table:
+    draw, n = np.random.default_rng(1), 12_000
+    return pa.table({
+        "event_id": [f"{i:05}" for i in range(n)],
+        "type": draw.choice(list("ABCD"), n, p=[0.45, 0.35, 0.15, 0.05]),
+        "ts": pa.array(np.arange(n) * 1_000_000, pa.timestamp("us", tz="UTC")),
+        "x": np.zeros(n) if constant else draw.random(n),
+        "y": draw.random(n),
+    })  # fmt: skip
+
+
+CHAIN = "WHERE b.y > a.y AND c.y > b.y AND d.y > c.y WITHIN 60 s"
+#: Partial matches of a search that lists all: those of the last one, two and three names.
+LISTED = ["PATTERN D d WITHIN 60 s", "PATTERN SEQ(C c, D d) WHERE d.y > c.y WITHIN 60 s",
+          "PATTERN SEQ(B b, C c, D d) WHERE c.y > b.y AND d.y > c.y WITHIN 60 s"]  # fmt: skip
+
+
+@pytest.mark.parametrize(("period", "share"), [("ALL", 0.10), ("BUCKET 1000 s BY LAST", 0.35)])
+def test_few_partial_matches_are_made(period: str, share: float) -> None:
+    events = _comparable()
+    listed = sum(batch.n for text in LISTED for batch in find(compile_pattern(text), events))
+    pattern = compile_pattern(
+        f"PATTERN SEQ(A a, B b, C c, D d) {CHAIN} RANK BY MAX(a.x + b.x + c.x + d.x) TOP 10 PER {period}"
+    )
+    statistics = Statistics()
+    assert sum(one.n for one in find(pattern, events, order="dcba", backend="numpy", statistics=statistics)) >= 10
+    assert statistics.best is not None and statistics.best.strategy == "C" and not statistics.best.switched_off
+    assert statistics.best.partial <= share * listed
+
+
+def test_bounds_that_cut_nothing_are_switched_off() -> None:
+    pattern = compile_pattern(f"PATTERN SEQ(A a, B b, C c, D d) {CHAIN} RANK BY MAX(a.x + d.x) TOP 10 PER ALL")
+    rows = {}
+    for strategy in "AC":
+        statistics = Statistics()
+        options = SearchOptions(strategy=strategy)
+        batches = list(
+            find(pattern, _comparable(constant=True), backend="numpy", statistics=statistics, options=options)
+        )
+        rows[strategy] = [{name: at.tolist() for name, at in one.single.items()} for one in batches]
+    assert statistics.best is not None and statistics.best.switched_off
+    assert rows["A"] == rows["C"]
+
+
+def test_a_pass_costs_the_same_however_many_matches_there_are() -> None:
+    made = {}
+    for share in (0.001, 0.5):
+        draw, n = np.random.default_rng(2), 3_000
+        events = pa.table({
+            "event_id": [f"{i:05}" for i in range(n)], "type": np.where(draw.random(n) < share, "A", "B"),
+            "ts": pa.array(np.arange(n)), "x": draw.integers(0, 1000, n),
+        })  # fmt: skip
+        pattern = compile_pattern("PATTERN SEQ(A a, B b) RANK BY MAX(a.x + b.x) TOP 3 PER ALL", strict_units=False)
+        statistics = Statistics()
+        assert sum(one.n for one in find(pattern, events, backend="numpy", statistics=statistics)) == 3
+        assert statistics.best is not None and statistics.best.strategy == "B"
+        made[share] = statistics.best.partial
+    assert max(made.values()) < 6 * 3_000
