@@ -12,9 +12,7 @@ import numpy as np
 
 from chainlake.cep.conditions.evaluate import Candidates
 from chainlake.cep.conditions.scan import Scan
-from chainlake.cep.events.dataset import Dataset
 from chainlake.cep.search.compiled import machine
-from chainlake.cep.search.compiled.text.facts import form_of
 from chainlake.cep.values.values import Value
 
 #: So many events make a block.
@@ -60,19 +58,16 @@ _GATHER = f"""def kernel(F, I, B, J, kf, ki, st):
 def gather(scan: Scan, wanted: Mapping[str, Collection[str]]) -> None:
     """Gather the rows, times and columns of names whose candidates are known by their marks, all at a time.
 
-    What was gathered before, and columns that are no plain numbers, are left to ``Candidates``.
-
     Args:
         scan: what is looked through.
-        wanted: names, each with the attributes that are read of its events.
+        wanted: names, each with attributes of its events that are numbers of 64 bits without nulls beside them.
     """
     data = scan.data
-    plain = {attr for attr in set().union(*wanted.values()) if is_plain(data, attr)}
     jobs: dict[int, tuple[Candidates, set[str]]] = {}
     for name, attributes in wanted.items():
         of = scan.candidates[name]
         if not of.has_rows:
-            jobs.setdefault(id(of), (of, set()))[1].update(plain.intersection(attributes))
+            jobs.setdefault(id(of), (of, set()))[1].update(attributes)
     if not jobs:
         return
     ts = np.ascontiguousarray(data.ts, np.int64)
@@ -94,9 +89,3 @@ def gather(scan: Scan, wanted: Mapping[str, Collection[str]]) -> None:
             every = data.columns[attr]
             columns[attr] = Value(column.view(every.values.dtype), None, every.kind)
         of.learn(rows, times, columns)
-
-
-def is_plain(data: Dataset, attr: str) -> bool:
-    """Whether an attribute's values are numbers of 64 bits without nulls beside them."""
-    form = form_of(data.columns[attr])
-    return form.letter in ("f", "i") and not form.nullable
