@@ -7,7 +7,8 @@ Pattern: ``SEQ(A a, B b, C c) WHERE a.price < b.price AND b.price < c.price WITH
 number of matches, which is counted by another way here. Ours deliver every match as Arrow arrays of row numbers. One
 core for everything (``sched_setaffinity``); compiling (of patterns, too) and the start of the JVM are left out. CPU
 seconds (of Esper and Flink: wall) are the least of some runs. The joins by bins are those that a user of SQL would
-write, in several orders; ``--plain`` adds those on times alone. ``--peers`` names the folder with the peers'
+write, in several orders, and take turns with the compiled kernel, all of them as many; ``--plain`` adds those on times
+alone. ``--peers`` names the folder with the peers'
 ``run.sh``, ``--built`` the one that ``run.sh build`` filled. ``--orders`` times all binding orders, too. The exit code
 is 1 if a count is wrong.
 """
@@ -36,6 +37,8 @@ PATTERN = compile_pattern(QUERY)
 MOST_NUMPY, MOST_BUCKETED, MOST_JOIN, MOST_FLINK = 7e8, 4e8, 2e7, 7e7
 #: For so long at least either backend is run on a stream.
 SECONDS = 1.5
+#: The machine code and the joins by bins take turns: at least so many, and for so many seconds in all.
+TURNS, TURNS_S = 7, 10.0
 
 
 def ours(events: pa.Table, backend: str, order: tuple[str, ...] | None = None) -> tuple[int, Statistics]:
@@ -52,18 +55,17 @@ def measured(made: Stream, args: argparse.Namespace, session: Any) -> Iterator[t
     """Engine and what it took."""
     events = made.table()
     pairs = made.n * made.rate * WINDOW_MS / 1000
+    duckdb, sides = peers.duckdb_joins(made), {"compiled": lambda: ours(events, "compiled")[0]}
+    for order in peers.BUCKETED if pairs <= MOST_BUCKETED else ():
+        sides[f"duckdb bucketed, {order}"] = duckdb(peers.bucketed(order, "unnest([{}])"))
     ours(events, "compiled")
-    yield "compiled", least(lambda: ours(events, "compiled")[0], 7, SECONDS)
+    yield from peers.in_turn(sides, TURNS, TURNS_S).items()
     if pairs <= MOST_NUMPY:
         yield "numpy", least(lambda: ours(events, "numpy")[0], 3, SECONDS)
     yield "compiled, eager order a b c", least(lambda: ours(events, "compiled", ("a", "b", "c"))[0], 3, SECONDS)
     if made.n <= 20_000 and args.automata:
         yield "eager automaton", least(lambda: peers.automaton(made, "eager"), 1)
         yield "chain automaton", least(lambda: peers.automaton(made, "chain"), 1)
-    duckdb = peers.duckdb_joins(made)
-    for order in peers.BUCKETED if pairs <= MOST_BUCKETED else ():
-        query = peers.bucketed(order, "unnest([{}])")
-        yield f"duckdb bucketed, {order}", least(duckdb(query), 3, SECONDS)
     if pairs <= MOST_JOIN and args.plain:
         yield "duckdb join", least(duckdb(peers.JOIN), 1)
     if session is not None:

@@ -11,6 +11,7 @@ import numpy as np
 
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.ranking.days import owners, spans
+from chainlake.days import day_number
 from chainlake.lake.records.definitions import Definition
 from chainlake.schemas.ranked import ranked_table
 from chainlake.schemas.table import Table

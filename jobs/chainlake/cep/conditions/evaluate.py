@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property, reduce
 from operator import and_, or_
 from typing import Any, Protocol
@@ -55,7 +56,7 @@ class Candidates:
 
     @cached_property
     def _size(self) -> int:
-        return len(self.rows) if "rows" in self.__dict__ else int(np.count_nonzero(self.marks))
+        return len(self.rows) if self.has_rows else int(np.count_nonzero(self.marks))
 
     def __len__(self) -> int:
         return self._size
@@ -63,6 +64,16 @@ class Candidates:
     def events(self, positions: np.ndarray) -> np.ndarray:
         """The rows of the events table of some of these events."""
         return self.data.rows_of(self.rows[positions])
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether their rows are known, not their marks alone."""
+        return "rows" in self.__dict__
+
+    def learn(self, rows: np.ndarray, ts: np.ndarray, columns: Mapping[str, Value]) -> None:
+        """Take over what was gathered of these events elsewhere."""
+        self.rows, self.ts = rows, ts
+        self._columns.update(columns)
 
     def times(self, positions: np.ndarray) -> np.ndarray:
         """The times of some of these events."""

@@ -75,6 +75,8 @@ def _as_numbers(column: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Arra
     """Timestamps of 64 bits as whole numbers; their memory is shared, which a cast takes ten times as long to find."""
     if isinstance(column, pa.Array):
         return column.view(pa.int64())
+    if column.num_chunks == 1:
+        return column.chunk(0).view(pa.int64())
     return pa.chunked_array([chunk.view(pa.int64()) for chunk in column.chunks], pa.int64())
 
 
@@ -121,8 +123,9 @@ class Dataset:
     """
 
     def __init__(self, events: pa.Table, wanted: Wanted, apart: tuple[Clock, np.ndarray] | None = None) -> None:
+        names = events.schema.names
         for column in ("event_id", "type", "ts"):
-            if column not in events.column_names:
+            if column not in names:
                 raise InputError(f"the events have no column {column}", key=column)
         ts = ticks_of(events["ts"], "ts")
         codes, self._codes_of = _type_codes(events["type"], sorted({*wanted.types} - {ANY_TYPE}))
@@ -250,9 +253,10 @@ class Dataset:
     def _load(self, events: pa.Table, attributes: list[str], words: set[str]) -> None:
         index = None if self._picked is None else int64_array(self._picked)
         texts: dict[str, tuple[np.ndarray, list[str]]] = {}
+        names = events.schema.names
         for attr in attributes:
             stored = "event_id" if attr == "id" else attr
-            if stored not in events.column_names:
+            if stored not in names:
                 self.columns[attr] = NULL
                 continue
             column = events[stored] if index is None else events[stored].take(index)

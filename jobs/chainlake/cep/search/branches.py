@@ -12,7 +12,7 @@ from chainlake.cep.conditions.evaluate import Candidates
 from chainlake.cep.conditions.scan import Scan
 from chainlake.cep.events.dataset import Dataset
 from chainlake.cep.pattern import Pattern
-from chainlake.cep.plan.completion import completion_of
+from chainlake.cep.plan.completion import Completion, completion_of
 from chainlake.cep.search.batch import MatchBatch
 from chainlake.cep.search.binding.complete import Completer
 from chainlake.cep.search.binding.kleene import SetLimit
@@ -109,11 +109,16 @@ class Run:
         pattern, scan, statistics = self.pattern, self.scans[number], self.statistics
         branch, before = pattern.branches[number], statistics.evaluations
         pause, most = pattern.extras.pause, pattern.limits["set_members"]
-        complete = Completer(completion_of(branch, pause), scan, most, statistics)
-        positions = bool(doubles or pattern.extras.values) or not complete.completion.is_nothing
+        completion = pattern.memory.recall(("completion", number), Completion)
+        if completion is None:
+            completion = completion_of(branch, pause)
+            pattern.memory.keep(("completion", number), completion)
+        complete = Completer(completion, scan, most, statistics)
+        positions = bool(doubles or pattern.extras.values) or not completion.is_nothing
         cutter = Cutter(self.watched[number], scan, branch) if self.watched else None
-        blocks = self._blocks(scan, choice, decision.compiled, cutter, positions=positions)
-        for found in (whole for block in blocks for _, whole in complete.run(block)):
+        bound = self._blocks(scan, choice, decision.compiled, cutter, positions=positions)
+        whole = completion.is_nothing
+        for found in bound if whole else (one for block in bound for _, one in complete.run(block)):
             for earlier in doubles:
                 double = also_matches(pattern.branches[earlier], branch, found, scan, self.scans[earlier], pause)
                 found = found.only(~double)

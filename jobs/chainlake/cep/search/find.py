@@ -156,7 +156,8 @@ def _asked(
         pattern, clock, places = in_total_order(pattern, events)
         options = replace(options, parts=places)
     elif options.parts is None and not pattern.neighbours and not pattern.extras.keep:
-        options = replace(options, parts=parts_by_key(pattern, events))
+        parts = parts_by_key(pattern, events)
+        options = options if parts is None else replace(options, parts=parts)
     rates = None if options.rates is None else tuple(sorted(options.rates.items()))
     given = [order] * len(pattern.branches) if options.orders is None else options.orders
     wishes = [Wish(None if one is None else tuple(one), rates, options.by, backend) for one in given]
@@ -346,11 +347,10 @@ def _clock(pattern: Pattern, events: pa.Table, parts: np.ndarray) -> Clock:
 
 def check_kinds(pattern: Pattern, events: pa.Table) -> None:
     """Check the conditions against the kinds of the events' columns (DefinitionError)."""
-    schema = events.schema
-    types = tuple(schema.field(attr).type if attr in schema.names else None for attr in pattern.mentioned)
-    key = ("kinds", types)
-    if pattern.memory.recall(key, bool):
+    schema, checked = events.schema, pattern.memory.recall("schema", pa.Schema)
+    if checked is not None and checked.equals(schema):
         return
+    types = tuple(schema.field(attr).type if attr in schema.names else None for attr in pattern.mentioned)
     known = {
         attr: "null" if kind is None else kind_of(kind) or "unusable"
         for attr, kind in zip(pattern.mentioned, types, strict=True)
@@ -362,7 +362,7 @@ def check_kinds(pattern: Pattern, events: pa.Table) -> None:
         checker.kind(value)
     if pattern.extras.ranking is not None:
         pattern.extras.ranking.check(pattern.text, checker)
-    pattern.memory.keep(key, True)
+    pattern.memory.keep("schema", schema)
 
 
 def candidates_of(
@@ -376,6 +376,9 @@ def candidates_of(
         if kind not in of_type:
             of_type[kind] = Candidates(data, data.marks(kind))
         candidates = of_type[kind]
+        if not clauses and own is None:
+            found[name] = candidates
+            continue
         tests = [View.of_all(data, name, candidates).holds(clause, frozenset()) for clause in clauses]
         if own is not None and _decides(pattern, branch, name):
             ts = data.real(candidates.ts)

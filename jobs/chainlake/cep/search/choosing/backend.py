@@ -66,10 +66,9 @@ def decide(wanted: str, compiled: Compiled, estimate: Estimate) -> Decision:
     """
     if wanted == "numpy":
         return Decision("numpy", "as asked for")
-    about = f"about {estimate.evaluations:,.0f} evaluations"
     start = READ if machine.loaded() else IMPORT + READ
     if wanted == "auto" and estimate.by_numpy <= start + estimate.by_machine:
-        return Decision("numpy", f"{about} are done before machine code is ready")
+        return Decision("numpy", f"{_about(estimate)} are done before machine code is ready")
     try:
         shape = compiled.shape
     except NotCompilable as error:
@@ -78,6 +77,10 @@ def decide(wanted: str, compiled: Compiled, estimate: Estimate) -> Decision:
         return Decision("compiled", "as asked for", compiled)
     ready = (0.0 if machine.loaded() else IMPORT) + (READ if machine.known(shape.source) else COMPILE)
     if estimate.by_numpy <= ready + estimate.by_machine:
-        return Decision("numpy", f"{about} are done before machine code is ready")
+        return Decision("numpy", f"{_about(estimate)} are done before machine code is ready")
     by_value = f", by value: {', '.join(shape.skips)}" if shape.skips else ""
-    return Decision("compiled", f"{about}{by_value}", compiled)
+    return Decision("compiled", f"{_about(estimate)}{by_value}", compiled)
+
+
+def _about(estimate: Estimate) -> str:
+    return f"about {estimate.evaluations:,.0f} evaluations"

@@ -20,6 +20,7 @@ from chainlake.cep.search.compiled import machine
 from chainlake.cep.search.compiled.best import Wanted
 from chainlake.cep.search.compiled.bounded import Given
 from chainlake.cep.search.compiled.generate import Generator, Limits, Output
+from chainlake.cep.search.compiled.lists.gathered import gather
 from chainlake.cep.search.compiled.lists.passing import Bar, only_passing
 from chainlake.cep.search.compiled.lists.skip import choose_ways
 from chainlake.cep.search.compiled.text import slots as state
@@ -160,6 +161,8 @@ class Compiled:
         shape = self.shape
         output, room = shape.output, self._room
         kernel = machine.load(shape.source)
+        limited = {bar.name for bar in shape.bars}
+        gather(self.scan, {name: attrs for name, attrs in shape.slots.read.items() if name not in limited})
         scan = only_passing(self.scan, shape.bars)
         given = shape.slots.made(scan)
         cutter = None if self.watched is None else Cutter(self.watched, scan, self.plan.branch)

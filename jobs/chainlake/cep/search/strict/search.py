@@ -94,7 +94,7 @@ class Search:
     def _begins(self, number: int, followed: np.ndarray | None) -> np.ndarray:
         """Where a name can begin, if that is where the next one can follow."""
         name = self.form.names[number]
-        accepted = self._accepts(number)
+        accepted: np.ndarray = self._accepts(number)
         if name not in self.form.branch.kleene:
             return accepted if followed is None else accepted & followed
         least, most = self.form.sizes[name]

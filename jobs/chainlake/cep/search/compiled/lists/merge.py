@@ -12,6 +12,8 @@ from chainlake.cep.search.compiled import machine
 FEW = 256
 #: So many stretches of the wanted times are gone through side by side: while one waits for its times, others compare.
 _LANES = 4
+#: Times that are passed over at a stroke at most, and where the wanted ones are few, before these.
+_LONGEST, _FAR = 8, 64
 
 
 @cache
@@ -32,6 +34,7 @@ def _source(stride: int) -> str:
         j = f"j{lane}"
         lines += [
             f"        x = wanted[i + {lane} * part] + shift",
+            *_far(j, stride),
             f"        while {j} <= whole and ts[{j} + {stride - 1}] < x:",
             f"            {j} += {stride}",
             f"        if {j} <= whole:",
@@ -47,13 +50,20 @@ def _source(stride: int) -> str:
     return "\n".join([*lines, "    return 0", ""])
 
 
+def _far(j: str, stride: int) -> list[str]:
+    """Passing over many times at a stroke, where the wanted ones are few."""
+    if stride < _LONGEST:
+        return []
+    return [f"        while {j} + {_FAR} <= size and ts[{j} + {_FAR - 1}] < x:", f"            {j} += {_FAR}"]
+
+
 def first_positions(wanted: np.ndarray, shift: int, ts: np.ndarray) -> np.ndarray:
     """For each time of ``wanted``, ascending: how many of the ascending ``ts`` lie before it + ``shift``; int32."""
     if FEW * len(wanted) < len(ts) or not len(wanted):
         return np.searchsorted(ts, wanted + shift, "left").astype(np.int32)
     wanted, ts = np.ascontiguousarray(wanted, np.int64), np.ascontiguousarray(ts, np.int64)
     found = np.empty(len(wanted), np.int32)
-    kernel = machine.load(_source(8 if len(ts) > 6 * len(wanted) else 4 if 2 * len(ts) > len(wanted) else 2))
+    kernel = machine.load(_source(_LONGEST if len(ts) > 6 * len(wanted) else 4 if 2 * len(ts) > len(wanted) else 2))
     sizes = np.array([len(wanted), len(ts), shift, len(wanted) // _LANES], np.int64)
     kernel([], [wanted, ts], [], [found], machine.NOTHING, sizes, machine.NOTHING)
     return found

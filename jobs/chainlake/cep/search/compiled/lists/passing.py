@@ -23,6 +23,7 @@ from chainlake.cep.search.compiled import machine
 from chainlake.cep.search.compiled.lists.merge import first_positions
 from chainlake.cep.search.compiled.text.comparison import comparison
 from chainlake.cep.search.compiled.text.facts import Form, form_of
+from chainlake.cep.values.values import Value
 
 #: Candidates drawn to estimate how many can pass.
 _DRAWN = 256
@@ -156,32 +157,37 @@ def _passing(scan: Scan, of: Candidates, bound: Candidates, bar: Bar) -> tuple[C
     floating, largest = column.dtype.kind == "f", bar.op in _SMALLER
     kind = np.float64 if floating else np.int64
     best = np.full((len(ts) >> _SHIFT) + 1, _nothing(floating, largest), kind)
+    rows, times, found = np.empty(len(of) + 1, np.int64), np.empty(len(of), np.int64), np.empty(len(of), kind)
     values: list[np.ndarray] = [np.ascontiguousarray(bound.column(bar.other_attr).values, kind), best]
-    values.append(np.ascontiguousarray(column, kind))
-    rows, words = np.empty(len(of) + 1, np.int64), of.marks.view(np.int64)
+    values += [np.ascontiguousarray(column, kind), found]
+    words = of.marks.view(np.int64)
     before = np.empty(len(words), np.int32)
     numbers = np.array([len(bound), len(ts), scan.window, bar.before, bar.behind, len(words)])
     hits = np.empty(1 << _SHIFT, bool)
-    whole: list[np.ndarray] = [np.ascontiguousarray(bound.rows, np.int64), ts, rows, words, hits.view(np.int64)]
+    whole: list[np.ndarray] = [np.ascontiguousarray(bound.rows, np.int64), ts, rows, words, hits.view(np.int64), times]
     floats, ints = (values, whole) if floating else ([], [*values, *whole])
     kernel = machine.load(_passing_source(floating, bar.op))
     n = kernel(floats, ints, [of.marks, hits], [before], machine.NOTHING, numbers, machine.NOTHING)
-    return Candidates(data, rows[:n].copy() if 2 * n < len(rows) else rows[:n]), before
+    left = Candidates(data, rows[:n])
+    left.learn(rows[:n], times[:n], {bar.attr: Value(found[:n], None, data.columns[bar.attr].kind)})
+    return left, before
 
 
 @cache
 def _passing_source(floating: bool, op: str) -> str:
-    table, first = ("F", 0) if floating else ("I", 3)
+    table, first = ("F", 0) if floating else ("I", 4)
     better = ">" if op in _SMALLER else "<"
     return f"""def kernel(F, I, B, J, kf, ki, st):
     bound = {table}[0]
     best = {table}[1]
     values = {table}[2]
+    found = {table}[3]
     bound_rows = I[{first}]
     ts = I[{first + 1}]
     rows = I[{first + 2}]
     words = I[{first + 3}]
     hit_words = I[{first + 4}]
+    times = I[{first + 5}]
     marks = B[0]
     hits = B[1]
     before = J[0]
@@ -226,6 +232,7 @@ def _passing_source(floating: bool, op: str) -> str:
         for word in range({1 << _SHIFT - 3}):
             total += hit_words[word]
         total = {_marks_in("total")}
+        i = n
         if total > {_MANY}:
             for k in range(count):
                 rows[n] = begin + k
@@ -236,6 +243,9 @@ def _passing_source(floating: bool, op: str) -> str:
                     for k in range(word << 3, (word << 3) + 8):
                         rows[n] = begin + k
                         n += hits[k]
+        for k in range(i, n):
+            times[k] = ts[rows[k]]
+            found[k] = values[rows[k]]
     total = 0
     for word in range(ki[5]):
         before[word] = total

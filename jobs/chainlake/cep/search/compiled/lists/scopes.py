@@ -77,6 +77,7 @@ class Scopes:
 
     def ticks(self, name: str) -> str:
         """The array of times of a name's candidates."""
+        self.make.slots.reads(name)
         return self.make.slots.array("i", lambda scan: scan.candidates[name].ts, ("ts", name))
 
     def same(self, bound: str, name: str) -> str:

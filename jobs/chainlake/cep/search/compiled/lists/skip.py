@@ -78,6 +78,8 @@ class Skip:
         """The two loops, over stretches and over what passes in them; ``q`` is the candidate's position."""
         form, slots = make.form(self.name, self.candidate), make.slots
         assert can_be_sorted(form), "chosen for values that can be sorted"
+        if isinstance(self.candidate, ast.Ref):
+            slots.reads(self.name, self.candidate.attr)
         ordered = slots.array(form.letter, lambda scan: self.stretches(scan)[0], ("sorted", self.key))
         permuted = slots.array("j", lambda scan: self.stretches(scan)[1], ("places", self.key))
         p, b, e, shift = f"p{number}", f"b{number}", f"e{number}", self.shift_in(slots)

@@ -141,6 +141,8 @@ class Expressions:
             raise NotCompilable("whole numbers beyond 64 bits")
         if not form.is_array:
             return self.constant(lambda scan: scan.value(name, node), ("constant of", key))
+        if isinstance(node, ast.Ref) and form.letter != "b" and not form.nullable:
+            self.slots.reads(name, node.attr)
         slot = self.slots.array(form.letter, lambda scan: scan.value(name, node).values, ("value", key))
         text = f"{slot}[{self.singles[name]}]"
         valid = None

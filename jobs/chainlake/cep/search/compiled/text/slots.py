@@ -75,6 +75,8 @@ class Slots:
         self.float_constants, self.int_constants = _Numbers(), _Numbers()
         self.states = FIRST_FREE
         self.header: list[str] = []
+        #: name to the attributes that are read of its candidates, of those that are numbers without nulls beside them
+        self.read: dict[str, set[str]] = {}
         self._named: dict[Hashable, str] = {}
         self.nan = self.number(float("nan"), "nan")
 
@@ -85,6 +87,10 @@ class Slots:
         found = self.arrays[letter]
         found.append(make)
         return self._add(key, letter, _TABLES[letter][0], len(found) - 1)
+
+    def reads(self, name: str, attr: str | None = None) -> None:
+        """Note that the candidates of a name are read, and of these an attribute: numbers without nulls beside them."""
+        self.read.setdefault(name, set()).update([] if attr is None else [attr])
 
     def number(self, value: float | int, key: Hashable) -> str:
         """A constant: float or int (bool counts as int), whatever its value."""

@@ -1,0 +1,91 @@
+"""What a kernel reads of its names' candidates - rows, times, columns - gathered in one call of machine code.
+
+NumPy would make a pass over all events for the rows of each name, and one over these for its times and for each column.
+Here all names and columns are gathered block by block of the events, while the caches hold the block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+import numpy as np
+
+from chainlake.cep.conditions.evaluate import Candidates
+from chainlake.cep.conditions.scan import Scan
+from chainlake.cep.search.compiled import machine
+from chainlake.cep.values.values import Value
+
+#: So many events make a block.
+_BLOCK = 4096
+#: With fewer marks than one in so many events, eight events without one are passed over at a time.
+_RARE = 32
+
+_GATHER = f"""def kernel(F, I, B, J, kf, ki, st):
+    jobs = ki[0]
+    size = ki[1]
+    begin = 0
+    while begin < size:
+        end = begin + {_BLOCK}
+        if end > size:
+            end = size
+        for job in range(jobs):
+            marks = B[job]
+            words = I[ki[3 * job + 2]]
+            rows = I[ki[3 * job + 2] + 1]
+            first = st[job]
+            n = first
+            if ki[3 * job + 4] != 0:
+                for word in range(begin >> 3, (end + 7) >> 3):
+                    if words[word] != 0:
+                        for row in range(word << 3, (word << 3) + 8):
+                            rows[n] = row
+                            n += marks[row]
+            else:
+                for row in range(begin, end):
+                    rows[n] = row
+                    n += marks[row]
+            for column in range(ki[3 * job + 3]):
+                values = I[ki[3 * job + 2] + 2 * column + 2]
+                found = I[ki[3 * job + 2] + 2 * column + 3]
+                for i in range(first, n):
+                    found[i] = values[rows[i]]
+            st[job] = n
+        begin = end
+    return 0
+"""
+
+
+def gather(scan: Scan, wanted: Mapping[str, Collection[str]]) -> None:
+    """Gather the rows, times and columns of names whose candidates are known by their marks, all at a time.
+
+    Args:
+        scan: what is looked through.
+        wanted: names, each with attributes of its events that are numbers of 64 bits without nulls beside them.
+    """
+    data = scan.data
+    jobs: dict[int, tuple[Candidates, set[str]]] = {}
+    for name, attributes in wanted.items():
+        of = scan.candidates[name]
+        if not of.has_rows:
+            jobs.setdefault(id(of), (of, set()))[1].update(attributes)
+    if not jobs:
+        return
+    ts = np.ascontiguousarray(data.ts, np.int64)
+    numbers, tables, found = [len(jobs), len(ts)], list[np.ndarray](), list[np.ndarray]()
+    for of, attributes in jobs.values():
+        # An entry more than there are events: what is no candidate is written behind them.
+        rows, times, *values = made = np.empty((len(attributes) + 2, len(of) + 1), np.int64)
+        numbers += [len(tables), len(attributes) + 1, len(of) * _RARE < len(ts)]
+        tables += [of.marks.view(np.int64), rows, ts, times]
+        for attr, column in zip(attributes, values, strict=True):
+            tables += [np.ascontiguousarray(data.columns[attr].values).view(np.int64), column]
+        found.append(made[:, : len(of)])
+    marks = [of.marks for of, _ in jobs.values()]
+    kernel = machine.load(_GATHER)
+    kernel([], tables, marks, [], machine.NOTHING, np.array(numbers), np.zeros(len(jobs), np.int64))
+    for (of, attributes), (rows, times, *values) in zip(jobs.values(), found, strict=True):
+        columns = {}
+        for attr, column in zip(attributes, values, strict=True):
+            every = data.columns[attr]
+            columns[attr] = Value(column.view(every.values.dtype), None, every.kind)
+        of.learn(rows, times, columns)
