@@ -205,17 +205,16 @@ def in_turn(
         seconds: and for so long in all.
     """
     found = {name: least(work, 1) for name, work in works.items()}
-    slowest = max((row["wall"] for row in found.values() if row["wall"] is not None), default=0.0)
+    slowest = max(row["wall"] or 0.0 for row in found.values())
     runs = _RUNS if slowest < _SLOW_S else 1
     began, turn = time.perf_counter(), 0
     while turn < turns or time.perf_counter() - began < seconds:
         for name, row in found.items():
             if row["wall"] is not None:
                 again = least(works[name], runs)
-                if again["wall"] is None:
-                    found[name] = again
-                else:
-                    found[name] = {**again, **{by: min(row[by], again[by]) for by in ("wall", "cpu")}}
+                if again["wall"] is not None:
+                    again |= {by: min(t for t in (row[by], again[by]) if t is not None) for by in ("wall", "cpu")}
+                found[name] = again
         turn += 1
     return found
 
