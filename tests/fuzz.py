@@ -9,8 +9,8 @@ code is 1.
 
 Queries of the whole language, each with a history (``tests.cep.language_oracle``), have as many seconds as patterns:
 both backends, interpreted, shuffled rows, a random order, and cuts of history; ``--language-seed`` runs one again and
-shows the smallest pair on which it differs. Ranked queries (``tests.cep.ranking_by_definition``) share these seconds, by every
-strategy that is allowed, on both backends; ``--ranking-seed`` runs one again.
+shows the smallest pair on which it differs. Ranked queries (``tests.cep.ranking_by_definition``) share these seconds,
+by every strategy that is allowed, on both backends; ``--ranking-seed`` runs one again.
 
 The laws of files are in ``tests.ingest.mutations``. They have half of the seconds, or ``--files 10000`` says how many
 there are; ``--file-seed`` runs one again.
