@@ -1,7 +1,15 @@
-"""The best ten of each day: the engine's block by block, all matches sorted, and DuckDB's row_number over a self-join.
+"""The best matches by the engine's strategies, by all matches and one sort, and by DuckDB's row_number over a join.
 
-``python -m benchmarks.topk --events 120000 600000``: random prices of 50 keys over ten days; a rise within ten minutes,
-ranked by its height. Seconds of processor time, and the largest growth of memory, each in a process of its own.
+``python -m benchmarks.topk --what days comparable constant streams dense pass billion``:
+
+* ``days``: the best ten rises of each of ten days, of 50 keys, within ten minutes
+* ``comparable``: partial matches that A and C make
+* ``constant``: what bounds cost that cut nothing
+* ``streams``, ``dense``: the best ten of the streams of ``benchmarks.kernel_streams``
+* ``pass``: a million events with a million and with a billion matches, by one pass
+* ``billion``: a million events of one day with a billion matches within a window, by bounds
+
+Seconds of processor time, the least of some runs, and the largest growth of memory, each in a process of its own.
 """
 
 from __future__ import annotations
@@ -13,103 +21,221 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from chainlake.cep import Statistics, compile_pattern, find
+from benchmarks.kernel_peers import JOIN
+from benchmarks.kernel_streams import QUERY, stream
+from chainlake.cep import SearchOptions, Statistics, compile_pattern, find
 
 DAY = 86_400_000_000
-WITHIN = 600_000_000
-QUERY = "PATTERN SEQ(Bar a, Bar b) WHERE a.key = b.key AND b.price > a.price WITHIN 10 min"
-RANKED = f"{QUERY} RANK BY MAX(b.price - a.price) TOP 10 PER DAY"
-SQL = """
-SELECT a.n, b.n FROM Bar a, Bar b
+#: Its streams have many matches.
+LIMITS = "---\nlimits: {matches_per_day: 2000000000}\n---\n"
+RISES = "PATTERN SEQ(Bar a, Bar b) WHERE a.key = b.key AND b.price > a.price WITHIN 10 min"
+RISES_SQL = """
+SELECT a.n, b.n FROM events a, events b
 WHERE a.key = b.key AND b.ts > a.ts AND b.ts <= a.ts + 600000000 AND b.price > a.price
 QUALIFY row_number() OVER (PARTITION BY b.ts // 86400000000 ORDER BY b.price - a.price DESC, a.n, b.n) <= 10
 ORDER BY b.ts // 86400000000, b.price - a.price DESC, a.n, b.n
 """
+#: The join of the kernel's comparison, its best ten.
+JOIN_SQL = f"""
+SELECT a, b, c FROM (SELECT j.*, e.price - s.price AS growth FROM ({JOIN}) j
+JOIN A s ON s.n = j.a JOIN C e ON e.n = j.c)
+QUALIFY row_number() OVER (ORDER BY growth DESC, a, b, c) <= 10 ORDER BY growth DESC, a, b, c
+"""
+CHAIN = "PATTERN SEQ(A a, B b, C c, D d) WHERE b.y > a.y AND c.y > b.y AND d.y > c.y WITHIN 60 s"
+LISTED = (
+    "PATTERN D d WITHIN 60 s",
+    "PATTERN SEQ(C c, D d) WHERE d.y > c.y WITHIN 60 s",
+    "PATTERN SEQ(B b, C c, D d) WHERE c.y > b.y AND d.y > c.y WITHIN 60 s",
+    CHAIN,
+)
 
 
-def made(n: int) -> pa.Table:
+def bars(n: int) -> pa.Table:
     """Bars in the order of time, all times different."""
     draw = np.random.default_rng(n)
     ts = np.sort(draw.choice(10 * DAY // 1000, n, replace=False)) * 1000
+    return _table(ts, np.full(n, "Bar"), key=draw.integers(0, 50, n), price=draw.integers(0, 100_000, n) / 100)
+
+
+def comparable(tail: bool) -> pa.Table:
+    """12,000 events, one a second, types 45, 35, 15 and 5 %."""
+    draw, n = np.random.default_rng(1), 12_000
+    kinds = draw.choice(list("ABCD"), n, p=[0.45, 0.35, 0.15, 0.05])
+    x = draw.pareto(1.5, n) if tail else draw.random(n)
+    return _table(np.arange(n) * 1_000_000, kinds, x=x, y=draw.random(n))
+
+
+def million(begins: int, *, seconds: float) -> pa.Table:
+    """A million events over so many seconds, so many of them of type A."""
+    draw, n = np.random.default_rng(begins), 1_000_000
+    kinds = np.full(n, "B")
+    kinds[np.sort(draw.choice(n, begins, replace=False))] = "A"
+    ts = np.arange(n) * int(seconds * 1_000_000) // n
+    return _table(ts, kinds, x=draw.integers(0, 100_000, n) / 100)
+
+
+def _table(ts: np.ndarray, kinds: np.ndarray, **columns: np.ndarray) -> pa.Table:
+    n = len(ts)
     return pa.table({
-        "event_id": [f"{i:08}" for i in range(n)],
-        "type": ["Bar"] * n,
-        "ts": pa.array(ts, pa.timestamp("us", tz="UTC")),
-        "key": draw.integers(0, 50, n),
-        "price": draw.integers(0, 100_000, n) / 100,
-        "n": np.arange(n),
+        "event_id": [f"{i:08}" for i in range(n)], "type": pa.array(kinds).dictionary_encode(),
+        "ts": pa.array(ts, pa.timestamp("us", tz="UTC")), **columns, "n": np.arange(n),
     })  # fmt: skip
 
 
-def ranked(events: pa.Table) -> tuple[list[Any], int]:
-    """The engine."""
+@dataclass(frozen=True)
+class Question:
+    """What is asked.
+
+    Args:
+        events: makes the events.
+        query: without the ranking.
+        ranking: the ranking.
+        strategies: of the engine.
+        sql: the same in SQL; empty if it is not asked.
+        score: of a match, for one sort of all matches; None if these are not asked.
+        runs: of which the least counts.
+    """
+
+    events: Callable[[], pa.Table]
+    query: str
+    ranking: str
+    strategies: Sequence[str] = ("A", "auto")
+    sql: str = ""
+    score: tuple[str, str] | None = None
+    runs: int = 3
+
+
+def _stream(share: float, rate: float = 5.0) -> Callable[[], pa.Table]:
+    def events() -> pa.Table:
+        table = stream(200_000, share, rate).table()
+        return table.append_column("n", pa.array(np.arange(len(table))))
+
+    return events
+
+
+BEST = "RANK BY MAX(c.price - a.price) TOP 10 PER ALL"
+QUESTIONS: dict[str, dict[str, Question]] = {
+    "days": {f"{n:,} bars": Question(lambda n=n: bars(n), RISES, "RANK BY MAX(b.price - a.price) TOP 10 PER DAY",
+                                     sql=RISES_SQL, score=("a", "b")) for n in (120_000, 600_000)},
+    "constant": {"dense": Question(_stream(0.10, 50.0), QUERY, "RANK BY MAX(a.price * 0 + c.price * 0) TOP 10 PER ALL",
+                                   strategies=("A", "C"))},
+    "streams": {f"{share:.0%} C": Question(_stream(share), QUERY, BEST, sql=JOIN_SQL, score=("a", "c"))
+                for share in (0.01, 0.10, 0.33)},
+    "dense": {"dense": Question(_stream(0.10, 50.0), QUERY, BEST, score=("a", "c"))},
+    "pass": {f"{half:,} A": Question(lambda half=half: million(half, seconds=86_000), "PATTERN SEQ(A a, B b)",
+                                              "RANK BY MAX(a.x + b.x) TOP 10 PER ALL", strategies=("B",))
+             for half in (2, 2_000)},
+    "billion": {"window": Question(lambda: million(500_000, seconds=86_000), "PATTERN SEQ(A a, B b) WITHIN 344 s",
+                                   "RANK BY MAX(b.x - a.x) TOP 10 PER DAY", strategies=("C",), runs=1)},
+}  # fmt: skip
+
+
+def engine(question: Question, events: pa.Table, strategy: str) -> tuple[list[Any], Any]:
+    """The best rows, and how they were found."""
     statistics = Statistics()
-    batches = list(find(compile_pattern(RANKED), events, statistics=statistics))
-    rows = [[int(a), int(b)] for one in batches for a, b in zip(one.single["a"], one.single["b"], strict=True)]
-    return rows, sum(one.candidates for one in statistics.lists)
+    text = f"{'' if question.query.startswith('---') else LIMITS}{question.query} {question.ranking}"
+    pattern = compile_pattern(text)
+    names = [name.name for name in pattern.names]
+    options = SearchOptions(strategy=strategy)
+    batches = find(pattern, events, backend="compiled", statistics=statistics, options=options)
+    rows = [list(row) for one in batches for row in zip(*(one.single[name].tolist() for name in names), strict=True)]
+    return rows, statistics.best
 
 
-def sorted_list(events: pa.Table) -> tuple[list[Any], int]:
+def sorted_list(question: Question, events: pa.Table) -> tuple[list[Any], Any]:
     """All matches of the engine, then one sort."""
-    price = events["price"].to_numpy()
-    found = list(find(compile_pattern(QUERY), events))
-    a, b = (np.concatenate([batch.single[name] for batch in found]) for name in "ab")
-    day = np.concatenate([batch.end_us for batch in found]) // DAY
-    order = np.lexsort([b, a, price[a] - price[b], day])
+    assert question.score is not None, "asked of those that have one"
+    price, (first, last) = events["price"].to_numpy(), question.score
+    text = f"{'' if question.query.startswith('---') else LIMITS}{question.query}"
+    pattern = compile_pattern(text)
+    names = [name.name for name in pattern.names]
+    found = list(find(pattern, events, backend="compiled"))
+    rows = {name: np.concatenate([batch.single[name] for batch in found]) for name in names}
+    day = np.concatenate([batch.end_us for batch in found]) // DAY if "DAY" in question.ranking else np.zeros(1)
+    day = np.broadcast_to(day, (len(rows[first]),))
+    order = np.lexsort([*(rows[name] for name in reversed(names)), price[rows[first]] - price[rows[last]], day])
     begins = np.flatnonzero(np.diff(day[order], prepend=-1))
     rank = np.arange(len(order)) - np.repeat(begins, np.diff(np.append(begins, len(order))))
     best = order[rank < 10]
-    return [[int(a[i]), int(b[i])] for i in best], len(order)
+    return [[int(rows[name][i]) for name in names] for i in best], len(order)
 
 
-def duckdb(events: pa.Table) -> tuple[list[Any], int]:
+def duckdb(question: Question, events: pa.Table) -> tuple[list[Any], Any]:
     """SQL."""
     import duckdb as sql
 
     connection = sql.connect(config={"threads": 1})
-    at = events.column_names.index("ts")
-    connection.register("Bar", events.set_column(at, "ts", events["ts"].cast(pa.int64())))
-    return [list(row) for row in connection.execute(SQL).fetchall()], 0
+    at, unit = events.column_names.index("ts"), 1000 if "JOIN" in question.sql else 1
+    ts = pa.array(events["ts"].cast(pa.int64()).to_numpy() // unit)
+    connection.register("events", events.set_column(at, "ts", ts))
+    for kind in "ABC":
+        connection.execute(f"CREATE TABLE {kind} AS SELECT * FROM events WHERE type = '{kind}'")
+    return [list(row) for row in connection.execute(question.sql).fetchall()], None
 
 
-HOW: dict[str, Callable[[pa.Table], tuple[list[Any], int]]] = {
-    "engine, ranked": ranked, "engine, sorted": sorted_list, "DuckDB": duckdb,
-}  # fmt: skip
-
-
-def one(how: str, n: int) -> None:
+def one(what: str, name: str, how: str) -> None:
     """Print what one of them takes."""
-    events = made(n)
-    if how.startswith("engine"):
-        HOW[how](made(500))  # imports, which are no part of it
-    before, began = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
-    rows, matches = HOW[how](events)
-    took = time.process_time() - began
-    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
-    digest = hashlib.sha256(json.dumps(rows).encode()).hexdigest()[:12]
-    print(json.dumps({"how": how, "events": n, "rows": len(rows), "matches": matches, "cpu_s": round(took, 2),
-                      "MiB": round(grown), "digest": digest}))  # fmt: skip
+    question = QUESTIONS[what][name]
+    events, least, began = question.events(), float("inf"), time.process_time()
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for _ in range(question.runs + (how not in ("DuckDB", "sorted"))):  # the first one of the engine loads its kernel
+        began = time.process_time()
+        if how == "DuckDB":
+            rows, said = duckdb(question, events)
+            least = time.process_time() - began
+            break
+        rows, said = sorted_list(question, events) if how == "sorted" else engine(question, events, how)
+        least = min(least, time.process_time() - began)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    digest = hashlib.sha256(json.dumps(rows).encode()).hexdigest()[:8]
+    print(json.dumps({"what": what, "of": name, "how": how, "rows": len(rows), "cpu_s": round(least, 3),
+                      "grown_MiB": (peak - before) // 1024, "peak_MiB": peak // 1024, "digest": digest,
+                      "found": said if how == "sorted" or said is None else asdict(said)}))  # fmt: skip
+
+
+def partial_matches() -> None:
+    """Print the partial matches of A and of C, whole ones among them."""
+    for tail in (False, True):
+        events = comparable(tail)
+        listed = sum(batch.n for text in LISTED for batch in find(compile_pattern(text), events))
+        for period in ("ALL", "BUCKET 1000 s BY LAST"):
+            query = f"{CHAIN} RANK BY MAX(a.x + b.x + c.x + d.x) TOP 10 PER {period}"
+            for backend in ("numpy", "compiled"):
+                statistics = Statistics()
+                rows = sum(one.n for one in find(compile_pattern(query), events, order="dcba", backend=backend,
+                                                 statistics=statistics))  # fmt: skip
+                assert statistics.best is not None, "of a ranked pattern"
+                made = statistics.best.partial + statistics.best.complete
+                print(json.dumps({"heavy tail": tail, "period": period, "backend": backend, "rows": rows, "A": listed,
+                                  "C": made,
+                                  "share": round(made / listed, 3)}), flush=True)  # fmt: skip
 
 
 def main() -> None:
     """Run each in a process of its own."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.topk", description=__doc__)
-    parser.add_argument("--events", type=int, nargs="+", default=[120_000, 600_000])
-    parser.add_argument("--one", choices=HOW)
+    parser.add_argument("--what", nargs="+", choices=("comparable", *QUESTIONS), default=["comparable", *QUESTIONS])
+    parser.add_argument("--one", nargs=3, metavar=("WHAT", "OF", "HOW"), help="one of them, in this process")
     args = parser.parse_args()
     if args.one:
-        one(args.one, args.events[0])
+        one(*args.one)
         return
-    for n in args.events:
-        for how in HOW:
-            command = [sys.executable, "-m", "benchmarks.topk", "--one", how, "--events", str(n)]
-            print(subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip(), flush=True)
+    for what in args.what:
+        if what == "comparable":
+            partial_matches()
+            continue
+        for name, question in QUESTIONS[what].items():
+            more = [*(["sorted"] if question.score else []), *(["DuckDB"] if question.sql else [])]
+            for how in (*question.strategies, *more):
+                command = [sys.executable, "-m", "benchmarks.topk", "--one", what, name, how]
+                print(subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip(), flush=True)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,8 @@ code is 1.
 
 Queries of the whole language, each with a history (``tests.cep.language_oracle``), have as many seconds as patterns:
 both backends, interpreted, shuffled rows, a random order, and cuts of history; ``--language-seed`` runs one again and
-shows the smallest pair on which it differs.
+shows the smallest pair on which it differs. Ranked queries (``tests.cep.ranking_by_definition``) share these seconds,
+by every strategy that is allowed, on both backends; ``--ranking-seed`` runs one again.
 
 The laws of files are in ``tests.ingest.mutations``. They have half of the seconds, or ``--files 10000`` says how many
 there are; ``--file-seed`` runs one again.
@@ -36,6 +37,8 @@ from tests.cep.interpreted import always_by_value, always_limited, no_compiler
 from tests.cep.language_oracle.against import difference
 from tests.cep.language_oracle.generate import pair as language_pair
 from tests.cep.language_oracle.smaller import smallest
+from tests.cep.ranking_cases import random_differences as ranking_differences
+from tests.cep.ranking_cases import used
 from tests.cep.shapes import PATTERNS, pair
 from tests.cep.strategies import Random, query, stream, text_of
 from tests.ingest import mutations
@@ -145,6 +148,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, help="the pattern of this seed alone, interpreted and as machine code")
     parser.add_argument("--files", type=int, help="how many files (default: as many as half of the seconds take)")
     parser.add_argument("--language-seed", type=int, help="the query of the whole language of this seed alone")
+    parser.add_argument("--ranking-seed", type=int, help="the ranked query of this seed alone")
     parser.add_argument("--file-seed", type=int, help="the file of this seed alone")
     args = parser.parse_args(argv)
     first = random.SystemRandom().randrange(2**40)
@@ -154,11 +158,13 @@ def main(argv: list[str] | None = None) -> int:
         found = run_language(args.language_seed, small=True)
         print(f"language {found.difference or 'seed: no difference'}")
         return 1 if found.difference is not None else 0
+    if args.ranking_seed is not None:
+        return rankings(args.ranking_seed, 0.0)
     mine = args.seconds / 2 if args.files is None else args.seconds
     code = patterns(args.seed, first, mine / 2)
     if code or args.seed is not None:
         return code
-    return language(first, mine / 2) or files(first, args.files, args.seconds / 2)
+    return language(first, mine / 4) or rankings(first, mine / 4) or files(first, args.files, args.seconds / 2)
 
 
 def patterns(only: int | None, first: int, seconds: float) -> int:
@@ -199,6 +205,20 @@ def language(first: int, seconds: float) -> int:
             print(f"language {found.difference}")
             return 1
     print(f"{pairs} queries of the whole language, {with_matches} of them with matches; no difference")
+    return 0
+
+
+def rankings(first: int, seconds: float) -> int:
+    """Ranked queries from the seed ``first`` on for a time, at least one, by every strategy; the exit code."""
+    end, count = time.monotonic() + seconds, 0
+    while not count or time.monotonic() < end:
+        seed = first + count
+        wrong = next(ranking_differences(seed), None)
+        count += 1
+        if wrong is not None:
+            print(f"ranking seed {seed}: {wrong}")
+            return 1
+    print(f"{count} ranked queries, searched {dict(used)} times by each strategy; no difference")
     return 0
 
 

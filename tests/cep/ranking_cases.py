@@ -8,17 +8,23 @@ import math
 import random
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
+
+import pytest
 
 from chainlake.cep import SearchOptions, Statistics, compile_pattern, find, match
 from chainlake.cep.library import from_dicts
 from chainlake.cep.matches.part import best_part, part_of
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.ranking.part import Part, merged, ranked
+from chainlake.cep.search.bounding import cut, watch
 from chainlake.cep.search.bounding.strategy import strategies
 from chainlake.errors import UsageError
+from tests.cep import ranking_by_definition as definition
 from tests.cep.context_cases import events_of as plain_events
 from tests.cep.context_cases import structure_of
+from tests.cep.interpreted import no_compiler
 
 
 def _score(score: dict[str, Any]) -> str:
@@ -255,3 +261,31 @@ def case_differences(case: dict[str, Any], backend: str) -> tuple[int, list[str]
         count += 1
         found += [f"{how}: {one}" for one in differences(expected_of(case), got)]
     return count, found
+
+
+@contextmanager
+def at_once() -> Iterator[None]:
+    """Within it, thresholds are looked at after every match, and kernels are interpreted."""
+    with pytest.MonkeyPatch.context() as patch, no_compiler():
+        patch.setattr(watch.Watch, "room", property(lambda self: 1))
+        patch.setattr(cut, "_FIRST", 1)
+        patch.setattr(cut, "_GROWTH", 1.0)
+        yield
+
+
+def differences_of(seed: int, query: dict[str, Any], events: list[dict[str, Any]], backend: str) -> Iterator[Any]:
+    """In what the strategies differ from the definition."""
+    case, draw = definition.as_case(query), random.Random(seed)
+    wanted = definition.Evaluation(query, events).result()
+    events = events_of({"events": draw.sample(events, len(events))})
+    for how, found in runs(text_of(case), events, options_of(case), backend, draw, few=True):
+        for one in differences(wanted, found):
+            yield seed, how, text_of(case), one
+
+
+def random_differences(seed: int) -> Iterator[Any]:
+    """The differences of the random query of a seed, on either backend."""
+    draw = random.Random(seed)
+    query, events = draw.choice([definition.query, definition.sum_query])(draw), definition.events(draw)
+    with at_once():
+        yield from differences_of(seed, query, events, draw.choice(["numpy", "compiled"]))

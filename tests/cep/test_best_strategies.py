@@ -11,34 +11,21 @@ import pyarrow as pa
 import pytest
 
 from chainlake.cep import SearchOptions, Statistics, compile_pattern, find, match
-from chainlake.cep.search.bounding import cut, watch
+from chainlake.cep.search.bounding import cut
 from chainlake.cep.search.bounding.score import Bound
 from chainlake.cep.search.bounding.strategy import strategies
 from chainlake.errors import UsageError
 from tests.cep import ranking_by_definition as definition
 from tests.cep import ranking_cases as cases
-from tests.cep.interpreted import no_compiler
 from tests.cep.test_ranking import CASES
 
 
 @pytest.fixture
 def at_once() -> Iterator[None]:
     """Within it, thresholds are looked at after every match, and kernels are interpreted."""
-    with pytest.MonkeyPatch.context() as patch, no_compiler():
-        patch.setattr(watch.Watch, "room", property(lambda self: 1))
-        patch.setattr(cut, "_FIRST", 1)
-        patch.setattr(cut, "_GROWTH", 1.0)
+    with cases.at_once():
         cases.used.clear()
         yield
-
-
-def _differences(seed: int, query: dict[str, Any], events: list[dict[str, Any]], backend: str) -> Iterator[Any]:
-    case, draw = definition.as_case(query), random.Random(seed)
-    wanted = definition.Evaluation(query, events).result()
-    events = cases.events_of({"events": draw.sample(events, len(events))})
-    for how, found in cases.runs(cases.text_of(case), events, cases.options_of(case), backend, draw, few=True):
-        for one in cases.differences(wanted, found):
-            yield seed, how, cases.text_of(case), one
 
 
 @pytest.mark.slow
@@ -54,17 +41,17 @@ def test_worked_cases_by_kernels_that_cut(case: dict[str, Any], at_once: None) -
 @pytest.mark.parametrize(
     ("kind", "backend", "first", "count"),
     [
-        ("sum_query", "numpy", 0, 25),
-        ("query", "compiled", 0, 25),
-        pytest.param("sum_query", "compiled", 25, 50, marks=pytest.mark.slow),
-        pytest.param("query", "compiled", 25, 50, marks=pytest.mark.slow),
+        ("sum_query", "numpy", 0, 10),
+        ("query", "compiled", 0, 10),
+        pytest.param("sum_query", "compiled", 10, 60, marks=pytest.mark.slow),
+        pytest.param("query", "compiled", 10, 60, marks=pytest.mark.slow),
     ],
 )
 def test_strategies_agree_with_the_definition(kind: str, backend: str, first: int, count: int, at_once: None) -> None:
     for seed in range(first, first + count):
         draw = random.Random(seed)
         query, events = getattr(definition, kind)(draw), definition.events(draw)
-        assert list(_differences(seed, query, events, backend)) == []
+        assert list(cases.differences_of(seed, query, events, backend)) == []
     assert cases.used["A"] >= count
     assert cases.used["C"] >= count // 2
     assert cases.used["C cut"] >= count // 10
@@ -81,7 +68,7 @@ def test_a_bound_that_is_too_low_shows(backend: str, at_once: None, monkeypatch:
     for seed in range(40):
         draw = random.Random(seed)
         query, events = definition.sum_query(draw), definition.events(draw)
-        if any(", C" in how for _, how, _, _ in _differences(seed, query, events, backend)):
+        if any(", C" in how for _, how, _, _ in cases.differences_of(seed, query, events, backend)):
             return
     raise AssertionError("no query shows it")
 

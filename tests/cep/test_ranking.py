@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pytest
 
-from chainlake.cep import Statistics, compile_pattern, find, match
+from chainlake.cep import SearchOptions, Statistics, compile_pattern, find, match
 from chainlake.cep.language.formatter import format_query
 from chainlake.cep.language.layout import format_text
 from chainlake.cep.language.parsing.query import parse
@@ -164,9 +164,8 @@ def test_memory_does_not_grow_with_the_matches() -> None:
         statistics, table = Statistics(), from_dicts(events)[0]
         pattern = compile_pattern("PATTERN SEQ(A a, B b) RANK BY MAX(a.x + b.x) TOP 3 PER ALL", strict_units=False)
         tracemalloc.start()
-        found = [
-            x for batch in find(pattern, table, statistics=statistics) for x in batch.measures["score"].to_pylist()
-        ]
+        batches = find(pattern, table, statistics=statistics, options=SearchOptions(strategy="A"))
+        found = [x for batch in batches for x in batch.measures["score"].to_pylist()]
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
         values = [i * 7919 % 1009 for i in range(half)]

@@ -177,7 +177,10 @@ def _line(pattern: Pattern, run: Run, names: tuple[str, ...], events: pa.Table) 
     scan, ranking = run.scans[0], pattern.extras.ranking
     assert ranking is not None, "only ranked patterns get here"
     period = ranking.rule.period
-    rows = np.unique(np.concatenate([scan.candidates[name].rows for name in names]))
+    marks = np.zeros(len(scan.data.ts), bool)
+    for name in names:
+        marks[scan.candidates[name].rows] = True
+    rows = np.flatnonzero(marks)
     key, rows = _keys(pattern, scan, rows)
     order = np.argsort(key, kind="stable")
     key, rows = key[order], rows[order]
