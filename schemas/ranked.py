@@ -16,7 +16,7 @@ _NUMBERS = pa.list_(pa.field("element", pa.float64()))
 
 
 def ranked_table(pattern: str, source: str) -> Table:
-    """The table of a pattern's best matches: docs/semantics.md#rankings.
+    """The table of a pattern's best matches: docs/semantics.md#rankings-in-a-lake.
 
     Args:
         pattern: name of the pattern.

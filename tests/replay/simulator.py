@@ -320,7 +320,8 @@ class Simulation:
             schema, name = table.split(".", 1)
             there: Counter[tuple[str, date]] = Counter()
             kind = {"matches": "pattern", "episodes": "episodes", "ranked": "ranked"}.get(schema, "model")
-            column, extra = ("ts", ["model"]) if kind == "model" else ("decision_ts", [])
+            day_column = "scope_start" if kind == "ranked" else "decision_ts"
+            column, extra = ("ts", ["model"]) if kind == "model" else (day_column, [])
             for row in tables.arrow(self.home, schema, name, columns=[column, *extra]).to_pylist():
                 definition = f"{kind}/{row['model'] if extra else name.partition('/')[0]}"
                 there[definition, row[column].date()] += 1

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -17,6 +18,12 @@ import pytest
 
 import chainlake as cl
 from chainlake.catalog.patterns import load_patterns
+from chainlake.cep import compile_pattern, find
+from chainlake.cep.matches.best import ranked_rows, thinned
+from chainlake.cep.matches.candidates import Candidates, keeps_all
+from chainlake.cep.matches.rows import match_rows
+from chainlake.cep.pattern_shape import match_shape
+from chainlake.cep.search.options import SearchOptions
 from chainlake.days import Days
 from chainlake.definitions.source import load_sources
 from chainlake.detect import step
@@ -40,6 +47,7 @@ from chainlake.quality import Audit, AuditResult
 from chainlake.quality.rankings import audit_rankings
 from chainlake.run.ports import Ports
 from chainlake.run.tasks import LocalTasks
+from chainlake.schemas.matches import matches_table
 from tests.replay.light import light
 from tests.replay.surroundings import quick, quiet
 from tests.steps.history import SOURCE, day, deliver
@@ -67,7 +75,7 @@ PATTERNS = {
     "RANK BY MAX(SUM(q.x)) TOP 2 PER WEEK",
 }  # fmt: skip
 #: Those that are lived through, by what is odd about them.
-PERIODS, RULES = ("weeks", "zoned", "hops"), ("ever", "first", "apart", "used")
+PERIODS, RULES = ("weeks", "zoned", "hops"), ("ever", "first", "used")
 #: What the gate measures of a row.
 FLAGS = ("rank_fits", "score_falls", "score_fits", "match_fits", "in_period", "whole_list")
 Row = dict[str, Any]
@@ -141,9 +149,13 @@ def expected(query: str, contents: dict[int, list[Row]]) -> list[Row]:
 def published(home: Home, name: str) -> list[Row]:
     if not tables.exists(home, "ranked", name):
         return []
-    rows = tables.arrow(home, "ranked", name).to_pylist()
+    return as_rows(tables.arrow(home, "ranked", name))
+
+
+def as_rows(rows: pa.Table) -> list[Row]:
+    """Rows of a table of ranked matches, as :func:`expected` gives them."""
     found = []
-    for row in rows:
+    for row in rows.to_pylist():
         start = None if row["scope_kind"] == "all" else row["scope_start"]
         ids = [event["event_id"] for event in row["events"]]
         assert row["score"] == row["scores"][0]
@@ -178,6 +190,28 @@ def test_any_history_ends_with_the_rankings_of_all_events(home: Home, names: tup
     assert backfill(lived, ALL)["applications"] == 0
 
 
+@pytest.mark.parametrize("name", sorted(PATTERNS))
+def test_days_that_are_searched_one_by_one_have_the_best_of_all(name: str) -> None:
+    rng, query = random.Random(name), PATTERNS[name]
+    contents = {number: events_of(rng, number) for number in range(SPAN)}
+    events = rows_of(contents).sort_by([("ts", "ascending"), ("event_id", "ascending")])
+    kinds = {one.name: one.type for one in events.schema}
+    pattern = compile_pattern(f"---\nsource: lab\n---\nPATTERN {query}", name=name, columns=kinds)
+    schema = matches_table(match_shape(pattern, key="sensor", types=kinds)).arrow()
+    end = ALL.micros()[1]
+    cuts = [0, *sorted(rng.randrange(ALL.micros()[0], end) for _ in range(0 if name == "used" else 6)), end]
+    parts = [schema.empty_table()]
+    for own in pairwise(cuts):
+        found = find(pattern, events, own=own, options=SearchOptions(unranked=True))
+        parts += [match_rows(pattern, events, some, schema) for some in Candidates(pattern, events).of(found)]
+    rows = pa.concat_tables(parts)
+    if not keeps_all(pattern):
+        rows = thinned(pattern, rows)
+    rows = rows.take(pa.array(rng.sample(range(len(rows)), len(rows)), pa.int64()))
+    wanted = expected(query, contents)
+    assert wanted and as_rows(ranked_rows(pattern, rows, -(1 << 62), 1 << 62)) == wanted
+
+
 def lived_in(home: Home, name: str = "weeks", query: str | None = None) -> tuple[Home, dict[int, list[Row]]]:
     """A home whose days are all computed."""
     found = made(home, **{name: query or PATTERNS[name]})
@@ -189,14 +223,14 @@ def lived_in(home: Home, name: str = "weeks", query: str | None = None) -> tuple
 
 def test_daily_runs_give_what_one_backfill_gives(home: Home) -> None:
     daily = made(home, weeks=PATTERNS["weeks"])
-    contents = {number: events_of(random.Random(f"d{number}"), number) for number in range(SPAN)}
-    for number in range(SPAN):
+    contents = {number: events_of(random.Random(f"d{number}"), number) for number in range(4)}
+    for number in contents:
         deliver(daily, {number: contents[number]})
         run(daily, Days.one(day(number)), repair_horizon=1)
     assert published(daily, "weeks") == expected(PATTERNS["weeks"], contents)
     assert states(daily) == {("pattern", "done"), ("ranked", "done")}
     version = tables.version(daily, "ranked", "weeks")
-    assert run(daily, Days.one(day(SPAN - 1)))["days"] == 0
+    assert run(daily, Days.one(day(3)))["days"] == 0
     assert tables.version(daily, "ranked", "weeks") == version
 
 

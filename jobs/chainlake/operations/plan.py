@@ -132,7 +132,7 @@ def plan_range(
             if part is None:
                 _note_left(j, asked, plan)
             else:
-                blank = Application("detect", source, part.reads, asked.only_stale, ())
+                blank = Application("detect", source, asked.days or part.reads, asked.only_stale, ())
                 found = with_rankings(found, part, blank, j, events[source])
         plan.applications.extend(found)
         models_here = [(by_name[j.definition.name], j) for j in mine if j.definition.is_model]

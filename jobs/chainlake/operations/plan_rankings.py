@@ -72,7 +72,7 @@ def with_rankings(
     Args:
         found: those that find matches, in the order of time.
         part: the days on which the periods begin.
-        blank: an application of nothing, for periods whose matches none of these finds.
+        blank: an application of nothing, for periods whose matches none of these finds; its days are those asked for.
         judged: the ranking.
         events: days of the source.
     """
@@ -92,9 +92,10 @@ def with_rankings(
             result[number], parts=(*result[number].parts, replace(part, days=tuple(days), following=()))
         )
     if further:
-        spans = [reads_of(judged, day, events) or Days.one(day) for day in further]
-        first = min(one.start for one in spans)
-        span = Days(first, max(first + _ONE, *(one.start + _ONE for one in spans)))
+        # Days that were asked for: what is to do of the matches there is announced, and elsewhere it is left alone.
+        spans = [reads_of(judged, day, events) or blank.days for day in further]
+        looked = [min(max(one.start, blank.days.start), blank.days.end - _ONE) for one in spans]
+        span = Days(min(looked), max(looked) + _ONE)
         result.append(replace(blank, days=span, parts=(replace(part, days=tuple(further), following=()),)))
         result.sort(key=lambda one: one.days.start)
     if part.following:
