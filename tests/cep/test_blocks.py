@@ -20,7 +20,8 @@ Event = dict[str, Any]
 def drawn(seed: int) -> list[Event]:
     """Events of four types and no type, of some keys and no key, many of one key at one time."""
     rng = random.Random(seed)
-    keys = rng.choice([[7], [-3, 0, None, 900], [*range(6), None]])
+    every: list[list[int | None]] = [[7], [-3, 0, None, 900], [*range(6), None]]
+    keys = rng.choice(every)
     return [
         {
             "event_id": f"e{number:03}",

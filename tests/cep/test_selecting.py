@@ -236,3 +236,12 @@ def test_explain_says_how_matches_are_chosen(
     events = Events([{"id": str(i), "type": kind, "ts": i, "attrs": {}} for i, kind in enumerate("AB")])
     lines = list(explain(pattern, choose(pattern, events=events.table)))
     assert f"  mode      {line}" in lines
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_four_names_gather_what_three_do_though_nothing_fits_at_first() -> None:
+    kinds = ["B", "B", "C", "A", "B", "C"]
+    events = [{"id": str(i), "type": kind, "ts": i, "attrs": {}} for i, kind in enumerate(kinds)]
+    text = "PATTERN SEQ(B a, A b, B c, C d) WITHIN 9 PAUSE 5 CONTEXT cumulative"
+    found = list(match(text, events, order=["d", "c", "b", "a"], backend="compiled"))
+    assert found == [{"a": ["0", "1"], "b": ["3"], "c": ["4"], "d": ["5"]}]

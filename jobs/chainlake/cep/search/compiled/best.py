@@ -179,7 +179,9 @@ class Best:
         """
         if not self._has_dead_ends or number != 2:
             return
-        whole = f"({count} == 0) & (hi2 == wide)" + (" & (fresh != 0)" if self.accumulates else "")
+        # Only the list of the last step may leave out what was seen.
+        narrowed = self.accumulates and number == len(self.to.plan.order) - 1
+        whole = f"({count} == 0) & (hi2 == wide)" + (" & (fresh != 0)" if narrowed else "")
         position = self.to.make.singles[self.to.plan.order[1]]
         self.to.out.put(f"if {whole}:", f"    {self._dead(position)} = 1")
 
