@@ -61,6 +61,7 @@ def test_random_pairs_publish_what_an_evaluation_in_the_order_of_events_does(
     assert published > 500 and modes == {"S", "P", "B"}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small_blocks")
 def test_laws_of_contexts() -> None:
     text = "PATTERN SEQ(A a, B b, C c) WHERE a.x <= c.x WITHIN 5"
@@ -96,6 +97,7 @@ def test_laws_of_contexts() -> None:
     assert some > 8
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("select", ["SELECT first", "CONTEXT recent", "SELECT per_initiator"])
 @pytest.mark.usefixtures("small_blocks")
 def test_owned_stretches_are_searched_apart(select: str) -> None:

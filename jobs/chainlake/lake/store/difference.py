@@ -140,6 +140,7 @@ def difference_arrow(current: pa.Table, wanted: pa.Table, key: list[str], compar
         the columns of ``wanted`` and ``_op``: ``I`` (insert), ``U`` (update), ``D`` (delete); a row to delete has its
         current values.
     """
+
     def side(table: pa.Table) -> pa.Table:
         names = list(dict.fromkeys([*key, *compare]))
         return table.select(names).append_column("__row", pa.array(range(len(table)), pa.int64()))
