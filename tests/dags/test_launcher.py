@@ -113,6 +113,24 @@ def test_a_dead_scheduler_is_replaced_and_a_killed_launcher_leaves_nothing(
         kept_environment(home)
 
 
+def test_ctrl_c_ends_everything(home: Home, launcher: tuple[subprocess.Popen[bytes], Path]) -> None:
+    process, output = launcher
+    logs = home.airflow / "logs" / "components"
+    # A task that an earlier scheduler left starts as soon as there is one, and needs the API server.
+    assert first_time(logs / "api-server.log", "startup complete") < first_time(logs / "scheduler.log", "Starting the")
+    kept = kept_environment(home)
+    assert kept["AIRFLOW_HOME"] == str(home.airflow) and guard.MARK not in kept
+    begin = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    process.wait(60)
+    assert not left(home)
+    assert not (home.airflow / "environment.json").exists()
+    assert process.returncode == 130
+    assert output.read_text().strip().splitlines()[-1].startswith("chainlake: stopped; nothing is left running")
+    assert "Traceback" not in output.read_text()
+    assert time.monotonic() - begin < 60
+
+
 def answer(url: str, method: str = "GET", body: bytes | None = None, **headers: str) -> tuple[int, str, str]:
     """Status, text and cookie of a request, whose redirects are not followed."""
     parts = urlsplit(url)
@@ -143,27 +161,7 @@ def tried_by_others(page: str, database: str, files: list[Path], pids: list[int]
     return {"opened": opened, "shown": shown, "environments": environments, "refused": refused, "asked": asked}
 
 
-def ends_with_ctrl_c(home: Home, process: subprocess.Popen[bytes], output: Path) -> None:
-    """Nothing is left running after Ctrl-C, and no file that says how to reach it."""
-    logs = home.airflow / "logs" / "components"
-    # A task that an earlier scheduler left starts as soon as there is one, and needs the API server.
-    assert first_time(logs / "api-server.log", "startup complete") < first_time(logs / "scheduler.log", "Starting the")
-    kept = kept_environment(home)
-    assert kept["AIRFLOW_HOME"] == str(home.airflow) and guard.MARK not in kept
-    begin = time.monotonic()
-    process.send_signal(signal.SIGINT)
-    process.wait(60)
-    assert not left(home)
-    assert not (home.airflow / "environment.json").exists()
-    assert process.returncode == 130
-    assert output.read_text().strip().splitlines()[-1].startswith("chainlake: stopped; nothing is left running")
-    assert "Traceback" not in output.read_text()
-    assert time.monotonic() - begin < 60
-
-
-def test_the_page_is_for_its_user_alone_and_ctrl_c_ends_everything(
-    home: Home, launcher: tuple[subprocess.Popen[bytes], Path]
-) -> None:
+def test_the_page_is_for_its_user_alone(home: Home, launcher: tuple[subprocess.Popen[bytes], Path]) -> None:
     address = next(word for word in launcher[1].read_text().split() if word.startswith("http://"))
     page = address.partition("/chainlake")[0]
     assert answer(f"{page}/api/v2/dags")[0] == 401
@@ -194,8 +192,6 @@ def test_the_page_is_for_its_user_alone_and_ctrl_c_ends_everything(
     assert found["opened"] == [[str(launcher[1]), str(b"c")]] and found["environments"] == [], found
     assert len(found["shown"]) == len(pids) and not [s for s in secrets if s in "".join(found["shown"])]
     assert "no password supplied" in found["refused"] and found["asked"] == [401, 401, 403, 403]
-    # Here, since a launcher takes half a minute to start.
-    ends_with_ctrl_c(home, *launcher)
 
 
 def test_the_database_survives_a_kill_and_a_stale_pid_file(home: Home) -> None:
