@@ -37,7 +37,8 @@ def small_blocks() -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("part", [pytest.param(n, marks=pytest.mark.slow if n else ()) for n in range(PARTS)])
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.usefixtures("small_blocks")
 def test_random_pairs_publish_what_an_evaluation_in_the_order_of_events_does(
     part: int, monkeypatch: pytest.MonkeyPatch
@@ -61,7 +62,6 @@ def test_random_pairs_publish_what_an_evaluation_in_the_order_of_events_does(
     assert published > 500 and modes == {"S", "P", "B"}
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("small_blocks")
 def test_laws_of_contexts() -> None:
     text = "PATTERN SEQ(A a, B b, C c) WHERE a.x <= c.x WITHIN 5"
