@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -42,7 +44,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     The files that take longest come first: whoever runs out of work then waits for a short one.
     """
     tests: dict[Path, list[float]] = {}
+    met: Counter[str] = Counter()
     for item in items:
+        if (few := item.get_closest_marker("few")) is not None:
+            test = item.nodeid.partition("[")[0]
+            met[test] += 1
+            if met[test] > few.args[0]:
+                item.add_marker("slow")
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker("spark")
         if "dags" in item.path.parts:
@@ -52,6 +60,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     # A single test on Spark may take minutes, so its file comes before any of those without.
     cost = {path: (max(seconds), sum(seconds)) for path, seconds in tests.items()}
     items.sort(key=lambda item: cost[item.path], reverse=True)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """What thousands of tests are made of stays to the end: the garbage collector need not walk it again and again."""
+    gc.freeze()
 
 
 #: Whether the test that is run now has the mark ``spark``, its fixtures of any scope included.

@@ -97,6 +97,7 @@ def test_files_and_texts(
     assert found[0] == code and said in found[1]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("below", ["", "/deeper"])
 def test_a_home_that_is_a_file(
     below: str, place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

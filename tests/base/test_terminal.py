@@ -43,6 +43,7 @@ def odd(home: Home) -> Home:
     return home
 
 
+@pytest.mark.slow
 def test_every_control_and_direction_is_shown() -> None:
     plain = {"\n", "\t", "\u00ad", "\u200c", "\u200d"}
     for code in range(sys.maxunicode + 1):
@@ -89,6 +90,7 @@ def test_csv_on_a_terminal_does_nothing_to_it(odd: Home) -> None:
     assert done.returncode == 0 and "\\x1b[31mred" in said and not commands(said)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("text", [NASTY, NEW_LINE])
 def test_errors_name_files_and_words_harmlessly(text: str, home: Home, capsys: pytest.CaptureFixture[str]) -> None:
     folder = home.root / "files"
@@ -131,6 +133,7 @@ def test_the_launchers_programs_are_harmless_too(capsys: pytest.CaptureFixture[s
     assert "run failed: a\\x1b]0;title" in said.out and not commands(said.out + said.err)
 
 
+@pytest.mark.slow
 def test_progress_on_a_terminal_overwrites_its_own_line_alone(home: Home, tmp_path: Path) -> None:
     code = (
         "from chainlake.local.launcher import run_program\n"

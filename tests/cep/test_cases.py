@@ -47,6 +47,7 @@ def test_command_counts_and_shows_differences(tmp_path: Path, capsys: pytest.Cap
     assert main([str(file)]) == 4
 
 
+@pytest.mark.slow
 def test_no_match_is_given_twice() -> None:
     for case in CASES:
         found = [json.dumps(m, sort_keys=True) for m in match(case["pattern"], case["events"], case.get("params"))]
@@ -57,6 +58,7 @@ def texts(matches: object) -> list[str]:
     return sorted(json.dumps(m, sort_keys=True) for m in matches)  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
 def test_the_order_of_rows_never_shows() -> None:
     draw = random.Random(3)
     for case in CASES:
@@ -65,6 +67,7 @@ def test_the_order_of_rows_never_shows() -> None:
             assert texts(match(case["pattern"], shuffled, case.get("params"))) == texts(case["expected"]), case["name"]
 
 
+@pytest.mark.slow
 def test_loads_that_know_nothing_of_what_comes_later_find_each_match_once_and_not_before_it_is_decided() -> None:
     """Random cuts of time; each load has only the events of its read range, none from its end on."""
     draw = random.Random(9)

@@ -219,6 +219,7 @@ def stream(seed: int, most: int = 14) -> list[dict[str, Any]]:
     return events
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("tail", "policy"), TAILS, ids=lambda value: str(value)[:40])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_patterns_publish_what_an_evaluation_in_the_order_of_events_does(shape: str, tail: str, policy: Policy) -> None:
@@ -245,6 +246,7 @@ def test_patterns_publish_what_an_evaluation_in_the_order_of_events_does(shape: 
     assert some > 1
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("tail", "policy"), [one for one in TAILS if not one[1].consumes])
 def test_stretches_of_history_publish_what_one_run_does(tail: str, policy: Policy) -> None:
     text = f"PATTERN SEQ(A a, B b) WHERE a.k = b.k WITHIN 5 {tail}"
@@ -277,6 +279,7 @@ def test_windows_in_events_count_all_events() -> None:
     assert found("4, 5 EVENTS") == ["3"]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "shape", ["SEQ(A a, B b, C c)", "AND(A a, B b, C c)", "AND(A a, SEQ(B b, C c))", "SEQ(A+ a, B b)"]
 )

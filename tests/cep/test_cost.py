@@ -76,6 +76,7 @@ LOADS = [
 ]  # fmt: skip
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("query", "load"),
     [pytest.param(*one, marks=() if n in (0, 4, 8, 11) else pytest.mark.slow) for n, one in enumerate(LOADS)],

@@ -105,6 +105,7 @@ def test_spans_are_runs_of_days_without_a_gap() -> None:
     assert [own[0] - slice_of(pattern, own).read[0] for own in found] == [3_600_000_000] * 2
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("burst", "width", "window"),
     [(0.0, 1, "5 min"), (0.4, 60_000_000, "5 min"), (0.4, 1_000_000, "10 s"), (0.2, 3_000_000_000, "2 h")],

@@ -88,6 +88,7 @@ def ordered(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: (str(row["key"] if row["key"] != 0 else 0), row["start"]))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seed", range(10))
 def test_episodes_are_those_by_definition_however_days_are_cut(seed: int) -> None:
     draw = random.Random(seed)
@@ -137,6 +138,7 @@ def test_deciding_at_the_end_and_a_pause_would_be_too_early() -> None:
     assert [(row["start"], row["end"], row["matches"]) for row in whole.decided.to_pylist()] == [(0, 4, 2)]
 
 
+@pytest.mark.slow
 def test_equal_states_are_the_same_bytes_whatever_led_to_them() -> None:
     kinds = "double", "double"
     draw = random.Random(7)

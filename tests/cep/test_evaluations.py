@@ -77,6 +77,7 @@ def test_bounded_negation_is_tested_as_soon_as_its_neighbours_are_bound() -> Non
     assert counted(pattern, events, "abc").evaluations == 2
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seed", range(5))
 def test_orders_that_differ_in_their_first_two_names_differ_by_the_counts(seed: int) -> None:
     draw = random.Random(seed)

@@ -131,6 +131,7 @@ def test_a_long_simulation_says_so_beforehand_and_can_be_cut(
     assert (explain_command._about(99.4), explain_command._about(150)) == ("99 s", "2 min")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("engine", ["eager", "chain", "tree"])
 def test_the_forecast_grows_with_the_events(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     pattern = compile_pattern(RISING.replace("1000", "20"), strict_units=False)

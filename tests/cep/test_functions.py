@@ -208,6 +208,7 @@ def test_values(expression: str, single: bool) -> None:
     assert len({value is None for value in wanted.values()}) > 1 or "Coalesce" in expression or "'else'" in expression
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("expression", [e for e in VALUES if not e.startswith(("Lower", "Upper"))])
 def test_conditions_in_every_backend(expression: str) -> None:
     rows, of = events(seed=8, n=60), VALUES[expression]

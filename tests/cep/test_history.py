@@ -44,6 +44,7 @@ def histories(draw: st.DrawFn) -> tuple[list[dict[str, Any]], History]:
     return rows, History("h", "x", draw(st.integers(1, 4)), draw(st.integers(0, 4)))
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(histories(), st.randoms(use_true_random=False))
 def test_values_are_those_of_a_plain_loop(drawn: tuple[list[dict[str, Any]], History], rng: random.Random) -> None:

@@ -221,6 +221,7 @@ def test_an_attribute_that_no_source_knows_is_of_one_kind(condition: str, column
 OPS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "=": operator.eq}
 
 
+@pytest.mark.slow
 def test_each_condition_that_contradicts_an_earlier_one_is_named_once() -> None:
     draw = random.Random(1)
     reals = [half / 2 for half in range(-2, 9)]
@@ -358,6 +359,7 @@ def test_shipped_patterns_are_laid_out_and_without_errors(path: Path) -> None:
     assert lint(text, name=path.stem).errors == ()
 
 
+@pytest.mark.slow
 def test_examples_of_the_language_page_are_without_errors() -> None:
     blocks = [block.split("```")[0] for block in PAGE.read_text().split("```pattern\n")[1:]]
     assert len(blocks) >= 4

@@ -190,6 +190,7 @@ def test_a_source_reads_its_own_files(tmp_path: Path, capsys: pytest.CaptureFixt
     assert (code, len(found)) == (0, 1) and "1 row cannot be read as stock, left out: 1 not_a_number" in err
 
 
+@pytest.mark.slow
 def test_starts_without_pandas_and_spark(tmp_path: Path) -> None:
     file = write(tmp_path, "csv")
     code = (

@@ -24,6 +24,7 @@ def compiled() -> None:
         first_positions(np.arange(1000), 0, np.arange(n))
 
 
+@pytest.mark.slow
 @given(TIMES, st.integers(-25, 25), TIMES)
 def test_few_times_with_ties(wanted: list[int], shift: int, ts: list[int]) -> None:
     found = first_positions(np.array(wanted, np.int64), shift, np.array(ts, np.int64))

@@ -81,6 +81,7 @@ def found_in(pattern: Pattern, events: list[Event], **options: Any) -> list[dict
     return [one for batch in find(pattern, table, **options) for one in as_dicts(pattern, batch, ids)]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("first", "number", "loose"), few_and_many(20, 90, (0, False), (10_000, False), (50_000, True))
 )
@@ -98,6 +99,7 @@ def test_every_stretch_and_every_split(first: int, number: int, loose: bool) -> 
     assert total > number // 2
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("first", "number", "loose"), few_and_many(30, 130, (20_000, False), (60_000, True)))
 def test_cuts_of_time_that_know_nothing_of_what_comes_later(first: int, number: int, loose: bool) -> None:
     waited = 0
@@ -125,6 +127,7 @@ def test_cuts_of_time_that_know_nothing_of_what_comes_later(first: int, number: 
     assert waited > 1 or number < 50  # a larger match could still come after the last event of these
 
 
+@pytest.mark.slow
 def test_the_limit_of_compared_events_only_cuts_the_work() -> None:
     cut = 0
     for draw, query, pattern in drawn(70_000, 60, loose=True):
@@ -195,6 +198,7 @@ def test_ticks_on_a_walk() -> None:
     assert len(legs(match(TICK.format(window=50, keep="MAXIMAL"), events))) == 402
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("pieces", [1, 2, 4, 8])
 def test_ticks_in_slices(pieces: int) -> None:
     pattern = compile_pattern(TICK.format(window=50, keep="MAXIMAL"), strict_units=False)
@@ -276,6 +280,7 @@ def test_stretches_over_the_limit_give_no_match_and_are_counted() -> None:
     assert sessions(SESSION.format(longest="4 h"), table)[1].long_stretches == 0
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("mentioned", ["", "WHERE a.id != 'x' "])
 @pytest.mark.parametrize("seq", [None, [2, 1, 0, 0]])
 def test_events_of_one_time_follow_one_another_by_seq_and_id(seq: list[int] | None, mentioned: str) -> None:
@@ -311,6 +316,7 @@ def test_a_million_neighbours_are_one_match() -> None:
     assert batch.n == 1 and len(batch.kleene["e"][1]) == n
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("keep", ["", "MAXIMAL", "OUTERMOST"])
 def test_keys_whose_times_do_not_fit_together(keep: str) -> None:
     """Three thousand keys over a span of 2^50 ticks: their moved times would need more than 62 bits."""
@@ -419,6 +425,7 @@ def test_contained_sets() -> None:
 # ---- piece by piece, as a task has them
 
 
+@pytest.mark.slow
 def test_hunts_find_the_same_in_small_pieces() -> None:
     for draw, query, _ in drawn(80_000, 60, loose=True):
         text = query.text(" s", "source: s\n")

@@ -72,6 +72,7 @@ def test_all_parts_at_a_time_are_each_by_itself(
             assert counted == tuple(counts), (backend, text_of(query), parts)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["sequence", "negation at both ends", "set"])
 def test_as_machine_code(name: str) -> None:
     with_matches = 0
@@ -148,6 +149,7 @@ def test_parts_may_be_whole_numbers_of_any_width(kind: type) -> None:
 PAIRS = "PATTERN SEQ(A a, A b) WHERE a.k = b.k WITHIN 3"
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("most", "searches"), [(1 << 62, 1), (4 * (39 + 3 + 1), 31), (13, 121)])
 def test_keys_with_few_events_are_searched_together_as_far_as_their_times_fit(
     most: int, searches: int, monkeypatch: pytest.MonkeyPatch

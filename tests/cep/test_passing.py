@@ -63,6 +63,7 @@ def check(scan: Scan, limited: Scan, bars: tuple[Bar, ...]) -> None:
                 assert counted_before(limited, name, shift, bar.name).tolist() == wanted.tolist()
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("kind", ["double", "whole"])
 @pytest.mark.parametrize("op", PASSES)
 @pytest.mark.parametrize("shape", ["SEQ(A a, B b, C c)", "AND(A a, B b, C c)"])
@@ -81,6 +82,7 @@ def test_what_is_left_and_what_is_counted(shape: str, op: str, kind: str) -> Non
     assert fewer
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("op", "kind"), [("<", "double"), (">=", "whole")])
 def test_machine_code_leaves_the_same(op: str, kind: str) -> None:
     for seed in range(12):
@@ -110,6 +112,7 @@ def test_far_from_what_would_let_them_pass_all_are_left_out() -> None:
     assert len(only_passing(scan, bars).candidates["a"]) == 0
 
 
+@pytest.mark.slow
 def test_about_how_many_are_left_is_known_beforehand() -> None:
     for seed in range(6):
         for text, order in (

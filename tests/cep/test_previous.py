@@ -56,6 +56,7 @@ def drawn(draw: st.DrawFn) -> tuple[list[dict[str, Any]], ast.Prev, bool]:
     return rows, node, draw(st.booleans())
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(drawn(), st.randoms(use_true_random=False))
 def test_values_are_those_of_a_plain_loop(
@@ -69,6 +70,7 @@ def test_values_are_those_of_a_plain_loop(
     assert dict(zip(found["event_id"].to_pylist(), found["p"].to_pylist(), strict=True)) == wanted
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(drawn(), st.integers(1, 4), st.lists(st.integers(DAY - 4, DAY + 7), min_size=2, max_size=4))
 def test_neither_chunks_nor_spans_show(
@@ -192,6 +194,7 @@ CUT = [
 ]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("query", CUT)
 @pytest.mark.parametrize("seed", [pytest.param(n, marks=pytest.mark.slow if n > 1 else ()) for n in range(6)])
 def test_slices_keys_pieces_and_chunks_never_show(query: str, seed: int) -> None:
@@ -272,6 +275,7 @@ def test_places_among_events_of_one_time() -> None:
 EARLIER = json.loads((Path(__file__).parent.parent / "cases" / "earlier-cases.json").read_text(encoding="utf-8"))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("case", EARLIER, ids=[case["name"] for case in EARLIER])
 @pytest.mark.parametrize("backend", ["numpy", "compiled"])
 def test_handed_case(case: dict[str, Any], backend: str) -> None:

@@ -35,6 +35,7 @@ CASES = json.loads((Path(__file__).parents[1] / "cases" / "topk-cases.json").rea
 QUERIES, TESTS = 50, 10
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
 def test_worked_case_in_any_order_of_rows_and_days_one_by_one(case: dict[str, Any]) -> None:
     assert case_differences(case, "numpy")[1] == []
@@ -47,6 +48,7 @@ def test_worked_case_in_machine_code(case: dict[str, Any]) -> None:
     assert case_differences(case, "compiled")[1] == []
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("room", [1, 5, 1 << 17])
 def test_how_many_entries_wait_never_shows(room: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ranked, "_ROOM", room)
@@ -60,6 +62,7 @@ def test_how_many_entries_wait_never_shows(room: int, monkeypatch: pytest.Monkey
             assert differences(wanted, found) == [], (seed, text, events)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "first", [pytest.param(QUERIES * n, marks=pytest.mark.slow if n > 2 else ()) for n in range(TESTS)]
 )
@@ -128,6 +131,7 @@ SETS = [
 ]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("text", SETS)
 def test_sets_neighbours_and_selected_matches_are_ranked(text: str) -> None:
     query, value = text.split(" MEASURES ")
@@ -153,6 +157,7 @@ def test_sets_neighbours_and_selected_matches_are_ranked(text: str) -> None:
     assert some > 4
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_matches() -> None:
     peaks = []
     for half in (600, 1200):

@@ -63,6 +63,7 @@ def test_the_order_does_not_depend_on_what_the_process_did_before(
     assert len(chosen) == 1
 
 
+@pytest.mark.slow
 def test_candidates_that_several_bindings_share_are_tested_once() -> None:
     events, found, tests = stream(1500, 0.33), [], {}
     for order in permutations("abc"):

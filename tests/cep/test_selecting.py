@@ -37,7 +37,8 @@ def small_blocks() -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("part", [pytest.param(n, marks=pytest.mark.slow if n else ()) for n in range(PARTS)])
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.usefixtures("small_blocks")
 def test_random_pairs_publish_what_an_evaluation_in_the_order_of_events_does(
     part: int, monkeypatch: pytest.MonkeyPatch
@@ -96,6 +97,7 @@ def test_laws_of_contexts() -> None:
     assert some > 8
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("select", ["SELECT first", "CONTEXT recent", "SELECT per_initiator"])
 @pytest.mark.usefixtures("small_blocks")
 def test_owned_stretches_are_searched_apart(select: str) -> None:

@@ -75,6 +75,7 @@ def check(seeds: range) -> tuple[int, int]:
     return tried, with_matches
 
 
+@pytest.mark.slow
 def test_random_patterns_have_the_matches_of_the_definition() -> None:
     tried, with_matches = check(range(12))
     assert tried > 30 and with_matches > 6, (tried, with_matches)
@@ -133,6 +134,7 @@ OVER = {
 }  # fmt: skip
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("made", [*ROLES.values(), *OVER.values()], ids=[*ROLES, *OVER])
 def test_queries_on_random_streams(made: tuple) -> None:
     pick, with_matches = Random(text_of(made)), 0
@@ -233,6 +235,7 @@ def test_the_members_of_a_set_are_limited_where_a_match_has_them() -> None:
     assert outcome(where=" WHERE c.x = 1") == 1
 
 
+@pytest.mark.slow
 def test_a_thousand_matches_of_wide_sets_are_found_in_little_memory() -> None:
     """A million members, four thousand at a time."""
     events = [row("B", n, n) for n in range(1000)] + [row("C", n, 1000) for n in range(1000)]

@@ -146,6 +146,7 @@ def load(n: int, share: float, seed: int, rare: str = "C", start: int = 0) -> li
     ]
 
 
+@pytest.mark.slow
 def test_a_rare_last_type_is_ten_times_cheaper_when_bound_first_and_leaves_nothing_waiting() -> None:
     events, sequence = load(2500, 0.005, seed=2), CLOSE.format("A a, B b, C c")
     eager = ran(sequence, events, engine="eager").costs
@@ -165,6 +166,7 @@ def test_a_tree_beats_every_chain_when_the_rare_type_changes() -> None:
     assert ran(sequence, events, engine="tree").costs.evaluations < min(chains)
 
 
+@pytest.mark.slow
 def test_the_course_of_a_run_says_what_it_had_cost_after_every_so_many_events() -> None:
     events = load(100, 0.2, seed=3)
     pattern = compile_pattern(CLOSE.format("A a, B b, C c"), strict_units=False)

@@ -111,6 +111,7 @@ def test_a_field_that_can_be_what_it_must_be_is_none(tmp_path: Path, path: str, 
     assert (str(found.file_date), found.revision, found.problem) == ("2025-01-01", revision, "")
 
 
+@pytest.mark.slow
 def test_the_digits_of_random_expressions_hold_for_all_texts_that_they_match() -> None:
     pick = random.Random(3)
     texts = ["".join(signs) for size in range(5) for signs in itertools.product("0a-", repeat=size)]

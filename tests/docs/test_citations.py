@@ -68,6 +68,7 @@ def still_to_do(path: Path) -> bool:
     return any(path.is_relative_to(ROOT / place) for place in STILL_TO_DO)
 
 
+@pytest.mark.slow
 def test_pages_that_code_cites_exist_with_their_sections() -> None:
     wrong = [
         problem
@@ -102,6 +103,7 @@ def test_files_that_pages_name_exist() -> None:
     assert not wrong, "\n".join(wrong)
 
 
+@pytest.mark.slow
 def test_nothing_cites_a_document_that_is_not_here() -> None:
     wrong = [
         f"{place}: {line.strip()}"

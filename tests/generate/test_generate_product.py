@@ -42,6 +42,7 @@ def ids(told: dict | list) -> str | list[str]:
     return [ids(one) for one in told] if isinstance(told, list) else f"{told['key']}@{told['ts']}"  # type: ignore[misc]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("source", SOURCES)
 def test_engine_finds_every_planted_match(source: str, tmp_path: Path) -> None:
     truth = generate(source, date(2024, 6, 3), 2, tmp_path, Recipe(seed=12, patterns=2, changes=0))
@@ -107,6 +108,7 @@ def test_ticks_go_through_the_source_that_is_written_with_them(
     assert len(content.group_by(content.column_names).aggregate([])) < 5500
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("source", SOURCES)
 def test_parser_sets_exactly_the_bad_rows_aside(source: str, tmp_path: Path) -> None:
     truth = generate(source, date(2024, 6, 3), 2, tmp_path, Recipe(seed=12, dirt=20))

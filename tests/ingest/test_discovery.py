@@ -117,6 +117,7 @@ LONG = "ts,ticker,price\n" + "".join(f"2025-01-01 10:00:00.{n:06d},{_DRAW.random
 CONTENTS = {"x.csv": LONG.encode(), "x.csv.gz": gzip.compress(LONG.encode()), "x.zip": zipped(**{"a.csv": LONG})}
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", CONTENTS)
 @pytest.mark.parametrize("code", [errno.EIO, errno.ESTALE, errno.EACCES, errno.ENOENT])
 @pytest.mark.parametrize("after", [-1, 0, 300_000])
@@ -138,6 +139,7 @@ def test_a_failing_file_system_is_not_taken_for_damage(place, monkeypatch, name,
     assert place.counts(path, whole)["outcome"] == "ok"
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", CONTENTS)
 @pytest.mark.parametrize("change", ["cut", "other", "gone", "folder"])
 def test_what_was_parsed_is_what_was_listed_or_does_not_count(place, name, change):
@@ -169,6 +171,7 @@ def test_whatever_looking_at_one_file_raises_the_others_are_found(place, monkeyp
     assert place.look().waiting == {"bad.csv": "RecursionError: too deep"}
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["x.zip", "x.csv.gz"])
 def test_damage_of_any_kind_is_damage(place, name):
     text = LONG[:150_000]

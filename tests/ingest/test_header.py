@@ -191,6 +191,7 @@ def test_lint_looks_at_landed_files_and_what_is_expected_of_them(tmp_path: Path)
         assert any(said in what for what in whats), (said, whats)
 
 
+@pytest.mark.slow
 def test_lint_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     stock = PROJECT / "data" / "stock" / "us_equity_minute_trade_20131007.csv.gz"
     text = (PROJECT / "dags" / "config" / "sources" / "stock.yaml").read_text()
@@ -220,6 +221,7 @@ WITHIN 5 min
 """
 
 
+@pytest.mark.slow
 def test_keys_of_a_pattern_are_looked_up_where_events_are_at_hand(
     home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -176,6 +176,7 @@ def double_hour(zone: str, day: str, step: int, first: str) -> list[tuple[str, d
     return [(one.astimezone(ZoneInfo(zone)).strftime("%Y-%m-%d %H:%M:%S"), one) for one in instants]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("size", [150, 4 << 20])
 @pytest.mark.parametrize(
     ("zone", "day", "first", "step"),
@@ -237,6 +238,7 @@ def utc(folder, rows, zone="America/New_York", day="2024-11-03"):
     return [row["ts"].strftime("%H:%M") for row in found.rows]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("size", [30, 4 << 20])
 def test_hourly_data_has_the_one_time_of_the_double_hour_once_for_each_pass(tmp_path, monkeypatch, size):
     monkeypatch.setattr(lines, "CHUNK", size)

@@ -114,6 +114,7 @@ def test_dirty_rows_are_set_aside_with_reason_and_line_and_good_ones_stay(tmp_pa
     assert found.counts["a.csv"]["rows_read"] == 14
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("chunk", [7, 64, 4 << 20])
 def test_blocks_of_any_size_number_lines_alike(tmp_path, monkeypatch, chunk):
     monkeypatch.setattr(lines, "CHUNK", chunk)
@@ -144,6 +145,7 @@ def test_an_endless_line_needs_no_memory(tmp_path):
     assert [int(n) for block in found for n in block.numbers] == [2]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
 def test_encodings(tmp_path, encoding):
     declared = "cp1252" if encoding == "cp1252" else "utf-8"

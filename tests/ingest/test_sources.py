@@ -101,6 +101,7 @@ def test_path_fields(tmp_path):
     assert path_fields(found, "other.csv") == ({}, None, 0, "")
 
 
+@pytest.mark.slow
 def test_an_index_of_names_finds_what_a_look_at_each_finds() -> None:
     rng = random.Random(5)
 

@@ -27,6 +27,7 @@ def fed(home: Home, since: int | datetime, name: str = "matches.p") -> list[tupl
     return [(r["change"], int(r["match_id"], 16), r["version"]) for r in rows.to_pylist()]
 
 
+@pytest.mark.slow
 def test_the_feed_holds_the_differences_and_nothing_else(
     home: Home, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -82,6 +83,7 @@ def test_since_a_moment(small: Home) -> None:
             parse_since(text)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("what", ["log", "file"])
 def test_more_than_is_kept(small: Home, what: str) -> None:
     folder = Path(small.table("matches", "p"))

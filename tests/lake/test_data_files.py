@@ -251,6 +251,7 @@ BROKEN: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.slow
 def test_the_rules_of_all_tables_are_understood() -> None:
     """One that DuckDB took for something else would not hold for files of tasks."""
     source = load_sources(Home.from_env())["stock"]

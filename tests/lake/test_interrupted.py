@@ -16,6 +16,7 @@ DAY, OTHER = date(2025, 10, 1), date(2025, 10, 2)
 P = Definition("pattern/p", "s", "h", 1, "matches.p", 0, lambda day: (0, 1))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("log", "wanted"),
     [

@@ -169,6 +169,7 @@ def test_small_files_are_put_together(home: Home, monkeypatch: pytest.MonkeyPatc
     assert str(tables.arrow(home, "matches", "p").sort_by("match_id").to_pylist()) == wanted
 
 
+@pytest.mark.slow
 def test_files_are_not_taken_where_a_day_is_left_out_or_published_before(home: Home, good: Staged) -> None:
     found = publish(home, good, [D1, D2], left={D1: f"f{D1}"})
     assert (found.days_done, found.added) == ([D1], 14) and 2 not in links(home)
@@ -177,6 +178,7 @@ def test_files_are_not_taken_where_a_day_is_left_out_or_published_before(home: H
     assert len(tables.arrow(home, "matches", "p")) == len(ROWS)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("point", POINTS)
 def test_killed_anywhere_the_retry_gives_the_same_table(
     home: Home, monkeypatch: pytest.MonkeyPatch, good: Staged, point: str
@@ -209,6 +211,7 @@ def test_nothing_lands_after_another_writer_and_a_turn_is_taken(home: Home, good
     assert len(tables.arrow(home, "matches", "p")) == len(ROWS)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("broken", "rule"),
     [

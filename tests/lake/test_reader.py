@@ -158,6 +158,7 @@ def test_status_and_steps_refuse_operations_tables_too(home: Home) -> None:
             read()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("feature", ["checkpointProtection", "rowTracking", "notYetThoughtOf"])
 def test_a_table_that_asks_more_of_its_writers_is_read_and_not_written(home: Home, feature: str) -> None:
     tables.ensure_table(home, THINGS)

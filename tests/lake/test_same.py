@@ -65,6 +65,7 @@ def test_the_same_rows_in_another_order_with_other_volatile_columns_are_the_same
     assert same_tables(a, b) == []
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("schema", "name", "rows", "said"),
     [
@@ -87,6 +88,7 @@ def test_planted_differences_are_found(
     assert said in line
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("row", [interval(DAY, rows=2), interval(DAY, "failed"), interval(date(2025, 10, 2))])
 def test_intervals_count(two: tuple[Home, Home], row: dict[str, Any]) -> None:
     for home in two:

@@ -84,6 +84,7 @@ def states(home: Home, definition: Definition) -> dict[int, str]:
 CHECKSUMS = st.dictionaries(st.integers(0, 9), st.sampled_from(["a", "b", "c"]), max_size=10)
 
 
+@pytest.mark.slow
 @given(before=CHECKSUMS, after=CHECKSUMS, back=st.integers(0, 3 * US_PER_DAY), n=st.integers(0, 9))
 def test_a_fingerprint_changes_if_and_only_if_a_checksum_in_the_read_range_does(
     before: dict[int, str], after: dict[int, str], back: int, n: int
@@ -116,6 +117,7 @@ def test_a_chained_days_fingerprint_is_that_of_its_own_events() -> None:
     assert len(same) == 1, "what happens before the start is not seen"
 
 
+@pytest.mark.slow
 def test_a_chained_day_is_done_if_it_goes_on_from_what_the_day_before_left(home: Home) -> None:
     ops.append(home, "event_days", [event_day(n) for n in range(5)], "t")
     tables.ensure_table(home, METRICS)
@@ -169,6 +171,7 @@ def test_a_model_has_no_days_before_its_start(home: Home) -> None:
     assert states(home, pattern(start=day(9), window=0, name="later")) == {}
 
 
+@pytest.mark.slow
 def test_states_of_days(home: Home) -> None:
     p = pattern()
     ops.append(home, "event_days", [event_day(n) for n in range(6)], "r")
@@ -193,6 +196,7 @@ def test_states_of_days(home: Home) -> None:
     assert [item.day for item in to_do(home, [p], Days(day(3), day(6)))] == [day(4), day(5)]
 
 
+@pytest.mark.slow
 def test_what_makes_a_day_stale(home: Home) -> None:
     p = pattern()
     ops.append(home, "event_days", [event_day(n) for n in range(4)], "r")
@@ -254,6 +258,7 @@ def test_days_that_nobody_changes_are_not_waited_for(home: Home) -> None:
         pin(home, "s", Days(day(0), day(2)))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("verb", ["detect", "monitor"])
 def test_a_step_after_a_failed_ingest_ends_at_once(home: Home, capsys: pytest.CaptureFixture[str], verb: str) -> None:
     row = {**event_day(1, status="changing"), "source": "traffic"}

@@ -45,6 +45,7 @@ def _lines(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
     return capsys.readouterr().out.splitlines()
 
 
+@pytest.mark.slow
 def test_the_table_takes_equal_days_together(shown: Home, capsys: pytest.CaptureFixture[str]) -> None:
     lines = [" ".join(line.split()) for line in _lines(capsys)]
     assert lines == [
@@ -85,6 +86,7 @@ def test_what_is_wrong_on_the_command_line_is_said(shown: Home, capsys: pytest.C
     assert "FROM needs TO" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_definitions_without_a_file_are_listed_as_they_were_last(
     shown: Home, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -106,6 +106,7 @@ def same(one, two) -> None:
     assert one.changes.equals(two.changes) and one.metrics.equals(two.metrics) and one.state == two.state
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("text", CONDITIONS)
 def test_an_event_that_where_is_not_true_for_does_not_exist(text: str) -> None:
     rows = events(1)
@@ -116,6 +117,7 @@ def test_an_event_that_where_is_not_true_for_does_not_exist(text: str) -> None:
     assert len(seen.metrics)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("text", VALUES)
 @pytest.mark.parametrize("aggregate", ["last", pytest.param("mean", marks=pytest.mark.slow)])
 def test_a_value_is_that_of_a_plain_loop_and_missing_where_it_is_null(text: str, aggregate: str) -> None:
@@ -130,6 +132,7 @@ def test_a_value_is_that_of_a_plain_loop_and_missing_where_it_is_null(text: str,
     assert len(monitor(config, rows).changes) and config.feature_names == column.feature_names == ("constant", "value")
 
 
+@pytest.mark.slow
 def test_expressions_go_wherever_columns_go() -> None:
     rows = events(3)
     plain = [row | {"twice": None if row["x"] is None else 2 * row["x"]} for row in rows]
@@ -295,6 +298,7 @@ def test_rows_that_do_not_fit_are_said() -> None:
         monitor(MODEL | {"where": "MAX(seen) > 3"}, rows)
 
 
+@pytest.mark.slow
 def test_a_list_that_one_event_holds_may_be_aggregated() -> None:
     rows = [row | {"lanes": None if i % 7 == 0 else [1.0 * (i % 5), 3.0][: i % 3]} for i, row in enumerate(events(5))]
     left = [row for row in rows if row["lanes"] and max(row["lanes"]) >= 3]

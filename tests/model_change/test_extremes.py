@@ -77,6 +77,7 @@ def test_a_value_beyond_all_sums_counts_as_not_reported(content, value):
     assert not any("beyond" in text for text in wanted.warnings)
 
 
+@pytest.mark.slow
 def test_a_power_beyond_all_sums_makes_its_round_unusable():
     content = model(features=[{"polynomial": {"of": "x", "degree": 8, "range": [-1, 1]}}], window={"sliding": 40})
     rows = events(days=2, missing=0)

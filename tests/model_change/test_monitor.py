@@ -52,6 +52,7 @@ def same(one, two):
     assert one.changes.equals(two.changes) and one.metrics.equals(two.metrics) and one.state == two.state
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "more",
     [
@@ -84,6 +85,7 @@ def test_days_with_carried_state_equal_one_pass(more):
     assert metrics.equals(whole.metrics)
 
 
+@pytest.mark.slow
 @settings(max_examples=6)
 @given(seed=st.integers(0, 1000), order=st.randoms(use_true_random=False))
 def test_the_order_of_events_does_not_matter(seed, order):
@@ -342,6 +344,7 @@ def test_transforms_at_the_borders_of_sessions_equal_a_plain_loop(transforms, se
     np.testing.assert_allclose([v for _, v in found], [v for _, v in wanted], rtol=1e-15)
 
 
+@pytest.mark.slow
 def test_keys_that_no_event_has_are_said():
     """A misspelt node, one that YAML reads as another, a misspelt key of a feature; not a node that begins later."""
     grouped = {name: value for name, value in model().items() if name != "nodes"} | {"groups": {"g": ["7"], "h": ["a"]}}

@@ -69,6 +69,7 @@ FORMS = {
 }
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("form", FORMS)
 def test_the_state_forgets_what_has_no_effect_any_more(form):
     plain, late = days_of(events(False), FORMS[form]), days_of(events(True), FORMS[form])
@@ -80,6 +81,7 @@ def test_the_state_forgets_what_has_no_effect_any_more(form):
         assert not before or one[0] != other[0] or one == other
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("key", ["c", "d"])
 def test_how_long_a_key_is_silent_is_forgotten_when_it_is_too_long(key):
     """Key c stops on the first day, d never begins; what is late is how many rounds there were since."""
@@ -92,6 +94,7 @@ def test_how_long_a_key_is_silent_is_forgotten_when_it_is_too_long(key):
         np.testing.assert_array_equal(kept[0][name][..., 2:, :], kept[1][name][..., 2:, :])
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("form", ["both", "local", "exact"])
 def test_the_first_window_leaves_nothing_behind_where_nothing_is_frozen_in_it(form):
     rows = events(False)
@@ -100,6 +103,7 @@ def test_the_first_window_leaves_nothing_behind_where_nothing_is_frozen_in_it(fo
     assert plain[0][0] != late[0][0] and plain[-1][0] == late[-1][0]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("differs", ["its last reading", "whether that is there"])
 @pytest.mark.parametrize("stops", ["left", "silent", "transformed"])
 def test_a_key_that_stops_leaves_nothing_behind(stops, differs):

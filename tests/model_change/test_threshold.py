@@ -31,6 +31,7 @@ def crossings(below):
     return found
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(
     seed=st.integers(0, 10**6), k=st.integers(1, 6), spread=st.sampled_from([0.5, 3.0, 10.0]),

@@ -28,6 +28,7 @@ def setting(text=lab.MODEL, rows=None):
     return config, reduce_rows(config, lab.events() if rows is None else rows, "sensor")
 
 
+@pytest.mark.slow
 def test_an_outcome_is_what_the_monitor_says_with_that_eps():
     config, reduced = setting()
     found = list(sweep(config, reduced, lab.FIRST, END, eps=[0.9, 0.3], windows=[12, 24]))
@@ -47,6 +48,7 @@ def test_an_outcome_is_what_the_monitor_says_with_that_eps():
         assert outcome.both == pytest.approx(both / (3 * outcome.rounds))
 
 
+@pytest.mark.slow
 def test_periods_are_those_of_a_plain_loop():
     config, reduced = setting()
     outcome = next(sweep(config, reduced, lab.FIRST, END, eps=[3.0]))
@@ -67,6 +69,7 @@ def test_periods_are_those_of_a_plain_loop():
     assert outcome.periodic_error <= outcome.max_error
 
 
+@pytest.mark.slow
 def test_groups_add_up_and_phi_is_swept():
     text = lab.MODEL.replace("nodes: [a, b, c]", "groups: {one: [a, b, c], two: [c, b, a]}")
     one, reduced = setting()
@@ -80,6 +83,7 @@ def test_groups_add_up_and_phi_is_swept():
         assert double.periodic_error == pytest.approx(single.periodic_error)
 
 
+@pytest.mark.slow
 def test_shares_and_uncounted_rounds():
     text = lab.MODEL.replace("eps: 0.6", "eps: {share: 0.012}")
     share, reduced = setting(text)
@@ -117,6 +121,7 @@ def test_the_verb_prints_draws_and_writes(home, monkeypatch, tmp_path, capsys):
     assert plot.read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("more", ["missing_if_zero: p", "where: p > 10 AND sensor != 'b' AND id LIKE '%1'"])
 def test_what_decides_on_events_is_read_with_them(more, home, monkeypatch):
     """Columns that the rounds themselves do not have."""

@@ -169,6 +169,7 @@ def by_id(rows: list[dict[str, Any]]) -> list[tuple[str, str]]:
     return sorted((str(r["match_id"]), str(sorted((name, plain(value)) for name, value in r.items()))) for r in rows)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("odd", [False, True], ids=["", "copies and unknown events"])
 @pytest.mark.parametrize("name", SHAPES)
 def test_measures_are_what_they_mean(con: duckdb.DuckDBPyConnection, tmp_path: Path, name: str, odd: bool) -> None:
@@ -214,6 +215,7 @@ def test_rows_of_a_day_come_with_the_broken_ones_first(con: duckdb.DuckDBPyConne
     assert len(found) == len(broken) + 3 and all(row in mine for row in found)
 
 
+@pytest.mark.slow
 def test_matches_without_files_have_the_columns_of_their_table(con: duckdb.DuckDBPyConnection) -> None:
     for shape in SHAPES.values():
         matches = MatchFiles([], []).read_by(con, shape)

@@ -45,6 +45,7 @@ def measured(text: str, change: Any = None) -> list[dict[str, Any]]:
     return result
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("structure", PATTERNS)
 @pytest.mark.parametrize("output", ["", "---\noutput: [COUNT(b)]\n---\n"])
 def test_what_is_found_is_not_accused(structure: str, output: str) -> None:
@@ -57,6 +58,7 @@ def test_what_is_found_is_not_accused(structure: str, output: str) -> None:
         assert row["names_fit"] and (row["order_gap_us"] is None or row["order_gap_us"] >= 1)
 
 
+@pytest.mark.slow
 def test_what_is_wrong_is_seen() -> None:
     text = "PATTERN SEQ(A a, COLLECT(B b), COLLECT?(B d), C c) WITHIN 9 s"
 

@@ -140,6 +140,7 @@ def test_a_table_without_rows_yet_is_empty_not_unknown(filled: Home) -> None:
     assert rows(filled, "SELECT count(*) FROM models.changes") == [(0,)]
 
 
+@pytest.mark.slow
 def test_joins_ctes_and_odd_names(filled: Home) -> None:
     sql = (
         'WITH f AS (SELECT * FROM matches."my-fall") '
@@ -160,6 +161,7 @@ def test_only_the_mentioned_tables_are_opened(filled: Home, monkeypatch: pytest.
     assert opened == [("matches", "rise")]
 
 
+@pytest.mark.slow
 def test_a_new_table_version_takes_the_name_when_it_has_every_day(filled: Home) -> None:
     write_matches(filled, "rise", [{"a": event(7, 77.0)}], version=2)
     interval = {
@@ -202,6 +204,7 @@ def test_a_name_comes_back_to_a_table_only_when_its_days_are_done_anew() -> None
     assert choose("p", [2], []) == "p/v2" and choose("p", [], []) == "p"
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("sql", "says"),
     [
@@ -302,6 +305,7 @@ def test_no_statement_lists_the_tables(filled: Home, capsys: pytest.CaptureFixtu
     assert 'matches."my-fall"' in listed and "matches.all" in listed and "ops.current_event_days" in listed
 
 
+@pytest.mark.slow
 def test_starts_fast_and_without_spark(filled: Home) -> None:
     code = (
         "import sys; from chainlake.cli.main import main; "

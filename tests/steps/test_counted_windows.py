@@ -39,6 +39,7 @@ def compiled(query: str) -> Pattern:
     return compile_pattern(f"PATTERN {query}", name="p", columns=columns, series=Series("sensor"))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("query", QUERIES)
 def test_numbers_of_events_go_on_from_piece_to_piece(query: str) -> None:
     pattern = compiled(query)

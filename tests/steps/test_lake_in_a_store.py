@@ -11,9 +11,12 @@ import pytest
 from chainlake.days import Days
 from chainlake.detect.step import detect
 from chainlake.ingest.step import ingest
+from chainlake.lake.store.files import FilesLake
 from chainlake.lake.upkeep.same import same_tables
 from chainlake.monitoring.step import monitor
 from chainlake.paths import Home
+from chainlake.run.ports import Ports
+from chainlake.run.tasks import LocalTasks
 from tests.steps.history import MODEL, SOURCE, day, pattern
 
 if TYPE_CHECKING:
@@ -35,16 +38,16 @@ def text(edition: int = 0) -> dict[str, str]:
     return files
 
 
-def run(home: Home, files: dict[str, str]) -> list[dict[str, object]]:
+def run(home: Home, files: dict[str, str], ports: Ports | None = None) -> list[dict[str, object]]:
     """Land the files and run the three steps."""
     folder = home.landing("lab")
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
         (folder / name).write_text(content)
     return [
-        ingest(home, "lab", DAYS, run_id="i"),
-        detect(home, "lab", DAYS, run_id="d"),
-        monitor(home, "lab", DAYS, run_id="m"),
+        ingest(home, "lab", DAYS, run_id="i", ports=ports),
+        detect(home, "lab", DAYS, run_id="d", ports=ports),
+        monitor(home, "lab", DAYS, run_id="m", ports=ports),
     ]
 
 
@@ -67,6 +70,7 @@ def test_the_tables_are_those_of_a_lake_in_a_folder(lab: Home, spark: SparkSessi
     other = replace(lab, root=tmp_path / "other")
     store = replace(other, lake=f"file://{tmp_path}/store")
     plain = replace(other, root=tmp_path / "plain", lake=str(tmp_path / "plain" / "lake"))
+    here = Ports(LocalTasks(), FilesLake(plain))
     for edition in (0, 1):
-        assert run(store, text(edition)) == run(plain, text(edition))
+        assert run(store, text(edition)) == run(plain, text(edition), here)
         assert same_tables(store, plain) == []

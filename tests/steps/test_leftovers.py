@@ -53,6 +53,7 @@ def test_the_code_archive_stays_while_it_is_used(home: Home) -> None:
     assert archive.exists()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("apart", [False, True])
 def test_folders_of_others_are_left_alone(
     home: Home, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], apart: bool

@@ -13,6 +13,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from chainlake.definitions.source import Source
+from chainlake.env.databases import cursor
 from chainlake.ingest.events.fates import codes
 from chainlake.ingest.events.stretches import raw_batches
 from chainlake.ingest.landing.effective import Effective
@@ -105,8 +106,6 @@ def beaten_pairs(held: pa.Table | ds.Dataset, files: Sequence[Effective]) -> pa.
     Returns:
         ``PAIRS``, ordered by load.
     """
-    import duckdb
-
     named = [f for f in files if f.key is not None]
     of_paths = pa.table([[f.load_id for f in named], [f.key for f in named]], PAIRS)
     columns = ("load_id", "file_date", "revision", "whole")
@@ -118,7 +117,7 @@ def beaten_pairs(held: pa.Table | ds.Dataset, files: Sequence[Effective]) -> pa.
             "whole": pa.array([f.whole for f in files], pa.bool_()),
         }
     ).select(columns)
-    with duckdb.connect(config={"threads": 1}) as connection:
+    with cursor() as connection:
         for name, rows in (("held", held), ("named", of_paths), ("ranks", ranks)):
             connection.register(name, rows)
         found = connection.sql(

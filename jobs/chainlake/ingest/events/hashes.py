@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from chainlake.definitions.source import Source
+from chainlake.env.databases import cursor
 from chainlake.schemas.table import Table
 
 _P1, _P2, _P3, _P4, _P5 = (
@@ -49,15 +50,13 @@ def event_ids(source: Source, rows: pa.Table) -> pa.ChunkedArray:
         source: says how events are told apart.
         rows: type, key, ts, and for a multiset ``_c1``, ``_c2`` and ``_copy``.
     """
-    import duckdb
-
     key = '"' + source.key.replace('"', '""') + '"'
     parts = [f"'{source.identity}'", f"'{source.name}'", "type", key, "CAST(epoch_us(ts) AS VARCHAR)"]
     if source.identity == "multiset":
         parts += ["hex(_c1)", "hex(_c2)", "CAST(_copy AS VARCHAR)"]
     pieces = ", ".join(piece for part in parts for piece in (f"CAST(strlen({part}) AS VARCHAR)", part))
     wanted = ["type", source.key, "ts", *(name for name in ("_c1", "_c2", "_copy") if name in rows.column_names)]
-    with duckdb.connect(config={"threads": 1}) as connection:
+    with cursor() as connection:
         connection.register("given", rows.select(wanted))
         text = f"concat_ws(chr({ord(SEPARATOR)}), {pieces})"
         found = connection.sql(f"SELECT substr(sha256({text}), 1, 32) AS event_id FROM given").to_arrow_table()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from chainlake.env.databases import cursor
 from chainlake.lake.errors import RowRefused
 from chainlake.schemas.table import Check, Table
 
@@ -53,10 +54,8 @@ class Rules:
             con.unregister("rows")
 
     def _connected(self) -> duckdb.DuckDBPyConnection:
-        import duckdb
-
         if self._con is None:
-            self._con = duckdb.connect(config={"threads": 1})
+            self._con = cursor()
             self._con.execute("SET TimeZone = 'UTC'")
             self._con.execute("CREATE TEMP MACRO to_date(x) AS CAST(x AS DATE)")
         return self._con

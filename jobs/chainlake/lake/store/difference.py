@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
@@ -14,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from chainlake.env.databases import cursor
 from chainlake.lake.delta.sums.checksums import Sums
 from chainlake.lake.delta.where import expression
 from chainlake.lake.store.errors import RowsOutside
@@ -138,7 +140,6 @@ def difference_arrow(current: pa.Table, wanted: pa.Table, key: list[str], compar
         the columns of ``wanted`` and ``_op``: ``I`` (insert), ``U`` (update), ``D`` (delete); a row to delete has its
         current values.
     """
-    import duckdb
 
     def side(table: pa.Table) -> pa.Table:
         names = list(dict.fromkeys([*key, *compare]))
@@ -146,7 +147,7 @@ def difference_arrow(current: pa.Table, wanted: pa.Table, key: list[str], compar
 
     changed = " OR ".join(f'w."{n}" IS DISTINCT FROM c."{n}"' for n in compare if n not in key) or "false"
     on = " AND ".join(f'w."{name}" IS NOT DISTINCT FROM c."{name}"' for name in key)
-    with duckdb.connect() as connection:
+    with cursor(len(os.sched_getaffinity(0))) as connection:
         connection.register("w", side(wanted))
         connection.register("c", side(current))
         found = connection.sql(
