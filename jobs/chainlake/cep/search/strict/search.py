@@ -94,14 +94,15 @@ class Search:
     def _begins(self, number: int, followed: np.ndarray | None) -> np.ndarray:
         """Where a name can begin, if that is where the next one can follow."""
         name = self.form.names[number]
-        accepted: np.ndarray = self._accepts(number)
+        accepted = self._accepts(number)
         if name not in self.form.branch.kleene:
             return accepted if followed is None else accepted & followed
         least, most = self.form.sizes[name]
         if followed is None and least == 1:
             return accepted
         if followed is not None and least == 1 and most == ANY_NUMBER:
-            return accepted & self._leads(accepted, followed)
+            led: np.ndarray = accepted & self._leads(accepted, followed)
+            return led
         place = np.flatnonzero(accepted)
         stop = self._stops[name].of(place)
         if followed is None:
