@@ -341,3 +341,10 @@ def test_ties_in_order_are_for_one_search_of_all_events() -> None:
     pattern = compile_pattern("PATTERN SEQ(A a, B b) WITHIN 5", strict_units=False)
     with pytest.raises(UsageError):
         list(find(pattern, from_dicts(stream(1))[0], own=(0, 5), options=SearchOptions(ties_in_order=True)))
+
+
+@pytest.mark.parametrize("query", ["SEQ STRICT(A a, A b)", "SEQ STRICT OF KEY(A a, A b)", "SEQ(A a, B+ b)"])
+def test_ties_in_order_are_for_single_events_that_are_no_neighbours(query: str) -> None:
+    where = "WHERE a.k = b.k" if "KEY" in query else ""
+    with pytest.raises(UsageError, match="single events"):
+        list(match(f"PATTERN {query} {where} WITHIN 5", stream(1), key="k", ties_in_order=True, strict_units=False))

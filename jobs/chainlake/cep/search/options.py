@@ -67,10 +67,13 @@ def as_asked(pattern: Pattern, options: SearchOptions) -> Pattern:
     Raises:
         UsageError: it cannot be asked of this pattern.
     """
-    if not (options.shared_events or options.trailing):
+    if not (options.shared_events or options.trailing or options.ties_in_order):
         return pattern
     if any(branch.sets or branch.stream is not None for branch in pattern.branches):
-        raise UsageError("shared_events and trailing are for patterns of single events")
+        # Equal times are no obstacle to neighbours, and an order of sets among equal times is not defined.
+        raise UsageError(
+            "shared_events, trailing and ties_in_order are for patterns of single events that need not be neighbours"
+        )
     if options.trailing:
         ranking = pattern.extras.ranking
         if ranking is None or ranking.rule.period.kind == "all":
