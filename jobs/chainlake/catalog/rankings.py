@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from dataclasses import dataclass
 from functools import cache, partial
@@ -12,6 +11,7 @@ import numpy as np
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.ranking.days import owners, spans
 from chainlake.days import day_number
+from chainlake.digests import text_digest
 from chainlake.lake.records.definitions import Definition
 from chainlake.schemas.ranked import ranked_table
 from chainlake.schemas.table import Table
@@ -58,7 +58,7 @@ def ranking_of(pattern: Pattern, definition: Definition) -> CompiledRanking | No
         Definition(
             name=f"ranked/{pattern.name}",
             source=definition.source,
-            definition_hash=hashlib.blake2b(json.dumps(identity).encode(), digest_size=16).hexdigest(),
+            definition_hash=text_digest(json.dumps(identity)),
             engine_version=definition.engine_version,
             table_name=table.path_name,
             late_us=definition.late_us,

@@ -7,7 +7,7 @@ from datetime import date
 from chainlake.catalog.patterns import CompiledPattern
 from chainlake.cep.matches.consumed import Consumed, consuming_columns
 from chainlake.cep.pattern import Pattern
-from chainlake.days import day_start_us, instant
+from chainlake.days import day_start_us
 from chainlake.lake.delta import tables
 from chainlake.lake.records.chain import EMPTY
 from chainlake.paths import Home
@@ -43,7 +43,6 @@ def published_state(home: Home, compiled: CompiledPattern, day: date) -> Consume
     lo = end - pattern.reach_us if start == date.min else max(end - pattern.reach_us, day_start_us(start))
     if lo >= end:
         return Consumed.none()
-    bounds = [("decision_ts", op, instant(us)) for op, us in ((">=", lo), ("<", end))]
     columns = ["decision_ts", *consuming_columns(policy, table.arrow())]
-    rows = tables.arrow(home, table.schema, table.name, columns=columns, filters=bounds)
+    rows = tables.arrow(home, table.schema, table.name, columns=columns, filters=tables.decided_in(lo, end))
     return state_at(pattern, Consumed.by(policy, rows), day)

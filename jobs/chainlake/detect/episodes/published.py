@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +15,7 @@ from chainlake.cep.episodes.days import day_of
 from chainlake.cep.episodes.sources import columns_of, of_rows, rule_of
 from chainlake.cep.events.dataset import ticks_of
 from chainlake.cep.values.arrow import numpy_of
-from chainlake.days import US_PER_DAY, Days, day_of_us, day_start_us, instant
+from chainlake.days import US_PER_DAY, Days, day_of_us, day_start_us
 from chainlake.lake.delta import tables
 from chainlake.paths import Home
 
@@ -79,12 +79,7 @@ class PublishedMatches:
         columns = ["decision_ts", *columns]
         if lo >= hi or not tables.exists(self._home, table.schema, table.name):
             return pa.schema([table.arrow().field(name) for name in columns]).empty_table()
-        return tables.arrow(self._home, table.schema, table.name, columns=columns, filters=decided_in(lo, hi))
-
-
-def decided_in(lo: int, hi: int) -> list[tuple[str, str, datetime]]:
-    """The filter of rows that are decided in ``[lo, hi)``, in microseconds."""
-    return [("decision_ts", op, instant(us)) for op, us in ((">=", lo), ("<", hi))]
+        return tables.arrow(self._home, table.schema, table.name, columns=columns, filters=tables.decided_in(lo, hi))
 
 
 def episode_rows(episodes: CompiledEpisodes, decided: pa.Table) -> pa.Table:

@@ -10,7 +10,7 @@ import numpy as np
 from chainlake.catalog.episodes import CompiledEpisodes
 from chainlake.catalog.patterns import CompiledPattern
 from chainlake.days import Days
-from chainlake.detect.episodes.published import PublishedMatches, decided_in
+from chainlake.detect.episodes.published import PublishedMatches
 from chainlake.lake.delta import tables
 from chainlake.lake.records.event_days import EventDays
 from chainlake.lake.records.staleness import judge
@@ -56,7 +56,9 @@ def _stretches(days: Sequence[date]) -> Iterator[Days]:
 
 
 def _broken(audit: Audit, matches: PublishedMatches, episodes: CompiledEpisodes, days: Days) -> dict[date, str]:
-    rows = tables.arrow(audit.home, episodes.table.schema, episodes.table.name, filters=decided_in(*days.micros()))
+    rows = tables.arrow(
+        audit.home, episodes.table.schema, episodes.table.name, filters=tables.decided_in(*days.micros())
+    )
     open_, end = matches.open_at(days.start), days.micros()[1]
     verdict = audit_episodes(audit, episodes.table, rows, matches.of(open_.since, end), days, episodes.timing)
     return verdict.broken

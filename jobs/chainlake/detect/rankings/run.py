@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import date
 from functools import partial
 
 import numpy as np
@@ -17,7 +17,7 @@ from chainlake.cep.matches.best import columns_of, ranked_rows
 from chainlake.days import ALWAYS, US_PER_DAY, Days, day_number, day_of_us
 from chainlake.definitions.source import Sources
 from chainlake.detect.plan import Wanted
-from chainlake.detect.work import STEP, DetectResult, DetectRun
+from chainlake.detect.work import DetectResult, DetectRun
 from chainlake.errors import AuditFailed
 from chainlake.lake.commits.publish import MatchOutput, Published, PublishingRun, publish_matches
 from chainlake.lake.commits.publishable import DaysNow
@@ -25,7 +25,7 @@ from chainlake.lake.delta import tables
 from chainlake.lake.records.event_days import EventDays
 from chainlake.lake.records.intervals import Intervals
 from chainlake.lake.records.matched import PeriodDays
-from chainlake.lake.records.runs import one_line, phase
+from chainlake.lake.records.runs import one_line
 from chainlake.lake.records.staleness import Judged, fingerprint, judge
 from chainlake.lake.records.wanted import days_of, names_of
 from chainlake.lake.store.port import Staged
@@ -36,7 +36,6 @@ from chainlake.run.common import record_failure
 
 #: Days whose periods are merged at a time: what is published of them is not lost when later ones fail.
 STRETCH = 30
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -124,20 +123,16 @@ def _made(run: DetectRun, item: RankingsWork, prints: dict[date, str]) -> Publis
     """Merge, audit and publish the periods that begin on some days."""
     ranking, days = item.ranking, sorted(prints)
     name, span = ranking.definition.name, Days(days[0], Days.one(days[-1]).end)
-
-    def phase_of(what: str):  # type: ignore[no-untyped-def]
-        return phase(run.home, run.run_id, source=run.source.name, step=STEP, phase=what, definition=name, days=span)
-
-    with phase_of("ranking") as row:
+    with run.phase("ranking", span, name) as row:
         matches = published_matches(run.home, item.compiled, item.matched, days)
         rows = ranked_on(item.compiled, matches, days)
         row.rows_in, row.rows_out = len(matches), len(rows)
-    with phase_of("audit") as row:
+    with run.phase("audit", span, name) as row:
         row.rows_in = len(rows)
         verdict = audit_rankings(run.audit, item.compiled.pattern, rows, matches, days)
         row.reason = verdict.summary
     output = MatchOutput(ranking.definition, ranking.table, Staged(rows=rows), prints, verdict.reasons)
-    with phase_of("publish") as row:
+    with run.phase("publish", span, name) as row:
         done = publish_matches(
             PublishingRun(run.home, run.ports.lake, run.run_id), output, recheck=partial(_days_now, run, item, days)
         )
@@ -169,9 +164,8 @@ def published_matches(home: Home, compiled: CompiledPattern, matched: PeriodDays
     if not spans or not tables.exists(home, table.schema, table.name):
         return pa.schema([table.arrow().field(name) for name in columns]).empty_table()
     lo, hi = min(lo for lo, _ in spans), max(hi for _, hi in spans)
-    ends = [] if (lo, hi) == ALWAYS else [(">=", lo), ("<", hi)]
-    bounds = [("decision_ts", op, _EPOCH + timedelta(microseconds=us)) for op, us in ends]
-    rows = tables.arrow(home, table.schema, table.name, columns=columns, filters=bounds or None)
+    bounds = None if (lo, hi) == ALWAYS else tables.decided_in(lo, hi)
+    rows = tables.arrow(home, table.schema, table.name, columns=columns, filters=bounds)
     numbers = ticks_of(rows["decision_ts"], "decision_ts") // US_PER_DAY
     live = [number for number in np.unique(numbers).tolist() if matched.published(day_of_us(number * US_PER_DAY))]
     mine = np.isin(numbers, live)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from chainlake.days import instant
 from chainlake.lake.delta.damaged import require_entries
 from chainlake.lake.delta.log import marked
 from chainlake.lake.delta.reader import open_table
@@ -108,6 +110,11 @@ def arrow(
         every = filters if not filters or isinstance(filters[0], list) else [filters]
         chosen = expression(every, rows.schema) if every else None
     return rows.to_table(columns=columns, filter=chosen, fragment_scan_options=verified())
+
+
+def decided_in(lo: int, hi: int) -> list[tuple[str, str, datetime]]:
+    """The filter of :func:`arrow` for rows that are decided in ``[lo, hi)``, in microseconds."""
+    return [("decision_ts", op, instant(us)) for op, us in ((">=", lo), ("<", hi))]
 
 
 def _open(home: Home, schema: str, name: str, **options: Any) -> DeltaTable | None:
