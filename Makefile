@@ -16,7 +16,7 @@ help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
 
 # The stamp makes a second call free; it is renewed when the lock file or the set-up itself changed.
-.venv/.installed: requirements.txt jobs/chainlake/env/setup.py jobs/chainlake/env/installer.txt
+.venv/.installed: requirements.txt pyproject.toml jobs/chainlake/env/setup.py jobs/chainlake/env/installer.txt
 	@$(PYTHON) jobs/chainlake/env/setup.py .venv requirements.txt
 	@touch $@
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -36,12 +37,18 @@ def run_step(args: argparse.Namespace, verb: str, step: Callable[..., dict[str, 
     that is done but for files that it names prints its result and then fails.
     """
     from chainlake.ingest.landing.outcomes import FilesUnread, FilesWaiting
-    from chainlake.lake.records.runs import new_run_id
+    from chainlake.lake.records.runs import LOG, code_version, new_run_id
 
     days = Days.parse(args.start, args.end)
     if args.result is not None and (args.result.is_dir() or not args.result.parent.is_dir()):
         raise BadTarget.result(args.result)
     run_id = args.run_id or new_run_id(verb)
+    if not LOG.handlers:
+        LOG.addHandler(_Printed())
+        LOG.setLevel(logging.INFO)
+        # Another program's own handlers, as Airflow's, would show each line again.
+        LOG.propagate = False
+    LOG.info("%s %s %s: run %s, chainlake %s", verb, args.source, days, run_id, code_version())
     try:
         result = step(Home.from_env(), args.source, days, run_id=run_id, **options)
     except (FilesWaiting, FilesUnread) as error:
@@ -55,6 +62,14 @@ def run_step(args: argparse.Namespace, verb: str, step: Callable[..., dict[str, 
     _write(args.result, result)
     print(f"{verb} {args.source} {days}: {_told(result)}")
     return 0
+
+
+class _Printed(logging.Handler):
+    """What a step logs as lines of its output: to the stream that is in use when a line comes."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print the line."""
+        print(self.format(record), flush=True)
 
 
 def _told(result: dict[str, Any]) -> str:
