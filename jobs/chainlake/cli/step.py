@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -49,8 +50,10 @@ def run_step(args: argparse.Namespace, verb: str, step: Callable[..., dict[str, 
         # Another program's own handlers, as Airflow's, would show each line again.
         LOG.propagate = False
     LOG.info("%s %s %s: run %s, chainlake %s", verb, args.source, days, run_id, code_version())
+    home = Home.from_env()
     try:
-        result = step(Home.from_env(), args.source, days, run_id=run_id, **options)
+        with _lineage(home, args.source, verb, run_id):
+            result = step(home, args.source, days, run_id=run_id, **options)
     except (FilesWaiting, FilesUnread) as error:
         # Everything but these files is done, so what was done is printed as well.
         _write(args.result, {**error.result, "error": error.summary, "exit_code": error.exit_code})
@@ -62,6 +65,18 @@ def run_step(args: argparse.Namespace, verb: str, step: Callable[..., dict[str, 
     _write(args.result, result)
     print(f"{verb} {args.source} {days}: {_told(result)}")
     return 0
+
+
+@contextlib.contextmanager
+def _lineage(home: Home, source: str, verb: str, run_id: str) -> Iterator[None]:
+    """What is done inside told as lineage, however it ends, if a transport of OpenLineage is set up."""
+    from chainlake.lineage import send
+
+    try:
+        yield
+    finally:
+        if send.wanted():
+            send.tell(home, source, verb, run_id)
 
 
 class _Printed(logging.Handler):

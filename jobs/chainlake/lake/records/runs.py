@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from importlib import metadata
 
 from chainlake.days import Days
@@ -109,10 +109,10 @@ def phases(
         ops.append(home, "runs", rows, run_id)
         for row in rows:
             if row["status"] != "nothing":
-                LOG.log(logging.ERROR if row["status"] == "failed" else logging.INFO, "%s", _line(row))
+                LOG.log(logging.ERROR if row["status"] == "failed" else logging.INFO, "%s", _line(row, ended - started))
 
 
-def _line(row: RunRow) -> str:
+def _line(row: RunRow, taken: timedelta) -> str:
     """A phase in words, such as ``detect pattern/shakeout 2025-10-01: ok, 2309 rows in, 76 out, 3.2 s``."""
     start, end = row["day_from"], row["day_to"]
     days = str(Days(start, end)) if start is not None and end is not None else ""
@@ -121,9 +121,8 @@ def _line(row: RunRow) -> str:
         told.append(f"{counted(row['rows_in'], 'row')} in")
     if row["rows_out"] is not None:
         told.append(f"{counted(row['rows_out'], 'row')} out")
-    seconds = (row["ended"] - row["started"]).total_seconds()
     where = " ".join(part for part in (row["phase"], row["definition"], days) if part)
-    return f"{where}: {', '.join(told)}, {seconds:.1f} s"
+    return f"{where}: {', '.join(told)}, {taken.total_seconds():.1f} s"
 
 
 def new_run_id(step: str) -> str:
