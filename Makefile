@@ -73,7 +73,7 @@ check: .venv/.installed ## ruff, its formatter, import contracts, mypy
 	@$(PY) -m mypy
 
 docs: .venv/.installed ## make docs/tables.md from the table definitions in schemas/
-	@$(PY) -m chainlake.schemas.page docs/tables.md
+	@$(PY) -m chainlake.schemas.documents.page docs/tables.md
 
 # For every platform, with the hashes of all files of a release, so that the lock fits wherever a wheel fits.
 LOCK := -m uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-emit-find-links \

@@ -34,6 +34,7 @@ VERBS = {
     "backfill": "compute long history: a Spark application per chunk of days",
     "restate": "compute stale days again, however old",
     "sql": "query the published tables, without a JVM",
+    "contract": "what readers of a table can rely on, as a data contract (ODCS)",
     "changes": "what was added, withdrawn and changed in a table since a version or a time",
     "retire": "end a pattern or model whose file was removed; keep or drop its table",
     "maintain": "compact tables and remove what is past its retention",
@@ -49,7 +50,7 @@ VERBS = {
 ROOMS = {
     "steps": ("ingest", "detect", "monitor", "validate"),
     "history": ("plan", "backfill", "restate", "retire"),
-    "lake": ("status", "check", "sql", "changes", "maintain", "tune", "picture"),
+    "lake": ("status", "check", "sql", "contract", "changes", "maintain", "tune", "picture"),
     "files": ("generate", "match", "explain", "lint"),
 }
 

@@ -49,6 +49,8 @@ _VIEWS = """\
 - `ranked.<pattern>_matches`: the best matches with the events that they bind and their measures, list by list.
 - `matches.<pattern>_ordered`, `matches.<pattern>_consumed`: of a pattern that uses events up, its matches in the order
   in which they are published, and the events that they use up.
+- `matches.<pattern>_flat`: a row per match without structs and arrays, for programs that know columns only: `a_ts`,
+  `a_close`; of several events `b_count`, `b_first_ts`, `b_last_ts` ([readers.md](readers.md)).
 - `matches.<pattern>_origin`, `episodes.<pattern>_origin`, `ranked.<pattern>_origin`, `models.changes_origin`,
   `models.metrics_origin`: the rows with the definition, engine, input, version and run they came from
   ([replay.md](replay.md)).
