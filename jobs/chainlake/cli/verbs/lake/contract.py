@@ -12,8 +12,8 @@ from chainlake.terminal import for_programs
 
 HELP = (
     "Print a data contract in the Open Data Contract Standard: the tables of an installation with their columns, "
-    "types, meanings, units, keys and rules, and where they lie. Without names, of all tables that its definitions publish. "
-    "It is made from definitions alone; no table is opened."
+    "types, meanings, units, keys and rules, and where they lie. Without names, all tables that its definitions "
+    "publish. It is made from definitions alone; no table is opened."
 )
 EXAMPLE = "  python -m jobs contract matches.NAME events.stock > contract.yaml"
 
