@@ -36,6 +36,7 @@ VERBS = {
     "sql": "query the published tables, without a JVM",
     "contract": "what readers of a table can rely on, as a data contract (ODCS)",
     "changes": "what was added, withdrawn and changed in a table since a version or a time",
+    "shadow": "what an edit of a pattern or a model would do to its rows, before it goes live",
     "retire": "end a pattern or model whose file was removed; keep or drop its table",
     "maintain": "compact tables and remove what is past its retention",
     "explain": "how a pattern is searched, and what a search costs on given files",
@@ -49,7 +50,7 @@ VERBS = {
 #: The rooms of ``chainlake.cli.verbs``, and the verbs in them.
 ROOMS = {
     "steps": ("ingest", "detect", "monitor", "validate"),
-    "history": ("plan", "backfill", "restate", "retire"),
+    "history": ("plan", "backfill", "restate", "shadow", "retire"),
     "lake": ("status", "check", "sql", "contract", "changes", "maintain", "tune", "picture"),
     "files": ("generate", "match", "explain", "lint"),
 }
