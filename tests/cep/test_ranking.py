@@ -21,14 +21,22 @@ from chainlake.cep.language.parsing.query import parse
 from chainlake.cep.language.source_text import SourceText
 from chainlake.cep.library import from_dicts
 from chainlake.cep.lint.report import lint
-from chainlake.cep.ranking import part as parts
 from chainlake.cep.ranking.best import UNBOUND
 from chainlake.cep.ranking.periods import periods
 from chainlake.cep.ranking.rule import Period
 from chainlake.cep.search import ranked
 from chainlake.errors import DefinitionError, InputError, UsageError
 from tests.cep import ranking_by_definition as definition
-from tests.cep.ranking_cases import case_differences, differences, events_of, from_parts, options_of, runs, text_of
+from tests.cep.ranking_cases import (
+    case_differences,
+    differences,
+    events_of,
+    from_lake,
+    options_of,
+    published,
+    runs,
+    text_of,
+)
 
 CASES = json.loads((Path(__file__).parents[1] / "cases" / "topk-cases.json").read_text())["cases"]
 #: So many random queries in each test, and so many tests.
@@ -114,9 +122,9 @@ def test_rows_as_good_as_those_kept_already_are_not_dropped(monkeypatch: pytest.
 )
 def test_parts_hold_what_can_be_among_the_best(text: str, rows: list, cuts: list[int], wanted: list) -> None:
     pattern, events = compile_pattern(text, strict_units=False), _events(*rows)
-    part = from_parts(pattern, events, cuts, random.Random(0))
-    found = parts.ranked(pattern.extras.ranking.rule, part).to_pylist()
-    assert [{name: row[name]["event_id"] for name in one} for row, one in zip(found, wanted, strict=True)] == wanted
+    kept = published(pattern, events, cuts, random.Random(0))
+    found, _ = from_lake(pattern, kept, {event["id"]: event["id"] for event in events})
+    assert [row["match"] for row in found] == wanted
 
 
 # ---- what only lists of the engine's own matches can say

@@ -18,12 +18,11 @@ import pytest
 
 import chainlake as cl
 from chainlake.catalog.patterns import load_patterns
-from chainlake.cep import compile_pattern, find
+from chainlake.cep import compile_pattern
 from chainlake.cep.matches.best import ranked_rows, thinned
-from chainlake.cep.matches.candidates import Candidates, keeps_all
+from chainlake.cep.matches.candidates import find_candidates, keeps_all
 from chainlake.cep.matches.rows import match_rows
 from chainlake.cep.pattern_shape import match_shape
-from chainlake.cep.search.options import SearchOptions
 from chainlake.days import Days
 from chainlake.definitions.source import load_sources
 from chainlake.detect import step
@@ -202,8 +201,7 @@ def test_days_that_are_searched_one_by_one_have_the_best_of_all(name: str) -> No
     cuts = [0, *sorted(rng.randrange(ALL.micros()[0], end) for _ in range(0 if name == "used" else 6)), end]
     parts = [schema.empty_table()]
     for own in pairwise(cuts):
-        found = find(pattern, events, own=own, options=SearchOptions(unranked=True))
-        parts += [match_rows(pattern, events, some, schema) for some in Candidates(pattern, events).of(found)]
+        parts += [match_rows(pattern, events, some, schema) for some in find_candidates(pattern, events, own=own)]
     rows = pa.concat_tables(parts)
     if not keeps_all(pattern):
         rows = thinned(pattern, rows)
@@ -324,11 +322,24 @@ def test_the_match_table_holds_what_can_be_among_the_best_of_its_day(home: Home)
 
 
 def test_matches_without_a_score_are_counted(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
-    query = "Reading p WITHIN 1 h RANK BY MAX(1 / p.x) TOP 2 PER DAY"
+    query = "Reading p WITHIN 1 h RANK BY MAX(1 / p.x) TOP 2 PER DAY NON OVERLAPPING"
     lived, contents = lived_in(home, "inverse", query)
     unscored = sum(row["x"] == 0 for rows in contents.values() for row in rows)
     stated = [json.loads(row["stated"]) for row in ops.current(lived, "plans", definition="pattern/inverse")]
     assert max(one.get("unscored", 0) for one in stated) == unscored > 0
+    assert published(lived, "inverse") == expected(query, contents)
+
+
+@pytest.mark.parametrize(("score", "strategy"), [("1 / p.x", "B"), ("(1 / p.x) * q.x", "C")])
+def test_matches_that_are_not_listed_have_names_without_numbers(
+    home: Home, score: str, strategy: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    query = f"SEQ(Reading p, Reading q) WITHIN 8 d RANK BY MAX({score}) TOP 2 PER DAY"
+    lived, contents = lived_in(home, "inverse", query)
+    plans = [row for row in ops.current(lived, "plans", definition="pattern/inverse") if row["strategy"]]
+    assert {row["strategy"] for row in plans} == {strategy}
+    assert all("unscored" not in json.loads(row["stated"]) for row in plans)
+    assert "some events of p give no number to rank by" in capsys.readouterr().out
     assert published(lived, "inverse") == expected(query, contents)
 
 
