@@ -34,6 +34,7 @@ from tests.cep.ranking_cases import (
     from_lake,
     options_of,
     published,
+    random_query,
     runs,
     text_of,
 )
@@ -78,7 +79,7 @@ def test_random_queries_give_what_an_evaluation_by_definition_does(first: int) -
     rows = 0
     for seed in range(first, first + QUERIES):
         draw = random.Random(seed)
-        query, events = definition.query(draw), definition.events(draw)
+        query, events = random_query(draw, "query")
         case = definition.as_case(query)
         wanted = definition.Evaluation(query, events).result()
         rows += len(wanted[0])

@@ -109,8 +109,13 @@ class Periods:
             return Stretch(low, high)
         # Decided with the last event, or so long after the first one.
         reach = self._window if self._daily.wait is None else min(self._daily.wait, _FAR)
-        day = self._period.day
-        return Stretch(self._numbered(low, ts // day), self._numbered(high, (ts + reach) // day))
+        day, inside = self._period.day, low <= high
+        first, last = np.where(inside, low, 0), np.where(inside, high, 0)
+        # Between two windows no list is possible.
+        return Stretch(
+            np.where(inside, self._numbered(first, ts // day), len(self)),
+            np.where(inside, self._numbered(last, (ts + reach) // day), -1),
+        )
 
     def _numbered(self, at: np.ndarray, days: np.ndarray) -> np.ndarray:
         """The number of each period and day; of a day before or after all of the period, that of the first or last."""
