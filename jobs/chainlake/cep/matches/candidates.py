@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.ranking.lists import Values
 from chainlake.cep.ranking.rule import value_names
-from chainlake.cep.search.batch import MatchBatch
 from chainlake.cep.search.bounding.strategy import said, strategies
 from chainlake.cep.search.find import best_of, find
+from chainlake.cep.search.found.batch import MatchBatch
 from chainlake.cep.search.options import SearchOptions
 from chainlake.cep.search.ranked import Best
 from chainlake.cep.search.statistics import BestSearch, Statistics
