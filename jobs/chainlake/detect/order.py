@@ -216,9 +216,15 @@ def record_plan(home: Home, item: Work, plan: Plan, found: Found, run_id: str) -
             "regret": plan.regret,
             "evaluations": found.evaluations if day == last else None,
             "evaluations_neg": found.evaluations_neg if day == last else None,
-            **(best if day == last else {}),
+            "strategy": counts.get("strategy"),
+            "why_not": counts.get("why_not"),
+            "partial": counts.get("partial"),
+            "bounds": counts.get("bounds"),
+            "pruned": counts.get("pruned"),
+            "scored": counts.get("scored"),
             "matches": found.per_day.get(day, 0),
         }
         for day in item.fingerprints
+        for counts in [best if day == last else BestCounts()]
     ]
     ops.append(home, "plans", rows, run_id)
