@@ -26,6 +26,7 @@ from chainlake.cep.pattern_names import (
     check_rates,
     kinds_of,
     positive_names,
+    with_ranked,
 )
 from chainlake.cep.pattern_tail import (
     UNBOUNDED,
@@ -310,6 +311,7 @@ def compile_pattern(
     carried = names, with_key(names, episodes)
     names = carried[1]
     ranking = ranking_of(source, resolved, written, resolver, checker)
+    unranked, names = names, with_ranked(names, () if ranking is None else ranking.written, frozenset(derived))
     into = Columns(window if pause is None else pause)
     branches = tuple(with_pause(into.branch(branch), pause, strict_units) for branch in written)
     loose: tuple[Branch, ...] = ()
@@ -351,7 +353,7 @@ def compile_pattern(
         identity["derived"] = [astuple(derived[column]) for column in mentioned]
     if by_key:
         identity["key"] = series.key
-    if carried[0] != carried[1] and episodes is not None and episodes.attr != series.key:
+    if names != unranked or carried[0] != carried[1] and episodes is not None and episodes.attr != series.key:
         identity["carried"] = [[one.name, list(one.attributes)] for one in names]
     if "longest" in front.limits:
         identity["longest"] = front.limits["longest"]

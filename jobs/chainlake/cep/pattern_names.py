@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from chainlake.cep.language import ast
@@ -110,6 +110,28 @@ def positive_names(
             tuple(sorted(used.get(name, set()) - PSEUDO - derived)),
         )
         for name in every
+    )
+
+
+def with_ranked(
+    names: tuple[PositiveName, ...], values: Iterable[ast.Node], derived: frozenset[str]
+) -> tuple[PositiveName, ...]:
+    """The names of a pattern, which carry what its matches are ranked by: so a row says why its score is what it is.
+
+    Args:
+        names: the positive names.
+        values: the criteria, and what says which list a match is in.
+        derived: attributes that are never stored.
+    """
+    used = {pair for value in values for pair in attributes_of(value)}
+    return tuple(
+        replace(
+            one,
+            attributes=tuple(
+                sorted({*one.attributes, *(attr for name, attr in used if name == one.name)} - PSEUDO - derived)
+            ),
+        )
+        for one in names
     )
 
 

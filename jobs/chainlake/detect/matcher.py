@@ -18,7 +18,7 @@ from chainlake.cep.events.any_type import ANY_TYPE
 from chainlake.cep.events.clock import Clock
 from chainlake.cep.events.dataset import ticks_of
 from chainlake.cep.events.event_ids import PACKED, packed, texts
-from chainlake.cep.matches.candidates import Candidates, keeps_all
+from chainlake.cep.matches.candidates import find_candidates, keeps_all
 from chainlake.cep.matches.consumed import Consumed
 from chainlake.cep.matches.day_limit import DayLimit
 from chainlake.cep.matches.rows import match_rows
@@ -26,7 +26,7 @@ from chainlake.cep.pattern import Pattern
 from chainlake.cep.plan.steps import routing
 from chainlake.cep.search.find import candidates_of, dataset, find
 from chainlake.cep.search.options import SearchOptions
-from chainlake.cep.search.statistics import Statistics
+from chainlake.cep.search.statistics import BestSearches, Statistics
 from chainlake.detect.feed import KeyShare, accepted, between, of_streams, with_keys
 from chainlake.errors import InfrastructureError
 from chainlake.schemas.table import Table
@@ -163,7 +163,7 @@ class Hunt:
         last: time of the last event.
         done: matches decided before this tick have been found.
         consumed: what was used up before them and by them; None if the pattern uses nothing up.
-        unscored: matches of a ranked pattern that have no score.
+        best: of a ranked pattern, how its matches were found.
     """
 
     matcher: Matcher
@@ -177,7 +177,7 @@ class Hunt:
     last: int | None = None
     done: int = field(init=False)
     consumed: Consumed | None = None
-    unscored: int = 0
+    best: BestSearches = field(default_factory=BestSearches)
 
     def __post_init__(self) -> None:
         self.done = self.own[0]
@@ -238,13 +238,11 @@ class Hunt:
         pattern, policy = self.matcher.pattern, self.matcher.pattern.extras.policy
         used = None if self.consumed is None else self.consumed.since(pattern.read_range(*own)[0])
         ids = None if used is None else used.ids
-        options = SearchOptions(orders=self.matcher.orders, parts=parts, used=ids, unranked=True)
-        found = find(pattern, events, own=own, statistics=self.statistics, options=options)
+        options = SearchOptions(orders=self.matcher.orders, parts=parts, used=ids)
         ranks = pattern.extras.ranking is not None
-        candidates = Candidates(pattern, events) if ranks else None
         thinned = ranks and not keeps_all(pattern)
-        if candidates is not None:
-            found = candidates.of(found)
+        search = find_candidates if ranks else find
+        found = search(pattern, events, own=own, statistics=self.statistics, options=options)
         more: list[Consumed] = []
         for matches in found:
             if not thinned:
@@ -257,8 +255,7 @@ class Hunt:
         if self.consumed is not None:
             # What is searched next are later events, or those of other keys.
             self.consumed = Consumed.together([self.consumed, *more])
-        if candidates is not None:
-            self.unscored += candidates.unscored
+        self.best += BestSearches.of(self.statistics.best)
 
 
 def _parts(pattern: Pattern, events: pa.Table) -> Iterator[tuple[pa.Table, np.ndarray | None]]:

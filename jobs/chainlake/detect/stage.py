@@ -20,7 +20,7 @@ from chainlake.cep.matches.best import thinned
 from chainlake.cep.matches.candidates import keeps_all
 from chainlake.cep.matches.day_limit import DayLimit
 from chainlake.cep.pattern import Pattern
-from chainlake.cep.search.statistics import Statistics
+from chainlake.cep.search.statistics import BestSearches, Statistics
 from chainlake.days import US_PER_DAY, day_of_us
 from chainlake.detect.division.cut import MOST_ROWS, Share
 from chainlake.detect.feed import Events, Feed
@@ -66,7 +66,7 @@ class Found:
         evaluations: of conditions between names.
         evaluations_neg: of negated names.
         long_stretches: stretches of events that gave no match, since they are longer than the pattern's limit.
-        unscored: matches of a ranked pattern that have no score, so that they are not ranked.
+        best: of a ranked pattern, how its matches were found.
         failure: what stopped the search; then the files do not hold all matches.
     """
 
@@ -75,7 +75,7 @@ class Found:
     evaluations: int = 0
     evaluations_neg: int = 0
     long_stretches: int = 0
-    unscored: int = 0
+    best: BestSearches = field(default_factory=BestSearches)
     failure: ChainlakeError | None = None
 
     def __add__(self, other: Found) -> Found:
@@ -85,7 +85,7 @@ class Found:
             self.evaluations + other.evaluations,
             self.evaluations_neg + other.evaluations_neg,
             self.long_stretches + other.long_stretches,
-            self.unscored + other.unscored,
+            self.best + other.best,
             self.failure or other.failure,
         )
 
@@ -185,7 +185,7 @@ class _Hunter:
             counts.evaluations,
             counts.evaluations_neg,
             counts.long_stretches,
-            sum(hunt.unscored for hunt in self._hunts),
+            sum((hunt.best for hunt in self._hunts), BestSearches()),
         )
 
     def _write(self, search: Iterator[pa.Table]) -> None:

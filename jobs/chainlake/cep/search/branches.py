@@ -89,7 +89,7 @@ class Run:
         wanted = able.wanted if able is not None else None
         if wanted is not None:
             wish = replace(wish, first=wanted.last)
-        key = (number, wish, likeness(scan), bool(self.watched))
+        key = (number, wish, likeness(scan), self.watched[number].bounds.period if self.watched else "")
         choice = pattern.memory.recall(key, Choice)
         if choice is None:
             choice = choose(pattern, branch, scan, wish)

@@ -31,7 +31,7 @@ from chainlake.cep.search.freed import keep_freed_memory
 from chainlake.cep.search.keys import parts_by_key
 from chainlake.cep.search.largest.kept import Finder
 from chainlake.cep.search.options import SearchOptions, as_asked, check_asked, used_rows
-from chainlake.cep.search.paths.ways import way
+from chainlake.cep.search.paths.ways import Asked, way
 from chainlake.cep.search.ranked import Best, ranked
 from chainlake.cep.search.selection.apply import Selection
 from chainlake.cep.search.selection.modes import kernel_choice, why_not
@@ -130,7 +130,7 @@ def best_of(
     options = SearchOptions() if options is None else options
     ask = _asked(pattern, events, statistics, options, order=order, own=own, backend=backend)
     batches, watch, statistics.best = ask.best(own)
-    best = Best(pattern, events, options.trailing, watch, statistics.best)
+    best = Best(pattern, events, options.trailing, watch, statistics.best, options.by_day)
     best.add_all(batches)
     return best
 
@@ -208,8 +208,8 @@ class _Asked:
         """
         options, pattern = self.options, self.pattern
         able = strategies(pattern, ties_in_order=options.ties_in_order, trailing=options.trailing)
-        backend = self.wishes[0].backend
-        found = way(pattern, self.events, able, options.strategy, backend, lambda: self.with_scans(own))
+        asked = Asked(options.strategy, self.wishes[0].backend, options.by_day)
+        found = way(pattern, self.events, able, asked, lambda: self.with_scans(own))
         if found.batches is not None:
             return found.batches, None, found.search
         batches = self.found(own) if found.run is None else self.each(found.run)

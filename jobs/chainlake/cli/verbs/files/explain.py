@@ -11,6 +11,7 @@ from chainlake.cli.event_files import add_column_arguments, compiled, pattern_te
 from chainlake.cli.source_events import ingested, of_source
 from chainlake.days import Days
 from chainlake.lake.engine import VARIABLE, asked_engine, engine_of
+from chainlake.operations.searched import last_search
 from chainlake.paths import Home
 
 HELP = (
@@ -84,6 +85,9 @@ def run(args: argparse.Namespace) -> int:
     if pattern.front.source is not None:
         home = Home.from_env()
         print(f"matches are published by the back end {engine_of(home)} ({VARIABLE} is {asked_engine()})")
+        searched = None if pattern.extras.ranking is None else last_search(home, pattern.name)
+        if searched is not None:
+            print(searched)
     print("\n```mermaid", *mermaid(choices), "```", sep="\n", flush=True)
     if args.simulate is not None:
         print()
