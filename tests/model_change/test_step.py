@@ -247,14 +247,14 @@ def test_any_history_ends_in_the_tables_of_one_pass(lab, spark, monkeypatch, tmp
 
     # Days 3 and 4 go on from the state of day 2, and the audit of day 4 fails.
     monkeypatch.setattr(
-        monitor_run, "audit_models", lambda *a: Verdict({d: "broken" if d == day(4) else None for d in a[4]})
+        monitor_run, "audit_models", lambda *a: Verdict({d: "broken" if d == day(4) else None for d in a[3]})
     )
     deliver(lab, {3: kept[3], 4: readings(4, seed=8)})
     with pytest.raises(AuditFailed, match="first 2025-03-05: broken"):
         monitor(lab, "lab", Days(day(4), day(5)), run_id="r3")
     assert states(lab) == "dddf"
     assert {row["day"] for row in published(lab)["metrics"]} == {day(i) for i in range(1, 4)}
-    monkeypatch.setattr(monitor_run, "audit_models", lambda *a: Verdict.passed(a[4]))
+    monkeypatch.setattr(monitor_run, "audit_models", lambda *a: Verdict.passed(a[3]))
 
     # Days 1 and 4 are corrected, so the days between may be affected; the cache is lost besides, and day 5 arrives.
     deliver(lab, {1: kept[1], 4: kept[4], 5: kept[5]})

@@ -58,7 +58,7 @@ def box_region(box: Sequence[tuple[float | None, float | None]], names: Sequence
 
 
 def polygon_region(corners: Sequence[tuple[float, float]]) -> Region | None:
-    """The inside of a convex polygon, whose corners go around it either way; None if it is not convex or has no inside."""
+    """The inside of a polygon whose corners go around it either way; None if it is not convex or has no inside."""
     points = np.array(corners, dtype=float)
     edges = np.roll(points, -1, axis=0) - points
     turns = edges[:, 0] * np.roll(edges[:, 1], -1) - edges[:, 1] * np.roll(edges[:, 0], -1)
