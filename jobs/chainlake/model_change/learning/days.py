@@ -72,7 +72,8 @@ class LearningRun(SeriesRun[LearningConfig]):
         for chunk in chunks:
             self._largest = max(self._largest, float((chunk.x**2).sum(axis=2).max()))
             for at in range(len(chunk.ts)):
-                self._learn(chunk, at, sums)
+                with np.errstate(over="ignore", invalid="ignore"):  # what that leads to is looked at
+                    self._learn(chunk, at, sums)
                 sync = self._checked()
                 if sync is not None:
                     syncs.append(sync)

@@ -139,5 +139,6 @@ def divergence(weights: Array) -> float:
 
 
 def _distance(weights: Array, reference: Array) -> Array:
-    found: Array = np.sqrt(((weights - reference) ** 2).sum(axis=-1))
+    with np.errstate(over="ignore", invalid="ignore"):  # as far away as can be
+        found: Array = np.sqrt(((weights - reference) ** 2).sum(axis=-1))
     return found
