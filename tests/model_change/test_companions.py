@@ -18,7 +18,7 @@ from chainlake.model_change.days.definitions import KINDS, kind_name, load_defin
 from chainlake.monitoring.step import monitor
 from chainlake.quality import Audit
 from chainlake.quality import published as gate
-from chainlake.quality.companions import GATES
+from chainlake.quality.gates.companions import GATES
 from chainlake.schemas.models import FINDINGS
 from tests.model_change.companions import COMPANIONS
 from tests.model_change.test_step import here, lab, readings  # noqa: F401

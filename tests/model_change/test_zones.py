@@ -1,4 +1,4 @@
-"""Safe zones: alerts are those of the mean, silence proves that it is inside, zones never add up to more than the region."""
+"""Safe zones: alerts are those of the mean, silence proves it inside, zones never add up to more than the region."""
 
 from __future__ import annotations
 

@@ -11,8 +11,8 @@ import pytest
 
 from chainlake.paths import Home
 from chainlake.quality import Audit
-from chainlake.quality.alerts import ALERTS_GATE
-from chainlake.quality.models import Gated, audit_models
+from chainlake.quality.gates.alerts import ALERTS_GATE
+from chainlake.quality.gates.models import Gated, audit_models
 from chainlake.schemas.models import ALERTS, METRICS
 
 pytestmark = pytest.mark.slow

@@ -34,8 +34,8 @@ from chainlake.monitoring.result import Failures, MonitorResult
 from chainlake.monitoring.tasks.staging import Folder
 from chainlake.paths import Home
 from chainlake.quality import Audit, DaysBroken, Verdict, audit_models
-from chainlake.quality.companions import GATES
-from chainlake.quality.models import Gated, audit_together
+from chainlake.quality.gates.companions import GATES
+from chainlake.quality.gates.models import Gated, audit_together
 from chainlake.run.common import discard, record_failure, staging_folder
 from chainlake.run.ports import Ports
 

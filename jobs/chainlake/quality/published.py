@@ -20,13 +20,13 @@ from chainlake.lake.sql.matches import consumed_select
 from chainlake.lake.sql.scan import scan
 from chainlake.model_change.days.definitions import result_table, start
 from chainlake.paths import Home
-from chainlake.quality.accounting import audit_accounting
 from chainlake.quality.audit import Audit
-from chainlake.quality.companions import GATES
+from chainlake.quality.gates.accounting import audit_accounting
+from chainlake.quality.gates.companions import GATES
+from chainlake.quality.gates.models import Gated, audit_models
 from chainlake.quality.matches.files import Matches
 from chainlake.quality.matches.gate import judge
 from chainlake.quality.matches.rules import rules_of
-from chainlake.quality.models import Gated, audit_models
 from chainlake.schemas.models import METRICS
 from chainlake.schemas.ops_rows import FileRow
 from chainlake.schemas.table import Table

@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from chainlake.quality.alerts import ALERTS_GATE
-from chainlake.quality.models import CHANGES_GATE, ROOM, Gate, bounds, day_text
+from chainlake.quality.gates.alerts import ALERTS_GATE
+from chainlake.quality.gates.models import CHANGES_GATE, ROOM, Gate, bounds, day_text
 from chainlake.schemas.models import FAULT_SCORES, LEARNER_KINDS, LEARNERS, ZONE_EVENTS, ZONE_KINDS
 
 Bound = float | Mapping[str, float]

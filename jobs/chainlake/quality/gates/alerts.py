@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from chainlake.quality.models import ROOM, Gate, bounds, day_text
+from chainlake.quality.gates.models import ROOM, Gate, bounds, day_text
 from chainlake.schemas.models import ALERT_KINDS, ALERTS
 
 
