@@ -134,7 +134,7 @@ LEARNERS = Table(
         Column(
             "kind",
             pa.string(),
-            "sync: all learners go on with the mean of all; balanced: some with the mean of these; day: the day's sums.",
+            "sync: all go on with the mean of all; balanced: some with the mean of these; day: sums of the day.",
             False,
         ),
         Column("learner", pa.string(), "The node.", False),

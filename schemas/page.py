@@ -50,8 +50,8 @@ _VIEWS = """\
 - `matches.<pattern>_ordered`, `matches.<pattern>_consumed`: of a pattern that uses events up, its matches in the order
   in which they are published, and the events that they use up.
 - `matches.<pattern>_origin`, `episodes.<pattern>_origin`, `ranked.<pattern>_origin`, `models.changes_origin`,
-  `models.metrics_origin` and those of the other tables of models: the rows with the definition, engine, input, version and run they came from
-  ([replay.md](replay.md)).
+  `models.metrics_origin` and those of the other tables of models: the rows with the definition, engine, input,
+  version and run they came from ([replay.md](replay.md)).
 - `models.zones`: the safe zones of every node, from when until when each was in force.
 - `ops.current_<name>`: of `ops.<name>`, the row with the highest `seq` of each key.
 - `ops.status`: the [state](semantics.md#staleness) of every day of every definition.
