@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import date
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,8 @@ class ZonesRun(SeriesRun[ZonesConfig]):
     """Args: the monitor, its group, and the snapshot to go on from (None: the monitor's start).
 
     Zones are designed before the first round of a UTC day: of the first one with enough rounds before it, of every
-    so many days, and of the one after the mean has been outside.
+    so many days, and of the one after the mean has left the region. Where the mean is outside then, they are when it
+    is back.
 
     Raises:
         ValueError: if the snapshot has another form; `states.loads` tells beforehand.
@@ -53,11 +55,14 @@ class ZonesRun(SeriesRun[ZonesConfig]):
         chunks = self.chunks(day, reduced)
         if config.design_rounds and day_number(day) % config.design_every == 0:
             self.due = True
-        rows = self._designed(chunks[0]) if chunks else []
-        up, down = 0, self.k * len(rows)
+        rows: list[dict[str, Any]] = []
+        up = down = 0
+        if chunks and not self.monitor.outside and self._designed(chunks[0], 0, rows) is not None:
+            down = self.k
         reported = crossed = 0
         for chunk in chunks:
-            hearings, sent, asked = self.monitor.feed(config.region.facets(chunk.x))
+            returned = partial(self._designed, chunk, rows=rows)
+            hearings, sent, asked = self.monitor.feed(config.region.facets(chunk.x), returned)
             up, down = up + int(sent.sum()), down + int(asked.sum())
             reported += sum(hearing.kind == "balanced" for hearing in hearings)
             crossed += sum(hearing.kind != "balanced" for hearing in hearings)
@@ -71,18 +76,20 @@ class ZonesRun(SeriesRun[ZonesConfig]):
         size = 8 * (up * len(config.feature_names) + down * len(config.region.below))
         return rows, self.metrics(day, chunks, (up, down), syncs=reported, changes=crossed, bytes=size)
 
-    def _designed(self, chunk: Chunk) -> list[dict[str, Any]]:
-        """Design zones if it is time to; the row that says so."""
+    def _designed(self, chunk: Chunk, at: int, rows: list[dict[str, Any]]) -> Array | None:
+        """Design zones before a round if it is time to; a row says so."""
         config, monitor = self.config, self.monitor
-        if not self.due or monitor.outside or len(self.history) < config.design_rounds:
-            return []
-        facets = config.region.facets(self.history)
+        history = np.concatenate([self.history, chunk.x[:at]])[-config.design_rounds :]
+        if not self.due or len(history) < config.design_rounds:
+            return None
+        facets = config.region.facets(history)
         levels = designed(facets, monitor.limits, config.design_method)
         if not supports_fit(config.region, levels):
             raise UnsafeZones.of(config.name, config.file)
         monitor.levels, self.due = levels, False
         shares = [coverage(facets[:, i], levels[i]) for i in range(self.k)]
-        return [{**self._place(chunk, 0, "design"), "zones": self._zones(range(self.k), levels, shares)}]
+        rows.append({**self._place(chunk, at, "design"), "zones": self._zones(range(self.k), levels, shares)})
+        return levels
 
     def _row(self, chunk: Chunk, hearing: Hearing) -> dict[str, Any]:
         config = self.config

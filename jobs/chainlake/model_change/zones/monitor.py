@@ -8,6 +8,7 @@ have to spare covers what others lack, and shares the rest out anew. No alert is
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +17,9 @@ from chainlake.model_change.statistics.statistics import Array
 
 #: Rounds tested together right after a report; doubled while all nodes are silent.
 _SHORT = 16
+
+#: The place of a round to the levels of zones, or None.
+Designer = Callable[[int], "Array | None"]
 
 
 @dataclass(frozen=True)
@@ -60,11 +64,13 @@ class ZoneMonitor:
         """Of ``k`` nodes before the first round, all with the region itself as their zone."""
         return cls(limits, np.tile(limits, (k, 1)))
 
-    def feed(self, facets: Array) -> tuple[list[Hearing], Array, Array]:
+    def feed(self, facets: Array, returned: Designer | None = None) -> tuple[list[Hearing], Array, Array]:
         """Take the next rounds.
 
         Args:
             facets: (n, k, F) values of the facets, finite.
+            returned: the place of a round in which the mean has come back to levels by history; None, or where it
+                gives none: all nodes have the same room above their values.
 
         Returns:
             the rounds with something to tell, and (n,) messages up and down.
@@ -80,7 +86,10 @@ class ZoneMonitor:
                     at, size = at + size, size * 2
                     continue
                 at += int(loud[0])
-            found += self._polled(at, facets[at], up, down) if self.outside else self._heard(at, facets[at], up, down)
+            if self.outside:
+                found += self._polled(at, facets[at], (up, down), returned)
+            else:
+                found += self._heard(at, facets[at], up, down)
             at, size = at + 1, _SHORT
         return found, up, down
 
@@ -88,14 +97,16 @@ class ZoneMonitor:
         """The direct test: whether the mean of all nodes' vectors is beyond some facet, to the last bit."""
         return any(over > 0 for over in _excess(facets, np.tile(self.limits, (len(facets), 1))))
 
-    def _polled(self, at: int, facets: Array, up: Array, down: Array) -> list[Hearing]:
+    def _polled(self, at: int, facets: Array, sent: tuple[Array, Array], returned: Designer | None) -> list[Hearing]:
         """A round outside: everybody is asked."""
-        k = len(facets)
+        k, (up, down) = len(facets), sent
         up[at], down[at] = k, k
         if self.mean_is_outside(facets):
             return []
         down[at] += k
-        self.outside, self.levels = False, _shared(facets, np.tile(self.limits, (k, 1)))
+        levels = None if returned is None else returned(at)
+        self.outside = False
+        self.levels = _shared(facets, np.tile(self.limits, (k, 1))) if levels is None else levels
         return [Hearing(at, "inside", (), tuple(range(k)), (), 0.0, self.levels)]
 
     def _heard(self, at: int, facets: Array, up: Array, down: Array) -> list[Hearing]:
