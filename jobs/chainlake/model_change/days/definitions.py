@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
@@ -15,6 +15,16 @@ from chainlake.model_change.config.reading import Settings
 from chainlake.model_change.config.series import SeriesConfig
 from chainlake.model_change.config.threshold import ThresholdConfig, checked_threshold
 from chainlake.model_change.days.daily import GroupMonitor
+from chainlake.model_change.days.knobs import (
+    Knob,
+    above_zero,
+    any_number,
+    at_least,
+    by_kind,
+    flagged,
+    losses,
+    one_of,
+)
 from chainlake.model_change.days.threshold_daily import ThresholdRun
 from chainlake.model_change.faults.config import FaultsConfig, checked_faults
 from chainlake.model_change.faults.days import FaultsRun
@@ -22,6 +32,7 @@ from chainlake.model_change.learning.config import LearningConfig, checked_learn
 from chainlake.model_change.learning.days import LearningRun
 from chainlake.model_change.zones.config import ZonesConfig, checked_zones
 from chainlake.model_change.zones.days import ZonesRun
+from chainlake.model_change.zones.design import METHODS
 from chainlake.schemas.models import ALERTS, CHANGES, FAULT_SCORES, LEARNERS, ZONE_EVENTS
 from chainlake.schemas.table import Table
 
@@ -59,29 +70,37 @@ class Kind:
         read: the name and the content of a file to such a value.
         start: such a value, a group and a snapshot (None: the start) to its run.
         table: where its findings are published.
-        knobs: settings that ``tune`` can try: by name the attribute of the config, and what makes its value of a text.
+        knobs: settings that ``tune`` can try, by name.
+        told: rows of its table to the figures that ``tune`` compares.
     """
 
     config: type[SeriesConfig]
     read: Callable[[str, Settings], SeriesConfig]
     start: Callable[[Any, str, str | None], Run]
     table: Table
-    knobs: Mapping[str, tuple[str, Callable[[str], Any]]] = field(default_factory=dict)
+    knobs: Mapping[str, Knob] = field(default_factory=dict)
+    told: Callable[[Sequence[Mapping[str, Any]]], dict[str, float]] = by_kind
 
 
 KINDS: dict[str, Kind] = {
     "model": Kind(ModelConfig, checked_model, GroupMonitor, CHANGES),
-    "threshold": Kind(ThresholdConfig, checked_threshold, ThresholdRun, ALERTS, {"threshold": ("threshold", float)}),
+    "threshold": Kind(
+        ThresholdConfig, checked_threshold, ThresholdRun, ALERTS, {"threshold": Knob("threshold", any_number)}
+    ),
     "safe_zones": Kind(
         ZonesConfig, checked_zones, ZonesRun, ZONE_EVENTS,
-        {"rounds": ("design_rounds", int), "every": ("design_every", int), "method": ("design_method", str)},
+        {"rounds": Knob("design_rounds", at_least(10)), "every": Knob("design_every", at_least(1)),
+         "method": Knob("design_method", one_of(METHODS))},
     ),
     "shared_learning": Kind(
         LearningConfig, checked_learning, LearningRun, LEARNERS,
-        {"radius": ("radius", float), "every": ("every", int), "learning_rate": ("learning_rate", float)},
+        {"radius": Knob("radius", above_zero), "every": Knob("every", at_least(1)),
+         "learning_rate": Knob("learning_rate", above_zero)},
+        losses,
     ),
     "latent_faults": Kind(
-        FaultsConfig, checked_faults, FaultsRun, FAULT_SCORES, {"alpha": ("alpha", float), "window": ("length", int)}
+        FaultsConfig, checked_faults, FaultsRun, FAULT_SCORES,
+        {"alpha": Knob("alpha", above_zero), "window": Knob("length", at_least(2))}, flagged,
     ),
 }  # fmt: skip
 _OF = {kind.config: name for name, kind in KINDS.items()}
