@@ -199,7 +199,7 @@ def test_a_failed_audit_ends_the_chain_and_the_days_behind_it_wait(lab: Home, mo
     deliver(lab, {8: readings(8, edition=1)})
 
     def broken(*args: Any) -> Verdict:
-        return Verdict({one: "broken" if one == day(8) else None for one in args[4]})
+        return Verdict({one: "broken" if one == day(8) else None for one in args[3]})
 
     with monkeypatch.context() as patch:
         patch.setattr(monitor_run, "audit_models", broken)

@@ -26,6 +26,7 @@ from chainlake.lake.records.defined.registered import later_versions
 from chainlake.lake.records.runs import phase
 from chainlake.lake.upkeep.maintain import lock_of
 from chainlake.paths import Home
+from chainlake.schemas.models import SHARED
 from chainlake.schemas.ops_rows import IntervalRow
 
 STEP = "retire"
@@ -40,8 +41,7 @@ FILES = {
 #: Kinds of what is made from the published matches of a pattern, which are the schemas of its tables, too.
 _DERIVED = ("episodes", "ranked")
 #: Tables that hold rows of several models, in the order in which publishing locks them, and the column that says whose.
-_SHARED = {("alerts", "threshold"): "monitor", ("models", "changes"): "model", ("models", "metrics"): "model",
-           ("models", "state"): "model"}  # fmt: skip
+_SHARED = {(table.schema, table.name): table.key[0] for table in SHARED}
 
 
 class StillInUse(InputError):

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from chainlake.cli.errors import BadOption, BadTarget
+from chainlake.cli.trials import try_values
 from chainlake.days import Days, instant
 from chainlake.paths import Home
 from chainlake.terminal import table_line
@@ -27,7 +28,8 @@ HELP = (
 )
 EXAMPLE = (
     "  python -m jobs tune i5n_speed_profile 2025-10-01 2025-10-05 --eps 3,4,5,6,8,10 --plot road.png\n"
-    "  python -m jobs tune i5n_speed_profile 2025-10-01 2025-10-05 --window 3,6,12,24"
+    "  python -m jobs tune i5n_speed_profile 2025-10-01 2025-10-05 --window 3,6,12,24\n"
+    "  python -m jobs tune next_speed 2025-10-01 2025-10-05 --try radius=0.02,0.05,0.1"
 )
 _T = TypeVar("_T")
 #: Columns of the table, whose rows are printed as they are computed, and their widths.
@@ -45,6 +47,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--eps", metavar="LIST", help="thresholds (default: a quarter to four times the model's)")
     parser.add_argument("--window", metavar="LIST", help="window lengths in rounds (default: the model's)")
     parser.add_argument("--phi", metavar="LIST", help="AR(1) coefficients, none for OLS, fit (default: the model's)")
+    parser.add_argument(
+        "--try", dest="trial", metavar="NAME=LIST",
+        help="values of a setting, such as radius=0.5,1,2, of a model of another kind (see docs/model-change.md)",
+    )  # fmt: skip
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the sweep as a PNG")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all numbers, and the times of the changes")
 
@@ -52,13 +58,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print one line per setting as it comes, then what they mean."""
     from chainlake.model_change.days.tuning import sweep
-    from chainlake.monitoring.model_days import find_model, read_rounds
+    from chainlake.monitoring.model_days import find_model, linear, read_rounds
 
     home, days = Home.from_env(), Days.parse(args.start, args.end)
+    found = find_model(home, args.model)
+    model = linear(found)
+    if model is None or args.trial is not None:
+        given = (args.eps, args.window, args.phi, args.plot, args.json)
+        try_values(home, found, days, args.trial if given == (None,) * len(given) else None)
+        return 0
     eps = _listed("--eps", args.eps, _above_zero)
     windows = _listed("--window", args.window, _rounds)
     phis = _listed("--phi", args.phi, _phi)
-    model = find_model(home, args.model)
     reduced = read_rounds(home, model, days)
     print(f"{args.model}, {days}: constraint {model.config.constraint}, its own eps {model.config.eps:g}")
     print(_row(list(_COLUMNS)))
