@@ -109,6 +109,7 @@ def choose_plan(draw: Draw, survey: Survey, rows: pa.Table, key: str, ingested: 
             for model in models
         ],
     }
+    called = any(branch.called for branch in pattern.branches)
     declared = dict(pattern.front.rates)
     by_rates = bool(declared) and all(name.name in declared for name in pattern.names)
     if by_rates:
@@ -122,7 +123,8 @@ def choose_plan(draw: Draw, survey: Survey, rows: pa.Table, key: str, ingested: 
         stated,
         [_rounded(model.estimates([order, choose_order(model.branch, model.totals)]))
          for model, order in zip(models, orders, strict=True)],
-        sample.regret(orders) if max(draw.thinning, default=1) == 1 else None,
+        # Only searches say what other orders would have cost, and before the work is divided no function is called.
+        sample.regret(orders) if max(draw.thinning, default=1) == 1 and not called else None,
         models,
     )  # fmt: skip
 
