@@ -55,7 +55,10 @@ CALLS = [
     ("near(Y.x, X.x + 1) > N", "Abs(Y.x - X.x - 1) > N"),
     ("same(X.k, Y.k) = TRUE", "X.k = Y.k"),
     ("(same(X.k, Y.k) = FALSE OR X.x > Y.x)", "(X.k != Y.k OR X.x > Y.x)"),
-    ("(X.x < N OR near(X.x, Y.x) <= 1 OR near(Y.x, X.x) > 4)", "(X.x < N OR Abs(X.x - Y.x) <= 1 OR Abs(X.x - Y.x) > 4)"),
+    (
+        "(X.x < N OR near(X.x, Y.x) <= 1 OR near(Y.x, X.x) > 4)",
+        "(X.x < N OR Abs(X.x - Y.x) <= 1 OR Abs(X.x - Y.x) > 4)",
+    ),
     ("level(X.x) > N + 1", "X.x * 2 > N + 1"),
     ("NOT near(X.x, Y.x) + level(Y.x) > 2 * N", "NOT Abs(X.x - Y.x) + Y.x * 2 > 2 * N"),
 ]
@@ -76,7 +79,7 @@ SHAPES = [
 
 def stream(pick: random.Random, most: int = 12) -> list[Event]:
     ts, found = 0, []
-    for number in range(pick.randint(4, most)):
+    for number in range(pick.randint(7, most)):
         ts += pick.randint(0, 2)
         attrs = {"x": pick.choice([0, 1, 2, 3.5, 5, None]), "k": pick.choice(["u", "v", None])}
         found.append({"id": number, "type": pick.choice("AABBC"), "ts": ts, "attrs": attrs})
@@ -119,6 +122,7 @@ def all_of(pattern: cl.Pattern, events: list[Event], **asked: Any) -> list[dict[
     return [one for batch in find(pattern, table, **asked) for one in as_dicts(pattern, batch, ids)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, 320, 80))
 def test_a_call_finds_what_a_cheap_condition_finds(first: int) -> None:
     with_matches = 0
@@ -131,16 +135,16 @@ def test_a_call_finds_what_a_cheap_condition_finds(first: int) -> None:
         names = [one.name for one in pattern.names]
         order = pick.choice([None, pick.sample(names, len(names))])
         options = SearchOptions(block_rows=pick.choice((1, 3, 1 << 17)))
-        for backend in ("numpy", "compiled"):
-            found = all_of(pattern, events, order=order, backend=backend, options=options)
-            assert canonical(found) == wanted, (seed, text, order, backend)
-        if pattern.extras.policy is None:
+        backend = ("numpy", "compiled")[seed // len(SHAPES) % 2]
+        found = all_of(pattern, events, order=order, backend=backend, options=options)
+        assert canonical(found) == wanted, (seed, text, order, backend)
+        if pattern.extras.policy is None and seed % 2:
             union = []
             for own in pairwise([-100, *sorted(pick.sample(range(16), 3)), 200]):
                 lo, hi = pattern.read_range(*own)
                 union += all_of(pattern, [e for e in events if lo <= e["ts"] < hi], own=own)
             assert canonical(union) == wanted, (seed, text)
-    assert with_matches > 25
+    assert with_matches > 20
 
 
 class Seen:
@@ -173,7 +177,7 @@ def many(n: int) -> list[Event]:
     ]
 
 
-@pytest.mark.parametrize("block_rows", [1 << 17, 64])
+@pytest.mark.parametrize("block_rows", [1 << 17, 512])
 def test_each_pair_is_asked_for_once_and_only_where_cheap_conditions_hold(block_rows: int) -> None:
     seen, events, counted = Seen(), many(120), Statistics()
     pattern = compile_pattern(THREE, params={"near": Code(seen)}, strict_units=False)
@@ -206,7 +210,9 @@ def test_the_pieces_of_a_slice_share_what_is_known_of_pairs() -> None:
 
 def test_batches_are_of_256_to_4096_pairs() -> None:
     seen = Seen()
-    text = FRONT.replace("heavy, symmetric: true", "cheap") + "PATTERN SEQ(A a, A b) WHERE near(a.x, b.x) > 9 WITHIN 200"
+    text = (
+        FRONT.replace("heavy, symmetric: true", "cheap") + "PATTERN SEQ(A a, A b) WHERE near(a.x, b.x) > 9 WITHIN 200"
+    )
     codes = {**{name: Code(code) for name, code in CODES.items()}, "near": Code(seen)}
     all_of(compile_pattern(text, params=codes, strict_units=False), many(200))
     assert sum(seen.sizes) == 199 * 200 // 2
@@ -231,11 +237,11 @@ def test_full_memory_begins_anew_and_finds_the_same() -> None:
     pattern = compile_pattern(THREE, params={"near": Code(near)}, strict_units=False)
     from chainlake.cep.heavy.calls import numbered
 
-    table, _ = from_dicts(many(60))
+    table, _ = from_dicts(many(40))
     sizes = []
     for most in (1 << 20, 5):
         counted = Statistics()
-        options = SearchOptions(memo=Memo(most), block_rows=16)
+        options = SearchOptions(memo=Memo(most), block_rows=128)
         batches = find(pattern, numbered(table, 0), statistics=counted, options=options)
         sizes.append((sum(batch.n for batch in batches), counted.pair_evals))
     assert sizes[0][0] == sizes[1][0] and sizes[0][1] < sizes[1][1]

@@ -73,7 +73,7 @@ def declared(entry: Declared, code: Code | None, place: Place) -> Function:
     """
     heavy = Heavy(entry.name, code, entry.us, entry.symmetric, entry.result, entry.longest, place)
     takes = Code(lambda: None).takes if code is None else code.takes
-    return Function(takes, lambda kinds: entry.result, heavy=heavy)
+    return Function(takes, _Gives(entry.result), heavy=heavy)
 
 
 def scalar_of(name: str) -> Callable[[Any], Any] | None:
@@ -146,19 +146,30 @@ def _later(name: str) -> Callable[[tuple[Any, ...]], Value | Words]:
     return apply
 
 
-def _pairs(name: str) -> Callable[..., Any]:
-    """The function of that name on arrays of pairs, likewise."""
+@dataclass(frozen=True)
+class _Gives:
+    """The kind of the result, whatever a function is given."""
 
-    def call(*columns: Any) -> Any:
+    result: str
+
+    def __call__(self, kinds: tuple[str, ...]) -> str:
+        return self.result
+
+
+@dataclass(frozen=True)
+class _Pairs:
+    """The function of that name on arrays of pairs; it is imported when it is called."""
+
+    name: str
+
+    def __call__(self, *columns: Any) -> Any:
         from chainlake.cep.values import pairs
 
-        return getattr(pairs, name)(*columns)
-
-    return call
+        return getattr(pairs, self.name)(*columns)
 
 
 def _built_in(name: str, takes: int, us: float, result: Callable[[tuple[str, ...]], str | None]) -> None:
-    heavy = Heavy(name, Code(_pairs(name.lower()), takes=(takes, takes)), us, symmetric=True)
+    heavy = Heavy(name, Code(_Pairs(name.lower()), takes=(takes, takes)), us, symmetric=True)
     register(name, Function(takes, result, heavy=heavy))
 
 
