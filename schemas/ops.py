@@ -158,6 +158,10 @@ PLANS = _log(
         pa.float64(),
         "Evaluations beyond those of the best order in hindsight, as a share, on a sample; null if not sampled.",
     ),
+    Column("pair_evals", pa.int64(), "Pairs that functions of pairs were called with."),
+    Column("pair_memo_hits", pa.int64(), "Pairs that were asked for again, and known."),
+    Column("replication", pa.float64(), "How often an event was looked at by tasks, on average."),
+    Column("longest_task", pa.float64(), "Seconds of the longest task over those of the median one."),
 )
 
 ALL = {table.name: table for table in (FILES, WAITING_FILES, EVENT_DAYS, RATES, INTERVALS, RUNS, PLANS)}

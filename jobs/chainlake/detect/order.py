@@ -203,6 +203,10 @@ def record_plan(home: Home, item: Work, plan: Plan, found: Found, run_id: str) -
             "evaluations": found.evaluations if day == last else None,
             "evaluations_neg": found.evaluations_neg if day == last else None,
             "matches": found.per_day.get(day, 0),
+            "pair_evals": found.pair_evals if day == last else None,
+            "pair_memo_hits": found.pair_memo_hits if day == last else None,
+            "replication": found.replication if day == last else None,
+            "longest_task": found.longest_task if day == last else None,
         }
         for day in item.fingerprints
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
@@ -74,7 +75,8 @@ def walk(events: Events, key: str, leg: Leg) -> Walked:
     statistics, used = Statistics(), leg.state
     files: dict[date, MatchFile] = {}
     first = max(leg.days.start, leg.start)
-    unscored = 0
+    unscored = looked_at = inside = 0
+    began = time.perf_counter()
     try:
         if first < leg.days.end:
             one = slice_of(pattern, Days(first, leg.days.end).micros())
@@ -86,7 +88,7 @@ def walk(events: Events, key: str, leg: Leg) -> Walked:
             for rows in hunt.finish():
                 _write(leg.search, files, rows)
             used = hunt.consumed or used
-            unscored = hunt.unscored
+            unscored, looked_at, inside = hunt.unscored, hunt.looked_at, hunt.inside
     except ChainlakeError as error:
         return Walked(Found(failure=error), {}, {})
     except Exception as error:  # the fence around a pattern: the others go on
@@ -101,6 +103,11 @@ def walk(events: Events, key: str, leg: Leg) -> Walked:
         statistics.evaluations_neg,
         statistics.long_stretches,
         unscored,
+        statistics.pair_evals,
+        statistics.pair_memo_hits,
+        looked_at,
+        inside,
+        (time.perf_counter() - began,),
     )
     return Walked(found, paths, links)
 
