@@ -175,8 +175,8 @@ def test_no_task_holds_much_of_a_hot_key(tmp_path: Path) -> None:
     assert max(rows) <= 0.15 * len(hot), [round(one / len(hot), 3) for one in rows]
 
 
-THREE = TWO.replace("Story b)", "Story b, Story c)").replace("WITHIN", "AND alike(b.words, c.words) >= 0.7 AND "
-                    "alike(a.words, c.words) >= 0.5 AND b.symbol = c.symbol WITHIN").replace("10 min", "40 min")  # fmt: skip
+MORE = "AND alike(b.words, c.words) >= 0.7 AND alike(a.words, c.words) >= 0.5 AND b.symbol = c.symbol WITHIN"
+THREE = TWO.replace("Story b)", "Story b, Story c)").replace("WITHIN", MORE).replace("10 min", "40 min")
 
 
 @pytest.mark.parametrize("text", [TWO, THREE, THREE.replace("SEQ(", "AND("), TWO + "CONTEXT chronicle"])

@@ -57,7 +57,7 @@ def _batch(function: Heavy, columns: Sequence[np.ndarray]) -> np.ndarray:
             raise FunctionFailed.unknown(function, _row(columns, missing[0]))
     if found.dtype.kind not in ("b" if function.result == "bool" else "fiu"):
         raise FunctionFailed.wrong_type(function, _row(columns, 0), str(found.dtype))
-    if found.dtype.kind == "f" and np.isnan(found).any():
+    if function.total and found.dtype.kind == "f" and np.isnan(found).any():
         raise FunctionFailed.unknown(function, _row(columns, int(np.flatnonzero(np.isnan(found))[0])))
     return found
 

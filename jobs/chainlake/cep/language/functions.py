@@ -169,7 +169,7 @@ class _Pairs:
 
 
 def _built_in(name: str, takes: int, us: float, result: Callable[[tuple[str, ...]], str | None]) -> None:
-    heavy = Heavy(name, Code(_Pairs(name.lower()), takes=(takes, takes)), us, symmetric=True)
+    heavy = Heavy(name, Code(_Pairs(name.lower()), takes=(takes, takes)), us, symmetric=True, total=False)
     register(name, Function(takes, result, heavy=heavy))
 
 

@@ -19,8 +19,9 @@ def distance(lat1: np.ndarray, lon1: np.ndarray, lat2: np.ndarray, lon2: np.ndar
     """
     north, other = np.radians(np.asarray(lat1, np.float64)), np.radians(np.asarray(lat2, np.float64))
     east = np.radians(np.asarray(lon2, np.float64) - np.asarray(lon1, np.float64))
-    half = np.sin((other - north) / 2) ** 2 + np.cos(north) * np.cos(other) * np.sin(east / 2) ** 2
-    found: np.ndarray = 2 * RADIUS * np.arcsin(np.sqrt(np.clip(half, 0.0, 1.0)))
+    with np.errstate(invalid="ignore"):
+        half = np.sin((other - north) / 2) ** 2 + np.cos(north) * np.cos(other) * np.sin(east / 2) ** 2
+        found: np.ndarray = 2 * RADIUS * np.arcsin(np.sqrt(np.clip(half, 0.0, 1.0)))
     return found
 
 

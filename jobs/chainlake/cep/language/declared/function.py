@@ -92,6 +92,7 @@ class Heavy:
         result: ``number`` or ``bool``.
         longest: seconds that a batch of pairs may take.
         place: where it is declared.
+        total: whether it has to give a value for every pair; else NaN is a missing value.
     """
 
     name: str
@@ -101,3 +102,4 @@ class Heavy:
     result: str = "number"
     longest: float = LONGEST
     place: Place = Place()
+    total: bool = True
