@@ -120,6 +120,22 @@ def whole(table: pa.Table, pattern: Pattern) -> list[str]:
     return sorted(json.dumps(one, sort_keys=True) for one in found)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        TWO.replace("WITHIN", "AND alike(a.words, a.source) >= 0 WITHIN"),
+        TWO.replace("Story b)", "NOT(Story n), Story b)").replace("WITHIN", "AND alike(n.words, n.source) > 1 WITHIN"),
+    ],
+)
+def test_a_condition_on_one_event_is_not_called_while_work_is_divided(text: str, tmp_path: Path) -> None:
+    table = stories(300)
+    divided = prepared(table, compiled(table, forbidden, "100000", text))
+    assert len(divided.shares) >= 4
+    pattern = compiled(table, Alike(), "100000", text)
+    found, rows = staged(table, pattern, divided.shares, divided.patterns[0].plan.orders, tmp_path)
+    assert rows == whole(table, compiled(table, Alike(), text=text)) and rows
+
+
 def test_work_is_divided_without_a_call_and_each_pair_is_asked_for_once(tmp_path: Path) -> None:
     table = stories(2_000)
     divided = prepared(table, compiled(table, forbidden, "2000"))
