@@ -52,7 +52,7 @@ class _Reader:
         self.source, self.spots, self.path = source, document.spots, ("functions", *path)
 
     def error(self, what: str, hint: str | None = None, key: str | None = None) -> Exception:
-        paths = [(*self.path, key), self.path, self.path[:1]]
+        paths = [self.path, self.path[:1]] if key is None else [(*self.path, key), self.path, self.path[:1]]
         spot = next(self.spots[path] for path in paths if path in self.spots)
         return self.source.error(what, (spot.line, spot.column), key="functions", hint=hint)
 
