@@ -164,6 +164,10 @@ PLANS = _log(
     Column("bounds", pa.int64(), "Of a ranked pattern: bounds that were compared with what a list asked for."),
     Column("pruned", pa.int64(), "Of a ranked pattern: partial and whole matches that were left out by a bound."),
     Column("scored", pa.int64(), "Of a ranked pattern: whole matches that were scored."),
+    Column("pair_evals", pa.int64(), "Pairs that functions of pairs were called with."),
+    Column("pair_memo_hits", pa.int64(), "Pairs that were asked for again, and known."),
+    Column("replication", pa.float64(), "How often an event was looked at by tasks, on average."),
+    Column("longest_task", pa.float64(), "Seconds of the longest task over those of the median one."),
 )
 
 ALL = {table.name: table for table in (FILES, WAITING_FILES, EVENT_DAYS, RATES, INTERVALS, RUNS, PLANS)}

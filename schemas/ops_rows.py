@@ -159,3 +159,7 @@ class PlanRow(_Set, BestCounts):
     evaluations_neg: NotRequired[int | None]
     matches: NotRequired[int | None]
     regret: NotRequired[float | None]
+    pair_evals: NotRequired[int | None]
+    pair_memo_hits: NotRequired[int | None]
+    replication: NotRequired[float | None]
+    longest_task: NotRequired[float | None]

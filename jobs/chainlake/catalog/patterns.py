@@ -12,6 +12,7 @@ from pathlib import Path
 from chainlake.catalog.derived import Derived
 from chainlake.catalog.episodes import CompiledEpisodes, episodes_of
 from chainlake.catalog.errors import UnfitPattern
+from chainlake.catalog.functions import codes_of
 from chainlake.catalog.rankings import ranking_of
 from chainlake.cep import Pattern, compile_pattern, engine_version
 from chainlake.cep.language import ast
@@ -100,6 +101,7 @@ def _compile(home: Home, file: Path, text: str, sources: Sources) -> CompiledPat
         name=file.stem,
         file=str(file),
         columns=source.pattern_columns() if source else None,
+        params=codes_of(home, text, str(file)),
         series=source.series if source else None,
     )
     if source is None:

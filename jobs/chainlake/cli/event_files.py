@@ -126,9 +126,11 @@ def compiled(text: str, name: str, file: str | None, events: Events) -> Pattern:
     """
     import pyarrow as pa
 
+    from chainlake.catalog.functions import codes_of
     from chainlake.cep.pattern import compile_pattern
     from chainlake.cep.plain_files.column_notes import notes_of
     from chainlake.definitions.derived import Series
+    from chainlake.paths import Home
 
     table = events.table
     strict = "ts" not in table.column_names or not pa.types.is_integer(table.schema.field("ts").type)
@@ -137,11 +139,14 @@ def compiled(text: str, name: str, file: str | None, events: Events) -> Pattern:
     series = Series(events.key)
     for note in events.notes:
         print(f"note: {note}", file=sys.stderr)
+    codes = codes_of(Home.from_env(), text, file)
     bare = compile_pattern(text, name=name, file=file, strict_units=strict, series=series)
     if columns is not None:
         for note in notes_of(bare, columns, events):
             print(f"note: {note}", file=sys.stderr)
-    return compile_pattern(text, name=name, file=file, columns=columns, strict_units=strict, series=series)
+    return compile_pattern(
+        text, name=name, file=file, columns=columns, params=codes, strict_units=strict, series=series
+    )
 
 
 def with_type(events: pa.Table, pattern: Pattern) -> pa.Table:

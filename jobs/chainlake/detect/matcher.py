@@ -18,6 +18,8 @@ from chainlake.cep.events.any_type import ANY_TYPE
 from chainlake.cep.events.clock import Clock
 from chainlake.cep.events.dataset import ticks_of
 from chainlake.cep.events.event_ids import PACKED, packed, texts
+from chainlake.cep.heavy.calls import NUMBER, numbered
+from chainlake.cep.heavy.memo import Memo
 from chainlake.cep.matches.candidates import find_candidates, keeps_all
 from chainlake.cep.matches.consumed import Consumed
 from chainlake.cep.matches.day_limit import DayLimit
@@ -52,6 +54,11 @@ class Matcher:
     table: pa.Schema
     orders: Sequence[Sequence[str]] | None
     piece_rows: int = PIECE_ROWS
+
+    @property
+    def called(self) -> bool:
+        """Whether the pattern's conditions call functions of pairs."""
+        return any(branch.called for branch in self.pattern.branches)
 
     def hunt(
         self,
@@ -164,6 +171,9 @@ class Hunt:
         done: matches decided before this tick have been found.
         consumed: what was used up before them and by them; None if the pattern uses nothing up.
         best: of a ranked pattern, how its matches were found.
+        looked_at: events that some name of the pattern accepts.
+        inside: those of them with times that the slice owns.
+        memo: what functions gave for pairs of these events.
     """
 
     matcher: Matcher
@@ -178,6 +188,9 @@ class Hunt:
     done: int = field(init=False)
     consumed: Consumed | None = None
     best: BestSearches = field(default_factory=BestSearches)
+    looked_at: int = 0
+    inside: int = 0
+    memo: Memo = field(default_factory=Memo)
 
     def __post_init__(self) -> None:
         self.done = self.own[0]
@@ -190,6 +203,11 @@ class Hunt:
         """
         self._check_order(events)
         found = self.matcher.wanted(between(events, *self.read), self.keys)
+        if self.matcher.called:
+            # The pieces of a slice have events in common, which are known again by their numbers.
+            found = numbered(found, self.looked_at)
+        self.looked_at += len(found)
+        self.inside += len(between(found, *self.own))
         for batch in found.combine_chunks().to_batches(max_chunksize=self.matcher.piece_rows):
             if not len(batch):
                 continue
@@ -224,6 +242,9 @@ class Hunt:
                 keep[data.rows_of(candidates.rows)] = True
         if not keep.all():
             self.kept.keep(events.filter(pa.array(keep)))
+        if self.matcher.called:
+            numbers = [part[NUMBER].to_numpy() for part in self.kept.parts]
+            self.memo.only(np.sort(np.concatenate(numbers)) if numbers else np.zeros(0, np.int64))
 
     def _find(self, end: int) -> Iterator[pa.Table]:
         if end <= self.done:
@@ -238,7 +259,7 @@ class Hunt:
         pattern, policy = self.matcher.pattern, self.matcher.pattern.extras.policy
         used = None if self.consumed is None else self.consumed.since(pattern.read_range(*own)[0])
         ids = None if used is None else used.ids
-        options = SearchOptions(orders=self.matcher.orders, parts=parts, used=ids)
+        options = SearchOptions(orders=self.matcher.orders, parts=parts, used=ids, memo=self.memo)
         ranks = pattern.extras.ranking is not None
         thinned = ranks and not keeps_all(pattern)
         search = find_candidates if ranks else find

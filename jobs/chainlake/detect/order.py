@@ -110,6 +110,7 @@ def choose_plan(draw: Draw, survey: Survey, rows: pa.Table, key: str, ingested: 
             for model in models
         ],
     }
+    called = any(branch.called for branch in pattern.branches)
     declared = dict(pattern.front.rates)
     by_rates = bool(declared) and all(name.name in declared for name in pattern.names)
     if by_rates:
@@ -123,7 +124,8 @@ def choose_plan(draw: Draw, survey: Survey, rows: pa.Table, key: str, ingested: 
         stated,
         [_rounded(model.estimates([order, choose_order(model.branch, model.totals)]))
          for model, order in zip(models, orders, strict=True)],
-        sample.regret(orders) if max(draw.thinning, default=1) == 1 else None,
+        # Only searches say what other orders would have cost, and before the work is divided no function is called.
+        sample.regret(orders) if max(draw.thinning, default=1) == 1 and not called else None,
         models,
     )  # fmt: skip
 
@@ -223,6 +225,10 @@ def record_plan(home: Home, item: Work, plan: Plan, found: Found, run_id: str) -
             "pruned": counts.get("pruned"),
             "scored": counts.get("scored"),
             "matches": found.per_day.get(day, 0),
+            "pair_evals": found.pair_evals if day == last else None,
+            "pair_memo_hits": found.pair_memo_hits if day == last else None,
+            "replication": found.replication if day == last else None,
+            "longest_task": found.longest_task if day == last else None,
         }
         for day in item.fingerprints
         for counts in [best if day == last else BestCounts()]

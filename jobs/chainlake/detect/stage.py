@@ -5,12 +5,14 @@ A task gives back where the file of each pattern lies, and counts; no row comes 
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -67,6 +69,11 @@ class Found:
         evaluations_neg: of negated names.
         long_stretches: stretches of events that gave no match, since they are longer than the pattern's limit.
         best: of a ranked pattern, how its matches were found.
+        pair_evals: pairs that functions were given.
+        pair_memo_hits: pairs that were asked for again in a slice.
+        looked_at: events that tasks looked at, those that several did as often.
+        inside: those of them that lie in the time which the task owns: each event once.
+        seconds: of each task.
         failure: what stopped the search; then the files do not hold all matches.
     """
 
@@ -76,7 +83,22 @@ class Found:
     evaluations_neg: int = 0
     long_stretches: int = 0
     best: BestSearches = field(default_factory=BestSearches)
+    pair_evals: int = 0
+    pair_memo_hits: int = 0
+    looked_at: int = 0
+    inside: int = 0
+    seconds: tuple[float, ...] = ()
     failure: ChainlakeError | None = None
+
+    @property
+    def replication(self) -> float | None:
+        """How often an event was looked at, on average; None without events."""
+        return self.looked_at / self.inside if self.inside else None
+
+    @property
+    def longest_task(self) -> float | None:
+        """The seconds of the longest task over those of the median one; None without tasks."""
+        return max(self.seconds) / median(self.seconds) if self.seconds and median(self.seconds) else None
 
     def __add__(self, other: Found) -> Found:
         return Found(
@@ -86,6 +108,11 @@ class Found:
             self.evaluations_neg + other.evaluations_neg,
             self.long_stretches + other.long_stretches,
             self.best + other.best,
+            self.pair_evals + other.pair_evals,
+            self.pair_memo_hits + other.pair_memo_hits,
+            self.looked_at + other.looked_at,
+            self.inside + other.inside,
+            self.seconds + other.seconds,
             self.failure or other.failure,
         )
 
@@ -165,6 +192,7 @@ class _Hunter:
         ]
         self._file = MatchFile(search)
         self._failure: ChainlakeError | None = None
+        self._seconds = 0.0
 
     def add(self, events: pa.Table) -> None:
         """Take further events."""
@@ -186,11 +214,17 @@ class _Hunter:
             counts.evaluations_neg,
             counts.long_stretches,
             sum((hunt.best for hunt in self._hunts), BestSearches()),
+            counts.pair_evals,
+            counts.pair_memo_hits,
+            sum(hunt.looked_at for hunt in self._hunts),
+            sum(hunt.inside for hunt in self._hunts),
+            (self._seconds,),
         )
 
     def _write(self, search: Iterator[pa.Table]) -> None:
         if self._failure is not None:
             return
+        began = time.perf_counter()
         try:
             for rows in search:
                 self._file.add(rows)
@@ -198,6 +232,7 @@ class _Hunter:
             self._failure, self._hunts = error, []
         except Exception as error:  # the fence around a pattern: the others of the task go on
             self._failure, self._hunts = SearchFailed.of(self._pattern, error), []
+        self._seconds += time.perf_counter() - began
 
 
 class MatchFile:

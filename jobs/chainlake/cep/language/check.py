@@ -210,7 +210,7 @@ class Checker:
         return "any" if "any" in (left, right) else "null"
 
     def call(self, node: ast.Call) -> str:
-        function = functions.lookup(node.function)
+        function = node.own or functions.lookup(node.function)
         assert function is not None, "resolve.py lets only known functions through"
         for number, problem_of in function.constants.items():
             for arg in node.args[number : number + 1]:

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from datetime import date, timedelta
 from typing import Any
 
+from chainlake.cep.language.declared.function import Declared
+from chainlake.cep.language.declared.read import read_functions
 from chainlake.cep.language.source_text import At, SourceText, nearest
 from chainlake.days import parse_day
 from chainlake.definitions.duration import parse_span
@@ -39,6 +41,7 @@ class FrontMatter:
             of a set only how many events it has.
         limits: as ``LIMITS``, and ``LONGEST`` in µs if it is stated.
         start: of a pattern that uses events up, the first UTC day of which a lake has matches.
+        functions: what conditions may call besides the functions of the language, by name in small letters.
     """
 
     source: str | None = None
@@ -48,6 +51,7 @@ class FrontMatter:
     output: tuple[str, ...] = ()
     limits: dict[str, int] = field(default_factory=lambda: dict(LIMITS))
     start: date | None = None
+    functions: dict[str, Declared] = field(default_factory=dict)
     places: dict[str, At] = field(default_factory=dict)
 
     @property
@@ -101,6 +105,7 @@ def _yaml(source: SourceText, text: str, offset: int) -> Document:
 class _Reader:
     def __init__(self, source: SourceText, document: Document) -> None:
         self.source = source
+        self.document = document
         self.values = document.data
         self.spots = document.spots
         self.places = {key: (spot.line, spot.column) for key in self.values for spot in [document.spots[(key,)]]}
@@ -115,6 +120,7 @@ class _Reader:
             "output": self.output,
             "limits": self.limits,
             "start": self.start,
+            "functions": lambda key, value: read_functions(self.source, self.document, value),
         }
         for key in self.values:
             if key not in readers:

@@ -13,6 +13,7 @@ from chainlake.cep.language.layout import format_text
 from chainlake.cep.language.normal_form import Branch, Clause
 from chainlake.cep.language.parsing.query import parse
 from chainlake.cep.language.source_text import NOWHERE, At, SourceText, nearest
+from chainlake.cep.lint.calls import costly_calls
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.plan.partition import equated
 from chainlake.errors import DefinitionError
@@ -53,7 +54,7 @@ def warnings_of(
         found += unlike_kinds(branch, checker, source)
         found += _texts_in_order(branch, source)
     found += [*_two_kinds(pattern, checker, source), *_branches(query, source), *_window(pattern, query, source)]
-    found += [*_gaps(pattern, query, source), *_lake(pattern, query, source)]
+    found += [*_gaps(pattern, query, source), *_lake(pattern, query, source), *costly_calls(pattern, source)]
     if format_text(source.text, start) != source.text:
         found.append(source.error("the layout is not standard", hint="lint --fix FILE writes it, comments kept."))
     once = {(w.what, w.line, w.column): w for w in found}

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from chainlake.cep.conditions.scan import BLOCK_ROWS
 from chainlake.cep.events.event_ids import PACKED, packed, texts
+from chainlake.cep.heavy.memo import Memo
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.search.bounding.strategy import STRATEGIES
 from chainlake.cep.search.choosing.backend import BACKENDS
@@ -47,6 +48,7 @@ class SearchOptions:
             (chainlake.cep.search.bounding.strategy), which all give the same rows; ``A`` alone looks at all matches, so
             that it counts those of each list.
         block_rows: bounds the memory.
+        memo: what is known of pairs of events that have numbers (``chainlake.cep.heavy.calls``).
     """
 
     orders: Sequence[Sequence[str]] | None = None
@@ -62,6 +64,7 @@ class SearchOptions:
     by_day: bool = False
     strategy: str = "auto"
     block_rows: int = BLOCK_ROWS
+    memo: Memo | None = None
 
 
 def as_asked(pattern: Pattern, options: SearchOptions) -> Pattern:

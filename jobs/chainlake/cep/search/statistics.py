@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from chainlake.cep.heavy.calls import Counted
+
 
 @dataclass(frozen=True)
 class ListCounts:
@@ -118,6 +120,7 @@ class Statistics:
         modes: of a pattern that wants some of its matches, how they were chosen, ``S``, ``P`` or ``B``, and why.
         lists: of a ranked pattern, by period and values.
         best: of a ranked pattern, how its best matches were found.
+        called: how often functions of pairs were called, and how often what they gave was known.
     """
 
     evaluations: int = 0
@@ -132,6 +135,17 @@ class Statistics:
     modes: list[tuple[str, str]] = field(default_factory=list)
     lists: list[ListCounts] = field(default_factory=list)
     best: BestSearch | None = None
+    called: Counted = field(default_factory=Counted)
+
+    @property
+    def pair_evals(self) -> int:
+        """Pairs that a function was given."""
+        return self.called.evaluations
+
+    @property
+    def pair_memo_hits(self) -> int:
+        """Pairs that were asked for again."""
+        return self.called.hits
 
     def count_neg(self, tests: int) -> None:
         """Add to E_neg."""
@@ -144,6 +158,8 @@ class Statistics:
         self.evaluations_pre += part.evaluations_pre
         self.tests += part.tests
         self.long_stretches += part.long_stretches
+        self.called.evaluations += part.called.evaluations
+        self.called.hits += part.called.hits
         if first:
             self.how = part.how
             self.order += part.order

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
@@ -75,6 +76,8 @@ def walk(events: Events, key: str, leg: Leg) -> Walked:
     files: dict[date, MatchFile] = {}
     first = max(leg.days.start, leg.start)
     best = BestSearches()
+    looked_at = inside = 0
+    began = time.perf_counter()
     try:
         if first < leg.days.end:
             one = slice_of(pattern, Days(first, leg.days.end).micros())
@@ -86,7 +89,7 @@ def walk(events: Events, key: str, leg: Leg) -> Walked:
             for rows in hunt.finish():
                 _write(leg.search, files, rows)
             used = hunt.consumed or used
-            best = hunt.best
+            best, looked_at, inside = hunt.best, hunt.looked_at, hunt.inside
     except ChainlakeError as error:
         return Walked(Found(failure=error), {}, {})
     except Exception as error:  # the fence around a pattern: the others go on
@@ -101,6 +104,11 @@ def walk(events: Events, key: str, leg: Leg) -> Walked:
         statistics.evaluations_neg,
         statistics.long_stretches,
         best,
+        statistics.pair_evals,
+        statistics.pair_memo_hits,
+        looked_at,
+        inside,
+        (time.perf_counter() - began,),
     )
     return Walked(found, paths, links)
 

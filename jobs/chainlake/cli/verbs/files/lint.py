@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -79,6 +80,7 @@ def _looked_through(
     home: Home, file: Path, args: argparse.Namespace, known: dict[str, Schema | DefinitionError]
 ) -> tuple[Report | SourceReport, bool]:
     """What was found in one file, and whether its layout was written."""
+    from chainlake.catalog.functions import codes_of
     from chainlake.cep.lint.report import Report, lint
     from chainlake.definitions.files import check_name, read_definition
 
@@ -93,10 +95,12 @@ def _looked_through(
         _write(file, changed)
         text = changed
     report = lint(text, name=file.stem, file=str(file), schema=lambda name: _schema(home, name, args.on, known))
-    try:
-        check_name(file, "pattern")
-    except DefinitionError as error:
-        report = Report((error, *report.errors), report.warnings, None)
+    for check in (partial(codes_of, home, text, str(file)), partial(check_name, file, "pattern")):
+        try:
+            check()
+        except DefinitionError as error:
+            if str(error) not in map(str, report.errors):
+                report = Report((error, *report.errors), report.warnings, None)
     return report, written
 
 

@@ -7,10 +7,13 @@ import json
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from chainlake.cli.event_files import add_column_arguments, compiled, pattern_text, read, with_type
 from chainlake.terminal import json_visible
+
+if TYPE_CHECKING:
+    from chainlake.cep.search.statistics import Statistics
 
 HELP = (
     "Find a pattern in files of events and print each match as one JSON line (name: event id, or a list of ids for a "
@@ -33,6 +36,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The pattern, the files and how their columns are called."""
     parser.add_argument("pattern", metavar="PATTERN", help="a pattern file, or a query that begins with PATTERN")
     parser.add_argument("files", metavar="FILE", nargs="+", type=Path, help="files of events")
+    parser.add_argument(
+        "--stats", action="store_true", help="print on stderr, as one JSON line, how it was searched and what that cost"
+    )
     parser.add_argument("--episodes", action="store_true", help="print the episodes instead of the matches")
     add_column_arguments(parser)
 
@@ -42,6 +48,7 @@ def run(args: argparse.Namespace) -> int:
     from chainlake.cep.episodes.found import check_episodes, merged_matches
     from chainlake.cep.library import as_dicts, from_table
     from chainlake.cep.search.find import find
+    from chainlake.cep.search.statistics import Statistics
 
     text = pattern_text(args.pattern)
     events = read(args, args.files, text[0])
@@ -51,14 +58,26 @@ def run(args: argparse.Namespace) -> int:
     if not len(events.table):
         return 0
     table, ids = from_table(with_type(events.table, pattern))
-    batches = find(pattern, table)
+    counted = Statistics()
+    batches = find(pattern, table, statistics=counted)
     if args.episodes:
         _print(merged_matches(pattern, table, ids, list(batches)))
     else:
         for batch in batches:
             _print(as_dicts(pattern, batch, ids))
     sys.stdout.flush()
+    if args.stats:
+        print(json.dumps(_counts(counted)), file=sys.stderr)
     return 0
+
+
+def _counts(counted: Statistics) -> dict[str, Any]:
+    """What a search did, in the words of ``ops.plans``."""
+    names = ("matches", "evaluations", "evaluations_neg", "evaluations_pre", "pair_evals", "pair_memo_hits")
+    told: dict[str, Any] = {name: getattr(counted, name) for name in names}
+    orders = [" ".join(order) for order in counted.order]
+    backends = [f"{backend}: {why}" for backend, why in counted.backends]
+    return {"join_order": orders, "how": counted.how, "backend": backends, **told}
 
 
 def _print(found: Iterable[dict[str, Any]]) -> None:
