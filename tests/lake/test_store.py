@@ -129,6 +129,7 @@ AFTER = [
 ]
 
 
+@pytest.mark.on_spark("spark-event_date-partitioned")
 @pytest.mark.parametrize("table", [PLAIN, DAILY], ids=["plain", "partitioned"])
 @pytest.mark.parametrize("by", ["ts", "event_date"])
 def test_the_part_becomes_what_is_staged_and_the_feed_shows_just_the_difference(
@@ -177,6 +178,7 @@ def test_what_lies_outside_the_part_is_neither_changed_nor_let_in_and_versions_a
     assert lake.version("matches", "rows") == 2
 
 
+@pytest.mark.on_spark()
 def test_only_the_rows_within_are_taken_of_what_was_staged(lake: Lake, home: Home, tmp_path: Path) -> None:
     rows = table_of([row("a"), row("b", D2), row("c", D3)])
     pq.write_table(rows, tmp_path / "staged.parquet")
@@ -232,6 +234,7 @@ def test_changes_that_were_taken_before_another_commit_are_refused(lake: Lake, h
     assert not left_over(home)
 
 
+@pytest.mark.on_spark("spark-merge")
 @pytest.mark.parametrize("base", [[], [row("b")]], ids=["append", "merge"])
 def test_a_broken_rule_is_named_with_its_row(lake: Lake, home: Home, base: list[Row]) -> None:
     put(lake, base, part_of(D1))
@@ -246,6 +249,7 @@ def test_a_broken_rule_is_named_with_its_row(lake: Lake, home: Home, base: list[
     assert held(home) == sorted(map(str, table_of(base).to_pylist())) and not left_over(home)
 
 
+@pytest.mark.on_spark()
 def test_a_row_may_move_to_another_day_of_the_part(lake: Lake, home: Home) -> None:
     table = shaped(partition_by=("event_date",))
     put(lake, [row("a"), row("b", D3)], part_of(D1, D2, D3), table)
@@ -282,6 +286,7 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return Path(home.table("matches", "rows"))
 
 
+@pytest.mark.on_spark("spark-where0-acd", "spark-where1-b", "spark-where8-d")
 @pytest.mark.parametrize(("where", "wanted"), WHERES)
 def test_a_part_is_what_its_conditions_say(lake: Lake, home: Home, everything: Path, where: Where, wanted: str) -> None:
     shutil.copytree(everything, home.table("matches", "rows"))
@@ -305,6 +310,7 @@ def _nothing() -> Any:
     return nullcontext()
 
 
+@pytest.mark.on_spark()
 def test_files_of_days_hold_the_rows_of_these_days(lake: Lake) -> None:
     put(lake, BEFORE, part_of(D1, D2, D3), DAILY)
     put(lake, [row("g", D2)], part_of(D2), DAILY)
@@ -349,6 +355,7 @@ def test_a_change_of_tasks_is_committed_as_it_is(lake: Lake, home: Home, tmp_pat
     assert lake.name == "files" or not list(Path(lake.task_folder(DAILY)).rglob("*.parquet"))
 
 
+@pytest.mark.on_spark("files")
 def test_bounds_of_rewritten_files_hide_no_row(lake: Lake, home: Home, spark: SparkSession) -> None:
     """Spark passes over files by bounds: those of numbers with NaN among them, and of µs, must not be too tight."""
     rows = [row("a", us=999_999, x=2.0), row("b", us=5, x=float("nan")), row("c", x=1.0)]
@@ -379,6 +386,7 @@ def _us(one: Row) -> int:
     return round(one["ts"].timestamp() * 1_000_000)
 
 
+@pytest.mark.on_spark("files")
 def test_the_feed_is_read_alike_by_spark_and_without_it(lake: Lake, home: Home, spark: SparkSession) -> None:
     put(lake, BEFORE, part_of(D1, D2, D3))
     put(lake, AFTER[:-1], part_of(D1, D2, D3))

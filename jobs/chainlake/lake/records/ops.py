@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from chainlake.lake.delta.columns import add_columns
 from chainlake.lake.delta.log import marked
-from chainlake.lake.delta.reader import open_table
+from chainlake.lake.delta.reader import open_table, small_files
 from chainlake.lake.delta.sums.pages import verified
 from chainlake.lake.delta.tables import exists
 from chainlake.lake.locks import file_lock
@@ -146,12 +146,11 @@ def current_table(
 
 def _read(delta: Any, columns: list[str], filters: Any, encoded: Sequence[pa.Field]) -> pa.Table:
     """The columns, texts of ``encoded`` as dictionaries, which is how the files have them."""
-    import pyarrow.dataset as ds
     from pyarrow.parquet import filters_to_expression
 
     # Dictionaries of columns that can be null have a null among their values at times, and then cannot be united.
     as_stored = {field.name for field in encoded if not field.nullable}
-    files = delta.to_pyarrow_dataset(parquet_read_options=ds.ParquetReadOptions(dictionary_columns=as_stored))
+    files = small_files(delta, dictionary_columns=as_stored)
     chosen = filters_to_expression(filters) if filters else None
     rows = files.to_table(columns=columns, filter=chosen, fragment_scan_options=verified()).unify_dictionaries()
     for field in encoded:
@@ -222,7 +221,7 @@ def _last_seq(
     first = definition.key[0]
     values = {run_id} if first == "run_id" else {row[first] for row in rows}
     names = [*definition.key, "seq"]
-    old = delta.to_pyarrow_table(columns=names, filters=[(first, "in", sorted(values))])
+    old = _read(delta, names, [(first, "in", sorted(values))], ())
     if not len(old):
         return {}
     top = old.group_by(list(definition.key)).aggregate([("seq", "max")])
