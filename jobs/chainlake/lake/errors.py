@@ -54,17 +54,6 @@ class WriterBetween(InfrastructureError):
         return error.holding(table=table)
 
 
-class NotLocal(UsageError):
-    """Files are to be moved or removed that are not on a local disk."""
-
-    place: str
-
-    @classmethod
-    def of(cls, place: str, instead: str) -> NotLocal:
-        """For a table's folder, and what to do oneself."""
-        return cls(f"{place} is not on a local disk", hint=instead).holding(place=place)
-
-
 class RowRefused(AuditFailed):
     """A row breaks a rule of its table."""
 

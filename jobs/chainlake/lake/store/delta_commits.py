@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from chainlake.lake.delta.data_files import DataFile
 from chainlake.lake.delta.reader import open_table
@@ -24,6 +23,7 @@ from chainlake.lake.store.errors import Overtaken, PartlyMerged
 from chainlake.lake.store.port import Change
 from chainlake.paths import Home
 from chainlake.schemas.table import Table
+from chainlake.storage.parquet import parquet_file
 
 if TYPE_CHECKING:
     from deltalake import CommitProperties, DeltaTable, WriterProperties
@@ -165,7 +165,7 @@ def _schema(table: Table, bounds: Sequence[str] = ()) -> pa.Schema:
 def _batches(table: Table, file: RowFile, bounds: Sequence[str] = ()) -> Iterator[pa.Table]:
     """The rows of a file with their operation, and what the published ones had in the columns ``bounds``."""
     schema = _schema(table, bounds)
-    with pq.ParquetFile(file.path, page_checksum_verification=True) as parquet:
+    with parquet_file(file.path, page_checksum_verification=True) as parquet:
         for batch in parquet.iter_batches(_ROWS_PER_BATCH):
             rows = pa.Table.from_batches([batch])
             for name, value in {OP: "I", **file.partition}.items():

@@ -59,11 +59,13 @@ class DayFile:
         day: the UTC day.
         path: where it lies.
         rows: how many.
+        size: bytes.
     """
 
     day: date
     path: str
     rows: int
+    size: int
 
 
 @dataclass(frozen=True)

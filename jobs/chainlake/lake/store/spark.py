@@ -94,7 +94,7 @@ class SparkLake:
         plain = pa.schema([pa.field(f.name, f.type) for f in fields if f.name != _DAY])
         read = self.session().read.schema(spark_schema(fields)).parquet(folder)
         counted = read.groupBy(F.input_file_name(), _DAY).count().collect()
-        return DayFiles(plain, tuple(DayFile(day, _plain_path(uri), rows) for uri, day, rows in counted))
+        return DayFiles(plain, tuple(_day_file(day, _plain_path(uri), rows) for uri, day, rows in counted))
 
     def task_folder(self, table: Table) -> str:
         """See ``Lake.task_folder``; not the table's own, in which only Spark writes."""
@@ -312,6 +312,10 @@ def _spans(moved: DataFrame, change: Change) -> dict[str, tuple[Any, Any]]:
     was = [F.coalesce(F.col(WAS + name), F.col(name)) for name in change.bounds]
     (found,) = moved.agg(*(each(column) for column in was for each in (F.min, F.max))).collect()
     return {name: (found[2 * n], found[2 * n + 1]) for n, name in enumerate(change.bounds)}
+
+
+def _day_file(day: date, path: str, rows: int) -> DayFile:
+    return DayFile(day, path, rows, Path(path).stat().st_size)
 
 
 def _plain_path(uri: str) -> str:

@@ -11,7 +11,6 @@ from chainlake.cli.event_files import add_column_arguments, compiled, pattern_te
 from chainlake.cli.source_events import ingested, of_source
 from chainlake.days import Days
 from chainlake.lake.engine import VARIABLE, asked_engine, engine_of
-from chainlake.paths import Home
 
 HELP = (
     "Show how a pattern is searched: its normal form, the states and edges of its automaton with the condition of each "
@@ -82,8 +81,7 @@ def run(args: argparse.Namespace) -> int:
     choices = choose(pattern, order, events)
     print("\n".join(explain(pattern, choices)))
     if pattern.front.source is not None:
-        home = Home.from_env()
-        print(f"matches are published by the back end {engine_of(home)} ({VARIABLE} is {asked_engine()})")
+        print(f"matches are published by the back end {engine_of()} ({VARIABLE} is {asked_engine()})")
     print("\n```mermaid", *mermaid(choices), "```", sep="\n", flush=True)
     if args.simulate is not None:
         print()
