@@ -51,5 +51,7 @@ def check_engine(home: Home) -> None:
     asked = asked_engine()
     if asked not in _ENGINES:
         raise WrongEngine.unknown(asked)
-    if asked == "spark" and not storage_of(home.lake).on_disk:
+    files = storage_of(home.lake)
+    if asked == "spark" and not files.on_disk:
         raise WrongEngine.no_commits(home.lake)
+    files.reach(home.lake)

@@ -57,6 +57,14 @@ class StoreFailed(InfrastructureError):
         )
 
     @classmethod
+    def undecided(cls, place: str) -> StoreFailed:
+        """Whether it overwrites where it must not cannot be found out."""
+        return cls(
+            f"whether the object store for {place} keeps to conditional writes (If-None-Match) could not be found out",
+            hint="Run this again.",
+        )
+
+    @classmethod
     def no_scheme(cls, lake: str) -> StoreFailed:
         """A kind of store that is not known."""
         return cls(f"no object store is known for {lake}", hint="Begin CHAINLAKE_LAKE with s3://, or name a folder.")

@@ -23,6 +23,9 @@ class LocalStorage:
     on_disk: bool = field(default=True, init=False)
     whole_files: bool = field(default=False, init=False)
 
+    def reach(self, path: str) -> None:
+        """See ``Storage.reach``."""
+
     def arrow(self, path: str) -> tuple[FileSystem | None, str]:
         """See ``Storage.arrow``."""
         return None, path
@@ -58,13 +61,20 @@ class LocalStorage:
                 found.append(File(place.relative_to(path).as_posix(), known.st_size, known.st_mtime))
         return sorted(found, key=lambda file: file.path)
 
-    def sizes(self, path: str) -> dict[str, int]:
-        """See ``Storage.sizes``."""
+    def listed(self, path: str) -> tuple[list[str], list[File]]:
+        """See ``Storage.listed``."""
+        folders, files = [], []
         try:
             with os.scandir(path) as entries:
-                return {entry.name: entry.stat().st_size for entry in entries if entry.is_file()}
+                for entry in entries:
+                    if entry.is_dir():
+                        folders.append(entry.name)
+                    else:
+                        known = entry.stat()
+                        files.append(File(entry.name, known.st_size, known.st_mtime))
         except FileNotFoundError:
-            return {}
+            return [], []
+        return folders, files
 
     def read(self, path: str) -> bytes | None:
         """See ``Storage.read``."""

@@ -51,6 +51,10 @@ class ObjectStorage:
     def _key(self, path: str) -> str:
         return path.removeprefix(self.root).strip("/")
 
+    def reach(self, path: str) -> None:
+        """See ``Storage.reach``."""
+        self._listed(path)
+
     def arrow(self, path: str) -> tuple[FileSystem | None, str]:
         """See ``Storage.arrow``."""
         with _told(path):
@@ -85,9 +89,11 @@ class ObjectStorage:
             (File(info.path[above:], info.size, info.mtime_ns / 1e9) for info in found), key=lambda file: file.path
         )
 
-    def sizes(self, path: str) -> dict[str, int]:
-        """See ``Storage.sizes``."""
-        return {info.base_name: info.size for info in self._listed(path) if info.is_file}
+    def listed(self, path: str) -> tuple[list[str], list[File]]:
+        """See ``Storage.listed``."""
+        found = self._listed(path)
+        folders = [info.base_name for info in found if not info.is_file]
+        return folders, [File(info.base_name, info.size, info.mtime_ns / 1e9) for info in found if info.is_file]
 
     def _listed(self, path: str, recursive: bool = False) -> list[FileInfo]:
         from pyarrow.fs import FileSelector

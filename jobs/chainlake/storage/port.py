@@ -40,6 +40,13 @@ class Storage(Protocol):
     def whole_files(self) -> bool:
         """Whether a file that is there is complete, whoever was killed while writing it."""
 
+    def reach(self, path: str) -> None:
+        """See to it that what lies at ``path`` could be read.
+
+        Raises:
+            StoreFailed: the store is away, refuses the key, or has no such bucket.
+        """
+
     def arrow(self, path: str) -> tuple[FileSystem | None, str]:
         """How Arrow reads ``path``: its file system, ``None`` for its own choice, and the path there."""
 
@@ -58,8 +65,8 @@ class Storage(Protocol):
     def files(self, path: str) -> list[File]:
         """All files under a folder, sorted by path; none if there is no such folder."""
 
-    def sizes(self, path: str) -> dict[str, int]:
-        """Bytes of the files that lie in a folder itself, by name; none if there is no such folder."""
+    def listed(self, path: str) -> tuple[list[str], list[File]]:
+        """The folders and the files that lie in a folder itself, at one moment; none if there is no such folder."""
 
     def read(self, path: str) -> bytes | None:
         """A small file; ``None`` if there is none."""

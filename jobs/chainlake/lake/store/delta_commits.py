@@ -18,6 +18,7 @@ from chainlake.lake.delta.data_files import DataFile
 from chainlake.lake.delta.reader import open_table
 from chainlake.lake.delta.rules import Rules
 from chainlake.lake.delta.where import delta_literal, delta_names
+from chainlake.lake.locks import require_locks
 from chainlake.lake.store.difference import OP, WAS, loose
 from chainlake.lake.store.errors import Overtaken, PartlyMerged
 from chainlake.lake.store.port import Change
@@ -47,6 +48,7 @@ def commit_files(at: DeltaTable, table: Table, files: Sequence[DataFile], proper
     from deltalake.exceptions import CommitFailedError
     from deltalake.transaction import AddAction
 
+    require_locks()
     adds = [AddAction(f.path, f.size, dict(f.partition), f.modified_ms, True, f.stats) for f in files]
     try:
         at.create_write_transaction(
@@ -126,6 +128,7 @@ def merge_files(at: DeltaTable, change: Change, new: Sequence[RowFile], properti
         commit_properties=properties,
     )
     merger = merger.when_matched_delete(f"s.{OP} = 'D'").when_matched_update(values, f"s.{OP} = 'U'")
+    require_locks()
     try:
         done = merger.when_not_matched_insert(values, f"s.{OP} = 'I'").execute()
     except CommitFailedError:
