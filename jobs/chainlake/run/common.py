@@ -15,7 +15,7 @@ from chainlake.definitions.source import Source, Sources, asked_source, load_sou
 from chainlake.env.own_folders import MARKER
 from chainlake.errors import AuditFailed, ChainlakeError, DefinitionError, InfrastructureError, InputError
 from chainlake.lake.records import ops
-from chainlake.lake.records.definitions import Definition
+from chainlake.lake.records.defined.definitions import Definition
 from chainlake.lake.records.runs import one_line
 from chainlake.paths import Home
 from chainlake.storage.door import storage_of
