@@ -47,8 +47,9 @@ def test_who_holds_a_lease_keeps_all_others_out(remote: Home) -> None:
 def test_a_lock_that_is_never_free_is_given_up_with_its_holder(remote: Home) -> None:
     other = elsewhere(remote, "source-a")
     assert other.take()
-    with pytest.raises(LockBusy, match=r"'source-a'.*held by process \d+ on .* for source-a"), file_lock(
-        remote, "source-a", wait_s=0.1
+    with (
+        pytest.raises(LockBusy, match=r"'source-a'.*held by process \d+ on .* for source-a"),
+        file_lock(remote, "source-a", wait_s=0.1),
     ):
         pass
     other.close()

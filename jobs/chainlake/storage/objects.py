@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import time
+import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from pyarrow.fs import FileInfo, FileSystem
 
 
-#: Bytes that are in memory of a file that is sent to the store.
+#: Bytes of a file that are in memory at a time.
 _CHUNK = 8 << 20
 
 
@@ -150,8 +152,18 @@ class ObjectStorage:
                 # Within the store: no byte passes through this process.
                 self._handler._handler.copy_file(self._key(path), self._key(place))
                 return
-            with open(path, "rb") as read, self._files.open_output_stream(self._key(place)) as written:
-                shutil.copyfileobj(read, written, _CHUNK)
+            written = self._handler._handler.open_output_stream(self._key(place), None)
+            with open(path, "rb") as read:
+                while chunk := read.read(_CHUNK):
+                    written.write(chunk)
+            written.close()
+
+    def bring(self, path: str, folder: str) -> str:
+        """See ``Storage.bring``."""
+        place = os.path.join(folder, f"{uuid.uuid4().hex}-{os.path.basename(path)}")
+        with _told(path), self._files.open_input_stream(self._key(path)) as read, open(place, "wb") as written:
+            shutil.copyfileobj(read, written, _CHUNK)
+        return place
 
     def move(self, path: str, place: str) -> None:
         """See ``Storage.move``."""

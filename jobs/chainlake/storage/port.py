@@ -86,6 +86,9 @@ class Storage(Protocol):
     def take(self, path: str, place: str) -> None:
         """Have the file ``path``, of this storage or on a disk, at ``place``, too; nobody changes it afterwards."""
 
+    def bring(self, path: str, folder: str) -> str:
+        """Have the file ``path`` on a disk, in ``folder`` if it lies elsewhere; where it lies there."""
+
     def move(self, path: str, place: str) -> None:
         """Move a file, or a folder with all in it, within this storage; nothing if there is none."""
 

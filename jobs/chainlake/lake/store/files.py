@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field, replace
 from datetime import date
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -25,7 +26,7 @@ from chainlake.lake.delta.sums.pages import verified
 from chainlake.lake.delta.where import Where, expression
 from chainlake.lake.locks import WAIT_SECONDS, file_lock
 from chainlake.lake.sql.duck import connected
-from chainlake.lake.store.delta_commits import RowFile, commit_files, landed, merge_files, turn_of
+from chainlake.lake.store.delta_commits import RowFile, commit_files, landed, merge_files, require_files, turn_of
 from chainlake.lake.store.difference import Counted, bounding, loose, write_difference
 from chainlake.lake.store.errors import Overtaken, RowsOutside
 from chainlake.lake.store.port import Applied, Change, DayFile, DayFiles, Part, Staged, Turn
@@ -97,6 +98,7 @@ class FilesLake:
     def change(self, table: Table, staged: Staged, part: Part) -> Change:
         """See ``Lake.change``."""
         tables.ensure_table(self.home, table)
+        require_files(table, "", (), staged.paths)
         at = open_table(self.home, table.schema, table.name)
         require_columns(at, table)
         published = at.to_pyarrow_dataset()
@@ -133,6 +135,7 @@ class FilesLake:
         """See ``Lake.additions``."""
         at = open_table(self.home, table.schema, table.name, without_files=True)
         listed = tuple(files)
+        require_files(table, "", (), moved)
         ops = [op for path in moved for op in parquet_rows(path, columns=["_op"])["_op"].to_pylist()]
         return Change(
             table,
@@ -164,10 +167,12 @@ class FilesLake:
         mark = f"{turn.purpose} {uuid.uuid4().hex}"
         properties = turn_of(turn.purpose, change.base_version, mark)
         folder = self.home.table(table.schema, table.name)
+        require_files(table, folder, change.files, (*change.staged, *change.moved))
         if change.moved:
             by_tasks = [RowFile(f"{folder}/{file.path}", file.partition) for file in change.files]
             new = [*(RowFile(path) for path in change.staged), *by_tasks]
-            merge_files(at, change, new, properties)
+            with _at_hand(self.home, change, new) as (moved, rows):
+                merge_files(at, moved, rows, properties)
             for file in by_tasks:
                 storage_of(folder).remove(file.path)
         else:
@@ -181,6 +186,15 @@ class FilesLake:
     def lock(self, purpose: str, *, wait_s: float = WAIT_SECONDS) -> AbstractContextManager[None]:
         """See ``Lake.lock``."""
         return file_lock(self.home, purpose, wait_s=wait_s)
+
+
+@contextmanager
+def _at_hand(home: Home, change: Change, new: Sequence[RowFile]) -> Iterator[tuple[Change, list[RowFile]]]:
+    """A change and its files of new rows on a disk: delta-rs asks for rows where nobody can wait for a store."""
+    with tempfile.TemporaryDirectory(prefix="merge-", dir=own_folder(home.temporary)) as folder:
+        moved = tuple(storage_of(path).bring(path, folder) for path in change.moved)
+        rows = [replace(file, path=storage_of(file.path).bring(file.path, folder)) for file in new]
+        yield replace(change, moved=moved), rows
 
 
 def _listed(columns: Sequence[str] | None) -> list[str] | None:

@@ -33,7 +33,7 @@ from chainlake.lake.errors import RowRefused
 from chainlake.lake.locks import WAIT_SECONDS, jvm_lock
 from chainlake.lake.spark.session import expect_rows
 from chainlake.lake.spark.types import frame_of, spark_schema
-from chainlake.lake.store.delta_commits import landed
+from chainlake.lake.store.delta_commits import landed, require_files
 from chainlake.lake.store.difference import OP, WAS, bounding, loose
 from chainlake.lake.store.errors import Overtaken, PartlyMerged, RowsOutside
 from chainlake.lake.store.port import Applied, Change, DayFile, DayFiles, Part, Staged, Turn
@@ -181,6 +181,7 @@ class SparkLake:
         if at.version() != change.base_version:
             raise Overtaken.of(table)
         require_columns(at, table)
+        require_files(table, self.task_folder(table), change.files, ())
         mark = f"{turn.purpose} {uuid.uuid4().hex}"
         wanted = {
             "spark.databricks.delta.write.txnAppId": turn.purpose,
