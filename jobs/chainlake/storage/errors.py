@@ -17,7 +17,7 @@ _REFUSED = re.compile(
 _AWAY = re.compile(
     r"Connection refused|error sending request|timed out|dns error|50[0234] |connection (?:reset|closed)", re.I
 )
-_CODE = re.compile(r"<Code>(\w+)</Code>|\b([45]\d\d [A-Z]\w+(?: \w+)?)")
+_CODE, _STATUS = re.compile(r"<Code>(\w+)</Code>"), re.compile(r"\b([45]\d\d [A-Z]\w+(?: \w+)?)")
 _SETTINGS = "CHAINLAKE_STORE_ACCESS_KEY and CHAINLAKE_STORE_SECRET_KEY (or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY)"
 
 
@@ -82,8 +82,9 @@ def store_error(error: BaseException, place: str) -> StoreFailed | None:
         return None
     if "NoSuchBucket" in text:
         return StoreFailed.no_bucket(place)
-    found = _CODE.search(text)
-    code = "no answer" if found is None else found[1] or found[2]
+    # The store's own word says more than the number of HTTP, which comes first.
+    found = _CODE.search(text) or _STATUS.search(text)
+    code = "no answer" if found is None else found[1]
     if _REFUSED.search(text):
         return StoreFailed.refused(place, code)
     if _AWAY.search(text):
