@@ -13,7 +13,7 @@ from chainlake.paths import Home
 from chainlake.storage.door import storage_of
 from chainlake.storage.errors import StoreFailed, store_error
 from chainlake.storage.parquet import parquet_dataset, parquet_file, parquet_footer, parquet_rows, parquet_writer
-from chainlake.storage.settings import VARIABLES, UnreadableSetting, apply_settings
+from chainlake.storage.settings import VARIABLES, UnreadableSetting, apply_settings, carried
 
 
 @pytest.fixture(params=["", "file://"])
@@ -104,6 +104,17 @@ def test_settings_get_the_names_that_libraries_read(monkeypatch: pytest.MonkeyPa
         patch.setenv("CHAINLAKE_STORE_TOKEN_FILE", str(tmp_path / "none"))
         with pytest.raises(UnreadableSetting, match="CHAINLAKE_STORE_TOKEN_FILE names .*none"):
             apply_settings()
+
+
+def test_workers_are_given_what_a_store_needs_and_nothing_for_a_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in (*VARIABLES.values(), "AWS_DEFAULT_REGION", "AWS_ALLOW_HTTP", "AWS_VIRTUAL_HOSTED_STYLE_REQUEST"):
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("CHAINLAKE_STORE_SECRET_KEY", "s3cret")
+    monkeypatch.setenv("AWS_REGION", "eu-north-1")
+    assert carried("/a/lake") == {} and "AWS_SECRET_ACCESS_KEY" not in os.environ
+    monkeypatch.setenv("AWS_CA_BUNDLE", "/only/here.pem")
+    assert carried("s3://b/lake") == {"AWS_SECRET_ACCESS_KEY": "s3cret", "AWS_REGION": "eu-north-1"}
 
 
 SAID = {

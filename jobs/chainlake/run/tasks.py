@@ -6,6 +6,7 @@ to a file, and its path comes back.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, TypeVar
@@ -19,6 +20,7 @@ from chainlake.lake.spark.session import spark_session
 from chainlake.paths import Home
 from chainlake.run.shared import require_shared
 from chainlake.storage.errors import store_error
+from chainlake.storage.settings import carried
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -110,9 +112,13 @@ class SparkTasks:
         if not items:
             return []
 
+        settings = carried(self.home.lake)
+
         def worked(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             from pyspark import cloudpickle
 
+            # The workers of a cluster know nothing of the store.
+            os.environ.update(settings)
             forget_archives()
             for batch in batches:
                 for number in batch.column(0).to_pylist():

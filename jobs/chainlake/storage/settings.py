@@ -16,6 +16,9 @@ VARIABLES = {
     "CHAINLAKE_STORE_TOKEN": "AWS_SESSION_TOKEN",
 }
 
+#: What is as true on another machine; names of files and profiles are not.
+_CARRIED = (*VARIABLES.values(), "AWS_DEFAULT_REGION", "AWS_ALLOW_HTTP", "AWS_VIRTUAL_HOSTED_STYLE_REQUEST")
+
 
 class UnreadableSetting(InfrastructureError):
     """A file that is to hold a setting cannot be read."""
@@ -39,6 +42,14 @@ def apply_settings() -> None:
     if os.environ.get("AWS_ENDPOINT_URL", "").startswith("http://"):
         # Who writes http:// means it; libraries ask for a word more.
         os.environ.setdefault("AWS_ALLOW_HTTP", "true")
+
+
+def carried(path: str) -> dict[str, str]:
+    """The settings that a process of another machine needs to read ``path``; none for a path on a disk."""
+    if "://" not in path:
+        return {}
+    apply_settings()
+    return {name: os.environ[name] for name in _CARRIED if os.environ.get(name)}
 
 
 def _from_file(name: str) -> str | None:
