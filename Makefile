@@ -9,7 +9,7 @@ PY := .venv/bin/python
 ARGS ?=
 
 .PHONY: help setup run airflow test test-fast fuzz simulate check docs lock clean replay-proof kill-proof kill-random damage-proof \
-  spark-proof
+  spark-proof store-proof
 
 help: ## show this list
 	@echo "Chainlake: event patterns and model changes in a data lake"
@@ -59,6 +59,9 @@ damage-proof: .venv/.installed ## damage a lake in every way: check finds it, re
 
 spark-proof: .venv/.installed ## every test that Spark does, of the lake's port with all parameters (ARGS as for test)
 	@CHAINLAKE_ALL_SPARK=1 $(PYTEST) -m spark $(ARGS)
+
+store-proof: .venv/.installed ## a lake in an object store (S3Proxy), races, kills, the store away: same tables as on a disk
+	@$(PY) -m tests.proof.store_proof $(ARGS)
 
 fuzz: .venv/.installed ## random patterns on both backends, and damaged files (ARGS="--seconds 600 --files 10000")
 	@$(PY) -m tests.fuzz $(ARGS)

@@ -72,8 +72,8 @@ def test_home_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setenv("CHAINLAKE_HOME", "/tmp/with space")
     monkeypatch.setenv("CHAINLAKE_LAKE", "s3a://bucket/lake")
     home = Home.from_env()
-    assert home.table("events", "stock") == "s3a://bucket/lake/events/stock"
-    assert home.staging == "/tmp/with space/chainlake-staging"
+    assert home.table("events", "stock") == "s3://bucket/lake/events/stock"
+    assert home.staging == "s3://bucket/lake/chainlake-staging"
     assert str(home.landing("stock")) == "/tmp/with space/landing/stock"
 
 

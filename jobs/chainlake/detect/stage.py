@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
-from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
@@ -31,6 +30,8 @@ from chainlake.errors import ChainlakeError, InfrastructureError
 from chainlake.lake.delta.sums.checksums import Sums, footer
 from chainlake.run.tasks import Tasks
 from chainlake.schemas.table import Table
+from chainlake.storage.door import storage_of
+from chainlake.storage.parquet import parquet_rows, parquet_writer
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
@@ -141,7 +142,7 @@ def stage(tasks: Tasks, events: Events, key: str, searches: Sequence[Search], sh
         what was found of each search.
     """
     for search in searches:
-        Path(search.folder).mkdir(parents=True, exist_ok=True)
+        storage_of(search.folder).make_folder(search.folder)
     found = [Found()] * len(searches)
     for part in tasks.map(lambda share: _staged(events, key, searches, share), shares):
         for number, one in part.items():
@@ -154,16 +155,14 @@ def _thinned(search: Search, found: Found) -> Found:
     pattern = search.pattern
     if not found.paths or found.failure is not None or pattern.extras.ranking is None or keeps_all(pattern):
         return found
-    import pyarrow.parquet as pq
-
     try:
         file = MatchFile(search)
-        file.add(thinned(pattern, pa.concat_tables([pq.read_table(path) for path in found.paths])))
+        file.add(thinned(pattern, pa.concat_tables([parquet_rows(path) for path in found.paths])))
         paths = file.close()
     except Exception as error:  # the fence around a pattern: the others of the run go on
         return Found(failure=SearchFailed.of(pattern, error))
     for path in found.paths:
-        Path(path).unlink()
+        storage_of(path).remove(path)
     return replace(found, paths=paths, per_day=file.per_day)
 
 
@@ -242,7 +241,7 @@ class MatchFile:
         self._schema = pa.schema([pa.field(f.name, f.type) for f in search.table.arrow()])
         self.per_day: Counter[date] = Counter()
         # A task can be tried twice, also at a time: what counts is the file of the attempt that comes back.
-        self._path = Path(search.folder, f"part-{uuid.uuid4().hex}.parquet")
+        self._path = f"{search.folder}/part-{uuid.uuid4().hex}.parquet"
         self._sums = Sums("decision_ts")
         self._waiting: list[pa.Table] = []
         self._rows = 0
@@ -266,14 +265,12 @@ class MatchFile:
             return ()
         self._writer.add_key_value_metadata(footer(self._sums))
         self._writer.close()
-        return (str(self._path),)
+        return (self._path,)
 
     def _flush(self) -> None:
-        import pyarrow.parquet as pq
-
         if self._writer is None:
             # The file may become one of the table's as it is.
-            self._writer = pq.ParquetWriter(self._path, self._schema, write_page_checksum=True)
+            self._writer = parquet_writer(self._path, self._schema, write_page_checksum=True)
         rows = pa.concat_tables(self._waiting)
         self._sums.add(rows)
         self._writer.write_table(rows)

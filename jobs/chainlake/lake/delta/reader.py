@@ -15,6 +15,7 @@ from urllib.parse import unquote
 
 from chainlake.errors import InfrastructureError
 from chainlake.lake.delta.damaged import require_entries
+from chainlake.lake.locks import require_locks
 from chainlake.paths import Home
 
 if TYPE_CHECKING:
@@ -114,11 +115,14 @@ def open_table(
         DamagedTable: an entry of its log is empty.
         UnreadableTable: its files alone do not tell its rows, or its log cannot be understood.
         UnwritableTable: it is opened to be written and asks more of its writers than is kept up here.
+        LockLost: it is opened to be written, and a lock of this process is no longer its own.
     """
     from deltalake import DeltaTable
     from deltalake.exceptions import DeltaError, TableNotFoundError
 
     require_entries(home, schema, name)
+    if to_write:
+        require_locks()
     path, shown = home.table(schema, name), f"{schema}.{name}"
     try:
         table = DeltaTable(path, version=version, without_files=without_files)

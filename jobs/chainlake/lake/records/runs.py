@@ -102,7 +102,7 @@ def phases(
                 "rows_out": reports[name].rows_out,
                 "code_version": code_version(),
                 "spark_app_id": _application(),
-                "engine": None if reports[name].status == "nothing" else engine_of(home),
+                "engine": None if reports[name].status == "nothing" else engine_of(),
             }
             for name, days in definitions.items()
         ]

@@ -84,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
     print("\n".join(explain(pattern, choices)))
     if pattern.front.source is not None:
         home = Home.from_env()
-        print(f"matches are published by the back end {engine_of(home)} ({VARIABLE} is {asked_engine()})")
+        print(f"matches are published by the back end {engine_of()} ({VARIABLE} is {asked_engine()})")
         searched = None if pattern.extras.ranking is None else last_search(home, pattern.name)
         if searched is not None:
             print(searched)
