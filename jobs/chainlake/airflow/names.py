@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from datetime import date
 
@@ -71,5 +72,5 @@ def daily_dag_ids(home: Home) -> list[str]:
     ]
 
 
-#: The pool of the tasks that start Spark, and how many of them run at a time.
-SPARK_POOL = "spark"
+#: The pool of the tasks that start Spark: its slots are how many of them run at a time.
+SPARK_POOL = os.environ.get("CHAINLAKE_POOL") or "spark"
