@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from chainlake.env.own_folders import is_own
 from chainlake.errors import InfrastructureError, UsageError
 from chainlake.lake.spark import reach, session
-from chainlake.lake.spark.reach import Marks, require_seen
+from chainlake.lake.spark.reach import Mark, require_seen
 from chainlake.lake.spark.site import FIXED, Site, properties_file
 from chainlake.paths import Home
 
@@ -152,45 +153,50 @@ def test_the_settings_of_a_site_are_on_no_command_line(tmp_path: Path, monkeypat
 
 
 @pytest.fixture
-def clean_marks() -> None:
+def clean_mark() -> None:
     reach._left.cache_clear()
     require_seen.cache_clear()
 
 
-def marks_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, master: str) -> Marks:
+def mark_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, master: str, lake: str = "") -> Mark:
     monkeypatch.setenv("SPARK_MASTER", master)
-    (tmp_path / "landing").mkdir()
-    return Marks.leave(Home(tmp_path, str(tmp_path / "lake"), tmp_path, tmp_path / "cache"))
+    return Mark.leave(Home(tmp_path, lake or str(tmp_path / "lake"), tmp_path, tmp_path / "cache"))
 
 
-@pytest.mark.usefixtures("clean_marks")
-def test_on_this_machine_nothing_is_left_for_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert marks_of(tmp_path, monkeypatch, "local[2]").paths == ()
-    assert list((tmp_path / "landing").iterdir()) == []
+@pytest.mark.usefixtures("clean_mark")
+def test_nothing_is_left_for_workers_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mark = mark_of(tmp_path, monkeypatch, "local[2]")
+    require_seen(mark)
+    assert mark.path is None and list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.usefixtures("clean_marks")
-@pytest.mark.parametrize("hidden", ["landing", "lake/chainlake-staging", "chainlake-tmp"])
-@pytest.mark.parametrize("how", ["gone", "another"])
-def test_a_worker_with_another_disk_refuses(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hidden: str, how: str
-) -> None:
-    marks = marks_of(tmp_path, monkeypatch, "spark://a:7077")
-    require_seen(marks)
-    require_seen.cache_clear()
-    (mark,) = (path for path in map(Path, marks.paths) if path.parent == tmp_path / hidden)
-    if how == "gone":
-        mark.unlink()
-    else:
-        mark.write_text("of another process")
-    with pytest.raises(InfrastructureError, match=f"does not see the folder {tmp_path / hidden} of the driver"):
-        require_seen(marks)
-
-
-@pytest.mark.usefixtures("clean_marks")
+@pytest.mark.usefixtures("clean_mark")
 def test_a_lake_in_a_store_leaves_no_folder_beside_the_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SPARK_MASTER", "yarn")
-    monkeypatch.chdir(tmp_path)
-    marks = Marks.leave(Home(tmp_path / "home", "s3://bucket/lake", tmp_path, tmp_path / "cache"))
-    assert marks.paths and not any("://" in path for path in marks.paths)
-    assert [path.name for path in tmp_path.iterdir()] == ["home"]
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    mark_of(tmp_path, monkeypatch, "spark://a:7077", "s3://bucket/lake")
+    assert list(Path.cwd().iterdir()) == []
+
+
+@pytest.mark.usefixtures("clean_mark")
+@pytest.mark.parametrize("content", [None, "of another process", b"\xff"])
+def test_a_worker_with_another_disk_refuses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str | bytes | None
+) -> None:
+    mark = mark_of(tmp_path, monkeypatch, "spark://a:7077")
+    require_seen(mark)
+    require_seen.cache_clear()
+    assert mark.path is not None
+    path = Path(mark.path)
+    if content is None:
+        path.unlink()
+    else:
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(InfrastructureError, match=f"does not see the folder {path.parent} of the driver"):
+        require_seen(mark)
+
+
+@pytest.mark.usefixtures("clean_mark")
+def test_the_folder_of_the_mark_stays_one_that_is_swept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mark = mark_of(tmp_path, monkeypatch, "spark://a:7077")
+    assert mark.path is not None and is_own(Path(mark.path).parent)

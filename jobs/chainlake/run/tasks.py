@@ -15,7 +15,7 @@ import pyarrow as pa
 from chainlake.errors import ChainlakeError
 from chainlake.lake.spark.lost import ProcessLost
 from chainlake.lake.spark.python_workers import forget_archives
-from chainlake.lake.spark.reach import Marks, require_seen
+from chainlake.lake.spark.reach import Mark, require_seen
 from chainlake.lake.spark.session import spark_session
 from chainlake.paths import Home
 
@@ -96,10 +96,10 @@ class SparkTasks:
         if not items:
             return []
 
-        marks = Marks.leave(self.home)
+        mark = Mark.leave(self.home)
 
         def seeing(item: T) -> R:
-            require_seen(marks)
+            require_seen(mark)
             return work(item)
 
         def worked(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -1,8 +1,8 @@
-"""Whether the workers of a cluster see the driver's folders: without them, rows would be lost without a word.
+"""Whether the workers of a cluster see the driver's lake: on another disk, rows would be lost without a word.
 
-The driver leaves a mark in the folders that tasks read and write, and whoever works looks for it before the first item:
-a worker that has another disk under the same path would take landed files for missing ones, and write results where
-nobody reads them.
+The driver leaves a mark in the folder in which tasks stage what they found, and whoever works looks for it before the
+first item: a worker that has another disk under the same path would write where nobody reads. A landed file that a
+worker does not see is an error of its own, and a lake in an object store is the same for all.
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ from __future__ import annotations
 import os
 import socket
 import tempfile
-import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -20,10 +18,6 @@ from chainlake.env.own_folders import NotWritable, own_folder
 from chainlake.errors import InfrastructureError
 from chainlake.lake.spark.site import Site
 from chainlake.paths import Home
-
-_PREFIX = ".seen-"
-#: Longer than any step takes.
-_KEPT_S = 30 * 86400.0
 
 
 class FolderNotShared(InfrastructureError):
@@ -41,81 +35,59 @@ class FolderNotShared(InfrastructureError):
 
 
 @dataclass(frozen=True)
-class Marks:
-    """Files that the driver has written for its workers to see.
+class Mark:
+    """A file that the driver has written for its workers to see.
 
     Args:
-        paths: where they are; the last part of a name is what the file holds.
+        path: where it is, None if there is nothing to see; the last part of its name is what it holds.
     """
 
-    paths: tuple[str, ...] = ()
+    path: str | None = None
 
     @classmethod
-    def leave(cls, home: Home) -> Marks:
-        """Leave one in each folder that tasks use, if there are workers on other machines.
+    def leave(cls, home: Home) -> Mark:
+        """Leave one, once in this process, if there may be workers on other machines and the lake is on a disk.
 
-        They are removed when this process ends in good order.
+        It is removed when this process ends in good order, and swept with what killed attempts leave.
 
         Raises:
-            NotWritable: a folder cannot be written.
+            NotWritable: the folder cannot be written.
         """
-        if Site.from_env().on_this_machine:
+        if Site.from_env().on_this_machine or "://" in home.staging:
             return cls()
-        return _left(tuple(_folders(home)))
-
-
-def _folders(home: Home) -> list[str]:
-    own = [path for path in (str(home.temporary), home.staging) if "://" not in path]
-    for path in own:
-        own_folder(Path(path))
-    landing = home.root / "landing"
-    # A site may mount it read-only; then it is taken to be where the rest is.
-    return [*own, str(landing)] if os.access(landing, os.W_OK) else own
+        return _left(home.staging)
 
 
 @cache
-def _left(folders: tuple[str, ...]) -> Marks:
+def _left(staging: str) -> Mark:
     import atexit
 
-    found = []
-    for folder in folders:
-        try:
-            _sweep(Path(folder))
-            handle, name = tempfile.mkstemp(prefix=_PREFIX, dir=folder)
-            with os.fdopen(handle, "w") as stream:
-                stream.write(Path(name).name)
-            # Workers may be another account.
-            os.chmod(name, 0o644)
-        except OSError as error:
-            raise NotWritable.home(Path(folder), error) from None
-        found.append(name)
-    atexit.register(_remove, tuple(found))
-    return Marks(tuple(found))
-
-
-def _sweep(folder: Path) -> None:
-    """Remove the marks of processes that were killed long ago."""
-    for path in folder.glob(f"{_PREFIX}*"):
-        if path.stat().st_mtime < time.time() - _KEPT_S:
-            path.unlink(missing_ok=True)
-
-
-def _remove(paths: Sequence[str]) -> None:
-    for path in paths:
-        Path(path).unlink(missing_ok=True)
+    folder = own_folder(Path(staging))
+    try:
+        handle, name = tempfile.mkstemp(prefix=".seen-", dir=folder)
+        with os.fdopen(handle, "w") as stream:
+            stream.write(Path(name).name)
+        # Workers may be another account.
+        os.chmod(name, 0o644)
+    except OSError as error:
+        raise NotWritable.home(folder, error) from None
+    atexit.register(Path(name).unlink, missing_ok=True)
+    return Mark(name)
 
 
 @cache
-def require_seen(marks: Marks) -> None:
-    """See that this process sees the driver's folders; called in a worker, and looked up once in each.
+def require_seen(mark: Mark) -> None:
+    """See that this process sees what the driver does; called in a worker, and looked up once in each.
 
     Raises:
         FolderNotShared: it does not.
     """
-    for path in map(Path, marks.paths):
-        try:
-            seen = path.read_text() == path.name
-        except (OSError, UnicodeDecodeError):
-            seen = False
-        if not seen:
-            raise FolderNotShared.of(path.parent)
+    if mark.path is None:
+        return
+    path = Path(mark.path)
+    try:
+        seen = path.read_text() == path.name
+    except (OSError, UnicodeDecodeError):
+        seen = False
+    if not seen:
+        raise FolderNotShared.of(path.parent)

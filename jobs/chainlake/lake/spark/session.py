@@ -23,7 +23,7 @@ from chainlake.env.own_folders import own_folder
 from chainlake.lake.spark.cds import java_options
 from chainlake.lake.spark.jars import delta_jars
 from chainlake.lake.spark.lost import NotStarted
-from chainlake.lake.spark.reach import FolderNotShared, Marks, require_seen
+from chainlake.lake.spark.reach import FolderNotShared, Mark, require_seen
 from chainlake.lake.spark.site import FIXED, Site, properties_file
 from chainlake.paths import PACKAGE, Home, code_files
 
@@ -97,12 +97,12 @@ def _require_one_disk(session: SparkSession, home: Home) -> None:
 
     Tasks of ours look themselves, in executors that come later too.
     """
-    marks = Marks.leave(home)
+    mark = Mark.leave(home)
     context = session.sparkContext
 
     def look(number: int) -> FolderNotShared | None:
         try:
-            require_seen(marks)
+            require_seen(mark)
         except FolderNotShared as error:
             return error
         return None

@@ -11,12 +11,12 @@ from pathlib import Path
 
 from chainlake.airflow.names import dag_ids
 from chainlake.env.ending import end
-from chainlake.local.api import Api
+from chainlake.local.api import Api, ApiUnreachable
 from chainlake.local.door import USER
 from chainlake.local.errors import AirflowUnavailable
 from chainlake.local.launcher import run_program
 from chainlake.local.run.chain import Chain
-from chainlake.local.run.driving import POLL_S, Patience, drive, unpause
+from chainlake.local.run.driving import POLL_S, drive, unpause
 from chainlake.local.run.progress import Progress
 from chainlake.local.run.shipped import shipped_days
 from chainlake.local.run.summary import Timing, print_summary
@@ -60,18 +60,21 @@ def elsewhere() -> int:
 
 
 def _wait_for_dags(airflow: Standing, progress: Progress) -> None:
-    patience = Patience(airflow)
     until = time.monotonic() + START_TIMEOUT_S
     missing = sorted(dag_ids(airflow.home))
+    silent: ApiUnreachable | None = None
     while missing:
         if time.monotonic() > until:
-            raise AirflowUnavailable.no_dags(missing, START_TIMEOUT_S)
-        with patience:
+            raise silent or AirflowUnavailable.no_dags(missing, START_TIMEOUT_S)
+        try:
             errors = airflow.api.import_errors()
             if errors:
                 raise AirflowUnavailable.broken_dag(*errors[0])
-            missing = sorted(set(dag_ids(airflow.home)) - airflow.api.dags().keys())
-        progress.now("waiting for the DAGs " + ", ".join(missing))
+            missing, silent = sorted(set(dag_ids(airflow.home)) - airflow.api.dags().keys()), None
+        except ApiUnreachable as error:
+            # It is starting.
+            silent = error
+        progress.now("waiting for " + (f"the DAGs {', '.join(missing)}" if silent is None else "Airflow's API server"))
         time.sleep(POLL_S)
 
 
