@@ -70,11 +70,11 @@ docker-proof: .venv/.installed ## build the image and run the shipped days in co
 COMPOSE ?= docker compose
 SERVICES := $(COMPOSE) --project-name chainlake --file docker/compose.yaml
 
-docker-run: ## in containers: build, start PostgreSQL, Airflow and Spark, run the shipped days, then a summary
+docker-run: ## in containers: build, start PostgreSQL, Airflow and Spark, run the shipped days, then a summary (ARGS="--source sensor")
 	@docker/secrets.sh
 	@docker build --file docker/Dockerfile --tag chainlake:0.1.0 .
 	@$(SERVICES) up --detach
-	@$(SERVICES) exec -T api-server python -m chainlake.local.run.elsewhere --passwords /run/secrets/airflow_passwords
+	@$(SERVICES) exec -T api-server python -m chainlake.local.run.elsewhere --passwords /run/secrets/airflow_passwords $(ARGS)
 
 docker-stop: ## stop the containers; volumes stay (ARGS=--volumes removes them, and with them the lake)
 	@$(SERVICES) down $(ARGS)

@@ -2,8 +2,9 @@
 
 The shipped days of one source are ingested, searched and monitored on ``local[2]`` and on a standalone cluster, under a
 site's settings that ask for other rows; the tables must be the same. Then one worker has another disk under the home's
-path: the step must be refused in one sentence, publish nothing, and give the same tables once that worker is gone. The
-workers are processes of this machine, the second one in a mount namespace, so this runs as root. Takes five minutes.
+path: the step must be refused in one sentence, publish nothing, and give the same events once that worker is gone. The
+workers are processes of this machine, the second one in a mount namespace, so this runs as root.
+Takes five minutes on an idle machine.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -29,6 +30,7 @@ from chainlake.paths import PROJECT, Home
 from tests.proof.small import in_folder, print_tables
 
 SOURCE = "stock"
+STEPS = ("ingest", "detect", "monitor")
 HOSTS = ("127.0.0.1", "127.0.0.2")
 SPARK = Path(pyspark.__file__).parent
 QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
@@ -67,11 +69,16 @@ def _proof(root: Path) -> int:
     if Path(hidden.table("events", SOURCE)).exists():
         faults.append("a worker that sees nothing: events were published")
     with _cluster(root / "seeing-again", conf) as master:
-        clock.run(hidden, _driver(master, conf), "without it")
-    faults += [f"after a worker that saw nothing: {line}" for line in same_tables(alone, hidden)]
+        clock.run(hidden, _driver(master, conf), "without it", ["ingest"])
+    events = [line for line in same_tables(alone, hidden) if line.startswith(("events.", "quarantine."))]
+    faults += [f"after a worker that saw nothing: {line}" for line in events]
     for line in faults:
         print(line)
-    print("FAILED" if faults else "same tables: on this machine, on two workers, and after a worker with another disk")
+    print(
+        "FAILED"
+        if faults
+        else "same tables: on this machine, on two workers, and events after a worker with another disk"
+    )
     return 1 if faults else 0
 
 
@@ -81,9 +88,9 @@ class _Clock:
     def __init__(self) -> None:
         self._begun = time.monotonic()
 
-    def run(self, home: Home, environment: dict[str, str], where: str) -> None:
-        """All steps of all shipped days."""
-        for verb in ("ingest", "detect", "monitor"):
+    def run(self, home: Home, environment: dict[str, str], where: str, verbs: Sequence[str] = STEPS) -> None:
+        """Steps of all shipped days."""
+        for verb in verbs:
             code, said = self.step(home, environment, where, verb)
             if code != 0:
                 raise SystemExit(f"{where}: {verb} ended with {code}\n{said[-4000:]}")

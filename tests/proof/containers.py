@@ -6,6 +6,7 @@ machine needs to reach its package indexes is not the project's, and comes from 
 
 DOCKER_PROOF_BUILD_ARGS   options of ``podman build``, such as ``-v`` for a file of certificates
 DOCKER_PROOF_BASE_ARGS    options of ``mmdebstrap``
+DOCKER_PROOF_RUN_ARGS     options of the run, such as ``--source sensor``
 DOCKER_PROOF_FOLDER       where images are kept, to be quicker the next time; a temporary folder if unset
 """
 
@@ -130,8 +131,9 @@ class _Proof:
                 self._do([*compose, "up", "--detach", "--no-build"])
                 self._do([*compose, "ps"])
                 self._do([*compose, "exec", "-T", "api-server", "id"])
+                given = shlex.split(os.environ.get("DOCKER_PROOF_RUN_ARGS", ""))
                 passwords = ["--passwords", "/run/secrets/airflow_passwords"]
-                program = ["python", "-m", "chainlake.local.run.elsewhere", *passwords]
+                program = ["python", "-m", "chainlake.local.run.elsewhere", *passwords, *given]
                 code = self._do([*compose, "exec", "-T", "api-server", *program], check=False)
                 self._do(["docker", "stats", "--no-stream", "--format", "{{.Name}}\t{{.MemUsage}}\t{{.CPUPerc}}"])
                 self._do([*compose, "ps"])

@@ -58,7 +58,7 @@ def _proof(root: Path) -> int:
 
 def _daily(home: Home, delivered: list[ShippedDay], late: ShippedDay, progress: Progress) -> None:
     with Airflow(home, say=progress.say) as airflow:
-        unpause(airflow, progress)
+        unpause(airflow, ["lab"], progress)
         for plan in (delivered, [late]):
             chain = Chain(home, airflow.api, lambda: complete_finished_backfills(airflow.database), {"lab": plan})
             drive(airflow, chain, progress)
@@ -67,7 +67,7 @@ def _daily(home: Home, delivered: list[ShippedDay], late: ShippedDay, progress: 
 
 def _backwards(home: Home, delivered: list[ShippedDay], late: ShippedDay, progress: Progress) -> None:
     with Airflow(home, say=progress.say) as airflow:
-        unpause(airflow, progress)
+        unpause(airflow, ["lab"], progress)
         proof = _Commands(home, airflow, progress)
         for shipped in delivered:
             land(home, "lab", shipped)

@@ -6,6 +6,7 @@ import argparse
 import threading
 from datetime import UTC, datetime
 
+from chainlake.airflow.names import source_names
 from chainlake.env import doctor
 from chainlake.env.ending import end
 from chainlake.errors import InfrastructureError
@@ -34,7 +35,7 @@ def demo() -> int:
     with Airflow(home, say=progress.say) as airflow:
         timing.mark("start of Airflow: database, API server, scheduler, DAG processor")
         progress.say(f"Airflow is up at {airflow.address}")
-        unpause(airflow, progress)
+        unpause(airflow, source_names(home), progress)
         timing.mark("automatic runs of yesterday")
         while fetched.is_alive():
             progress.now("getting Delta's JARs (once)")

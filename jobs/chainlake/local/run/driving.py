@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Collection
 from typing import Protocol
 
 from chainlake.airflow.names import daily_dag_ids
@@ -34,12 +35,18 @@ class Driven(Protocol):
         """What keeps it running; called about once a second."""
 
 
-def unpause(airflow: Driven, progress: Progress) -> None:
+def unpause(airflow: Driven, sources: Collection[str], progress: Progress) -> None:
     """Unpause the DAGs that are paused and wait for the runs that this creates at once: those of yesterday.
 
     Ingest first: the gates of the others open when it has looked.
+
+    Args:
+        airflow: where they run.
+        sources: whose they are.
+        progress: is told.
     """
-    paused = {dag_id for dag_id, state in airflow.api.dags().items() if state} & set(daily_dag_ids(airflow.home))
+    wanted = {dag_id for dag_id in daily_dag_ids(airflow.home) if dag_id.partition("_")[2] in sources}
+    paused = {dag_id for dag_id, state in airflow.api.dags().items() if state} & wanted
     ingests = sorted(dag_id for dag_id in paused if dag_id.startswith("ingest_"))
     for group in (ingests, sorted(paused - set(ingests))):
         for dag_id in group:
