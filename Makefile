@@ -70,7 +70,7 @@ docker-proof: .venv/.installed ## build the image and run the shipped days in co
 COMPOSE ?= docker compose
 SERVICES := $(COMPOSE) --project-name chainlake --file docker/compose.yaml
 
-docker-run: ## in containers: build, start PostgreSQL, Airflow and Spark, run the shipped days, then a summary (ARGS="--source sensor")
+docker-run: ## in containers: build, start PostgreSQL, Airflow and Spark, run the shipped days, then a summary (ARGS="--source sensor --days 1")
 	@docker/secrets.sh
 	@docker build --file docker/Dockerfile --tag chainlake:0.1.0 .
 	@$(SERVICES) up --detach

@@ -6,7 +6,7 @@ machine needs to reach its package indexes is not the project's, and comes from 
 
 DOCKER_PROOF_BUILD_ARGS   options of ``podman build``, such as ``-v`` for a file of certificates
 DOCKER_PROOF_BASE_ARGS    options of ``mmdebstrap``
-DOCKER_PROOF_RUN_ARGS     options of the run, such as ``--source sensor``
+DOCKER_PROOF_RUN_ARGS     options of the run, such as ``--source sensor --days 1``
 DOCKER_PROOF_FOLDER       where images are kept, to be quicker the next time; a temporary folder if unset
 """
 

@@ -20,8 +20,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-import yaml
-
 from chainlake.env.ports import free_port
 from chainlake.paths import PROJECT
 from tests.proof.small import in_folder
@@ -52,14 +50,16 @@ def _proof(root: Path, postgres: Path) -> int:
         url = stack.enter_context(_database(root / "database", postgres))
         port = free_port(18080)
         environment = _settings(root, python, url, port)
-        _ship(root)
+        # Where the program looks for what ships with the project.
+        (root / "data").symlink_to(PROJECT / "data")
         _airflow(root, python, environment, "db", "migrate")
         _airflow(root, python, environment, "pools", "set", POOL, "1", "Spark applications that run at a time")
         _say(begun, "tables and pool are there")
         for name in COMPONENTS:
             stack.enter_context(_component(root, python, environment, name))
         page = ["--page", f"http://localhost:{port}", "--passwords", str(root / "passwords.json")]
-        command = [str(python), "-m", "chainlake.local.run.elsewhere", *page]
+        what = ["--source", SOURCE, "--days", str(DAYS)]
+        command = [str(python), "-m", "chainlake.local.run.elsewhere", *page, *what]
         done = subprocess.run(command, cwd=root, env=environment, stdout=subprocess.PIPE, text=True, check=False)
     print(done.stdout)
     rows = subprocess.run(
@@ -158,17 +158,6 @@ def _settings(root: Path, python: Path, database: str, port: int) -> dict[str, s
         "CHAINLAKE_CONFIG": str(PROJECT / "dags" / "config"),
         "CHAINLAKE_POOL": POOL,
     }
-
-
-def _ship(root: Path) -> None:
-    """The first days of the source, as the folder ``data`` of the working directory."""
-    listed = yaml.safe_load((PROJECT / "data" / "days.yaml").read_text())
-    entry = listed["sources"][SOURCE]
-    entry["days"] = entry["days"][:DAYS]
-    for name in (name for one in entry["days"] for name in one["land"]):
-        (root / "data" / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(PROJECT / "data" / name, root / "data" / name)
-    (root / "data" / "days.yaml").write_text(yaml.safe_dump(listed | {"sources": {SOURCE: entry}}))
 
 
 def _airflow(root: Path, python: Path, environment: dict[str, str], *words: str) -> None:

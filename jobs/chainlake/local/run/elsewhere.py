@@ -43,9 +43,11 @@ def elsewhere() -> int:
     parser.add_argument("--page", default="http://localhost:8080", help="address of Airflow's page")
     parser.add_argument("--passwords", type=Path, required=True, help=f"JSON file with the password of '{USER}'")
     parser.add_argument("--source", action="append", help="only this source; can be repeated")
+    parser.add_argument("--days", type=int, help="only so many days of each source")
     given = parser.parse_args()
     home = Home.from_env()
-    plan = {name: days for name, days in shipped_days(home).items() if name in (given.source or [name])}
+    shipped = shipped_days(home).items()
+    plan = {name: days[: given.days] for name, days in shipped if name in (given.source or [name])}
     airflow = Standing(home, Api(given.page, json.loads(given.passwords.read_text())[USER]))
     progress = Progress()
     timing = Timing(datetime.now(UTC))
