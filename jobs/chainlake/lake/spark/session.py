@@ -87,8 +87,7 @@ def spark_session(home: Home, app: str, *, long_running: bool = False) -> SparkS
         raise NotStarted.of(error) from error
     session.sparkContext.setLogLevel("WARN")
     session.sparkContext.addPyFile(str(code_archive(folder)))
-    if not site.on_this_machine:
-        _require_one_disk(session, home)
+    _require_one_disk(session, home)
     return session
 
 
@@ -98,6 +97,8 @@ def _require_one_disk(session: SparkSession, home: Home) -> None:
     Tasks of ours look themselves, in executors that come later too.
     """
     mark = Mark.leave(home)
+    if mark.path is None:
+        return
     context = session.sparkContext
 
     def look(number: int) -> FolderNotShared | None:
