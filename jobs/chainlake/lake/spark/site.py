@@ -84,7 +84,7 @@ class WrongSparkConf(UsageError):
         return cls(f"{path} cannot be read: {reason}", hint=f"{VARIABLE} names a file of Spark settings.")
 
     @classmethod
-    def line(cls, path: Path, number: int, what: str) -> WrongSparkConf:
+    def at_line(cls, path: Path, number: int, what: str) -> WrongSparkConf:
         """One of its lines."""
         return cls(f"{path}:{number}: {what}", hint="A line is a key of Spark and its value: spark.cores.max 4")
 
@@ -167,15 +167,15 @@ def _read(path: Path) -> dict[str, str]:
             continue
         if "\\" in text:
             # Java's files continue lines and spell characters with it.
-            raise WrongSparkConf.line(path, number, "a backslash is not understood here")
+            raise WrongSparkConf.at_line(path, number, "a backslash is not understood here")
         setting = _SETTING.fullmatch(text)
         if setting is None:
-            raise WrongSparkConf.line(path, number, f"'{text.split()[0]}' has no value")
+            raise WrongSparkConf.at_line(path, number, f"'{text.split()[0]}' has no value")
         key, value = setting.groups()
         if not key.startswith("spark."):
-            raise WrongSparkConf.line(path, number, f"'{key}' is no setting of Spark")
+            raise WrongSparkConf.at_line(path, number, f"'{key}' is no setting of Spark")
         if key in found:
-            raise WrongSparkConf.line(path, number, f"duplicate key '{key}'")
+            raise WrongSparkConf.at_line(path, number, f"duplicate key '{key}'")
         found[key] = value
     return found
 
