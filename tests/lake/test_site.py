@@ -1,4 +1,4 @@
-"""The Spark of a site: what is taken from its file, what is not, and what workers must see."""
+"""The Spark of a site: what is taken from its file, and what is not."""
 
 from __future__ import annotations
 
@@ -8,10 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from chainlake.env.own_folders import is_own
-from chainlake.errors import InfrastructureError, UsageError
-from chainlake.lake.spark import reach, session
-from chainlake.lake.spark.reach import Mark, require_seen
+from chainlake.errors import UsageError
+from chainlake.lake.spark import session
 from chainlake.lake.spark.site import FIXED, Site, properties_file
 from chainlake.paths import Home
 
@@ -150,53 +148,3 @@ def test_the_settings_of_a_site_are_on_no_command_line(tmp_path: Path, monkeypat
         assert Path(words[1]).read_text() == "spark.authenticate.secret hush\n"
     assert not Path(words[1]).exists()
     assert os.environ["PYSPARK_SUBMIT_ARGS"] == "--conf spark.x=1 pyspark-shell"
-
-
-@pytest.fixture
-def clean_mark() -> None:
-    reach._left.cache_clear()
-    require_seen.cache_clear()
-
-
-def mark_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, master: str, lake: str = "") -> Mark:
-    monkeypatch.setenv("SPARK_MASTER", master)
-    return Mark.leave(Home(tmp_path, lake or str(tmp_path / "lake"), tmp_path, tmp_path / "cache"))
-
-
-@pytest.mark.usefixtures("clean_mark")
-def test_nothing_is_left_for_workers_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    mark = mark_of(tmp_path, monkeypatch, "local[2]")
-    require_seen(mark)
-    assert mark.path is None and list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.usefixtures("clean_mark")
-def test_a_lake_in_a_store_leaves_no_folder_beside_the_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "here").mkdir()
-    monkeypatch.chdir(tmp_path / "here")
-    mark_of(tmp_path, monkeypatch, "spark://a:7077", "s3://bucket/lake")
-    assert list(Path.cwd().iterdir()) == []
-
-
-@pytest.mark.usefixtures("clean_mark")
-@pytest.mark.parametrize("content", [None, "of another process", b"\xff"])
-def test_a_worker_with_another_disk_refuses(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str | bytes | None
-) -> None:
-    mark = mark_of(tmp_path, monkeypatch, "spark://a:7077")
-    require_seen(mark)
-    require_seen.cache_clear()
-    assert mark.path is not None
-    path = Path(mark.path)
-    if content is None:
-        path.unlink()
-    else:
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    with pytest.raises(InfrastructureError, match=f"does not see the folder {path.parent} of the driver"):
-        require_seen(mark)
-
-
-@pytest.mark.usefixtures("clean_mark")
-def test_the_folder_of_the_mark_stays_one_that_is_swept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    mark = mark_of(tmp_path, monkeypatch, "spark://a:7077")
-    assert mark.path is not None and is_own(Path(mark.path).parent)

@@ -35,7 +35,7 @@ HOSTS = ("127.0.0.1", "127.0.0.2")
 SPARK = Path(pyspark.__file__).parent
 QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 #: How the steps are to end for a worker that does not see the folders, and what they then say.
-REFUSED, SENTENCE = 5, "does not see the folder"
+REFUSED, SENTENCE = 5, "does not see"
 _START_S = 120.0
 
 

@@ -15,7 +15,6 @@ import pyarrow as pa
 from chainlake.errors import ChainlakeError
 from chainlake.lake.spark.lost import ProcessLost
 from chainlake.lake.spark.python_workers import forget_archives
-from chainlake.lake.spark.reach import Mark, require_seen
 from chainlake.lake.spark.session import spark_session
 from chainlake.paths import Home
 
@@ -50,7 +49,6 @@ class Tasks(Protocol):
         Raises:
             ChainlakeError: the first that ``work`` raised, in the order of the items; the others were worked on.
             ProcessLost: who works was killed, and nobody took its place.
-            FolderNotShared: who works does not see the folders of this process.
         """
 
 
@@ -96,19 +94,13 @@ class SparkTasks:
         if not items:
             return []
 
-        mark = Mark.leave(self.home)
-
-        def seeing(item: T) -> R:
-            require_seen(mark)
-            return work(item)
-
         def worked(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             from pyspark import cloudpickle
 
             forget_archives()
             for batch in batches:
                 for number in batch.column(0).to_pylist():
-                    gave = cloudpickle.dumps(_attempt(seeing, items[number]))
+                    gave = cloudpickle.dumps(_attempt(work, items[number]))
                     yield pa.RecordBatch.from_pydict({"number": [number], "gave": [gave]}, _GAVE)
 
         from pyspark import cloudpickle

@@ -23,7 +23,6 @@ from chainlake.env.own_folders import own_folder
 from chainlake.lake.spark.cds import java_options
 from chainlake.lake.spark.jars import delta_jars
 from chainlake.lake.spark.lost import NotStarted
-from chainlake.lake.spark.reach import FolderNotShared, Mark, require_seen
 from chainlake.lake.spark.site import FIXED, Site, properties_file
 from chainlake.paths import PACKAGE, Home, code_files
 
@@ -87,32 +86,7 @@ def spark_session(home: Home, app: str, *, long_running: bool = False) -> SparkS
         raise NotStarted.of(error) from error
     session.sparkContext.setLogLevel("WARN")
     session.sparkContext.addPyFile(str(code_archive(folder)))
-    _require_one_disk(session, home)
     return session
-
-
-def _require_one_disk(session: SparkSession, home: Home) -> None:
-    """See that the executors that are there see our folders, which Spark's own tasks use without looking.
-
-    Tasks of ours look themselves, in executors that come later too.
-    """
-    mark = Mark.leave(home)
-    if mark.path is None:
-        return
-    context = session.sparkContext
-
-    def look(number: int) -> FolderNotShared | None:
-        try:
-            require_seen(mark)
-        except FolderNotShared as error:
-            return error
-        return None
-
-    items = 2 * context.defaultParallelism
-    for error in context.parallelize(range(items), items).map(look).collect():
-        if error is not None:
-            stop_session()
-            raise error
 
 
 def _choose_python(site: Site) -> None:
