@@ -8,8 +8,8 @@ PY := .venv/bin/python
 # Set by `make test ARGS="tests/lake -x"` and the like.
 ARGS ?=
 
-.PHONY: help setup run airflow test test-fast fuzz simulate check docs lock clean replay-proof kill-proof kill-random damage-proof \
-  spark-proof store-proof
+.PHONY: help setup run airflow test test-fast fuzz simulate check docs lock clean replay-proof kill-proof kill-random \
+  damage-proof spark-proof store-proof own-airflow-proof cluster-proof docker-proof docker-run docker-stop
 
 help: ## show this list
 	@echo "Chainlake: event patterns and model changes in a data lake"
@@ -63,6 +63,28 @@ spark-proof: .venv/.installed ## every test that Spark does, of the lake's port 
 store-proof: .venv/.installed ## a lake in an object store (S3Proxy), races, kills, the store away: same tables as on a disk
 	@$(PY) -m tests.proof.store_proof $(ARGS)
 
+own-airflow-proof: .venv/.installed ## a shipped day in an Airflow of its own: our wheel, a PostgreSQL of the system, LocalExecutor
+	@$(PY) -m tests.proof.own_airflow
+
+cluster-proof: .venv/.installed ## a Spark master and two workers: the tables of one machine; workers that see no folder are refused
+	@$(PY) -m tests.proof.cluster_proof
+
+docker-proof: .venv/.installed ## build the image and run the shipped days in containers, with dockerd and podman (as root)
+	@$(PY) -m tests.proof.containers
+
+# Any compose that knows `depends_on` conditions: the plugin of Docker, or docker-compose.
+COMPOSE ?= docker compose
+SERVICES := $(COMPOSE) --project-name chainlake --file docker/compose.yaml
+
+docker-run: ## in containers: build, start PostgreSQL, Airflow and Spark, run the shipped days, then a summary (ARGS="--source sensor --days 1")
+	@docker/secrets.sh
+	@docker build --file docker/Dockerfile --tag chainlake:0.1.0 .
+	@$(SERVICES) up --detach
+	@$(SERVICES) exec -T api-server python -m chainlake.local.run.elsewhere --passwords /run/secrets/airflow_passwords $(ARGS)
+
+docker-stop: ## stop the containers; volumes stay (ARGS=--volumes removes them, and with them the lake)
+	@$(SERVICES) down $(ARGS)
+
 fuzz: .venv/.installed ## random patterns on both backends, and damaged files (ARGS="--seconds 600 --files 10000")
 	@$(PY) -m tests.fuzz $(ARGS)
 
@@ -73,11 +95,13 @@ SPARK ?=
 simulate: .venv/.installed ## random histories against clean runs (SEEDS=200 FIRST=1; SPARK=1: on real Spark)
 	@$(PY) -m tests.replay --seeds $(SEEDS) --first $(FIRST) $(if $(SPARK),,--light) $(ARGS)
 
-check: .venv/.installed ## ruff, its formatter, import contracts, mypy
+check: .venv/.installed ## ruff, its formatter, import contracts, mypy, the files of docker/
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check --quiet .
 	@.venv/bin/lint-imports --no-cache
 	@$(PY) -m mypy
+	@.venv/bin/check-jsonschema --quiet --builtin-schema vendor.compose-spec docker/compose.yaml
+	@.venv/bin/hadolint docker/Dockerfile
 
 docs: .venv/.installed ## make docs/tables.md from the table definitions in schemas/
 	@$(PY) -m chainlake.schemas.documents.page docs/tables.md
@@ -86,8 +110,9 @@ docs: .venv/.installed ## make docs/tables.md from the table definitions in sche
 LOCK := -m uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-emit-find-links \
   --custom-compile-command "make lock" --python-version 3.11
 
-lock: .venv/.installed ## compile requirements.in into requirements.txt, and the installer's lock, with hashes
+lock: .venv/.installed ## compile requirements.in into requirements.txt, and the locks of installer and image, with hashes
 	@$(PY) $(LOCK) requirements.in --output-file requirements.txt
+	@$(PY) $(LOCK) --no-annotate --constraints requirements.txt docker/requirements.in --output-file docker/requirements.txt
 	@$(PY) $(LOCK) jobs/chainlake/env/installer.in --output-file jobs/chainlake/env/installer.txt
 
 clean: ## remove .venv, .chainlake and caches of the tools

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from datetime import date
@@ -102,5 +103,5 @@ def daily_dag_ids(home: Home) -> list[str]:
 #: The DAG file without a DAG, whose import fails if definitions are broken: all others run.
 BROKEN_DEFINITIONS = "broken_definitions"
 
-#: The pool of the tasks that start Spark, and how many of them run at a time.
-SPARK_POOL = "spark"
+#: The pool of the tasks that start Spark: its slots are how many of them run at a time.
+SPARK_POOL = os.environ.get("CHAINLAKE_POOL") or "spark"

@@ -23,6 +23,7 @@ from chainlake.env.java import java_home
 from chainlake.env.own_folders import own_folder
 from chainlake.env.warm_driver import ADDRESS, run_in_driver
 from chainlake.errors import InfrastructureError, UsageError
+from chainlake.lake.spark.site import Site
 from chainlake.paths import CODE, PROJECT, Home
 
 log = logging.getLogger("chainlake")
@@ -192,7 +193,8 @@ def run_verb(words: Sequence[str], *, run_id: str, warm: bool = True) -> dict[st
 
 def _run(call: list[str], on_line: Callable[[str], None], warm: bool) -> int:
     """``python -m jobs CALL…`` in a warm driver if it may be and the launcher keeps some, else as a child; its code."""
-    address = os.environ.get(ADDRESS) if warm else None
+    # Idle drivers would hold the executors of a cluster that others use too.
+    address = os.environ.get(ADDRESS) if warm and Site.from_env().on_this_machine else None
     code = run_in_driver(address, call, on_line) if address else None
     if code is not None:
         return code
@@ -239,8 +241,6 @@ def _environment() -> dict[str, str]:
     """The environment of a step: this one, with the Java and Python that it must use."""
     return os.environ | {
         "JAVA_HOME": str(java_home()),
-        "PYSPARK_PYTHON": sys.executable,
-        "SPARK_LOCAL_IP": "127.0.0.1",
         "PYTHONPATH": str(CODE),
         "PYTHONUNBUFFERED": "1",
     }
