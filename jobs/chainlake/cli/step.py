@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -37,22 +38,28 @@ def run_step(args: argparse.Namespace, verb: str, step: Callable[..., dict[str, 
     """
     from chainlake.ingest.landing.outcomes import FilesUnread, FilesWaiting
     from chainlake.lake.records.runs import new_run_id
+    from chainlake.report.make import after_step
 
     days = Days.parse(args.start, args.end)
     if args.result is not None and (args.result.is_dir() or not args.result.parent.is_dir()):
         raise BadTarget.result(args.result)
     run_id = args.run_id or new_run_id(verb)
+    home, began = Home.from_env(), time.monotonic()
     try:
-        result = step(Home.from_env(), args.source, days, run_id=run_id, **options)
+        result = step(home, args.source, days, run_id=run_id, **options)
     except (FilesWaiting, FilesUnread) as error:
         # Everything but these files is done, so what was done is printed as well.
         _write(args.result, {**error.result, "error": error.summary, "exit_code": error.exit_code})
+        after_step(home, time.monotonic() - began)
         print(f"{verb} {args.source} {days}: {_told(error.result)}")
         raise
     except ChainlakeError as error:
         _write(args.result, {"error": error.summary, "exit_code": error.exit_code})
+        after_step(home, time.monotonic() - began)
         raise
     _write(args.result, result)
+    if any(result.values()):
+        after_step(home, time.monotonic() - began)
     print(f"{verb} {args.source} {days}: {_told(result)}")
     return 0
 

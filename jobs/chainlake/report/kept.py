@@ -11,14 +11,13 @@ import hashlib
 import json
 import os
 import uuid
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from chainlake.lake.records.staleness import Judged
+from chainlake.paths import Home
 
 #: Raised by hand whenever a page would look different: all pages are made anew then.
 VERSION = 1
@@ -125,11 +124,16 @@ def digest_of(judged: Judged, *more: object) -> str:
     return found.hexdigest()
 
 
-def failures(folder: Path) -> list[str]:
+def folder_of(home: Home) -> Path:
+    """Where the report lies."""
+    return home.root / "report"
+
+
+def notes_of(home: Home) -> list[str]:
     """A line for each page that could not be made."""
-    return [f"report: {name} could not be made: {why}" for name, why in sorted(Kept.read(folder).failed.items())]
+    return failures(Kept.read(folder_of(home)))
 
 
-def written(files: Mapping[str, Any]) -> list[str]:
-    """The paths of some pages, ordered."""
-    return sorted(files)
+def failures(kept: Kept) -> list[str]:
+    """The same for a state that was read."""
+    return [f"report: the page of {name} could not be made: {why}" for name, why in sorted(kept.failed.items())]

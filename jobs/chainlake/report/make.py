@@ -25,7 +25,8 @@ from chainlake.operations.status import judge_all, left_files
 from chainlake.paths import PACKAGE, Home
 from chainlake.quality.docs import index_page
 from chainlake.report import models, overview, patterns
-from chainlake.report.kept import Kept, Made, digest_of, failures, is_due, note_due, replace_file, take_due, written
+from chainlake.report.kept import Kept, Made, digest_of, failures, folder_of, is_due, note_due, replace_file, take_due
+from chainlake.report.reading import Lake
 
 log = logging.getLogger("chainlake")
 
@@ -68,19 +69,9 @@ class _Due:
     make: Callable[[], Mapping[str, str]]
 
 
-def folder_of(home: Home) -> Path:
-    """Where the report lies."""
-    return home.root / "report"
-
-
 def index_of(home: Home) -> Path:
     """The first page of the report, whether it has been made or not."""
     return folder_of(home) / "index.html"
-
-
-def notes_of(home: Home) -> list[str]:
-    """A line for each page that could not be made."""
-    return failures(folder_of(home))
 
 
 def make_report(home: Home, *, everything: bool = False) -> Outcome:
@@ -168,7 +159,7 @@ def _make(home: Home, budget: float | None, *, everything: bool = False) -> Outc
     told = [
         *notes,
         *left_files(home),
-        *(f"report: {name} could not be made: {why}" for name, why in sorted(kept.failed.items())),
+        *failures(kept),
         *late,
     ]
     replace_file(folder / "index.html", overview.page(home, entries, told, where))
@@ -191,7 +182,7 @@ def _page(home: Home, kept: Kept, one: _Due, folder: Path) -> bool:
     for path in set(before.files if before else ()) - set(files):
         (folder / path).unlink(missing_ok=True)
     kept.failed.pop(one.name, None)
-    kept.pages[one.name] = Made(one.digest, written(files), time.time())
+    kept.pages[one.name] = Made(one.digest, sorted(files), time.time())
     return True
 
 
@@ -263,6 +254,7 @@ def _due(home: Home, judged: Sequence[Judged], loaded: Sequence[LoadedModel], so
     by_name = {one.name: one for one in judged}
     of_model = {one.definition.name: one for one in loaded}
     found = []
+    lakes = {name: Lake(home, source) for name, source in sources.items()}
     for one in judged:
         kind, _, bare = one.name.partition("/")
         if one.unjudged or kind in _DERIVED:
@@ -272,23 +264,24 @@ def _due(home: Home, judged: Sequence[Judged], loaded: Sequence[LoadedModel], so
         parts = [digest_of(each) for each in also]
         digest = digest_of(one, one.definition.definition_hash, source and source.definition_hash, parts)
         if kind == "pattern":
-            found.append(_Due(one.name, digest, partial(_pattern, home, sources, loaded, (one, *also))))
+            found.append(_Due(one.name, digest, partial(_pattern, lakes, sources, loaded, (one, *also))))
         else:
-            found.append(_Due(one.name, digest, partial(_model, home, of_model[one.name], one)))
+            lake = lakes[one.definition.source]
+            found.append(_Due(one.name, digest, partial(_model, lake, of_model[one.name], one)))
     return found
 
 
 def _pattern(
-    home: Home, sources: Sources, loaded: Sequence[LoadedModel], judged: Sequence[Judged]
+    lakes: Mapping[str, Lake], sources: Sources, loaded: Sequence[LoadedModel], judged: Sequence[Judged]
 ) -> Mapping[str, str]:
     one, *also = judged
-    compiled, broken = load_patterns(home, sources, only=one.name.removeprefix("pattern/"))
+    lake = lakes[one.definition.source]
+    compiled, broken = load_patterns(lake.home, sources, only=one.name.removeprefix("pattern/"))
     if broken:
         raise broken[0].error
-    source = sources[compiled[0].definition.source]
-    changes = models.changes_of(home, loaded, source.name)
-    return patterns.pages(patterns.Subject(home, compiled[0], source, one, also, changes))
+    changes = models.changes_of(lake.home, loaded, lake.source.name)
+    return patterns.pages(patterns.Subject(lake, compiled[0], one, also, changes))
 
 
-def _model(home: Home, loaded: LoadedModel, judged: Judged) -> Mapping[str, str]:
-    return models.pages(models.Subject(home, loaded, judged))
+def _model(lake: Lake, loaded: LoadedModel, judged: Judged) -> Mapping[str, str]:
+    return models.pages(models.Subject(lake, loaded, judged))

@@ -15,8 +15,9 @@ from chainlake.cep.language import ast
 from chainlake.cep.pattern_names import attributes_of
 from chainlake.cep.pattern_tail import UNBOUNDED
 from chainlake.errors import ChainlakeError
+from chainlake.markup import Html, joined, link, section, table, tag
 from chainlake.report import charts
-from chainlake.report.page import Html, chart, document, joined, link, section, table, tag
+from chainlake.report.page import chart, document
 from chainlake.report.reading import Event, Lake, Match
 from chainlake.report.reasons import Reason, reasons_of
 from chainlake.report.road import PLACE
@@ -117,17 +118,16 @@ def figure(lake: Lake, compiled: CompiledPattern, found: Around, attribute: str,
     return chart(panel(lake, compiled, found, attribute, height), Html(""), said, tall=height + 50)
 
 
-def page(lake: Lake, compiled: CompiledPattern, match: Match, origin: Html) -> str:
+def page(lake: Lake, compiled: CompiledPattern, found: Around, origin: Html) -> str:
     """The page of a match.
 
     Args:
         lake: the tables.
         compiled: its pattern.
-        match: the match.
+        found: the match.
         origin: what the rows of its day were computed from, in HTML.
     """
-    name, source, clock = compiled.pattern.name, lake.source, Clock.of(lake.source)
-    found = around(lake, compiled, match)
+    name, match, source, clock = compiled.pattern.name, found.match, lake.source, found.span.clock
     drawn = [figure(lake, compiled, found, one, 190) for one in found.panels]
     window = compiled.pattern.window_us
     shaded = (

@@ -15,6 +15,7 @@ from chainlake.definitions.source import Source
 from chainlake.errors import ChainlakeError
 from chainlake.lake.delta import tables
 from chainlake.lake.records.staleness import Judged
+from chainlake.markup import Html, joined, section, table, tag
 from chainlake.model_change.config.features import Feature
 from chainlake.model_change.config.model import ModelConfig
 from chainlake.model_change.days.traces import GroupTrace, trace_group
@@ -22,7 +23,7 @@ from chainlake.monitoring.model_days import Model, beginning, read_rounds
 from chainlake.paths import Home
 from chainlake.pictures.model import profile_feature
 from chainlake.report import charts
-from chainlake.report.page import Html, chart, document, joined, section, table, tag
+from chainlake.report.page import chart, document
 from chainlake.report.patterns import COLOURS
 from chainlake.report.reading import Lake
 from chainlake.report.road import PLACE, Change, is_road, road_map
@@ -44,19 +45,24 @@ class Subject:
     """A model with what the lake knows of it.
 
     Args:
-        home: the installation.
+        lake: the tables.
         loaded: the model.
         judged: its days.
     """
 
-    home: Home
+    lake: Lake
     loaded: LoadedModel
     judged: Judged
 
     @property
+    def home(self) -> Home:
+        """The installation."""
+        return self.lake.home
+
+    @property
     def source(self) -> Source:
         """Of its events."""
-        return self.loaded.source
+        return self.lake.source
 
 
 def pages(of: Subject) -> dict[str, str]:
@@ -248,7 +254,7 @@ def _drawn(of: Subject, config: ModelConfig) -> list[Html]:
 
 def _days(of: Subject) -> Days | None:
     """The last days that are done, as many as can be drawn."""
-    lake, done = Lake(of.home, of.source), np.flatnonzero(of.judged.state == "done")
+    lake, done = of.lake, np.flatnonzero(of.judged.state == "done")
     if not len(done):
         return None
     first, last = of.judged.day(int(done[0])), of.judged.day(int(done[-1]))
@@ -333,7 +339,7 @@ def _data(
         and any(a.name == response.of for a in source.attributes)
     ):
         keys = sorted({str(key) for nodes in config.groups.values() for node in nodes for key in node.keys})
-        events = Lake(of.home, source).events((span.lo_us, span.hi_us), [PLACE, response.of], keys)
+        events = of.lake.events((span.lo_us, span.hi_us), [PLACE, response.of], keys)
         marks = [Change(us, span.clock.text(us)) for us in changed]
         spec = road_map(source, span, events, response.of, changes=marks)
         said = f"{with_unit(source, response.of)} along the road, with {counted(len(marks), 'change')} of the model (dashed)."

@@ -14,8 +14,9 @@ import numpy as np
 from chainlake.days import day_number, day_of
 from chainlake.lake.records import ops
 from chainlake.lake.records.staleness import Judged
+from chainlake.markup import Html, joined, link, section, table, tag
 from chainlake.paths import Home
-from chainlake.report.page import Html, data_block, document, joined, link, section, table, tag
+from chainlake.report.page import data_block, document
 from chainlake.report.patterns import COLOURS
 from chainlake.report.showing import counted, dot
 
@@ -115,10 +116,7 @@ def _grid(entries: Sequence[Entry]) -> Html:
     rows = [_row(one, spans, told) for one in with_days]
     most = max((int(one.judged.rows(np.arange(len(one.judged.numbers))).max()) for one in with_days), default=0)
     data = {"spans": [[str(day_of(first)), many] for first, many in spans], "days": days, "most": most, "rows": rows}
-    legend = [
-        tag("li", dot(COLOURS[one], one.replace("_", " ")))
-        for one in ("done", "stale", "missing", "waiting", "failed", "retired")
-    ]
+    legend = [tag("li", dot(COLOURS[one], said)) for one, said in _LEGEND]
     heat = [tag("li", dot("empty", "none")), tag("li", dot("few", "one")), tag("li", dot("many", f"{most:,}"))]
     buttons = [tag("button", said, type="button", data_layer=name, aria_pressed="true" if name == "status" else "false")
                for name, said in (("status", "Status"), ("matches", "Rows published"))]  # fmt: skip

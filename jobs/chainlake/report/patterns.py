@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from chainlake.catalog.patterns import CompiledPattern
 from chainlake.cep.explain.near_misses import Report, Stage, near_misses
@@ -21,9 +22,10 @@ from chainlake.errors import ChainlakeError
 from chainlake.lake.delta import tables
 from chainlake.lake.records.registered import registered_table
 from chainlake.lake.records.staleness import Judged
-from chainlake.paths import PROJECT, Home
+from chainlake.markup import Html, details, joined, link, section, table, tag
+from chainlake.paths import PROJECT
 from chainlake.report import charts, matches
-from chainlake.report.page import Html, chart, details, document, joined, link, section, table, tag
+from chainlake.report.page import chart, document
 from chainlake.report.reading import Lake, Match, chosen, whole
 from chainlake.report.road import MATCHES, PLACE, Change, is_road, road_map
 from chainlake.report.showing import Clock, counted, dot, number, with_unit
@@ -45,32 +47,38 @@ class Subject:
     """A pattern with what the lake knows of it.
 
     Args:
-        home: the installation.
+        lake: the tables.
         compiled: the pattern.
-        source: of its events.
         judged: its days.
         derived: the days of its episodes or its ranking.
         changes: changes of models on the same source.
     """
 
-    home: Home
+    lake: Lake
     compiled: CompiledPattern
-    source: Source
     judged: Judged
     derived: Sequence[Judged] = ()
     changes: Sequence[Change] = ()
 
+    @property
+    def source(self) -> Source:
+        """Of its events."""
+        return self.lake.source
+
 
 def pages(of: Subject) -> dict[str, str]:
     """The page of a pattern, and one of each match that it draws, by their paths in the report."""
-    lake, name = Lake(of.home, of.source), of.compiled.pattern.name
-    drawn = chosen(lake, of.compiled, of.judged)
-    found = {f"matches/{name}/{one.id}.html": matches.page(lake, of.compiled, one, _origin(of, one)) for one in drawn}
-    found[f"patterns/{name}.html"] = _page(of, lake, drawn)
+    lake, name = of.lake, of.compiled.pattern.name
+    drawn = [matches.around(lake, of.compiled, one) for one in chosen(lake, of.compiled, of.judged)]
+    found = {
+        f"matches/{name}/{one.match.id}.html": matches.page(lake, of.compiled, one, _origin(of, one.match))
+        for one in drawn
+    }
+    found[f"patterns/{name}.html"] = _page(of, drawn)
     return found
 
 
-def _page(of: Subject, lake: Lake, drawn: Sequence[Match]) -> str:
+def _page(of: Subject, drawn: Sequence[matches.Around]) -> str:
     pattern = of.compiled.pattern
     body = [
         tag("p", pattern.description or "No description.", class_="lead"),
@@ -78,9 +86,9 @@ def _page(of: Subject, lake: Lake, drawn: Sequence[Match]) -> str:
         _failures(of),
         _meaning(of),
         _counts(of),
-        _cards(of, lake, drawn),
-        *_road(of, lake, drawn),
-        _near_misses(of, lake),
+        _cards(of, drawn),
+        *_road(of, drawn),
+        _near_misses(of),
     ]
     crumbs = [("Report", "index.html"), (f"pattern {pattern.name}", None)]
     return document(f"Pattern {pattern.name}", body, depth=1, crumbs=crumbs)
@@ -192,15 +200,15 @@ def _counts(of: Subject) -> Html:
     return section("Matches per day", chart(charts.bars(values, title="matches"), said, said, behind, tall=190))
 
 
-def _cards(of: Subject, lake: Lake, drawn: Sequence[Match]) -> Html:
+def _cards(of: Subject, drawn: Sequence[matches.Around]) -> Html:
     if not drawn:
         return section("Matches", tag("p", "There is none yet.", class_="none"))
     pattern = of.compiled.pattern
     best = of.compiled.ranking is not None or (of.compiled.episodes is not None and _severe(of))
     cards = []
-    for one in drawn:
-        found = matches.around(lake, of.compiled, one)
-        picture = [matches.figure(lake, of.compiled, found, found.panels[0], 120)] if found.panels else []
+    for found in drawn:
+        one = found.match
+        picture = [matches.figure(of.lake, of.compiled, found, found.panels[0], 120)] if found.panels else []
         where = link(
             f"../matches/{pattern.name}/{one.id}.html",
             f"{', '.join(one.keys[:2])}, {found.span.clock.local(one.end_us):%Y-%m-%d %H:%M:%S}",
@@ -216,35 +224,36 @@ def _severe(of: Subject) -> bool:
     return episodes is not None and bool(episodes.severe)
 
 
-def _road(of: Subject, lake: Lake, drawn: Sequence[Match]) -> list[Html]:
+def _road(of: Subject, drawn: Sequence[matches.Around]) -> list[Html]:
     """Of a road: the map of the local day of the latest match that is drawn."""
     if not is_road(of.source) or not drawn:
         return []
     clock = Clock.of(of.source)
-    newest = max(drawn, key=lambda one: one.end_us)
-    lo, hi = clock.span_of(clock.day(newest.end_us))
+    newest = max(drawn, key=lambda one: one.match.end_us)
+    day = clock.day(newest.match.end_us)
+    lo, hi = clock.span_of(day)
     span = charts.Span(lo, hi, clock)
-    shown = matches.around(lake, of.compiled, newest).panels
+    shown = newest.panels
     if not shown:
         return []
-    every = _of_day(of, lake, (lo, hi))
+    every = _of_day(of, (lo, hi))
     changes = [one for one in of.changes if lo <= one.us < hi]
-    events = lake.events((lo, hi), [PLACE, shown[0]])
+    events = of.lake.events((lo, hi), [PLACE, shown[0]])
     spec = road_map(of.source, span, events, shown[0], matches=every[:MATCHES], changes=changes)
     more = f" The first {MATCHES:,} of {len(every):,} are drawn." if len(every) > MATCHES else ""
     dashed = f" and {counted(len(changes), 'model change')} (dashed)" if changes else ""
     lines = f"{counted(len(every), 'match', 'matches')} of {of.compiled.pattern.name} (lines with dots)"
-    said = f"{with_unit(of.source, shown[0])} along the road on {clock.day(newest.end_us)}, with {lines}{dashed}.{more}"
+    said = f"{with_unit(of.source, shown[0])} along the road on {day}, with {lines}{dashed}.{more}"
     return [section("On the road", chart(spec, said, said, tall=400), name="road")]
 
 
-def _of_day(of: Subject, lake: Lake, span: tuple[int, int]) -> list[Match]:
+def _of_day(of: Subject, span: tuple[int, int]) -> list[Match]:
     """The matches whose last event lies in a stretch of time, as far as a map draws them."""
-    table_name = registered_table(of.home, of.compiled.pattern.name)
+    table_name = registered_table(of.lake.home, of.compiled.pattern.name)
     late = of.compiled.pattern.late_us
     columns = ["match_id", "decision_ts", "start_ts", "end_ts"]
     rows = tables.arrow(
-        of.home, "matches", table_name, columns=columns, filters=tables.decided_in(span[0], span[1] + late)
+        of.lake.home, "matches", table_name, columns=columns, filters=tables.decided_in(span[0], span[1] + late)
     )
     inside = [row for row in rows.to_pylist() if span[0] <= us_of(row["end_ts"]) < span[1]]
     inside.sort(key=lambda row: (row["end_ts"], row["match_id"]))
@@ -252,19 +261,19 @@ def _of_day(of: Subject, lake: Lake, span: tuple[int, int]) -> list[Match]:
         Match(row["match_id"], us_of(row["start_ts"]), us_of(row["end_ts"]), us_of(row["decision_ts"]))
         for row in inside
     ]
-    return whole(lake, table_name, picked[:MATCHES]) + picked[MATCHES:]
+    return whole(of.lake, table_name, picked[:MATCHES]) + picked[MATCHES:]
 
 
-def _near_misses(of: Subject, lake: Lake) -> Html:
+def _near_misses(of: Subject) -> Html:
     """What nearly was a match on the last day that is done."""
     title, done = "Near misses", np.flatnonzero(of.judged.state == "done")
     days = [of.judged.day(int(at)) for at in done[::-1][:7]]
-    day = next((one for one in days if lake.events_on(Days.one(one))), None)
+    day = next((one for one in days if of.lake.events_on(Days.one(one))), None)
     if day is None:
         return section(title, tag("p", "No day with events is done yet.", class_="none"))
     verb = f"python -m jobs explain {_path(of)} --near-misses {day} {day + _ONE}"
     try:
-        events = lake.needed(of.compiled, Days.one(day).micros())
+        events = of.lake.needed(of.compiled, Days.one(day).micros())
         if len(events) > SEARCHED:
             return section(title, _too_much(f"{day} reads {len(events):,} events", verb))
         choices = choose(of.compiled.pattern, None, events)
@@ -274,13 +283,11 @@ def _near_misses(of: Subject, lake: Lake) -> Html:
         reports = near_misses(of.compiled.pattern, events, [one.plan for one in choices], Days.one(day).micros())
     except ChainlakeError as error:
         return section(title, tag("p", f"They could not be found: {error.summary}", class_="warn"))
-    rows = (
-        events.to_pylist()
-        if any(miss.examples for one in reports for stage in one.stages for miss in stage.misses.values())
-        else []
-    )
-    parts = [part for number_, one in enumerate(reports, 1) for part in _funnel(of, one, rows, number_, len(reports))]
-    about = f"What became of the {len(events):,} events of {day}, step by step of the search: how many candidates a step looked at, and how many passed. The same with other days: {verb}"
+    parts = [part for branch, one in enumerate(reports, 1) for part in _funnel(of, one, events, branch, len(reports))]
+    about = joined([
+        f"What became of the {len(events):,} events that a search of {day} reads: how many candidates each step looked "
+        "at, and how many passed. Of other days: ", tag("code", verb),
+    ])  # fmt: skip
     return section(title, *parts, about=about, name="near-misses")
 
 
@@ -294,11 +301,9 @@ def _too_much(why: str, verb: str) -> Html:
     return tag("p", f"Not looked for, since {why}. On a command line: ", tag("code", verb), class_="none")
 
 
-def _funnel(
-    of: Subject, report: Report, events: Sequence[Mapping[str, Any]], number_: int, many: int
-) -> Iterator[Html]:
+def _funnel(of: Subject, report: Report, events: pa.Table, branch: int, many: int) -> Iterator[Html]:
     if many > 1:
-        yield tag("h3", f"Branch {number_} of {many}")
+        yield tag("h3", f"Branch {branch} of {many}")
     top = max((stage.entered for stage in report.stages), default=0) or 1
     rows: list[tuple[object, ...]] = []
     for stage in report.stages:
@@ -346,7 +351,7 @@ def _step(stage: Stage) -> str:
     return words.get(verb, f"events for {name} (type {verb})")
 
 
-def _example(of: Subject, example: Mapping[str, Any], events: Sequence[Mapping[str, Any]]) -> Html:
+def _example(of: Subject, example: Mapping[str, Any], events: pa.Table) -> Html:
     """The events of a near miss, with what the conditions look at."""
     clock, source = Clock.of(of.source), of.source
     wanted = [
@@ -355,7 +360,7 @@ def _example(of: Subject, example: Mapping[str, Any], events: Sequence[Mapping[s
     parts = []
     for name, row in example.items():
         listed = row if isinstance(row, list) else [row]
-        one = events[listed[0]]
+        one = events.slice(listed[0], 1).to_pylist()[0]
         values = ", ".join(f"{with_unit(source, each)} {number(one.get(each))}" for each in wanted if each in one)
         more = f" and {len(listed) - 1:,} more" if len(listed) > 1 else ""
         parts.append(

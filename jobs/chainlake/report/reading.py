@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from chainlake.catalog.patterns import CompiledPattern
 from chainlake.cep.events.history import add_histories
@@ -26,6 +27,9 @@ from chainlake.report.showing import number
 DRAWN = 6
 #: Rows of a day that are looked through to choose them.
 _LOOKED_AT = 200_000
+#: Events that are kept in memory from one match to the next.
+_KEPT = 400_000
+_TIME = pa.timestamp("us", tz="UTC")
 _ONE = timedelta(days=1)
 _SHARED = frozenset(("match_id", "decision_ts", "start_ts", "end_ts"))
 
@@ -95,7 +99,7 @@ class Match:
 
 
 class Lake:
-    """The tables of one source's pattern.
+    """The tables of one source. Days of events that were read are kept for the next match, as long as they are small.
 
     Args:
         home: the installation.
@@ -104,6 +108,7 @@ class Lake:
 
     def __init__(self, home: Home, source: Source) -> None:
         self.home, self.source = home, source
+        self._days: dict[date, pa.Table] = {}
 
     @cached_property
     def paths(self) -> dict[str, str]:
@@ -112,6 +117,15 @@ class Lake:
             self.home, "files", columns=["file_id", "path"], filters=[("source", "=", self.source.name)]
         )
         return dict(zip(rows["file_id"].to_pylist(), rows["path"].to_pylist(), strict=True))
+
+    @cached_property
+    def _sizes(self) -> dict[date, int]:
+        rows = ops.current(self.home, "event_days", source=self.source.name)
+        return {row["day"]: row["rows"] or 0 for row in rows}
+
+    def events_on(self, days: Days) -> int:
+        """How many events the days hold."""
+        return sum(many for day, many in self._sizes.items() if day in days)
 
     def events(self, span: tuple[int, int], columns: Collection[str], keys: Collection[str] | None = None) -> pa.Table:
         """Events of a stretch of time, ordered by it.
@@ -122,12 +136,31 @@ class Lake:
             keys: only of these series.
         """
         lo, hi = span
-        days = [("event_date", ">=", day_of_us(lo)), ("event_date", "<", day_of_us(hi - 1) + _ONE)]
-        times: list[tuple[str, str, Any]] = [("ts", ">=", instant(lo)), ("ts", "<", instant(hi))]
-        of = [] if keys is None else [(self.source.key, "in", sorted(keys))]
+        days = Days(day_of_us(lo), day_of_us(hi - 1) + _ONE)
         wanted = list(dict.fromkeys([*columns, "ts", self.source.key]))
-        found = tables.arrow(self.home, "events", self.source.name, columns=wanted, filters=[*days, *times, *of])
-        return found.sort_by([("ts", "ascending"), (self.source.key, "ascending")])
+        asked = (pc.field("ts") >= pa.scalar(instant(lo), _TIME)) & (pc.field("ts") < pa.scalar(instant(hi), _TIME))
+        if keys is not None:
+            asked = asked & pc.field(self.source.key).isin(sorted(keys))
+        found = self._of_days(days, asked)
+        return found.select(wanted).sort_by([("ts", "ascending"), (self.source.key, "ascending")])
+
+    def _of_days(self, days: Days, asked: pc.Expression) -> pa.Table:
+        """The events of some days for which a condition holds."""
+        if self.events_on(days) > _KEPT:
+            of_days = (pc.field("event_date") >= days.start) & (pc.field("event_date") < days.end)
+            return tables.arrow(self.home, "events", self.source.name, filters=of_days & asked)
+        known = [day for day in days if self._sizes.get(day)]
+        missing = [day for day in known if day not in self._days]
+        if missing:
+            if sum(len(one) for one in self._days.values()) > _KEPT:
+                self._days.clear()
+                missing = known
+            read = tables.arrow(self.home, "events", self.source.name, filters=[("event_date", "in", missing)])
+            for day in missing:
+                self._days[day] = read.filter(pc.field("event_date") == day)
+        if not known:
+            return tables.arrow_schema(self.home, "events", self.source.name).empty_table()
+        return pa.concat_tables([self._days[day] for day in known]).filter(asked)
 
     def needed(self, compiled: CompiledPattern, span: tuple[int, int]) -> pa.Table:
         """What a search for the matches decided in ``span`` reads, histories included."""
@@ -145,19 +178,13 @@ class Lake:
         """
         if not wanted:
             return {}
-        days = sorted({day_of_us(us) for us in wanted.values()})
-        found = tables.arrow(
-            self.home,
-            "events",
-            self.source.name,
-            filters=[("event_date", "in", days), ("event_id", "in", list(wanted))],
-        )
-        return {row["event_id"]: row for row in found.to_pylist()}
-
-    def events_on(self, days: Days) -> int:
-        """How many events the days hold."""
-        rows = ops.current(self.home, "event_days", source=self.source.name)
-        return sum(row["rows"] or 0 for row in rows if row["day"] in days)
+        found = [
+            self._of_days(
+                Days.one(day), pc.field("event_id").isin([one for one, us in wanted.items() if day_of_us(us) == day])
+            )
+            for day in sorted({day_of_us(us) for us in wanted.values()})
+        ]
+        return {row["event_id"]: row for row in pa.concat_tables(found).to_pylist()}
 
 
 def chosen(lake: Lake, compiled: CompiledPattern, judged: Judged) -> list[Match]:

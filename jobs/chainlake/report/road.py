@@ -63,15 +63,18 @@ def road_map(
     cells, lo, hi = _cells(events, source.key, of, span)
     y = height_axis("p", with_unit(source, PLACE))
     y["scale"] = {"zero": False, "nice": False, "domain": [lo, hi]}
-    tone: Spec = {"field": "v", "type": "quantitative", "title": with_unit(source, of), "scale": {"scheme": "viridis"}}
+    tone: Spec = {
+        "field": "v", "type": "quantitative", "title": with_unit(source, of), "scale": {"scheme": "viridis"},
+        "legend": {"orient": "right", "type": "gradient", "gradientLength": height - 60},
+    }  # fmt: skip
     layers: list[Spec] = [{
         "data": {"values": cells},
         "mark": {"type": "rect", "strokeWidth": 0.7},
         "encoding": {
             "x": x, "x2": {"field": "t2"}, "y": y, "y2": {"field": "p2"},
-            "color": {**tone, "legend": {"orient": "right", "gradientLength": height - 60}},
+            "color": tone,
             # Without it, the background shines through between cells.
-            "stroke": {**tone, "legend": None},
+            "stroke": tone,
             "tooltip": [
                 {"field": "k", "title": source.key}, {"field": "v", "title": with_unit(source, of), "format": ".4~g"},
                 {"field": "at", "title": with_unit(source, PLACE)},

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 
 from chainlake.days import instant, us_of
 from chainlake.definitions.source import Source
-from chainlake.report.page import Html, joined, tag
+from chainlake.markup import Html, joined, tag
 
 #: What stands where a value is missing.
 MISSING = "–"
