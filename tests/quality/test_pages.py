@@ -105,18 +105,23 @@ def test_pages_load_nothing_and_speak_of_what_is_meant(harmless: list[Structure]
     assert len(harmless) == 3 and all(len(page.elements) > 15 for page in harmless)
     assert not [link for page in harmless for link in page.links if "//" in link]
     assert not [element for page in harmless for element in page.elements if element[0] in ("script", "img")]
-    shown = " ".join(text for page in harmless for text in page.texts)
-    # A suite on matches says what it means, and names columns in small print.
+
+
+def test_pages_say_what_is_meant_before_they_name_columns(tmp_path: Path) -> None:
+    from chainlake.quality import audit_accounting
     from chainlake.quality.audit import Audit
+    from tests.quality.test_accounting_gate import FILE
 
     home = installation(tmp_path)
     audit = Audit(home)
-    audit.run("alerts_threshold", _alerts(), {"monitor": "m", "columns": ["monitor", "ts", "kind"]}, "alerts of m")
+    assert audit_accounting(audit, [{**FILE, "rows_raw": 3}], []) is not None
     audit.build_docs()
-    pages = [Structure(path.read_text()) for path in home.docs.rglob("*.html")]
-    shown = " ".join(text for page in pages for text in page.texts)
-    assert "No alert is published twice" in shown and "expect_compound_columns_to_be_unique" in shown
-    assert "2 rows" in shown and not [link for page in pages for link in page.links if "//" in link]
+    (page,) = (home.docs / "validations").rglob("*.html")
+    words = " ".join(Structure(page.read_text()).texts)
+    assert words.index("Every row of a file is either used or in quarantine") < words.index("rows_unaccounted")
+    assert "1 of " in words and "expectations are broken" in words and "Rows that break it" in words
+    index = " ".join(Structure((home.docs / "index.html").read_text()).texts)
+    assert "broken" in index and "accounting.files" in index
 
 
 def test_pages_of_an_earlier_version_are_written_anew_once(tmp_path: Path) -> None:
