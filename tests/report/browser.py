@@ -131,7 +131,9 @@ def browser(found: str) -> Iterator[Page]:
             "--disable-background-networking", "--disable-component-update", "--hide-scrollbars", "--window-size=1200,900",
             "--disable-dev-shm-usage", "about:blank",
         ]  # fmt: skip
-        with subprocess.Popen([found, *options], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as process:
+        with subprocess.Popen(
+            [found, *options], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
+        ) as process:
             try:
                 yield Page(_address(process))
             finally:
