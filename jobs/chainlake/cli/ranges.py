@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from chainlake.operations.plan import CHUNK
+from chainlake.operations.backfills.plan import CHUNK
 
 _CHUNK = re.compile(r"(\d+)d?")
 
