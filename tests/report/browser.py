@@ -126,11 +126,21 @@ def browser(found: str) -> Iterator[Page]:
     """
     with tempfile.TemporaryDirectory(prefix="chainlake-browser-", ignore_cleanup_errors=True) as profile:
         options = [
-            "--headless=new", "--no-sandbox", "--disable-gpu", "--remote-debugging-port=0", f"--user-data-dir={profile}",
-            "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1", "--no-first-run", "--disable-extensions",
-            "--disable-background-networking", "--disable-component-update", "--hide-scrollbars", "--window-size=1200,900",
-            "--disable-dev-shm-usage", "about:blank",
-        ]  # fmt: skip
+            "--headless=new",
+            "--no-sandbox",
+            "--no-first-run",
+            "--disable-gpu",
+            "--disable-extensions",
+            "--disable-dev-shm-usage",
+            "--disable-background-networking",
+            "--disable-component-update",
+            "--hide-scrollbars",
+            "--window-size=1200,900",
+            "--remote-debugging-port=0",
+            f"--user-data-dir={profile}",
+            "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
+            "about:blank",
+        ]
         with subprocess.Popen(
             [found, *options], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
         ) as process:

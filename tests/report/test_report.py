@@ -78,8 +78,8 @@ def test_every_page_loads_nothing_and_holds_data_as_text(reported: Home) -> None
 
 def test_a_match_says_its_events_its_lines_and_its_reasons(reported: Home) -> None:
     found = [read(path) for name, path in pages(reported).items() if name.startswith("matches/jam/")]
-    # Of the detector "one", the last reading at half the speed of a free one is that of 12:30, and 12:15 the free one that
-    # is within a quarter of an hour. They are its seventh and fourth of a file of three detectors below a header line.
+    # Of the detector "one", the last reading at half the speed of a free one is that of 12:30, and 12:15 the free one
+    # that is within a quarter of an hour: its seventh and fourth in a file of three detectors below a header line.
     (page,) = (one for one in found if one.text.startswith("jam, 2025-03-02 12:30:00"))
     assert "2025-03-02 12:30:00 (20:30:00 UTC)" in page.text
     assert "position (mi)" in page.text and "speed (mph)" in page.text

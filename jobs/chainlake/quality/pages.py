@@ -20,7 +20,8 @@ _STYLE = """
   --card: #1d2127; --link: #7ab8f0; --good: #56b4e9; --bad: #f08a3c; } }
 body { margin: 0 auto; max-width: 1100px; padding: 1rem 1.25rem 3rem; background: var(--bg); color: var(--fg);
   font: 16px/1.5 system-ui, "DejaVu Sans", Arial, sans-serif; }
-a { color: var(--link); } a:focus-visible, [tabindex]:focus-visible, summary:focus-visible { outline: 3px solid var(--bad); }
+a { color: var(--link); }
+a:focus-visible, [tabindex]:focus-visible, summary:focus-visible { outline: 3px solid var(--bad); }
 h1 { font-size: 1.6rem; margin: .4rem 0; overflow-wrap: anywhere; } h2 { font-size: 1.2rem; margin: 2rem 0 .4rem; }
 .about, .small, caption { color: var(--soft); font-size: .86rem; } caption { text-align: left; }
 .good { color: var(--good); font-weight: 600; } .bad { color: var(--bad); font-weight: 600; }
@@ -99,15 +100,14 @@ class ResultPage(_Renderer):
             else tag("p", f"{len(broken):,} of {len(result.results):,} expectations are broken.", class_="bad")
         )
         rows = [
-            (tag("span", "holds" if one.success else "broken", class_="good" if one.success else "bad"),
-             _meaning(one.expectation_config), _small(one.expectation_config))
+            (_verdict(one.success), _meaning(one.expectation_config), _small(one.expectation_config))
             for one in sorted(result.results, key=lambda one: bool(one.success))
         ]  # fmt: skip
         body = joined([
             verdict,
             tag("p", f"{_label(run[0])}, looked at on {_time(run[1])} UTC.", class_="about"),
             *(section(_sentence(one.expectation_config), *_broken(one)) for one in broken),
-            section("Every expectation", table(("", "what must hold", "in small print"), rows, "The broken ones first")),
+            section("Every expectation", table(("", "what must hold", "small print"), rows, "The broken ones first")),
         ])  # fmt: skip
         return Page(result.meta.get("expectation_suite_name") or result.suite_name, body)
 
@@ -119,19 +119,23 @@ class IndexPage(_Renderer):
         """Args: what Great Expectations knows of the pages of its site."""
         results = sorted(links.get("validations_links", ()), key=lambda one: str(one["run_time"]), reverse=True)
         rows = [
-            (tag("span", "holds" if one["validation_success"] else "broken", class_="good" if one["validation_success"] else "bad"),
-             link(one["filepath"], _label(one["run_name"])), one["expectation_suite_name"], f"{_time(one['run_time'])} UTC")
+            (_verdict(one["validation_success"]), link(one["filepath"], _label(one["run_name"])),
+             one["expectation_suite_name"], f"{_time(one['run_time'])} UTC")
             for one in results
         ]  # fmt: skip
         suites = sorted(
             {(one["expectation_suite_name"], one["filepath"]) for one in links.get("expectations_links", ())}
         )
         body = joined([
-            tag("p", "What the audits of the last steps found: rows are published only if all of their expectations hold."),
+            tag("p", "What the audits found: rows are published only if all of their expectations hold."),
             section("Audits", table(("verdict", "what was looked at", "suite", "when"), rows, "The latest first")),
             section("What is expected", tag("ul", *(tag("li", link(where, name)) for name, where in suites))),
         ])  # fmt: skip
         return Page("Data Docs", body)
+
+
+def _verdict(success: Any) -> Html:
+    return tag("span", "holds" if success else "broken", class_="good" if success else "bad")
 
 
 def _run(found: Any) -> tuple[str, Any]:

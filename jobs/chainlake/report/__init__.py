@@ -2,7 +2,7 @@
 ``chainlake report``.
 
 Here belongs what turns rows of the lake into pages: what is read for them (``reading``, ``reasons``), what they show
-(``overview``, ``patterns``, ``matches``, ``models``), charts as Vega-Lite specifications (``charts``, ``road``), the
+(``overview``, ``patterns``, ``matches``, ``models``), charts as Vega-Lite specifications (``drawing``), the
 frame of a page (``page``), and which pages are made when (``make``, ``kept``). ``assets/`` is what the pages load. What
 the rows mean, and whether a day is done, is decided elsewhere; nothing here writes to the lake.
 """

@@ -16,11 +16,11 @@ from chainlake.cep.pattern_names import attributes_of
 from chainlake.cep.pattern_tail import UNBOUNDED
 from chainlake.errors import ChainlakeError
 from chainlake.markup import Html, joined, link, section, table, tag
-from chainlake.report import charts
+from chainlake.report.drawing import charts
+from chainlake.report.drawing.road import PLACE
 from chainlake.report.page import chart, document
 from chainlake.report.reading import Event, Lake, Match
 from chainlake.report.reasons import Reason, reasons_of
-from chainlake.report.road import PLACE
 from chainlake.report.showing import MISSING, Clock, counted, number, plain, unit_of, with_unit
 
 #: Panels of a match, and series of one panel, at most.
@@ -66,7 +66,7 @@ def _shown(compiled: CompiledPattern, match: Match) -> tuple[int, int]:
 
 
 def _panels(compiled: CompiledPattern, numeric: Sequence[str], events: pa.Table, key: str) -> tuple[str, ...]:
-    """Attributes that the conditions are about first, then those the pattern keeps; places that never move come last."""
+    """Attributes that the conditions are about, then those the pattern keeps; what never moves comes last."""
     pattern = compiled.pattern
     kept = [name for name in dict.fromkeys(a for one in pattern.names for a in one.attributes) if name in numeric]
     weight: Counter[str] = Counter()
@@ -97,7 +97,8 @@ def panel(lake: Lake, compiled: CompiledPattern, found: Around, attribute: str, 
         lines[key].append((us, plain(value)))
     marks, named = [], set()
     for one in match.events:
-        said = f"{one.key}, {found.span.clock.text(one.us)}, {with_unit(source, attribute)} {number(one.row.get(attribute))}"
+        value = f"{with_unit(source, attribute)} {number(one.row.get(attribute))}"
+        said = f"{one.key}, {found.span.clock.text(one.us)}, {value}"
         marks.append(charts.Mark(one.us, plain(one.row.get(attribute)), one.name, said, one.name not in named))
         named.add(one.name)
     window = compiled.pattern.window_us
@@ -187,7 +188,9 @@ def _length(us: int) -> str:
 def _about_units(lake: Lake, match: Match) -> str:
     stated = [one.name for one in lake.source.attributes if unit_of(lake.source, one.name)]
     if stated:
-        return f"Units are those that the source {lake.source.name} states; an attribute without one is a plain number or text."
+        return (
+            f"Units as the source {lake.source.name} states them; an attribute without one is a plain number or text."
+        )
     return f"The source {lake.source.name} states no units."
 
 
@@ -222,11 +225,8 @@ def _file(event: Event) -> Html:
 def _why(lake: Lake, compiled: CompiledPattern, match: Match) -> Html:
     pattern = compiled.pattern
     if pattern.front.counted:
-        return tag(
-            "p",
-            f"The table keeps only the number of events of {', '.join(pattern.front.counted)}, so the conditions cannot be looked at again.",
-            class_="none",
-        )
+        kept = f"The table keeps only the number of events of {', '.join(pattern.front.counted)}"
+        return tag("p", f"{kept}, so the conditions cannot be looked at again.", class_="none")
     try:
         events = lake.needed(compiled, (match.start_us, match.decided_us + 1))
         if len(events) > CHECKED:

@@ -22,11 +22,11 @@ from chainlake.model_change.days.traces import GroupTrace, trace_group
 from chainlake.monitoring.model_days import Model, beginning, read_rounds
 from chainlake.paths import Home
 from chainlake.pictures.model import profile_feature
-from chainlake.report import charts
+from chainlake.report.drawing import charts
+from chainlake.report.drawing.road import PLACE, Change, is_road, road_map
 from chainlake.report.page import chart, document
 from chainlake.report.patterns import COLOURS
 from chainlake.report.reading import Lake
-from chainlake.report.road import PLACE, Change, is_road, road_map
 from chainlake.report.showing import Clock, counted, dot, number, unit_of, with_unit
 
 #: Days, and events on them, that are drawn at most.
@@ -214,14 +214,13 @@ def _curve_words(
     )
     at = int(np.argmax(np.abs(new - old)))
     by, unit, place = float(new[at] - old[at]), _unit(source, config.response) or "", unit_of(source, feature.of) or ""
-    way = "higher" if by > 0 else "lower"
     mean = float(np.mean(new - old))
-    return (
-        f"{config.response.base} is {abs(by):.3g} {unit} {way} at {feature.of} {where[at]:.4g} {place}".replace(
-            "  ", " "
-        ).strip()
-        + f" ({float(old[at]):.3g} → {float(new[at]):.3g}); on average {abs(mean):.2g} {unit} {'higher' if mean > 0 else 'lower'}"
+    most = f"{abs(by):.3g} {unit} {'higher' if by > 0 else 'lower'} at {feature.of} {where[at]:.4g} {place}"
+    words = (
+        f"{config.response.base} is {most} ({float(old[at]):.3g} → {float(new[at]):.3g}); "
+        f"on average {abs(mean):.2g} {unit} {'higher' if mean > 0 else 'lower'}"
     )
+    return " ".join(words.split())
 
 
 # ---- pictures
@@ -242,13 +241,9 @@ def _drawn(of: Subject, config: ModelConfig) -> list[Html]:
         return [section("Pictures", tag("p", f"The rounds could not be recomputed: {error.summary}", class_="warn"))]
     more = len(config.groups) - GROUPS
     if more > 0:
-        found.append(
-            tag(
-                "p",
-                f"{counted(more, 'more group is', 'more groups are')} not drawn: python -m jobs picture {config.name} {days.start} {days.end} --group NAME",
-                class_="small",
-            )
-        )
+        verb = f"python -m jobs picture {config.name} {days.start} {days.end} --group NAME"
+        left = f"{counted(more, 'more group is', 'more groups are')} not drawn: "
+        found.append(tag("p", left, tag("code", verb), class_="small"))
     return found
 
 
@@ -305,9 +300,11 @@ def _group(of: Subject, config: ModelConfig, trace: GroupTrace, days: Days) -> l
     error = charts.series(
         span, errors, title=f"distance{f' ({unit})' if unit else ''}", height=150, level=level, changes=changed
     )
-    about = f"Recomputed for {days.start} to {days.end - _ONE} (UTC days). Dashed lines: {counted(len(changed), 'change')} of the model."
+    dashed = f"Dashed lines: {counted(len(changed), 'change')} of the model."
+    about = f"Recomputed for {days.start} to {days.end - _ONE} (UTC days). {dashed}"
     parts = [section(f"Coefficients{of_group}", *panels, about=about)]
-    said = f"Distance between the model of the window and the one last reported, against eps{f' of {trace.eps:.4g}' if trace.eps else ''}."
+    limit = f" of {trace.eps:.4g}" if trace.eps else ""
+    said = f"Distance between the model of the window and the one last reported, against eps{limit}."
     parts.append(section(f"Error against eps{of_group}", chart(error, said, said, tall=200)))
     parts.append(section(f"Data{of_group}", _data(of, config, trace, (rows, span, changed))))
     return parts
@@ -342,7 +339,8 @@ def _data(
         events = of.lake.events((span.lo_us, span.hi_us), [PLACE, response.of], keys)
         marks = [Change(us, span.clock.text(us)) for us in changed]
         spec = road_map(source, span, events, response.of, changes=marks)
-        said = f"{with_unit(source, response.of)} along the road, with {counted(len(marks), 'change')} of the model (dashed)."
+        dashed = f"{counted(len(marks), 'change')} of the model (dashed)"
+        said = f"{with_unit(source, response.of)} along the road, with {dashed}."
         return chart(spec, said, said, tall=400)
     nodes = max((len(trace.y[row]) for row in rows.tolist()), default=0)
     measured: dict[str, list[tuple[int, float | None]]] = {}

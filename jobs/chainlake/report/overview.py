@@ -83,7 +83,8 @@ def _facts(entries: Sequence[Entry], made: datetime) -> Html:
     )
     facts = [
         (f"{len(entries):,}", "definitions"), (span, "days (UTC)"), (f"{int((states == 'done').sum()):,}", "days done"),
-        (f"{open_:,}", "days to do or waiting"), (f"{bad:,}", "days failed or suspect"), (f"{made:%Y-%m-%d %H:%M:%S}", "made (UTC)"),
+        (f"{open_:,}", "days to do or waiting"), (f"{bad:,}", "days failed or suspect"),
+        (f"{made:%Y-%m-%d %H:%M:%S}", "made (UTC)"),
     ]  # fmt: skip
     return tag(
         "ul",
@@ -121,7 +122,10 @@ def _grid(entries: Sequence[Entry]) -> Html:
     buttons = [tag("button", said, type="button", data_layer=name, aria_pressed="true" if name == "status" else "false")
                for name, said in (("status", "Status"), ("matches", "Rows published"))]  # fmt: skip
     tools = tag("div", *buttons, *_years(spans), class_="tools", role="group", aria_label="What the grid shows")
-    said = f"Grid of {counted(len(rows), 'definition')} by {counted(days, 'day')}. Arrow keys move from day to day, Enter opens the page of a definition."
+    said = (
+        f"Grid of {counted(len(rows), 'definition')} by {counted(days, 'day')}. "
+        "Arrow keys move from day to day, Enter opens the page of a definition."
+    )
     canvas = tag(
         "canvas",
         "The same is listed below as a table.",
@@ -138,7 +142,8 @@ def _grid(entries: Sequence[Entry]) -> Html:
         tag("div", canvas, class_="gridbox", id="grid"),
         tag("p", "Point at a day, or move with the arrow keys.", class_="said", id="said", aria_live="polite"),
         data_block("grid-data", data),
-        about="Each row is a definition, each column a UTC day; where several days share a column, the one that most needs a look is shown. Click a row to open its page.",
+        about="Each row is a definition, each column a UTC day; where several days share a column, the one that most "
+        "needs a look is shown. Click a row to open its page.",
         name="days",
     )
 
@@ -243,22 +248,25 @@ def _recent(home: Home, entries: Sequence[Entry]) -> Html:
         ((costs[one.judged.name], one) for one in entries if costs.get(one.judged.name)),
         key=lambda row: (-row[0], row[1].judged.name),
     )
-    top = max([cost for cost, _ in costly], default=1), max([total for total, _, _ in loud], default=1)
-    return tag("div",
+    most, loudest = max([cost for cost, _ in costly], default=1), max([total for total, _, _ in loud], default=1)
+    tested = [(_named(one), f"{cost:,}", _bar(cost / most)) for cost, one in costly[:10]]
+    published = [(_named(one), f"{n:,}", f"{n / many:,.1f}", _bar(n / loudest)) for n, many, one in loud[:10]]
+    costs_said = f"Conditions tested on its last {RECENT} days, as ops.plans has them"
+    loud_said = f"Rows published for its last {RECENT} days"
+    return tag(
+        "div",
         section(
             "Costliest",
-            table(("definition", "evaluations", ""), [(_named(one), f"{cost:,}", _bar(cost / top[0])) for cost, one in costly[:10]],
-                  f"Conditions tested on its last {RECENT} days, as ops.plans has them", right=[1]),
+            table(("definition", "evaluations", ""), tested, costs_said, right=[1]),
             name="costliest",
         ),
         section(
             "Loudest",
-            table(("definition", "rows", "a day", ""), [(_named(one), f"{total:,}", f"{total / many:,.1f}", _bar(total / top[1])) for total, many, one in loud[:10]],
-                  f"Rows published for its last {RECENT} days", right=[1, 2]),
+            table(("definition", "rows", "a day", ""), published, loud_said, right=[1, 2]),
             name="loudest",
         ),
         class_="pair",
-    )  # fmt: skip
+    )
 
 
 def _bar(share: float) -> Html:

@@ -20,14 +20,15 @@ from chainlake.days import Days, day_of, day_start_us, us_of
 from chainlake.definitions.source import Source
 from chainlake.errors import ChainlakeError
 from chainlake.lake.delta import tables
-from chainlake.lake.records.registered import registered_table
+from chainlake.lake.records.defined.registered import registered_table
 from chainlake.lake.records.staleness import Judged
 from chainlake.markup import Html, details, joined, link, section, table, tag
 from chainlake.paths import PROJECT
-from chainlake.report import charts, matches
+from chainlake.report import matches
+from chainlake.report.drawing import charts
+from chainlake.report.drawing.road import MATCHES, PLACE, Change, is_road, road_map
 from chainlake.report.page import chart, document
 from chainlake.report.reading import Lake, Match, chosen, whole
-from chainlake.report.road import MATCHES, PLACE, Change, is_road, road_map
 from chainlake.report.showing import Clock, counted, dot, number, with_unit
 
 #: Events and evaluations of a search for near misses at most: it shall cost seconds.
@@ -215,7 +216,10 @@ def _cards(of: Subject, drawn: Sequence[matches.Around]) -> Html:
         )
         cards.append(tag("article", tag("h3", where), tag("p", one.why, class_="small"), *picture, class_="card"))
     title = "Its best matches" if best else "Its latest matches"
-    about = "Each opens with all its events, the files they came from, and why each condition held. The shaded stretch is the window."
+    about = (
+        "Each opens with all its events, the files they came from, and why each condition held. "
+        "The shaded stretch is the window."
+    )
     return section(title, tag("div", *cards, class_="cards"), about=about, name="matches")
 
 

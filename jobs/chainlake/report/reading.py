@@ -18,7 +18,7 @@ from chainlake.days import Days, day_of_us, day_start_us, instant, us_of
 from chainlake.definitions.source import Source
 from chainlake.lake.delta import tables
 from chainlake.lake.records import ops
-from chainlake.lake.records.registered import registered_table
+from chainlake.lake.records.defined.registered import registered_table
 from chainlake.lake.records.staleness import Judged
 from chainlake.paths import Home
 from chainlake.report.showing import number

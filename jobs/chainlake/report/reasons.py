@@ -1,4 +1,4 @@
-"""Why a match is one: each condition of its pattern with the values of its events put in, and the engine's own verdict."""
+"""Why a match is one: each condition with the values of its events put in, and the engine's own verdict."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from chainlake.definitions.source import Source
-from chainlake.report.charts import Span, Spec, base, height_axis
+from chainlake.report.drawing.charts import Span, Spec, base, height_axis
 from chainlake.report.reading import Match
 from chainlake.report.showing import plain, with_unit
 
@@ -99,9 +99,9 @@ def road_map(
             {"field": "k", "title": source.key},
             {"field": "why", "title": "match"},
         ]
-        for width, tone in ((4.5, "#000000"), (2.2, "#ffffff")):
-            layers.append({"data": {"values": ways}, "mark": {"type": "line", "color": tone, "strokeWidth": width, "opacity": 0.9},
-                           "encoding": where})  # fmt: skip
+        for width, tone_of_line in ((4.5, "#000000"), (2.2, "#ffffff")):
+            mark = {"type": "line", "color": tone_of_line, "strokeWidth": width, "opacity": 0.9}
+            layers.append({"data": {"values": ways}, "mark": mark, "encoding": where})
         point = {
             "type": "point",
             "filled": True,
@@ -169,6 +169,7 @@ def _cell(
     (start, width), (edges, where) = times, places
     lo = start + column * width
     return {
-        "t": lo // 1000, "t2": (lo + width) // 1000, "p": round(float(edges[row]), 4), "p2": round(float(edges[row + 1]), 4),
+        "t": lo // 1000, "t2": (lo + width) // 1000,
+        "p": round(float(edges[row]), 4), "p2": round(float(edges[row + 1]), 4),
         "v": round(found[0] / found[1], 3), "k": found[2], "at": round(float(where[row]), 3),
     }  # fmt: skip
