@@ -8,7 +8,7 @@ PY := .venv/bin/python
 # Set by `make test ARGS="tests/lake -x"` and the like.
 ARGS ?=
 
-.PHONY: help setup run airflow test test-fast fuzz simulate check docs lock clean replay-proof kill-proof kill-random damage-proof
+.PHONY: help setup run airflow test test-fast fuzz simulate check docs lock clean replay-proof kill-proof kill-random damage-proof report-proof
 
 help: ## show this list
 	@echo "Chainlake: event patterns and model changes in a data lake"
@@ -55,6 +55,9 @@ kill-random: .venv/.installed ## kill -9 of steps by hand at random moments, tri
 
 damage-proof: .venv/.installed ## damage a lake in every way: check finds it, repair and the steps give the same tables
 	@CHAINLAKE_ALL_DAMAGES=1 $(PY) -m pytest -q tests/check/test_damages.py $(ARGS)
+
+report-proof: .venv/.installed ## the report of the shipped data in a real browser without a network (needs chromium)
+	@$(PY) -m tests.proof.report_pages $(ARGS)
 
 fuzz: .venv/.installed ## random patterns on both backends, and damaged files (ARGS="--seconds 600 --files 10000")
 	@$(PY) -m tests.fuzz $(ARGS)

@@ -8,7 +8,6 @@ that is there already.
 from __future__ import annotations
 
 import argparse
-import shutil
 import sys
 import tempfile
 import time
@@ -20,7 +19,7 @@ from chainlake.days import Days
 from chainlake.detect.step import detect
 from chainlake.ingest.step import ingest
 from chainlake.lake.store.files import FilesLake
-from chainlake.local.run.shipped import shipped_days
+from chainlake.local.run.shipped import land, shipped_days
 from chainlake.monitoring.step import monitor
 from chainlake.paths import PROJECT, Home
 from chainlake.report.make import make_report
@@ -45,11 +44,8 @@ def lake(root: Path) -> Home:
     home = replace(base, root=root, lake=str(root / "lake"), config=PROJECT / "dags" / "config")
     ports = Ports(LocalTasks(), FilesLake(home))
     for source, listed in shipped_days(home).items():
-        folder = home.landing(source)
-        folder.mkdir(parents=True, exist_ok=True)
         for one in listed:
-            for name in one.files:
-                shutil.copy(name, folder)
+            land(home, source, one)
         days = Days(listed[0].day, Days.one(listed[-1].day).end)
         for step in (ingest, detect, monitor):
             step(home, source, days, run_id="proof", ports=ports)
@@ -92,9 +88,7 @@ def walk(page: Page, report: Path) -> None:
     page.until(f"location.href.endsWith('patterns/shakeout.html') && {_GROWN}")
     page.run("document.querySelector('nav a').click()")
     page.until(f"location.href.endsWith('index.html') && {_GROWN}")
-    page.run(
-        "{ const find = document.getElementById('find'); find.value = 'bac_beta'; find.dispatchEvent(new Event('input')) }"
-    )
+    page.search("bac_beta")
     page.run("document.querySelector('[data-name]:not([hidden]) a').click()")
     page.until(f"location.href.endsWith('models/bac_beta.html') && {_GROWN}")
     _clean(page, "the walk")

@@ -101,6 +101,11 @@ class Page:
                 "Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=codes[key], text=text
             )
 
+    def search(self, text: str) -> None:
+        """Type into the search of the first page."""
+        field = "document.getElementById('find')"
+        self.run(f"{field}.value = {json.dumps(text)}; {field}.dispatchEvent(new Event('input'))")
+
     def screenshot(self, path: Path, *, width: int = 1200, tall: int | None = None) -> None:
         """A picture of the page, whole or its first ``tall`` pixels."""
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)

@@ -57,8 +57,6 @@ def test_a_click_leads_from_the_grid_to_a_match_and_back(page: Page, reported: H
     page.until("location.href.includes('matches/jam/') && document.documentElement?.dataset.ready === 'yes'")
     page.run("document.querySelector('nav a').click()")
     page.until("location.href.endsWith('report/index.html') && document.documentElement?.dataset.ready === 'yes'")
-    page.run(
-        "document.getElementById('find').value = 'drops'; document.getElementById('find').dispatchEvent(new Event('input'))"
-    )
+    page.search("drops")
     assert page.run("[...document.querySelectorAll('[data-name]')].filter((row) => !row.hidden).length") == 2
     assert page.errors == []
