@@ -9,7 +9,8 @@ PY := .venv/bin/python
 ARGS ?=
 
 .PHONY: help setup run airflow test test-fast fuzz simulate check docs lock clean replay-proof kill-proof kill-random \
-  damage-proof spark-proof store-proof own-airflow-proof cluster-proof docker-proof docker-run docker-stop
+  damage-proof spark-proof store-proof own-airflow-proof cluster-proof docker-proof docker-run docker-stop \
+  report-proof
 
 help: ## show this list
 	@echo "Chainlake: event patterns and model changes in a data lake"
@@ -84,6 +85,9 @@ docker-run: ## in containers: build, start PostgreSQL, Airflow and Spark, run th
 
 docker-stop: ## stop the containers; volumes stay (ARGS=--volumes removes them, and with them the lake)
 	@$(SERVICES) down $(ARGS)
+
+report-proof: .venv/.installed ## the report of the shipped data in a real browser without a network (needs chromium)
+	@$(PY) -m tests.proof.report_pages $(ARGS)
 
 fuzz: .venv/.installed ## random patterns on both backends, and damaged files (ARGS="--seconds 600 --files 10000")
 	@$(PY) -m tests.fuzz $(ARGS)

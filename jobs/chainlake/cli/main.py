@@ -43,6 +43,7 @@ VERBS = {
     "match": "find a pattern in files: a grep for events, without a lake",
     "lint": "check definition files: all errors, warnings, layout",
     "tune": "what other thresholds of a model would have cost and found; without a JVM",
+    "report": "static pages of the lake: status, matches and models, drawn; without a JVM",
     "picture": "a model over days as a PNG: coefficients, errors, messages, profiles; without a JVM",
 }
 
@@ -51,7 +52,7 @@ VERBS = {
 ROOMS = {
     "steps": ("ingest", "detect", "monitor", "validate"),
     "history": ("plan", "backfill", "restate", "shadow", "retire"),
-    "lake": ("status", "check", "sql", "contract", "changes", "maintain", "tune", "picture"),
+    "lake": ("status", "check", "sql", "contract", "changes", "maintain", "tune", "picture", "report"),
     "files": ("generate", "match", "explain", "lint"),
 }
 

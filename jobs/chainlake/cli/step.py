@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import json
 import logging
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,7 @@ def run_step(args: argparse.Namespace, verb: str, step: Callable[..., dict[str, 
     """
     from chainlake.ingest.landing.outcomes import FilesUnread, FilesWaiting
     from chainlake.lake.records.runs import LOG, code_version, new_run_id
+    from chainlake.report.make import after_step
 
     days = Days.parse(args.start, args.end)
     if args.result is not None and (args.result.is_dir() or not args.result.parent.is_dir()):
@@ -50,19 +52,23 @@ def run_step(args: argparse.Namespace, verb: str, step: Callable[..., dict[str, 
         # Another program's own handlers, as Airflow's, would show each line again.
         LOG.propagate = False
     LOG.info("%s %s %s: run %s, chainlake %s", verb, args.source, days, run_id, code_version())
-    home = Home.from_env()
+    home, began = Home.from_env(), time.monotonic()
     try:
         with _lineage(home, args.source, verb, run_id):
             result = step(home, args.source, days, run_id=run_id, **options)
     except (FilesWaiting, FilesUnread) as error:
         # Everything but these files is done, so what was done is printed as well.
         _write(args.result, {**error.result, "error": error.summary, "exit_code": error.exit_code})
+        after_step(home, time.monotonic() - began)
         print(f"{verb} {args.source} {days}: {_told(error.result)}")
         raise
     except ChainlakeError as error:
         _write(args.result, {"error": error.summary, "exit_code": error.exit_code})
+        after_step(home, time.monotonic() - began)
         raise
     _write(args.result, result)
+    if any(result.values()):
+        after_step(home, time.monotonic() - began)
     print(f"{verb} {args.source} {days}: {_told(result)}")
     return 0
 

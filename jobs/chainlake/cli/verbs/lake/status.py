@@ -18,6 +18,7 @@ from chainlake.lake.records.staleness import Judged
 from chainlake.monitoring.states import KeptStates
 from chainlake.operations.status import judge_all, left_files, united
 from chainlake.paths import Home
+from chainlake.report.kept import notes_of
 from chainlake.terminal import json_visible, one_line, table_lines
 from chainlake.words import counted
 
@@ -74,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
     days = Days.parse(args.start, args.end) if args.start else None
     judged, models, notes = judge_all(home, days, args.definition)
     states = tuple(args.state or STATES)
-    notes += left_files(home) + _unheard(home, judged, models)
+    notes += left_files(home) + _unheard(home, judged, models) + notes_of(home)
     if args.json:
         _print_json(judged, states, notes)
     else:
