@@ -3,12 +3,43 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import sys
+from collections.abc import Collection, Sequence
 from datetime import date, timedelta
 from pathlib import Path
 
 from chainlake.days import Days
 from chainlake.errors import DefinitionError, InfrastructureError, InputError, UsageError
+from chainlake.words import closest
+
+
+class UnknownVerb(UsageError):
+    """The first word of a command is no verb."""
+
+    verb: str
+
+    @classmethod
+    def of(cls, verb: str, known: Collection[str]) -> UnknownVerb:
+        """For the word, and the verbs that there are."""
+        meant = closest(verb, known)
+        guess = "" if meant is None else f"Did you mean {meant}? "
+        return cls(f"there is no verb '{verb}'", hint=f"{guess}Verbs are {', '.join(known)}.").holding(verb=verb)
+
+
+class MissingPackage(InfrastructureError):
+    """A verb needs a package that this Python does not have."""
+
+    package: str
+
+    @classmethod
+    def of(cls, error: ModuleNotFoundError) -> MissingPackage:
+        """For what could not be imported."""
+        package = str(error.name).partition(".")[0]
+        return cls(
+            f"the package {package} is not installed for {sys.executable}",
+            hint="Use .venv/bin/python -m jobs, which 'make setup' makes; outside of a checkout: "
+            "pip install 'chainlake[lake,pictures]'.",
+        ).holding(package=package)
 
 
 class OptionsClash(UsageError):

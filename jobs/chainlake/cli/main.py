@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import NoReturn
 
+from chainlake.cli.errors import MissingPackage, UnknownVerb
 from chainlake.env.ending import end, unexpected
 from chainlake.errors import ChainlakeError, InfrastructureError
 from chainlake.paths import Home
@@ -34,7 +35,7 @@ VERBS = {
     "backfill": "compute long history: a Spark application per chunk of days",
     "restate": "compute stale days again, however old",
     "sql": "query the published tables, without a JVM",
-    "changes": "what was added, withdrawn and changed in a table since a version or a time",
+    "changes": "what was added, withdrawn and changed in a table since one of its versions or commits",
     "retire": "end a pattern or model whose file was removed; keep or drop its table",
     "maintain": "compact tables and remove what is past its retention",
     "explain": "how a pattern is searched, and what a search costs on given files",
@@ -124,12 +125,16 @@ def _run(argv: list[str] | None) -> int:
     argv = sys.argv[1:] if argv is None else argv
     verb = argv[0] if argv and argv[0] in VERBS else None
     if verb is None:
+        if argv and not argv[0].startswith("-"):
+            return _told(UnknownVerb.of(argv[0], VERBS))
         _parser(None, None).parse_args(argv or ["--help"])
         return 2
-    module = importlib.import_module(module_of(verb))
-    args = _parser(verb, module).parse_args(argv[1:])
     try:
+        module = importlib.import_module(module_of(verb))
+        args = _parser(verb, module).parse_args(argv[1:])
         return int(module.run(args))
+    except ModuleNotFoundError as error:
+        return _told(error if error.name is None or error.name.startswith("chainlake") else MissingPackage.of(error))
     except ChainlakeError as error:
         return _told(error)
     except KeyboardInterrupt:

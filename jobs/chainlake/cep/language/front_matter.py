@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 from datetime import date, timedelta
 from typing import Any
 
-from chainlake.cep.language.source_text import At, SourceText, nearest
+from chainlake.cep.language.source_text import At, SourceText
 from chainlake.days import parse_day
 from chainlake.definitions.duration import parse_span
 from chainlake.definitions.yaml_lines import Document, YamlProblem, read_yaml
 from chainlake.errors import UsageError
+from chainlake.words import nearest
 
 Scalar = int | float | str | bool
 
