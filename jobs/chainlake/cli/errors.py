@@ -224,15 +224,6 @@ class NoFile(UsageError):
         return cls("this is not a file" if os.path.exists(path) else "there is no such file", file=path)
 
 
-class Doubtful(DefinitionError):
-    """A definition that is right and may not be what was meant: a warning."""
-
-    @classmethod
-    def of(cls, warning: str, file: Path) -> Doubtful:
-        """For what a model's file warns of."""
-        return cls(warning, file=file)
-
-
 class UnfitFiles(InputError):
     """Files of events lack what a verb needs of them."""
 

@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 from datetime import date, timedelta
 from typing import Any
 
+from chainlake.cep.language.examples import Example, read_examples
 from chainlake.cep.language.source_text import At, SourceText
 from chainlake.days import parse_day
 from chainlake.definitions.duration import parse_span
-from chainlake.definitions.yaml_lines import Document, YamlProblem, read_yaml
+from chainlake.definitions.yaml_lines import Document, Place, YamlProblem, read_yaml
 from chainlake.errors import UsageError
 from chainlake.words import nearest
 
@@ -40,6 +41,7 @@ class FrontMatter:
             of a set only how many events it has.
         limits: as ``LIMITS``, and ``LONGEST`` in µs if it is stated.
         start: of a pattern that uses events up, the first UTC day of which a lake has matches.
+        tests: events, and the matches that must be found in them.
     """
 
     source: str | None = None
@@ -49,6 +51,7 @@ class FrontMatter:
     output: tuple[str, ...] = ()
     limits: dict[str, int] = field(default_factory=lambda: dict(LIMITS))
     start: date | None = None
+    tests: tuple[Example, ...] = ()
     places: dict[str, At] = field(default_factory=dict)
 
     @property
@@ -116,6 +119,7 @@ class _Reader:
             "output": self.output,
             "limits": self.limits,
             "start": self.start,
+            "tests": self.tests,
         }
         for key in self.values:
             if key not in readers:
@@ -216,6 +220,13 @@ class _Reader:
             return parse_day(str(typed))
         except UsageError:
             raise self.error(key, f"{key} must be a day, not {typed}", "Write 'start: 2025-10-01'.") from None
+
+    def tests(self, key: str, value: Any) -> tuple[Example, ...]:
+        def wrong(place: Place, what: str, hint: str | None) -> Exception:
+            spot = self.spots.get(place, self.spots[key,])
+            return self.source.error(what, (spot.line, spot.column), key=key, hint=hint)
+
+        return read_examples(value, self.spots, wrong)
 
     def longest(self, key: str, value: Any) -> int:
         span = parse_span(value) if isinstance(value, str) else None

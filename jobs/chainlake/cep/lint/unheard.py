@@ -51,12 +51,12 @@ def unheard(pattern: Pattern, source: SourceText, key: str, heard: Heard) -> lis
         heard: what the events have.
     """
     found = [
-        source.error(f"no event {heard.where} has the {key} '{value}'", at, hint=_hint(value, heard.keys))
+        source.error(f"no event {heard.where} has the {key} '{value}'", at, hint=key_hint(value, heard.keys))
         for value, at in named_keys(pattern, key).items()
         if value not in heard.keys
     ]
     for kind in sorted(set(pattern.event_types) - set(heard.types)):
-        found.append(source.error(f"no event {heard.where} has the type '{kind}'", hint=_hint(kind, heard.types)))
+        found.append(source.error(f"no event {heard.where} has the type '{kind}'", hint=key_hint(kind, heard.types)))
     return found
 
 
@@ -88,6 +88,7 @@ def _compared(literal: ast.Node, key: str) -> Iterator[ast.Literal]:
             yield from (item for item in items if isinstance(item, ast.Literal))
 
 
-def _hint(word: str, known: Collection[str]) -> str:
+def key_hint(word: str, known: Collection[str]) -> str:
+    """What was probably meant, or what there is."""
     close = closest(word, known)
     return f"There are {listed(sorted(known), _LISTED)}." if close is None else f"Did you mean '{close}'?"

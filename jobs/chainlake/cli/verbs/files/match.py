@@ -31,7 +31,9 @@ EXAMPLE = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The pattern, the files and how their columns are called."""
-    parser.add_argument("pattern", metavar="PATTERN", help="a pattern file, or a query that begins with PATTERN")
+    parser.add_argument(
+        "pattern", metavar="PATTERN", help="a pattern: its name, its file, or a query that begins with PATTERN"
+    )
     parser.add_argument("files", metavar="FILE", nargs="+", type=Path, help="files of events")
     parser.add_argument("--episodes", action="store_true", help="print the episodes instead of the matches")
     add_column_arguments(parser)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from chainlake.cli.errors import BadOption, BadTarget
+from chainlake.cli.named import name_of
 from chainlake.days import Days, instant
 from chainlake.paths import Home
 from chainlake.terminal import table_line
@@ -40,7 +41,9 @@ _COLUMNS = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """MODEL FROM TO, the settings and the outputs."""
-    parser.add_argument("model", metavar="MODEL", help="name of the model: a file of dags/config/models/")
+    parser.add_argument(
+        "model", metavar="MODEL", type=name_of("model"), help="name of the model: a file of dags/config/models/"
+    )
     parser.add_argument("start", metavar="FROM", help="first day, YYYY-MM-DD (UTC)")
     parser.add_argument("end", metavar="TO", help="day after the last, YYYY-MM-DD (UTC)")
     parser.add_argument("--eps", metavar="LIST", help="thresholds (default: a quarter to four times the model's)")
