@@ -80,6 +80,11 @@ class OptionsClash(UsageError):
         return cls("--near-misses searches the days of a source, --simulate files", hint="Give one of them.")
 
     @classmethod
+    def format_of_matches(cls) -> OptionsClash:
+        """A format for what has only one."""
+        return cls("--format is for matches", hint="Leave it out with --episodes and --near-misses.")
+
+    @classmethod
     def source_file_without_ticks(cls) -> OptionsClash:
         """A source's file for what the shipped sources read."""
         return cls("--write-source is for --ticks; the other files are those of the shipped sources")

@@ -5,11 +5,16 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
 
-from chainlake.cli.tables import FORMATS
+from chainlake.cli.tables import FORMATS, flat, local_text
+from chainlake.cli.zones import add_zone_argument, shown_zone, source_of_table
 from chainlake.lake.commits.changes import changes, parse_moment
 from chainlake.paths import Home
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 HELP = (
     "Print the changes of a table: each added, withdrawn and changed row, oldest first, a changed one with its new "
@@ -35,19 +40,52 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="what was published after this moment (ISO, UTC by default); no time of an event",
     )
     parser.add_argument("--format", choices=tuple(FORMATS), default="table", help="default: table")
+    parser.add_argument("--flat", action="store_true", help="structs as columns of their own, such as down.ts")
+    add_zone_argument(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the changes."""
     since = args.since_version if args.since_commit is None else parse_moment(args.since_commit)
-    feed = changes(Home.from_env(), args.table, since)
-    names = feed.rows.column_names
-    FORMATS[args.format](names, _rows(feed.rows), sys.stdout)
+    home = Home.from_env()
+    zone = shown_zone(home, args.zone, source_of_table(home, args.table))
+    feed = changes(home, args.table, since)
+    columns, fields = list(feed.rows.column_names), [_fields(field.type, zone) for field in feed.rows.schema]
+    rows = _rows(feed.rows, zone)
+    if args.flat:
+        columns, rows = flat(columns, fields, rows)
+    FORMATS[args.format](columns, rows, sys.stdout)
     print(f"{args.table} is at version {feed.version}", file=sys.stderr)
     return 0
 
 
-def _rows(table: Any) -> Iterator[Sequence[Any]]:
+def _fields(kind: pa.DataType, zone: ZoneInfo | None) -> list[str] | None:
+    """The fields of an event as it is shown; ``None`` of what is no struct."""
+    import pyarrow as pa
+
+    if not pa.types.is_struct(kind):
+        return None
+    names = [kind.field(at).name for at in range(kind.num_fields)]
+    return [part for name in names for part in ((name, "local") if zone is not None and name == "ts" else (name,))]
+
+
+def _rows(table: pa.Table, zone: ZoneInfo | None) -> Iterator[Sequence[Any]]:
     for batch in table.to_batches():
         for row in batch.to_pylist():
-            yield list(row.values())
+            yield [_with_local(value, zone) for value in row.values()]
+
+
+def _with_local(value: Any, zone: ZoneInfo | None) -> Any:
+    """An event, or a set of them, with its local time beside ``ts``."""
+    if zone is None:
+        return value
+    if isinstance(value, list):
+        return [_with_local(item, zone) for item in value]
+    if not isinstance(value, dict) or "ts" not in value:
+        return value
+    found: dict[str, Any] = {}
+    for name, item in value.items():
+        found[name] = item
+        if name == "ts":
+            found["local"] = local_text(item, zone)
+    return found
