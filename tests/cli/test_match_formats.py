@@ -76,7 +76,7 @@ def test_csv_json_and_upright_say_the_same(events: str, capsys: pytest.CaptureFi
         "rise": 27.0,
     }
     upright = said(capsys, PAIR, events, "--format", "vertical")[0].splitlines()
-    assert upright[10:12] == ["-- row 2 --", "o.id    1"] and upright[-1] == "(2 rows)"
+    assert upright[9:11] == ["-- row 2 --", "o.id    1"] and upright[-1] == "(2 rows)"
     assert said(capsys, PAIR, events)[0].splitlines()[1] == '{"o": "1", "h": "3", "rise": 27.0}'
 
 
