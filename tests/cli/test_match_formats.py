@@ -71,18 +71,18 @@ def test_csv_json_and_upright_say_the_same(events: str, capsys: pytest.CaptureFi
     }  # fmt: skip
     objects = json.loads(said(capsys, PAIR, events, "--format", "json")[0])
     assert objects[1] == {
-        "o": {"id": "1", "ts": "2025-03-30T00:59:00Z", "door": "north"},
-        "h": {"id": "3", "ts": "2025-03-30T01:01:00Z", "door": "north", "temp": 47.0},
+        "o": {"id": 1, "ts": "2025-03-30T00:59:00Z", "door": "north"},
+        "h": {"id": 3, "ts": "2025-03-30T01:01:00Z", "door": "north", "temp": 47.0},
         "rise": 27.0,
     }
     upright = said(capsys, PAIR, events, "--format", "vertical")[0].splitlines()
     assert upright[9:11] == ["-- row 2 --", "o.id    1"] and upright[-1] == "(2 rows)"
-    assert said(capsys, PAIR, events)[0].splitlines()[1] == '{"o": "1", "h": "3", "rise": 27.0}'
+    assert said(capsys, PAIR, events)[0].splitlines()[1] == '{"o": 1, "h": 3, "rise": 27.0}'
 
 
 def test_a_set_is_a_list_of_its_events(events: str, capsys: pytest.CaptureFixture[str]) -> None:
     found = json.loads(said(capsys, SET, events, "--format", "json")[0])
-    assert [[one["id"] for one in match["h"]] for match in found] == [["2"], ["2", "3"], ["3"]]
+    assert [[one["id"] for one in match["h"]] for match in found] == [[2], [2, 3], [3]]
     rows = list(csv.DictReader(io.StringIO(said(capsys, SET, events, "--format", "csv")[0])))
     assert [one["door"] for one in json.loads(rows[1]["h"])] == ["north", "north"]
 

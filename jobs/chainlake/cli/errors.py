@@ -302,6 +302,11 @@ class NoRounds(InputError):
         return cls(f"{model} has no complete round on {days}", hint="Take more days, or see the events.")
 
     @classmethod
+    def no_events(cls, model: str) -> NoRounds:
+        """The files hold no events of its source."""
+        return cls(f"the files hold no events that {model} could run over")
+
+    @classmethod
     def before(cls, option: str) -> NoRounds:
         """At a moment that was asked for, no window was full yet."""
         return cls(f"there is no model yet at a time of {option}", hint="Take a later one.")

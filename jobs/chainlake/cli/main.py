@@ -39,7 +39,9 @@ VERBS = {
     "retire": "end a pattern or model whose file was removed; keep or drop its table",
     "maintain": "compact tables and remove what is past its retention",
     "explain": "how a pattern is searched, and what a search costs on given files",
+    "init": "make a project of your own: definitions, a sample, tests, a recipe for CI",
     "match": "find a pattern in files: a grep for events, without a lake",
+    "try": "run a model over files: its changes and what they cost, without a lake",
     "lint": "check definition files: all errors, warnings, layout",
     "tune": "what other thresholds of a model would have cost and found; without a JVM",
     "picture": "a model over days as a PNG: coefficients, errors, messages, profiles; without a JVM",
@@ -51,7 +53,7 @@ ROOMS = {
     "steps": ("ingest", "detect", "monitor", "validate"),
     "history": ("plan", "backfill", "restate", "retire"),
     "lake": ("status", "check", "sql", "changes", "maintain", "tune", "picture"),
-    "files": ("generate", "match", "explain", "lint"),
+    "files": ("init", "generate", "match", "try", "explain", "lint"),
 }
 
 

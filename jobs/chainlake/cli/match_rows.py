@@ -31,26 +31,31 @@ class Rows:
 
 
 def match_rows(
-    pattern: Pattern, events: pa.Table, batches: Iterator[MatchBatch], key: str | None, zone: ZoneInfo | None
+    pattern: Pattern,
+    events: tuple[pa.Table, Sequence[Any]],
+    batches: Iterator[MatchBatch],
+    key: str | None,
+    zone: ZoneInfo | None,
 ) -> Rows:
     """The matches of batches as rows.
 
     Args:
         pattern: the pattern.
-        events: the events, one row per id.
+        events: the events, one row per id, and the ids as they are printed.
         batches: its matches in them.
         key: the column that says which events are of one series, if there is one.
         zone: of the local times beside those in UTC.
     """
-    shown = {name.name: _attributes(pattern, name.attributes, events, key) for name in pattern.names}
-    wanted = {"event_id", "ts", *(attr for attrs in shown.values() for attr in attrs)}
-    values = {name: events[name].to_pylist() for name in wanted}
+    table, ids = events
+    shown = {name.name: _attributes(name.attributes, table, key) for name in pattern.names}
+    wanted = {"ts", *(attr for attrs in shown.values() for attr in attrs)}
+    values = {name: table[name].to_pylist() for name in wanted}
     local = None if zone is None else [local_text(ts, zone) for ts in values["ts"]]
 
     def event(name: str, row: int) -> dict[str, Any]:
         own = {attr: values[attr][row] for attr in shown[name]}
         near = {} if local is None else {"local": local[row]}
-        return {"id": values["event_id"][row], "ts": values["ts"][row], **near, **own}
+        return {"id": ids[row], "ts": values["ts"][row], **near, **own}
 
     kleene = {name.name for name in pattern.names if name.kleene}
     fixed = ["id", "ts", *([] if local is None else ["local"])]
@@ -64,7 +69,7 @@ def match_rows(
     def rows() -> Iterator[list[Any]]:
         for batch in ([] if first is None else [first], batches):
             for one in batch:
-                for match in as_dicts(pattern, one, range(len(events))):
+                for match in as_dicts(pattern, one, range(len(table))):
                     bound = [_bound(match.get(name), name, event) for name in names]
                     yield [*bound, *(match.get(name) for name in measures)]
 
@@ -78,6 +83,6 @@ def _bound(found: Any, name: str, event: Any) -> Any:
     return [event(name, row) for row in found] if isinstance(found, list) else event(name, found)
 
 
-def _attributes(pattern: Pattern, mentioned: Sequence[str], events: pa.Table, key: str | None) -> list[str]:
+def _attributes(mentioned: Sequence[str], events: pa.Table, key: str | None) -> list[str]:
     wanted = dict.fromkeys([*([] if key is None else [key]), *mentioned])
     return [name for name in wanted if name in events.column_names and name not in ("event_id", "ts", "type")]

@@ -92,7 +92,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         from chainlake.cli.match_rows import match_rows
 
-        found = match_rows(pattern, table, iter(batches), _key(events, table), zone)
+        found = match_rows(pattern, (table, ids), iter(batches), _key(events, table), zone)
         columns, rows = list(found.columns), iter(found.rows)
         if args.format != "json":
             columns, rows = flat(found.columns, found.fields, found.rows)
