@@ -31,7 +31,7 @@ from benchmarks.processes import PeakMemory, high_water_mb
 from chainlake.cep import Pattern, Statistics, compile_pattern
 from chainlake.cep.matches.day_limit import DayLimit
 from chainlake.cep.pattern_shape import match_shape
-from chainlake.detect.cut import Share, slice_of
+from chainlake.detect.division.cut import Share, slice_of
 from chainlake.detect.matcher import Matcher
 from chainlake.errors import LimitExceeded
 from chainlake.paths import Home

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from chainlake.cep.pattern_shape import match_shape
 from chainlake.days import US_PER_DAY, day_of_us, day_start_us
-from chainlake.detect.cut import Share, slice_of
+from chainlake.detect.division.cut import Share, slice_of
 from chainlake.detect.feed import KeyShare, between, by_time
 from chainlake.detect.stage import Found, Search, stage
 from chainlake.lake.store.event_files import EventFiles

@@ -45,7 +45,7 @@ def compiled() -> Pattern:
 
 def found(tasks: Tasks, folder: Path) -> list[str]:
     """The matches that tasks find in a file of the events, each in its third of the day and its half of the keys."""
-    from chainlake.detect.cut import Share, slice_of
+    from chainlake.detect.division.cut import Share, slice_of
     from chainlake.detect.feed import KeyShare
     from chainlake.detect.stage import Search, stage
     from chainlake.lake.store.event_files import EventFiles

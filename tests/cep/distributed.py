@@ -11,7 +11,7 @@ import pyarrow as pa
 from chainlake.cep import Pattern, Statistics
 from chainlake.cep.matches.day_limit import DayLimit
 from chainlake.cep.pattern_shape import match_shape
-from chainlake.detect.cut import Slice
+from chainlake.detect.division.cut import Slice
 from chainlake.detect.feed import KeyShare, by_time
 from chainlake.detect.matcher import Matcher
 from chainlake.errors import ChainlakeError

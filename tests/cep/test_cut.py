@@ -14,8 +14,8 @@ import pytest
 from chainlake.cep import Pattern, SearchOptions, Statistics, compile_pattern, find
 from chainlake.cep.search.hindsight import sample_of
 from chainlake.days import Days
-from chainlake.detect.curve import Count, Curve, Estimate, count_cells, work_curve
-from chainlake.detect.cut import (
+from chainlake.detect.division.curve import Count, Curve, Estimate, count_cells, work_curve
+from chainlake.detect.division.cut import (
     NOT_CUT,
     PIECES,
     Share,

@@ -16,7 +16,7 @@ from chainlake.cep import Statistics, compile_pattern
 from chainlake.cep.library import from_dicts
 from chainlake.cep.matches.day_limit import DayLimit
 from chainlake.cep.pattern_shape import match_shape
-from chainlake.detect.cut import Slice, slice_of
+from chainlake.detect.division.cut import Slice, slice_of
 from chainlake.errors import InfrastructureError, LimitExceeded
 from chainlake.schemas.matches import matches_table
 from tests.cep.brute_force import brute_force

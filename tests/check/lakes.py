@@ -18,9 +18,9 @@ from chainlake.ingest.step import ingest
 from chainlake.lake.records import runs
 from chainlake.lake.store.files import FilesLake
 from chainlake.monitoring.step import monitor
-from chainlake.operations.backfill import run_here, run_plan
+from chainlake.operations.backfills.backfill import run_here, run_plan
+from chainlake.operations.backfills.plan import plan_range
 from chainlake.operations.check import Checked, Scope, check
-from chainlake.operations.plan import plan_range
 from chainlake.operations.repair import Repaired, repair
 from chainlake.paths import Home
 from chainlake.run.ports import Ports

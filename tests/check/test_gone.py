@@ -16,8 +16,8 @@ from chainlake.ingest.step import ingest
 from chainlake.lake.records import ops
 from chainlake.lake.store.files import FilesLake
 from chainlake.lake.upkeep.same import same_tables
-from chainlake.operations.backfill import run_here, run_plan
-from chainlake.operations.plan import plan_range
+from chainlake.operations.backfills.backfill import run_here, run_plan
+from chainlake.operations.backfills.plan import plan_range
 from chainlake.paths import Home
 from chainlake.run.ports import Ports
 from chainlake.run.tasks import LocalTasks

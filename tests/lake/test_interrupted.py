@@ -9,7 +9,7 @@ import pytest
 
 from chainlake.lake.commits.publish import _interrupted
 from chainlake.lake.records import ops
-from chainlake.lake.records.definitions import Definition
+from chainlake.lake.records.defined.definitions import Definition
 from chainlake.paths import Home
 
 DAY, OTHER = date(2025, 10, 1), date(2025, 10, 2)

@@ -23,8 +23,8 @@ from chainlake.lake.commits.publishable import DaysNow
 from chainlake.lake.delta import tables
 from chainlake.lake.locks import file_lock
 from chainlake.lake.records import ops
-from chainlake.lake.records.definitions import Definition
-from chainlake.lake.records.registered import later_versions, next_version, registered_table
+from chainlake.lake.records.defined.definitions import Definition
+from chainlake.lake.records.defined.registered import later_versions, next_version, registered_table
 from chainlake.lake.sql.query import Lake
 from chainlake.lake.sql.scan import list_tables
 from chainlake.lake.store.files import FilesLake

@@ -27,7 +27,7 @@ from chainlake.lake.commits.publishable import DaysNow
 from chainlake.lake.delta import tables
 from chainlake.lake.records import ops
 from chainlake.lake.records.chain import EMPTY, Link
-from chainlake.lake.records.definitions import Definition
+from chainlake.lake.records.defined.definitions import Definition
 from chainlake.lake.store.files import FilesLake
 from chainlake.lake.store.port import Staged
 from chainlake.paths import PROJECT, Home

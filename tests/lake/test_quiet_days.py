@@ -11,9 +11,9 @@ import pytest
 from chainlake.days import US_PER_DAY, Days
 from chainlake.definitions.source import Source, load_source
 from chainlake.ingest.landing.completeness import EMPTY, Arrived, day_rows
-from chainlake.lake.records.definitions import Definition
+from chainlake.lake.records.defined.definitions import Definition
+from chainlake.lake.records.defined.wanted import wanted_days
 from chainlake.lake.records.event_days import EventDays
-from chainlake.lake.records.wanted import wanted_days
 
 EARLY, FIRST = date(1900, 1, 2), date(2024, 3, 1)
 FULL = {**EMPTY, "rows": 5, "checksum": "5:ab"}

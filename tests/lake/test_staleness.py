@@ -20,7 +20,7 @@ from chainlake.lake.delta import tables
 from chainlake.lake.locks import file_lock
 from chainlake.lake.records import ops
 from chainlake.lake.records.chain import EMPTY
-from chainlake.lake.records.definitions import Definition
+from chainlake.lake.records.defined.definitions import Definition
 from chainlake.lake.records.event_days import AbandonedDays, EventDays, pin
 from chainlake.lake.records.staleness import fingerprint, status_rows, to_do
 from chainlake.paths import Home

@@ -25,8 +25,8 @@ from chainlake.model_change import monitor as library
 from chainlake.monitoring import course
 from chainlake.monitoring import run as monitor_run
 from chainlake.monitoring.step import monitor
-from chainlake.operations.backfill import run_here, run_plan
-from chainlake.operations.plan import RangePlan, plan_range
+from chainlake.operations.backfills.backfill import run_here, run_plan
+from chainlake.operations.backfills.plan import RangePlan, plan_range
 from chainlake.operations.status import all_definitions
 from chainlake.paths import Home
 from chainlake.quality import Verdict

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from deltalake import DeltaTable
 
-from chainlake.lake.records.registered import registered_table
+from chainlake.lake.records.defined.registered import registered_table
 from chainlake.lake.records.staleness import status_rows
 from chainlake.lake.upkeep.same import published_tables, same_tables
 from chainlake.operations.status import all_definitions

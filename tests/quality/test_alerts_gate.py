@@ -11,7 +11,7 @@ import pytest
 
 from chainlake.paths import Home
 from chainlake.quality import Audit
-from chainlake.quality.alerts import audit_alerts
+from chainlake.quality.gates.alerts import audit_alerts
 from chainlake.schemas.models import ALERTS, METRICS
 
 pytestmark = pytest.mark.slow

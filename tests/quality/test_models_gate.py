@@ -12,7 +12,7 @@ import pytest
 
 from chainlake.paths import Home
 from chainlake.quality import Audit, AuditResult, audit_models
-from chainlake.quality.models import CHANGES_GATE, Gated, audit_together, changes_measures
+from chainlake.quality.gates.models import CHANGES_GATE, Gated, audit_together, changes_measures
 from chainlake.schemas.models import CHANGES, METRICS
 from chainlake.schemas.table import Table
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from chainlake.lake.records.event_days import EventDays
-from chainlake.operations import plan as range_plan
+from chainlake.operations.backfills import plan as range_plan
 from chainlake.paths import Home
 from tests.replay import world
 from tests.replay.simulator import Broken, Simulation

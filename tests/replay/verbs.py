@@ -8,9 +8,9 @@ from typing import Any
 
 from chainlake.days import Days
 from chainlake.lake.records import ops, runs
-from chainlake.operations.backfill import run_here, run_plan
+from chainlake.operations.backfills.backfill import run_here, run_plan
+from chainlake.operations.backfills.plan import RangePlan, plan_range
 from chainlake.operations.maintain import maintain
-from chainlake.operations.plan import RangePlan, plan_range
 from chainlake.operations.retire import retire
 from chainlake.paths import Home
 from chainlake.run.ports import Ports

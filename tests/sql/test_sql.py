@@ -17,7 +17,7 @@ from deltalake import write_deltalake
 
 from chainlake.cli.main import main
 from chainlake.errors import UsageError
-from chainlake.lake.records.registered import choose
+from chainlake.lake.records.defined.registered import choose
 from chainlake.lake.sql.query import Lake
 from chainlake.paths import PROJECT, Home
 from chainlake.schemas.matches import MatchName, MatchShape, matches_table

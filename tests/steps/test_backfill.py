@@ -16,14 +16,14 @@ from chainlake.errors import AuditFailed, InfrastructureError, UsageError
 from chainlake.lake.delta import tables
 from chainlake.lake.records import ops
 from chainlake.lake.records.chain import EMPTY
-from chainlake.lake.records.definitions import Definition
+from chainlake.lake.records.defined.definitions import Definition
 from chainlake.lake.records.event_days import EventDays
 from chainlake.lake.records.staleness import fingerprint
 from chainlake.lake.upkeep.same import same_tables
 from chainlake.monitoring import course
-from chainlake.operations.applications import Application
-from chainlake.operations.backfill import run_plan
-from chainlake.operations.plan import plan_range
+from chainlake.operations.backfills.applications import Application
+from chainlake.operations.backfills.backfill import run_plan
+from chainlake.operations.backfills.plan import plan_range
 from chainlake.operations.status import all_definitions
 from chainlake.paths import Home
 from chainlake.schemas.models import CHANGES, METRICS

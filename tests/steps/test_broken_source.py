@@ -13,7 +13,7 @@ from chainlake.errors import DefinitionError
 from chainlake.ingest.step import ingest
 from chainlake.lake.records.runs import new_run_id
 from chainlake.monitoring.step import monitor
-from chainlake.operations.plan import plan_range
+from chainlake.operations.backfills.plan import plan_range
 from chainlake.paths import Home
 from tests.steps.history import SOURCE, configured, day, deliver, pattern, readings
 

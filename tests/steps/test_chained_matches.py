@@ -29,8 +29,8 @@ from chainlake.lake.records.chain import EMPTY
 from chainlake.lake.records.staleness import status_rows
 from chainlake.lake.sql.query import Lake
 from chainlake.lake.store.files import FilesLake
-from chainlake.operations.backfill import run_here, run_plan
-from chainlake.operations.plan import plan_range
+from chainlake.operations.backfills.backfill import run_here, run_plan
+from chainlake.operations.backfills.plan import plan_range
 from chainlake.operations.status import all_definitions
 from chainlake.paths import Home
 from chainlake.quality import Audit

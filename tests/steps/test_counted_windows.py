@@ -15,7 +15,7 @@ from chainlake.cep.pattern_shape import match_shape
 from chainlake.cep.search.statistics import Statistics
 from chainlake.days import Days
 from chainlake.definitions.derived import Series
-from chainlake.detect.cut import slice_of
+from chainlake.detect.division.cut import slice_of
 from chainlake.detect.feed import Feed
 from chainlake.detect.matcher import Matcher, needed
 from chainlake.schemas.matches import matches_table

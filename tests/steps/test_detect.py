@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-import chainlake.detect.counts as counts
-import chainlake.detect.cut as cut
+import chainlake.detect.division.counts as counts
+import chainlake.detect.division.cut as cut
 import chainlake.detect.order as order_choice
 import chainlake.detect.run as detect_run
 import chainlake.detect.step as detect_step
@@ -25,8 +25,8 @@ from chainlake.cep.events.history import add_histories
 from chainlake.cep.library import as_dicts
 from chainlake.days import Days
 from chainlake.definitions.source import find_source
-from chainlake.detect.counts import Counting
-from chainlake.detect.cut import slice_of
+from chainlake.detect.division.counts import Counting
+from chainlake.detect.division.cut import slice_of
 from chainlake.detect.step import detect
 from chainlake.errors import AuditFailed, DefinitionError, LimitExceeded, UsageError
 from chainlake.lake import faults

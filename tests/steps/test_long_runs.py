@@ -17,12 +17,12 @@ from chainlake.detect.work import DetectResult, SearchRun, Work
 from chainlake.errors import LimitExceeded
 from chainlake.lake.delta import tables
 from chainlake.lake.records import ops
-from chainlake.lake.records.definitions import Definition
+from chainlake.lake.records.defined.definitions import Definition
 from chainlake.lake.records.staleness import status_rows
 from chainlake.lake.sql.query import Lake
 from chainlake.lake.store.files import FilesLake
-from chainlake.operations.backfill import run_plan
-from chainlake.operations.plan import plan_range
+from chainlake.operations.backfills.backfill import run_plan
+from chainlake.operations.backfills.plan import plan_range
 from chainlake.paths import Home
 from chainlake.run.ports import Ports
 from chainlake.run.tasks import LocalTasks

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import chainlake.detect.counts as counts
-import chainlake.detect.cut as cut
+import chainlake.detect.division.counts as counts
+import chainlake.detect.division.cut as cut
 import chainlake.detect.order as order_choice
 import chainlake.detect.run as detect_run
 from benchmarks.made_lake import SOURCE, Stream, make_lake

@@ -16,9 +16,9 @@ import pytest
 from chainlake.cli.main import _parser, main, module_of
 from chainlake.days import Days
 from chainlake.env.child import wait_until
-from chainlake.operations import launch
-from chainlake.operations.applications import Application
-from chainlake.operations.plan import plan_range
+from chainlake.operations.backfills import launch
+from chainlake.operations.backfills.applications import Application
+from chainlake.operations.backfills.plan import plan_range
 from chainlake.paths import PROJECT, Home
 from tests.steps.history import configured, day, deliver, pattern, readings
 
@@ -105,7 +105,7 @@ def test_what_a_killed_backfill_leaves_lies_in_the_home(lab: Home, monkeypatch: 
 def test_a_backfill_can_be_stopped(lab: Home) -> None:
     program = (
         "import sys, time\n"
-        "from chainlake.operations import launch\n"
+        "from chainlake.operations.backfills import launch\n"
         "def run(command, **rest):\n"
         "    print('at work', flush=True)\n"
         "    time.sleep(60)\n"

@@ -35,16 +35,16 @@ from chainlake.lake.delta.reader import open_table
 from chainlake.lake.records import ops
 from chainlake.lake.records.staleness import status_rows
 from chainlake.lake.store.files import FilesLake
-from chainlake.operations.backfill import run_here, run_plan
+from chainlake.operations.backfills.backfill import run_here, run_plan
+from chainlake.operations.backfills.plan import plan_range
 from chainlake.operations.check import Scope
 from chainlake.operations.maintain import maintain
-from chainlake.operations.plan import plan_range
 from chainlake.operations.repair import repair
 from chainlake.operations.retire import retire
 from chainlake.operations.status import all_definitions
 from chainlake.paths import Home
 from chainlake.quality import Audit, AuditResult
-from chainlake.quality.rankings import audit_rankings
+from chainlake.quality.gates.rankings import audit_rankings
 from chainlake.run.ports import Ports
 from chainlake.run.tasks import LocalTasks
 from chainlake.schemas.matches import matches_table

@@ -17,16 +17,16 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-import chainlake.detect.counts as counts
-import chainlake.detect.cut as cut
+import chainlake.detect.division.counts as counts
+import chainlake.detect.division.cut as cut
 from chainlake.cep import SearchOptions, Statistics, compile_pattern, find
 from chainlake.cep.library import as_dicts
 from chainlake.cep.pattern_shape import match_shape
 from chainlake.cep.search.hindsight import sample_of
 from chainlake.days import US_PER_DAY, Days
-from chainlake.detect.counts import Ask, Counting, Draw
-from chainlake.detect.curve import CELLS, Curve, count_cells
-from chainlake.detect.cut import Share, slice_of, spans_of
+from chainlake.detect.division.counts import Ask, Counting, Draw
+from chainlake.detect.division.curve import CELLS, Curve, count_cells
+from chainlake.detect.division.cut import Share, slice_of, spans_of
 from chainlake.detect.feed import KeyShare
 from chainlake.detect.stage import Found, Search, SearchFailed, stage
 from chainlake.errors import LimitExceeded

@@ -11,7 +11,7 @@ from chainlake.days import day_number
 from chainlake.detect.chained.segments import Segment
 from chainlake.detect.chained.way import MatchesMoved, NothingBefore, SegmentWay
 from chainlake.lake.records.chain import EMPTY, Chain
-from chainlake.lake.records.definitions import Definition
+from chainlake.lake.records.defined.definitions import Definition
 from chainlake.run.chains import CannotGoOn
 
 FIRST = day_number(date(2025, 3, 1))

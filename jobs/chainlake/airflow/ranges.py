@@ -65,8 +65,8 @@ def restate_lines(params: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _lines(days: Days | None, **options: Any) -> list[dict[str, Any]]:
     from chainlake.lake.records.runs import one_line
-    from chainlake.operations.launch import options_of
-    from chainlake.operations.plan import plan_range
+    from chainlake.operations.backfills.launch import options_of
+    from chainlake.operations.backfills.plan import plan_range
 
     plan = plan_range(Home.from_env(), days, **options)
     lines: list[dict[str, Any]] = []

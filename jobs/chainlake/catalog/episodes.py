@@ -10,7 +10,7 @@ from chainlake.cep.episodes.days import Timing
 from chainlake.cep.pattern import Pattern
 from chainlake.days import Days
 from chainlake.digests import text_digest
-from chainlake.lake.records.definitions import Definition
+from chainlake.lake.records.defined.definitions import Definition
 from chainlake.schemas.episodes import episodes_table
 from chainlake.schemas.table import Table
 

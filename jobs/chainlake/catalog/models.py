@@ -16,7 +16,7 @@ from chainlake.definitions.files import BrokenDefinition, check_name, read_defin
 from chainlake.definitions.source import Source, Sources, source_for
 from chainlake.definitions.yaml_lines import load_section
 from chainlake.errors import DefinitionError
-from chainlake.lake.records.definitions import Definition
+from chainlake.lake.records.defined.definitions import Definition
 from chainlake.model_change import ENGINE_VERSION
 from chainlake.model_change.config.expressions import check_against, expression_of
 from chainlake.model_change.config.reading import Settings

@@ -31,8 +31,8 @@ from chainlake.errors import DefinitionError
 from chainlake.lake.delta import tables
 from chainlake.lake.delta.columns import same_columns
 from chainlake.lake.delta.reader import UnreadableTable
-from chainlake.lake.records.definitions import Definition
-from chainlake.lake.records.registered import later_versions, next_version
+from chainlake.lake.records.defined.definitions import Definition
+from chainlake.lake.records.defined.registered import later_versions, next_version
 from chainlake.paths import Home
 from chainlake.schemas.matches import MatchShape, matches_table
 from chainlake.schemas.table import Table

@@ -12,7 +12,7 @@ from chainlake.cep.pattern import Pattern
 from chainlake.cep.ranking.days import owners, spans
 from chainlake.days import day_number
 from chainlake.digests import text_digest
-from chainlake.lake.records.definitions import Definition
+from chainlake.lake.records.defined.definitions import Definition
 from chainlake.schemas.ranked import ranked_table
 from chainlake.schemas.table import Table
 

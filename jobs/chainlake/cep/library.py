@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 from chainlake.cep.events.dataset import is_list
 from chainlake.cep.events.history import add_histories
 from chainlake.cep.pattern import Pattern, compile_pattern
-from chainlake.cep.search.batch import MatchBatch
 from chainlake.cep.search.find import find
+from chainlake.cep.search.found.batch import MatchBatch
 from chainlake.cep.search.options import SearchOptions
 from chainlake.cep.search.statistics import Statistics
 from chainlake.cep.values.texts import is_unicode

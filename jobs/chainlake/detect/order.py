@@ -22,7 +22,7 @@ from chainlake.cep.plan.order import choose_order
 from chainlake.cep.plan.steps import routing
 from chainlake.cep.search.choosing.seconds import best_order
 from chainlake.cep.search.hindsight import Sample, sample_of
-from chainlake.detect.counts import Ask, Draw, Survey
+from chainlake.detect.division.counts import Ask, Draw, Survey
 from chainlake.detect.stage import Found
 from chainlake.detect.work import Work
 from chainlake.lake.records import ops

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from chainlake.days import Days
-from chainlake.detect.counts import Ask, Counting, Survey
-from chainlake.detect.curve import CELLS, Curve, Estimate, work_curve
-from chainlake.detect.cut import Share, Wanted, cut, pieces_of, slice_of, spans_of
+from chainlake.detect.division.counts import Ask, Counting, Survey
+from chainlake.detect.division.curve import CELLS, Curve, Estimate, work_curve
+from chainlake.detect.division.cut import Share, Wanted, cut, pieces_of, slice_of, spans_of
 from chainlake.detect.order import Plan, ask_of, choose_plan, draw_of
 from chainlake.detect.work import Work
 from chainlake.lake.records.event_days import EventDays

@@ -17,7 +17,7 @@ from chainlake.cep import Pattern
 from chainlake.cep.matches.day_limit import check_day
 from chainlake.days import Days
 from chainlake.definitions.source import Sources
-from chainlake.detect.counts import Counting
+from chainlake.detect.division.counts import Counting
 from chainlake.detect.order import Plan, record_plan
 from chainlake.detect.prepared import prepare
 from chainlake.detect.stage import Found, Search, stage

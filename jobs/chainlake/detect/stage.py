@@ -22,7 +22,7 @@ from chainlake.cep.matches.day_limit import DayLimit
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.search.statistics import Statistics
 from chainlake.days import US_PER_DAY, day_of_us
-from chainlake.detect.cut import MOST_ROWS, Share
+from chainlake.detect.division.cut import MOST_ROWS, Share
 from chainlake.detect.feed import Events, Feed
 from chainlake.detect.matcher import PIECE_ROWS, Hunt, Matcher, needed
 from chainlake.errors import ChainlakeError, InfrastructureError

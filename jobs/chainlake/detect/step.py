@@ -18,10 +18,10 @@ from chainlake.detect.plan import Plan, Wanted, plan_of
 from chainlake.detect.rankings.run import rankings_to_do, run_rankings
 from chainlake.detect.work import STEP, DetectResult, DetectRun, SearchRun
 from chainlake.lake.commits.places import take_places
+from chainlake.lake.records.defined.wanted import last_day
 from chainlake.lake.records.event_days import EventDays
 from chainlake.lake.records.runs import phase
 from chainlake.lake.records.staleness import TO_DO, judge
-from chainlake.lake.records.wanted import last_day
 from chainlake.paths import Home
 from chainlake.quality import Audit, warm_up
 from chainlake.run.chains import held

@@ -330,8 +330,8 @@ class _Attempt:
         return [*rows, *fresh.values()]
 
     def _audit(self, files: list[FileRow], day_list: list[CountedDay]) -> None:
-        from chainlake.quality.accounting import audit_accounting
         from chainlake.quality.audit import Audit
+        from chainlake.quality.gates.accounting import audit_accounting
 
         audit = Audit(self.home)
         reason = audit_accounting(audit, files, day_list)

@@ -35,8 +35,8 @@ from chainlake.monitoring.result import Failures, MonitorResult
 from chainlake.monitoring.tasks.staging import Folder
 from chainlake.paths import Home
 from chainlake.quality import Audit, DaysBroken, Verdict, audit_models
-from chainlake.quality.alerts import ALERTS_GATE, audit_alerts
-from chainlake.quality.models import CHANGES_GATE, Gated, audit_together
+from chainlake.quality.gates.alerts import ALERTS_GATE, audit_alerts
+from chainlake.quality.gates.models import CHANGES_GATE, Gated, audit_together
 from chainlake.run.common import discard, record_failure, staging_folder
 from chainlake.run.ports import Ports
 from chainlake.schemas.models import CHANGES

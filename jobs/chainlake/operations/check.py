@@ -18,7 +18,7 @@ from chainlake.ingest.check import SourceTables, check_source
 from chainlake.lake.errors import UnknownTable
 from chainlake.lake.locks import file_lock
 from chainlake.lake.records import ops
-from chainlake.lake.records.registered import registered_table
+from chainlake.lake.records.defined.registered import registered_table
 from chainlake.lake.records.runs import phase
 from chainlake.lake.sql.scan import list_tables
 from chainlake.lake.upkeep import noted

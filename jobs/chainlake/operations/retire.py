@@ -22,7 +22,7 @@ from chainlake.lake.delta.reader import open_table
 from chainlake.lake.errors import NotLocal
 from chainlake.lake.locks import file_lock
 from chainlake.lake.records import ops
-from chainlake.lake.records.registered import later_versions
+from chainlake.lake.records.defined.registered import later_versions
 from chainlake.lake.records.runs import phase
 from chainlake.lake.upkeep.maintain import lock_of
 from chainlake.paths import Home

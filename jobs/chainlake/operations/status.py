@@ -22,12 +22,12 @@ from chainlake.errors import ChainlakeError
 from chainlake.ingest.landing.outcomes import READ, reason_of, unread
 from chainlake.ingest.landing.waiting import early
 from chainlake.lake.records import ops
-from chainlake.lake.records.definitions import Definition
+from chainlake.lake.records.defined.definitions import Definition
+from chainlake.lake.records.defined.wanted import names_of
 from chainlake.lake.records.intervals import Intervals
 from chainlake.lake.records.recorded import GONE, UNREADABLE, Recorded
 from chainlake.lake.records.staleness import STATUS, Judged, judge
 from chainlake.lake.records.standing import mark_suspects
-from chainlake.lake.records.wanted import names_of
 from chainlake.paths import Home
 from chainlake.schemas.ops_rows import FileRow, WaitingFileRow
 from chainlake.terminal import one_line

@@ -3,12 +3,12 @@
 Importing this package imports neither Great Expectations nor Spark; ``warm_up()`` begins to, in the background.
 """
 
-from chainlake.quality.accounting import audit_accounting
 from chainlake.quality.audit import Audit, AuditResult, Failure, warm_up
+from chainlake.quality.gates.accounting import audit_accounting
+from chainlake.quality.gates.models import audit_models
 from chainlake.quality.matches.files import MatchFiles
 from chainlake.quality.matches.gate import audit_matches
 from chainlake.quality.matches.rules import MatchRules
-from chainlake.quality.models import audit_models
 from chainlake.quality.verdict import DaysBroken, Verdict
 
 __all__ = [

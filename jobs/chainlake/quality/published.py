@@ -21,13 +21,13 @@ from chainlake.lake.sql.scan import scan
 from chainlake.model_change.config.model import ModelConfig
 from chainlake.model_change.config.threshold import ThresholdConfig
 from chainlake.paths import Home
-from chainlake.quality.accounting import audit_accounting
-from chainlake.quality.alerts import audit_alerts
 from chainlake.quality.audit import Audit
+from chainlake.quality.gates.accounting import audit_accounting
+from chainlake.quality.gates.alerts import audit_alerts
+from chainlake.quality.gates.models import audit_models
 from chainlake.quality.matches.files import Matches
 from chainlake.quality.matches.gate import judge
 from chainlake.quality.matches.rules import rules_of
-from chainlake.quality.models import audit_models
 from chainlake.schemas.models import ALERTS, CHANGES, METRICS
 from chainlake.schemas.ops_rows import FileRow
 from chainlake.schemas.table import Table

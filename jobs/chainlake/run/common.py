@@ -17,7 +17,7 @@ from chainlake.definitions.source import Source, Sources, asked_source, load_sou
 from chainlake.env.own_folders import MARKER, own_folder, sweep
 from chainlake.errors import AuditFailed, ChainlakeError, DefinitionError, InfrastructureError, InputError
 from chainlake.lake.records import ops
-from chainlake.lake.records.definitions import Definition
+from chainlake.lake.records.defined.definitions import Definition
 from chainlake.lake.records.runs import one_line
 from chainlake.paths import Home
 

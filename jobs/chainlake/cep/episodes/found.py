@@ -14,8 +14,8 @@ from chainlake.cep.episodes.days import Timing, day_of
 from chainlake.cep.episodes.sources import of_batch, rule_of
 from chainlake.cep.library import MatchOptions, as_dicts, prepared
 from chainlake.cep.pattern import Pattern
-from chainlake.cep.search.batch import MatchBatch
 from chainlake.cep.search.find import find
+from chainlake.cep.search.found.batch import MatchBatch
 from chainlake.days import instant
 from chainlake.errors import UsageError
 

@@ -10,7 +10,7 @@ from chainlake.cep.episodes.merge import of_matches
 from chainlake.cep.matches.ids import Group, Single, match_ids
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.pattern_episodes import SEVERITY, EpisodeRule
-from chainlake.cep.search.batch import MatchBatch
+from chainlake.cep.search.found.batch import MatchBatch
 from chainlake.cep.values.arrow import int64_array, numpy_of
 from chainlake.errors import InputError
 

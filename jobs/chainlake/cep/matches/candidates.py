@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.ranking.lists import Values
 from chainlake.cep.ranking.rule import value_names
-from chainlake.cep.search.batch import MatchBatch
+from chainlake.cep.search.found.batch import MatchBatch
 from chainlake.cep.search.ranked import Best
 from chainlake.cep.values.arrow import int64_array, numpy_of
 from chainlake.days import US_PER_DAY

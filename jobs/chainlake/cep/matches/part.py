@@ -14,8 +14,8 @@ from chainlake.cep.pattern import Pattern
 from chainlake.cep.ranking import part as parts
 from chainlake.cep.ranking.best import Entries
 from chainlake.cep.ranking.part import Part
-from chainlake.cep.search.batch import MatchBatch
 from chainlake.cep.search.find import best_of
+from chainlake.cep.search.found.batch import MatchBatch
 from chainlake.cep.search.options import SearchOptions
 from chainlake.cep.search.ranked import Best, lists_of
 from chainlake.cep.search.statistics import Statistics

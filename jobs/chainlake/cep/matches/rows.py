@@ -10,7 +10,7 @@ from chainlake.cep.events.event_ids import texts
 from chainlake.cep.matches.ids import Group, Single, match_ids
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.pattern_shape import match_shape
-from chainlake.cep.search.batch import MatchBatch
+from chainlake.cep.search.found.batch import MatchBatch
 from chainlake.schemas.matches import matches_table
 from chainlake.schemas.table import TIMESTAMP
 

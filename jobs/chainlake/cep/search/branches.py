@@ -13,7 +13,6 @@ from chainlake.cep.conditions.scan import Scan
 from chainlake.cep.events.dataset import Dataset
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.plan.completion import Completion, completion_of
-from chainlake.cep.search.batch import MatchBatch
 from chainlake.cep.search.binding.complete import Completer
 from chainlake.cep.search.binding.kleene import SetLimit
 from chainlake.cep.search.binding.levels import Search
@@ -24,7 +23,8 @@ from chainlake.cep.search.choosing.choice import Choice, Wish, choose, likeness
 from chainlake.cep.search.compiled.generate import Limits
 from chainlake.cep.search.compiled.run import Compiled
 from chainlake.cep.search.dedupe import also_matches
-from chainlake.cep.search.measured import measured
+from chainlake.cep.search.found.batch import MatchBatch
+from chainlake.cep.search.found.measured import measured
 from chainlake.cep.search.selection.modes import kernel_choice
 from chainlake.cep.search.statistics import Statistics
 

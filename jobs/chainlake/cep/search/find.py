@@ -19,14 +19,14 @@ from chainlake.cep.language.normal_form import Branch
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.plan.steps import routing
 from chainlake.cep.policy import Policy
-from chainlake.cep.search.batch import MatchBatch
 from chainlake.cep.search.bounding.strategy import strategies
 from chainlake.cep.search.bounding.watch import Watch
 from chainlake.cep.search.branches import Ready, Run
 from chainlake.cep.search.choosing.choice import Wish
 from chainlake.cep.search.choosing.reach import within_reach
-from chainlake.cep.search.days import count_days
 from chainlake.cep.search.dedupe import same_names
+from chainlake.cep.search.found.batch import MatchBatch
+from chainlake.cep.search.found.days import count_days
 from chainlake.cep.search.freed import keep_freed_memory
 from chainlake.cep.search.keys import parts_by_key
 from chainlake.cep.search.largest.kept import Finder

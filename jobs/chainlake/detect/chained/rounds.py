@@ -15,7 +15,7 @@ from pathlib import Path
 from chainlake.days import Days
 from chainlake.detect.chained.course import Course, Next
 from chainlake.detect.chained.walk import Leg, Walked, walk
-from chainlake.detect.counts import Counting
+from chainlake.detect.division.counts import Counting
 from chainlake.detect.order import Plan
 from chainlake.detect.prepared import planned
 from chainlake.detect.run import Staged, accept, audit, publish, rates

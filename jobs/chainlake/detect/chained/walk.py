@@ -15,7 +15,7 @@ from chainlake.cep.matches.day_limit import DayLimit
 from chainlake.cep.search.statistics import Statistics
 from chainlake.days import US_PER_DAY, Days, day_of_us
 from chainlake.detect.chained.state import digest_of, state_at
-from chainlake.detect.cut import slice_of
+from chainlake.detect.division.cut import slice_of
 from chainlake.detect.feed import Events, Feed
 from chainlake.detect.matcher import Matcher, needed
 from chainlake.detect.stage import Found, MatchFile, Search, SearchFailed

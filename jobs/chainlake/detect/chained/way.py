@@ -9,7 +9,7 @@ from chainlake.days import day_of
 from chainlake.detect.chained.segments import Segment
 from chainlake.errors import InfrastructureError, InputError
 from chainlake.lake.records.chain import Stretch
-from chainlake.lake.records.definitions import Definition
+from chainlake.lake.records.defined.definitions import Definition
 from chainlake.run.way import State, Way
 
 _ONE = timedelta(days=1)

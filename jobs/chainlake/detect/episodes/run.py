@@ -26,15 +26,15 @@ from chainlake.lake.commits.publish import MatchOutput, Published, PublishingRun
 from chainlake.lake.commits.publishable import DaysNow
 from chainlake.lake.records.chain import EMPTY, Link
 from chainlake.lake.records.chained import begins_anew
+from chainlake.lake.records.defined.wanted import days_of, names_of
 from chainlake.lake.records.event_days import EventDays
 from chainlake.lake.records.intervals import Intervals
 from chainlake.lake.records.runs import one_line
 from chainlake.lake.records.staleness import fingerprint, judge
-from chainlake.lake.records.wanted import days_of, names_of
 from chainlake.lake.store.port import Staged
 from chainlake.paths import Home
 from chainlake.quality import DaysBroken
-from chainlake.quality.episodes import audit_episodes
+from chainlake.quality.gates.episodes import audit_episodes
 from chainlake.run.common import record_failure
 
 

@@ -15,7 +15,7 @@ from chainlake.lake.delta import tables
 from chainlake.lake.records.event_days import EventDays
 from chainlake.lake.records.staleness import judge
 from chainlake.quality import Audit
-from chainlake.quality.episodes import audit_episodes
+from chainlake.quality.gates.episodes import audit_episodes
 from chainlake.quality.published import Outcome
 
 

@@ -22,16 +22,16 @@ from chainlake.errors import AuditFailed
 from chainlake.lake.commits.publish import MatchOutput, Published, PublishingRun, publish_matches
 from chainlake.lake.commits.publishable import DaysNow
 from chainlake.lake.delta import tables
+from chainlake.lake.records.defined.matched import PeriodDays
+from chainlake.lake.records.defined.wanted import days_of, names_of
 from chainlake.lake.records.event_days import EventDays
 from chainlake.lake.records.intervals import Intervals
-from chainlake.lake.records.matched import PeriodDays
 from chainlake.lake.records.runs import one_line
 from chainlake.lake.records.staleness import Judged, fingerprint, judge
-from chainlake.lake.records.wanted import days_of, names_of
 from chainlake.lake.store.port import Staged
 from chainlake.paths import Home
 from chainlake.quality import DaysBroken
-from chainlake.quality.rankings import audit_rankings
+from chainlake.quality.gates.rankings import audit_rankings
 from chainlake.run.common import record_failure
 
 #: Days whose periods are merged at a time: what is published of them is not lost when later ones fail.

@@ -17,7 +17,7 @@ from chainlake.errors import UsageError
 from chainlake.lake.delta.kept import Commit, kept_commits
 from chainlake.lake.delta.reader import open_table
 from chainlake.lake.errors import UnknownTable
-from chainlake.lake.records.registered import registered_table
+from chainlake.lake.records.defined.registered import registered_table
 from chainlake.paths import Home
 
 if TYPE_CHECKING:

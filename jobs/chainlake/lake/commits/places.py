@@ -26,7 +26,7 @@ from chainlake.lake.errors import WriterBetween
 from chainlake.lake.faults import around
 from chainlake.lake.locks import WAIT_SECONDS, file_lock
 from chainlake.lake.records import ops
-from chainlake.lake.records.registered import choose, later_versions, noted
+from chainlake.lake.records.defined.registered import choose, later_versions, noted
 from chainlake.paths import Home, folders
 from chainlake.schemas.ops_rows import IntervalRow
 

@@ -21,7 +21,7 @@ from chainlake.lake.commits.publishable import DaysNow, Publishable, chained, pu
 from chainlake.lake.faults import around
 from chainlake.lake.records import ops
 from chainlake.lake.records.chain import Link
-from chainlake.lake.records.definitions import Definition
+from chainlake.lake.records.defined.definitions import Definition
 from chainlake.lake.records.lost import note_lost
 from chainlake.lake.store.parts import days_of
 from chainlake.lake.store.port import Change, Lake, Staged, Turn

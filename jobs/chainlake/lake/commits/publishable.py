@@ -8,7 +8,7 @@ from datetime import date, timedelta
 
 from chainlake.lake.records import ops
 from chainlake.lake.records.chain import EMPTY, Link, left_out
-from chainlake.lake.records.definitions import Definition
+from chainlake.lake.records.defined.definitions import Definition
 from chainlake.paths import Home
 
 _ONE = timedelta(days=1)

@@ -9,10 +9,10 @@ import numpy as np
 
 from chainlake.days import US_PER_DAY, day_number, day_of
 from chainlake.lake.records.chain import Chain, Standing
-from chainlake.lake.records.definitions import Definition
+from chainlake.lake.records.defined.definitions import Definition
+from chainlake.lake.records.defined.matched import UNMATCHED
 from chainlake.lake.records.event_days import COMPUTABLE, EventDays
 from chainlake.lake.records.intervals import Intervals
-from chainlake.lake.records.matched import UNMATCHED
 
 
 def begins(definition: Definition, events: EventDays) -> date | None:

@@ -9,7 +9,7 @@ import numpy as np
 from chainlake.lake.delta import tables
 from chainlake.lake.delta.sums.checksums import rows_of
 from chainlake.lake.records import ops
-from chainlake.lake.records.definitions import Definition
+from chainlake.lake.records.defined.definitions import Definition
 from chainlake.paths import Home
 from chainlake.schemas.models import ALERTS, CHANGES, METRICS
 from chainlake.schemas.ops_rows import IntervalRow

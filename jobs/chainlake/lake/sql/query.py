@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from chainlake.errors import UsageError
 from chainlake.lake.delta import tables
-from chainlake.lake.records.registered import registered_table
+from chainlake.lake.records.defined.registered import registered_table
 from chainlake.lake.sql import safe as safely
 from chainlake.lake.sql.errors import FilesUnreadable, NotInTheLake, OnlyReads, StatementRefused
 from chainlake.lake.sql.matches import view_of, view_select

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from chainlake.lake.delta.reader import data_path, open_table
-from chainlake.lake.records.registered import later_versions
+from chainlake.lake.records.defined.registered import later_versions
 from chainlake.paths import Home, folders
 
 if TYPE_CHECKING:

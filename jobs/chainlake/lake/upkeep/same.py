@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from chainlake.lake.delta import tables
 from chainlake.lake.records import ops
-from chainlake.lake.records.registered import registered_table
+from chainlake.lake.records.defined.registered import registered_table
 from chainlake.lake.sql.scan import list_tables
 from chainlake.paths import Home
 from chainlake.schemas.ranked import KEY

@@ -11,7 +11,7 @@ from chainlake.cep.pattern import Pattern
 from chainlake.cep.ranking.lists import Values
 from chainlake.cep.search.bounding.strategy import bounds_of, per_values
 from chainlake.cep.search.bounding.watch import Watch, Watched
-from chainlake.cep.search.measured import as_arrow
+from chainlake.cep.search.found.measured import as_arrow
 
 
 def watched(pattern: Pattern, scans: Sequence[Scan], watch: Watch) -> tuple[Watched, ...] | str:

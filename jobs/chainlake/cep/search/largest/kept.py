@@ -15,8 +15,8 @@ import pyarrow as pa
 from chainlake.cep.conditions.scan import BLOCK_ROWS
 from chainlake.cep.events.dataset import Dataset
 from chainlake.cep.pattern import Pattern
-from chainlake.cep.search.batch import MatchBatch
 from chainlake.cep.search.dedupe import same_names
+from chainlake.cep.search.found.batch import MatchBatch
 from chainlake.cep.search.largest.contained import contained, mixed
 from chainlake.cep.search.statistics import Statistics
 from chainlake.cep.search.strict.found import Ask, Room, TooMany, found

@@ -14,11 +14,11 @@ from chainlake.cep.events.previous import places
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.plan.pause import neighbours
 from chainlake.cep.ranking.rule import Rule
-from chainlake.cep.search.batch import MatchBatch
 from chainlake.cep.search.bounding.lists import Periods
 from chainlake.cep.search.bounding.strategy import criteria_of
 from chainlake.cep.search.bounding.terms import terms_of
 from chainlake.cep.search.branches import Run
+from chainlake.cep.search.found.batch import MatchBatch
 from chainlake.cep.search.paths.kernel import CROWDED, DONE, FOUND, FULL, MADE, POSITION, kernel
 from chainlake.cep.search.paths.steps import Steps, steps_of
 from chainlake.cep.search.statistics import BestSearch

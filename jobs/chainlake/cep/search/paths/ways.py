@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from chainlake.cep.pattern import Pattern
-from chainlake.cep.search.batch import MatchBatch
 from chainlake.cep.search.bounding.begin import watched
 from chainlake.cep.search.bounding.strategy import Strategies, said
 from chainlake.cep.search.bounding.watch import Watch
 from chainlake.cep.search.branches import Run
+from chainlake.cep.search.found.batch import MatchBatch
 from chainlake.cep.search.paths.passing import paths
 from chainlake.cep.search.statistics import BestSearch
 from chainlake.errors import UsageError

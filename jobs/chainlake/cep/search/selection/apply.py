@@ -11,7 +11,7 @@ import pyarrow as pa
 from chainlake.cep.events.dataset import ticks_of
 from chainlake.cep.events.order import total_order
 from chainlake.cep.policy import Policy
-from chainlake.cep.search.batch import MatchBatch
+from chainlake.cep.search.found.batch import MatchBatch
 from chainlake.cep.search.selection.order import NONE, Ranked
 from chainlake.cep.search.selection.resolve import Published, published
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from chainlake.cep.conditions.scan import BLOCK_ROWS
 from chainlake.cep.language.normal_form import Branch
-from chainlake.cep.search.batch import MatchBatch
-from chainlake.cep.search.measured import measured
+from chainlake.cep.search.found.batch import MatchBatch
+from chainlake.cep.search.found.measured import measured
 from chainlake.cep.search.statistics import Statistics
 from chainlake.cep.search.strict.form import Form
 from chainlake.cep.search.strict.rest import Rest

@@ -8,9 +8,9 @@ import functools
 from chainlake.cli.ranges import add_range_arguments, stoppable
 from chainlake.days import Days
 from chainlake.lake.records.runs import new_run_id
-from chainlake.operations.backfill import run_plan
-from chainlake.operations.launch import in_a_process
-from chainlake.operations.plan import plan_range
+from chainlake.operations.backfills.backfill import run_plan
+from chainlake.operations.backfills.launch import in_a_process
+from chainlake.operations.backfills.plan import plan_range
 from chainlake.paths import Home
 
 HELP = (

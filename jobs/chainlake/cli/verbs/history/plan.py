@@ -8,8 +8,8 @@ import json
 from chainlake.cli.ranges import add_range_arguments
 from chainlake.days import Days
 from chainlake.lake.records.runs import one_line
-from chainlake.operations.applications import Part
-from chainlake.operations.plan import RangePlan, as_json, plan_range
+from chainlake.operations.backfills.applications import Part
+from chainlake.operations.backfills.plan import RangePlan, as_json, plan_range
 from chainlake.paths import Home
 from chainlake.terminal import json_visible, table_lines
 from chainlake.words import counted

@@ -14,7 +14,7 @@ from chainlake.cep.episodes.days import Timing
 from chainlake.days import Days
 from chainlake.lake.sql.duck import connected
 from chainlake.quality.audit import Audit
-from chainlake.quality.models import Gate, audit_table, day_text
+from chainlake.quality.gates.models import Gate, audit_table, day_text
 from chainlake.quality.verdict import Verdict
 from chainlake.schemas.episodes import MOST_IDS
 from chainlake.schemas.table import Table

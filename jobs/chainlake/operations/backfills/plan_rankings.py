@@ -13,7 +13,7 @@ from chainlake.days import ALWAYS, Days, day_of_us
 from chainlake.detect.rankings.run import touched
 from chainlake.lake.records.event_days import EventDays
 from chainlake.lake.records.staleness import TO_DO, Judged
-from chainlake.operations.applications import Application, Part
+from chainlake.operations.backfills.applications import Application, Part
 
 _ONE = timedelta(days=1)
 

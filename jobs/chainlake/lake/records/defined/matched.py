@@ -9,7 +9,7 @@ from datetime import date
 import numpy as np
 
 from chainlake.days import ALWAYS, Days, day_of, day_of_us
-from chainlake.lake.records.definitions import Definition
+from chainlake.lake.records.defined.definitions import Definition
 from chainlake.lake.records.event_days import COMPUTABLE, EventDays
 from chainlake.lake.records.intervals import Intervals
 from chainlake.schemas.ops_rows import EventDayRow

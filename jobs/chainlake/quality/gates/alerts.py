@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from chainlake.quality.audit import Audit
-from chainlake.quality.models import METRICS_GATE, ROOM, Gate, audit_table, day_text, metrics_measures
+from chainlake.quality.gates.models import METRICS_GATE, ROOM, Gate, audit_table, day_text, metrics_measures
 from chainlake.quality.verdict import Verdict
 from chainlake.schemas.models import ALERT_KINDS, ALERTS
 

@@ -20,7 +20,7 @@ from chainlake.cep.ranking.rule import Rule
 from chainlake.cep.ranking.score import scores
 from chainlake.lake.sql.duck import connected
 from chainlake.quality.audit import Audit
-from chainlake.quality.models import Gate, audit_table, day_text
+from chainlake.quality.gates.models import Gate, audit_table, day_text
 from chainlake.quality.verdict import Verdict
 from chainlake.schemas.ranked import ranked_table
 from chainlake.schemas.table import Table

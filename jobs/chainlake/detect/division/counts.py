@@ -19,7 +19,7 @@ from chainlake.cep.events.dataset import ticks_of
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.plan.steps import routing
 from chainlake.days import Days
-from chainlake.detect.curve import CELLS, count_cells
+from chainlake.detect.division.curve import CELLS, count_cells
 from chainlake.detect.feed import Feed, accepted, between, merged, with_keys
 from chainlake.lake.store.event_files import EventFiles
 from chainlake.run.tasks import LocalTasks, Tasks
@@ -147,7 +147,7 @@ class Counting:
         )
 
     def cells(self, ask: Ask, cells: Sequence[tuple[int, int]], parts: int) -> np.ndarray:
-        """Events per name in each part of each cell, as :data:`chainlake.detect.curve.Count`."""
+        """Events per name in each part of each cell, as :data:`chainlake.detect.division.curve.Count`."""
         return self._counted(
             cells,
             self._feed([ask], ask.columns),

@@ -14,7 +14,7 @@ import numpy as np
 
 from chainlake.cep.pattern import Pattern
 from chainlake.days import US_PER_DAY, Days, day_start_us
-from chainlake.detect.curve import Curve, sum_of
+from chainlake.detect.division.curve import Curve, sum_of
 from chainlake.detect.feed import KeyShare
 from chainlake.lake.store.event_files import EventFiles
 
@@ -24,7 +24,7 @@ PIECES = 8
 NOT_CUT = 20_000_000.0
 #: Events of a stretch at most where there are many: what a lost task repeats, and what its matches' file holds.
 STRETCH_ROWS = 2_000_000
-#: What it costs to read an event that then is not wanted, in evaluations as ``chainlake.detect.curve`` has them.
+#: What it costs to read an event that then is not wanted, in the evaluations of ``chainlake.detect.division.curve``.
 PER_READ = 20.0
 #: Events of windows that a task may hold at a time, about 300 MB.
 MOST_ROWS = 3_000_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from chainlake.cep.pattern import Pattern
-from chainlake.cep.search.batch import MatchBatch
+from chainlake.cep.search.found.batch import MatchBatch
 from chainlake.errors import LimitExceeded
 
 #: Matches of a batch that spans fewer days are counted day by day.

@@ -25,14 +25,14 @@ from chainlake.detect.chained.course import Course
 from chainlake.detect.chained.segments import Segment, segments
 from chainlake.errors import InputError, UsageError
 from chainlake.lake.records.chain import Outlook
-from chainlake.lake.records.definitions import Definition
+from chainlake.lake.records.defined.definitions import Definition
 from chainlake.lake.records.event_days import EventDays
 from chainlake.lake.records.staleness import TO_DO, Judged, judge
 from chainlake.monitoring.states import KeptStates
 from chainlake.monitoring.step import course_of, published_end
-from chainlake.operations.applications import Application, Part
-from chainlake.operations.plan_episodes import episodes_part, with_part
-from chainlake.operations.plan_rankings import rankings_part, with_rankings
+from chainlake.operations.backfills.applications import Application, Part
+from chainlake.operations.backfills.plan_episodes import episodes_part, with_part
+from chainlake.operations.backfills.plan_rankings import rankings_part, with_rankings
 from chainlake.paths import Home
 from chainlake.run.common import STALE, the_source
 

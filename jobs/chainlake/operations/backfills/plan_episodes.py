@@ -12,7 +12,7 @@ import numpy as np
 from chainlake.days import Days, day_number
 from chainlake.lake.records.event_days import COMPUTABLE, EventDays
 from chainlake.lake.records.staleness import TO_DO, Judged, event_states, inside
-from chainlake.operations.applications import Application, Part
+from chainlake.operations.backfills.applications import Application, Part
 
 _ONE = timedelta(days=1)
 

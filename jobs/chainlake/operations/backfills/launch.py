@@ -14,7 +14,7 @@ from chainlake.env.child import run_child
 from chainlake.env.java import java_home
 from chainlake.env.own_folders import own_folder
 from chainlake.errors import AuditFailed, ChainlakeError, DefinitionError, InfrastructureError, InputError, UsageError
-from chainlake.operations.applications import Application
+from chainlake.operations.backfills.applications import Application
 from chainlake.paths import CODE, PROJECT, Home
 
 _ERRORS: dict[int, type[ChainlakeError]] = {
@@ -36,8 +36,8 @@ def options_of(application: Application) -> list[str]:
 
 
 def in_a_process(say: Callable[[str], None]) -> Callable[[Home, Application, str], dict[str, Any]]:
-    """A launch for ``chainlake.operations.backfill``: every application as a child, whose output goes to ``say``,
-    indented."""
+    """A launch for ``chainlake.operations.backfills.backfill``: every application as a child, whose output goes to
+    ``say``, indented."""
 
     def launch(home: Home, application: Application, run_id: str) -> dict[str, Any]:
         with tempfile.TemporaryDirectory(prefix="result-", dir=own_folder(home.temporary)) as folder:

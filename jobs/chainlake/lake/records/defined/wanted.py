@@ -8,10 +8,10 @@ from datetime import date
 import numpy as np
 
 from chainlake.days import Days, day_number, day_of_us
-from chainlake.lake.records.definitions import Definition
+from chainlake.lake.records.defined.definitions import Definition
+from chainlake.lake.records.defined.matched import PeriodDays, matched_days
 from chainlake.lake.records.event_days import EventDays
 from chainlake.lake.records.intervals import Intervals
-from chainlake.lake.records.matched import PeriodDays, matched_days
 
 
 def names_of(definitions: Iterable[Definition]) -> set[str]:

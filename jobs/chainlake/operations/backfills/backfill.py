@@ -14,8 +14,8 @@ from chainlake.detect.step import detect
 from chainlake.errors import ChainlakeError
 from chainlake.lake.records.runs import one_line
 from chainlake.monitoring.step import monitor
-from chainlake.operations.applications import Application
-from chainlake.operations.plan import RangePlan
+from chainlake.operations.backfills.applications import Application
+from chainlake.operations.backfills.plan import RangePlan
 from chainlake.paths import Home
 from chainlake.run.common import raise_together
 from chainlake.run.ports import Ports

@@ -1,0 +1,1 @@
+"""Long stretches of days: what they need, as values, and the applications that do it."""
