@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from chainlake.cep import Pattern
 from chainlake.cep.library import as_dicts
-from chainlake.cep.search.batch import MatchBatch
+from chainlake.cep.search.found.batch import MatchBatch
 from chainlake.cli.tables import local_text
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from chainlake.cep import Pattern
     from chainlake.cep.plain_files.read import Events
-    from chainlake.cep.search.batch import MatchBatch
+    from chainlake.cep.search.found.batch import MatchBatch
 
 HELP = (
     "Find a pattern in files of events and print each match as one JSON line (name: event id, or a list of ids for a "
