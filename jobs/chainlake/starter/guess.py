@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from chainlake.cep.plain_files.places import opened
@@ -230,7 +231,7 @@ def _time(file: Path, columns: dict[str, list[str]]) -> tuple[tuple[str, ...], s
         dates.append((name, form))
     for name, form in dates:
         for other, cells in complete.items():
-            clock = next((one for one in _CLOCKS if _all(cells, lambda cell, one=one: _parses(cell, one))), None)
+            clock = next((one for one in _CLOCKS if _all(cells, partial(_parses, form=one))), None)
             if other != name and clock is not None:
                 return (name, other), f"{form} {clock}"
         return (name,), form
@@ -243,7 +244,7 @@ def _form(cells: Sequence[str]) -> str | None:
             return name
     if _all(cells, lambda cell: "-" in cell[4:5] and ":" in cell and _is_iso(cell)):
         return "iso"
-    return next((form for form in _FORMS if _all(cells, lambda cell, form=form: _parses(cell, form))), None)
+    return next((form for form in _FORMS if _all(cells, partial(_parses, form=form))), None)
 
 
 def _is_iso(text: str) -> bool:

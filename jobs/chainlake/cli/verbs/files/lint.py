@@ -173,9 +173,9 @@ class _Look:
 
     def tests(self, text: str, file: Path, found: _Found) -> None:
         """Run the tests of a pattern, and add to ``found`` what is wrong with them."""
+        from chainlake.cep.examples import failures
         from chainlake.cep.language.front_matter import read_front_matter
         from chainlake.cep.language.source_text import SourceText
-        from chainlake.cep.lint.examples import failures
         from chainlake.definitions.source import find_source
 
         given = SourceText(text, str(file))
