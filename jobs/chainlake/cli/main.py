@@ -43,6 +43,7 @@ VERBS = {
     "match": "find a pattern in files: a grep for events, without a lake",
     "try": "run a model over files: its changes and what they cost, without a lake",
     "lint": "check definition files: all errors, warnings, layout",
+    "schema": "print the JSON schema of a kind of definition, or a grammar of patterns, for editors",
     "tune": "what other thresholds of a model would have cost and found; without a JVM",
     "picture": "a model over days as a PNG: coefficients, errors, messages, profiles; without a JVM",
 }
@@ -53,7 +54,7 @@ ROOMS = {
     "steps": ("ingest", "detect", "monitor", "validate"),
     "history": ("plan", "backfill", "restate", "retire"),
     "lake": ("status", "check", "sql", "changes", "maintain", "tune", "picture"),
-    "files": ("init", "generate", "match", "try", "explain", "lint"),
+    "files": ("init", "generate", "match", "try", "explain", "lint", "schema"),
 }
 
 

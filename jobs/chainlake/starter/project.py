@@ -11,6 +11,7 @@ from importlib import resources
 from pathlib import Path
 
 from chainlake.errors import UsageError
+from chainlake.starter.editors.files import editor_files
 from chainlake.starter.guess import Guess, guess
 from chainlake.starter.guessed import pattern_of, source_name, source_of
 from chainlake.starter.sample import FIRST, sample
@@ -118,6 +119,7 @@ def _shared(name: str, made: Made) -> dict[str, str]:
         ("config/patterns/", "which events together are a match, with tests"),
         ("data/", "a sample"),
         (".github/workflows/", "what is checked before an edit goes live"),
+        ("editors/", "JSON schemas and a grammar, for editors; `chainlake schema` prints them"),
     ]
     if made.model is not None:
         commands.append(f"chainlake try {made.model} {made.data}")
@@ -137,6 +139,7 @@ def _shared(name: str, made: Made) -> dict[str, str]:
         "README.md": _filled(_template("README.md"), page),
         "env.sh": _template("env.sh"),
         ".gitignore": _template("gitignore"),
+        **editor_files(),
         ".github/workflows/check.yml": _filled(_template("check.yml"), {"data/SAMPLE": made.data}),
     }
 
