@@ -36,6 +36,7 @@ VERBS = {
     "restate": "compute stale days again, however old",
     "sql": "query the published tables, without a JVM",
     "changes": "what was added, withdrawn and changed in a table since one of its versions or commits",
+    "alerts": "tell webhooks which matches were published and withdrawn",
     "retire": "end a pattern or model whose file was removed; keep or drop its table",
     "maintain": "compact tables and remove what is past its retention",
     "explain": "how a pattern is searched, and what a search costs on given files",
@@ -53,7 +54,7 @@ VERBS = {
 ROOMS = {
     "steps": ("ingest", "detect", "monitor", "validate"),
     "history": ("plan", "backfill", "restate", "retire"),
-    "lake": ("status", "check", "sql", "changes", "maintain", "tune", "picture"),
+    "lake": ("status", "check", "sql", "changes", "alerts", "maintain", "tune", "picture"),
     "files": ("init", "generate", "match", "try", "explain", "lint", "schema"),
 }
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import date, timedelta
 from typing import Any
 
+from chainlake.cep.language.alerting import Alerts, read_alerts
 from chainlake.cep.language.examples import Example, read_examples
 from chainlake.cep.language.source_text import At, SourceText
 from chainlake.days import parse_day
@@ -42,6 +43,7 @@ class FrontMatter:
         limits: as ``LIMITS``, and ``LONGEST`` in µs if it is stated.
         start: of a pattern that uses events up, the first UTC day of which a lake has matches.
         tests: events, and the matches that must be found in them.
+        alerts: where matches are told, if anywhere.
     """
 
     source: str | None = None
@@ -52,6 +54,7 @@ class FrontMatter:
     limits: dict[str, int] = field(default_factory=lambda: dict(LIMITS))
     start: date | None = None
     tests: tuple[Example, ...] = ()
+    alerts: Alerts | None = None
     places: dict[str, At] = field(default_factory=dict)
 
     @property
@@ -120,6 +123,7 @@ class _Reader:
             "limits": self.limits,
             "start": self.start,
             "tests": self.tests,
+            "alerts": self.alerts,
         }
         for key in self.values:
             if key not in readers:
@@ -227,6 +231,9 @@ class _Reader:
             return self.source.error(what, (spot.line, spot.column), key=key, hint=hint)
 
         return read_examples(value, self.spots, wrong)
+
+    def alerts(self, key: str, value: Any) -> Alerts:
+        return read_alerts(value, lambda what, hint: self.error(key, what, hint))
 
     def longest(self, key: str, value: Any) -> int:
         span = parse_span(value) if isinstance(value, str) else None

@@ -239,6 +239,7 @@ def pattern_schema() -> Schema:
         "output": _said({"type": "array", "items": {"type": "string"}}, "attributes to carry into the match table"),
         "limits": _map(limits),
         "start": _DAY,
+        "alerts": _map({"webhook": _WORD, "mute": _TEXTS, "withdrawn": _SWITCH}, ["webhook"]),
         "tests": {"type": "array", "minItems": 1, "items": test},
     }
     return {"$schema": _DRAFT, "title": "Front matter of a Chainlake pattern", **_map(top)}
