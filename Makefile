@@ -2,7 +2,7 @@
 .DEFAULT_GOAL := help
 SHELL := /bin/sh
 
-# Any Python 3 may start the set-up: it says itself which version is needed.
+# Any Python may be named: a wrong one is told in a sentence.
 PYTHON ?= $(shell command -v python3.11 || command -v python3 || echo python3.11)
 PY := .venv/bin/python
 # Set by `make test ARGS="tests/lake -x"` and the like.
@@ -15,10 +15,15 @@ ARGS ?=
 help: ## show this list
 	@echo "Chainlake: event patterns and model changes in a data lake"
 	@echo
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' \
+	  '{ name[NR] = $$1; text[NR] = $$2; if (length($$1) > width) width = length($$1) } \
+	  END { for (i = 1; i <= NR; i++) printf "%-" width "s  %s\n", name[i], text[i] }'
 
 # The stamp makes a second call free; it is renewed when the lock file or the set-up itself changed.
 .venv/.installed: requirements.txt pyproject.toml jobs/chainlake/env/setup.py jobs/chainlake/env/installer.txt
+	@command -v $(firstword $(PYTHON)) >/dev/null || \
+	  { echo "chainlake: there is no $(PYTHON). Name a Python 3.11: make PYTHON=/path/to/python3.11 setup" >&2; exit 5; }
+	@$(PYTHON) jobs/chainlake/env/python_version.py
 	@$(PYTHON) jobs/chainlake/env/setup.py .venv requirements.txt
 	@touch $@
 

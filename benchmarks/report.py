@@ -15,7 +15,6 @@ import os
 import tempfile
 import time
 from datetime import date, timedelta
-from pathlib import Path
 from typing import Any
 
 import numpy as np

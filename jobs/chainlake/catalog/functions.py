@@ -17,9 +17,10 @@ from typing import Any
 
 from chainlake.cep.language.declared.function import MOST_VALUES, Code, Declared
 from chainlake.cep.language.front_matter import read_front_matter
-from chainlake.cep.language.source_text import SourceText, nearest
+from chainlake.cep.language.source_text import SourceText
 from chainlake.digests import text_digest
 from chainlake.paths import Home
+from chainlake.words import nearest
 
 #: Functions that were made in this process, by the digest of their code and their name.
 _MADE: dict[tuple[str, str, str], Callable[..., Any]] = {}

@@ -10,7 +10,8 @@ from chainlake.cep.language.declared.function import Code, Place
 from chainlake.cep.language.front_matter import FrontMatter
 from chainlake.cep.language.functions import Function, declared, lookup
 from chainlake.cep.language.parsing.conditions import AGGREGATES
-from chainlake.cep.language.source_text import SourceText, nearest
+from chainlake.cep.language.source_text import SourceText
+from chainlake.words import nearest
 
 _WORDS = frozenset({"prev", "case", "seconds", *(name.lower() for name in AGGREGATES)})
 

@@ -10,9 +10,10 @@ from chainlake.cep.language import ast
 from chainlake.cep.language.check import FIXED_COLUMNS, PSEUDO
 from chainlake.cep.language.front_matter import FrontMatter
 from chainlake.cep.language.normal_form import Branch
-from chainlake.cep.language.source_text import SourceText, nearest
+from chainlake.cep.language.source_text import SourceText
 from chainlake.schemas.matches import CHANGE_COLUMN
 from chainlake.schemas.matches import FIXED_COLUMNS as MATCH_COLUMNS
+from chainlake.words import nearest
 
 if TYPE_CHECKING:
     import pyarrow as pa

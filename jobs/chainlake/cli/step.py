@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from chainlake.cli.errors import BadTarget
+from chainlake.cli.named import name_of
 from chainlake.days import Days
 from chainlake.errors import ChainlakeError
 from chainlake.paths import Home
@@ -23,7 +24,9 @@ _NAMED = 5
 
 def add_step_arguments(parser: argparse.ArgumentParser) -> None:
     """SOURCE FROM TO, --run-id and --result."""
-    parser.add_argument("source", metavar="SOURCE", help="name of the source: a file of dags/config/sources/")
+    parser.add_argument(
+        "source", metavar="SOURCE", type=name_of("source"), help="name of the source: a file of dags/config/sources/"
+    )
     parser.add_argument("start", metavar="FROM", help="first day, YYYY-MM-DD (UTC)")
     parser.add_argument("end", metavar="TO", help="day after the last, YYYY-MM-DD (UTC)")
     parser.add_argument("--run-id", default=None, help="run id recorded in ops.runs; generated if omitted")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from chainlake.cep.language import ast, functions
-from chainlake.cep.language.source_text import SourceText, nearest
+from chainlake.cep.language.source_text import SourceText
+from chainlake.words import nearest
 
 #: Columns of an events table that are no attributes (tables.md); patterns refer to ``ts``, ``id`` and ``type``.
 FIXED_COLUMNS = frozenset({"event_id", "event_date", "file_id", "line", "ingested_at"})

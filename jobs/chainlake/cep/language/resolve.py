@@ -9,8 +9,9 @@ from functools import partial
 from typing import Any
 
 from chainlake.cep.language import ast, functions
-from chainlake.cep.language.source_text import NOWHERE, At, SourceText, nearest
+from chainlake.cep.language.source_text import NOWHERE, At, SourceText
 from chainlake.definitions.duration import parse_duration, seconds
+from chainlake.words import nearest
 
 TICKS_PER_SECOND = 1_000_000
 #: Names of these roles stand in a match.

@@ -108,8 +108,8 @@ class _Lint:
         if found or pattern is None:
             return Report(tuple(found), (), None)
         types = schema.types if schema else None
-        by_key = schema is not None and schema.key is not None
-        warnings = warnings_of(pattern, self.source, start, types, checker, by_key)
+        key = None if schema is None else schema.key
+        warnings = warnings_of(pattern, self.source, start, types, checker, key)
         if schema is not None and schema.heard is not None:
             warnings += unheard(pattern, self.source, schema.key or "", schema.heard)
         return Report((), tuple(warnings), pattern)

@@ -9,9 +9,10 @@ from datetime import timedelta
 from typing import Any
 
 from chainlake.cep.language.declared.function import COSTS, LONGEST, Declared
-from chainlake.cep.language.source_text import SourceText, nearest
+from chainlake.cep.language.source_text import SourceText
 from chainlake.definitions.duration import parse_span
 from chainlake.definitions.yaml_lines import Document
+from chainlake.words import nearest
 
 #: ``MODULE:FUNCTION``; one file, one name in it, neither private.
 CALL = re.compile(r"(?:chainlake_functions\.)?([A-Za-z]\w*):([A-Za-z]\w*)", re.ASCII)

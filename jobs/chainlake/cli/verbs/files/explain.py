@@ -36,7 +36,9 @@ WORTH_SAYING = 10.0
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The pattern, the order, and files of events."""
-    parser.add_argument("pattern", metavar="PATTERN", help="a pattern file, or a query that begins with PATTERN")
+    parser.add_argument(
+        "pattern", metavar="PATTERN", help="a pattern: its name, its file, or a query that begins with PATTERN"
+    )
     parser.add_argument("--order", metavar="NAMES", help="binding order to show, such as c,a,b (default: the run's)")
     parser.add_argument("--simulate", metavar="FILE", nargs="+", type=Path, help="files of events, as match reads them")
     parser.add_argument(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from chainlake.cli.errors import BadOption, NoRounds, OptionsClash
+from chainlake.cli.named import name_of
 from chainlake.days import Days, us_of
 from chainlake.paths import Home
 
@@ -35,7 +36,9 @@ EXAMPLE = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """MODEL FROM TO, the group, the times, the file."""
-    parser.add_argument("model", metavar="MODEL", help="name of the model: a file of dags/config/models/")
+    parser.add_argument(
+        "model", metavar="MODEL", type=name_of("model"), help="name of the model: a file of dags/config/models/"
+    )
     parser.add_argument("start", metavar="FROM", help="first day, YYYY-MM-DD (UTC)")
     parser.add_argument("end", metavar="TO", help="day after the last, YYYY-MM-DD (UTC)")
     parser.add_argument("--group", metavar="NAME", help="which group, if the model has several")
