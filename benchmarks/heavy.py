@@ -8,8 +8,9 @@ as a run of ``detect`` divides it, and done by one process, then by two. The *ro
 function, for each event, to which of the open windows it belongs.
 
 Printed are seconds on the clock, CPU seconds (processes started included), the share of the tasks' CPU seconds that the
-busiest process had (0.5 of two is best), pairs evaluated, how often an event was looked at, and the seconds of the longest task over those of the median one. The exit code is 1 if rows differ, or more
-pairs were evaluated than there are candidates in the slices.
+busiest process had (0.5 of two is best), pairs evaluated, how often an event was looked at, and the seconds of the
+longest task over those of the median one. The exit code is 1 if rows differ, or more pairs were evaluated than there
+are candidates in the slices.
 """
 
 from __future__ import annotations
@@ -189,7 +190,8 @@ def divided(table: pa.Table, ms: float, processes: int) -> tuple[dict[str, Any],
         rows = [row for one in found.paths for row in pq.read_table(one).to_pylist()]
     took = {
         "processes": processes, "tasks": len(work.shares), "wall_s": seconds, "cpu_s": cpu() - began_cpu,
-        "busiest": max(tasks.busy.values()) / sum(tasks.busy.values()), "pair_evals": found.pair_evals, "replication": found.replication, "longest_task": found.longest_task,
+        "busiest": max(tasks.busy.values()) / sum(tasks.busy.values()),
+        "pair_evals": found.pair_evals, "replication": found.replication, "longest_task": found.longest_task,
     }  # fmt: skip
     return took, {(row["a"]["event_id"], row["b"]["event_id"]) for row in rows}
 

@@ -96,7 +96,7 @@ class Candidates:
 class Coded(Protocol):
     """Events whose texts have codes."""
 
-    calls: Calls
+    calls: Calls | None
 
     @property
     def texts(self) -> Texts:
@@ -196,6 +196,8 @@ class View:
         """A function applied to values."""
         if node.own is not None:
             args = [self.value(arg) for arg in node.args]
+            if self.data.calls is None:
+                self.data.calls = Calls()
             return self.data.calls.value(node, args, self.n, self.data.texts, self.events)
         found = functions.lookup(node.function)
         assert found is not None, "resolve.py lets only known functions through"
