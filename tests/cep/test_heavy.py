@@ -15,6 +15,7 @@ import pytest
 
 import chainlake as cl
 from chainlake.cep import SearchOptions, Statistics, compile_pattern, find, match
+from chainlake.cep.automata.simulate import simulate, unfit_for
 from chainlake.cep.explain.report import choose, explain
 from chainlake.cep.heavy.errors import FunctionFailed
 from chainlake.cep.heavy.memo import Memo
@@ -461,3 +462,25 @@ def test_a_place_that_is_none_is_at_no_distance() -> None:
         {"id": 2, "type": "B", "ts": 1, "attrs": {"x": 1.0}},
     ]
     assert list(match("PATTERN SEQ(A a, B b) WHERE Distance(a.x, 0, b.x, 0) >= 0 WITHIN 5", events)) == []
+
+
+@pytest.mark.parametrize("tail", ["TOP 3 PER ALL", "TOP 2 PER BUCKET 5 s FOR EACH a.k"])
+def test_matches_are_ranked_by_what_a_function_gives(tail: str) -> None:
+    found = []
+    for far, order in (("near(a.x, b.x)", None), ("near(b.x, a.x)", ["b", "a"]), ("Abs(a.x - b.x)", None)):
+        text = f"PATTERN SEQ(A a, A b) WHERE a.k = b.k AND {far} < 4 WITHIN 12 s RANK BY MAX({far}) {tail}"
+        found.append(list(match(FRONT + text, many(60), order=order, functions=CODES)))
+    assert found[0] == found[1] == found[2] and found[0]
+
+
+def test_the_run_in_the_order_of_events_finds_the_same() -> None:
+    ran = 0
+    for seed in range(60):
+        text, plain, events = drawn(seed)
+        if unfit_for("chain", compiled(text)) is not None:
+            continue
+        ran += 1
+        table, _ = from_dicts(events)
+        outcomes = [simulate(one, table) for one in (compiled(text), compile_pattern(plain, strict_units=False))]
+        assert sorted(map(repr, outcomes[0].bindings)) == sorted(map(repr, outcomes[1].bindings)), text
+    assert ran > 10
