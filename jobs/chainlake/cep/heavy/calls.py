@@ -124,7 +124,8 @@ class Calls:
         self.memo.bound()
         self.counted.evaluations += len(new)
         self.counted.hits += len(asked) - len(new)
-        return found[place.reshape(-1)]
+        every: np.ndarray = found[place.reshape(-1)]
+        return every
 
     def _number(self, rows: np.ndarray) -> np.ndarray:
         return rows.astype(np.int64) if self.numbers is None else self.numbers[rows]
