@@ -124,8 +124,7 @@ class Calls:
         self.memo.bound()
         self.counted.evaluations += len(new)
         self.counted.hits += len(asked) - len(new)
-        every: np.ndarray = found[place.reshape(-1)]
-        return every
+        return found[place.reshape(-1)]
 
     def _number(self, rows: np.ndarray) -> np.ndarray:
         return rows.astype(np.int64) if self.numbers is None else self.numbers[rows]
@@ -145,11 +144,11 @@ class Calls:
         if value.kind == "string":
             if len(self._words) < len(texts.words):
                 self._words = np.array(texts.words, object)
-            return self._words[values.astype(np.int64)]
+            values = self._words[values.astype(np.int64)]
         if value.kind in ("time", "duration"):
             whole = np.floor(values).astype(np.int64)
-            return whole.view("M8[us]" if value.kind == "time" else "m8[us]")
-        return values
+            values = whole.view("M8[us]" if value.kind == "time" else "m8[us]")
+        return np.asarray(values)
 
 
 @dataclass(frozen=True)
