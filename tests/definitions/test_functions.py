@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import pickle
+from datetime import date
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from chainlake.catalog.functions import codes_of
+from chainlake.catalog.patterns import load_patterns
 from chainlake.cep import compile_pattern
 from chainlake.cep.heavy.errors import FunctionFailed
 from chainlake.cep.library import as_dicts, from_dicts
 from chainlake.cep.search.find import find
+from chainlake.definitions.source import load_sources
+from chainlake.detect.order import Plan, record_plan
+from chainlake.detect.stage import Found
 from chainlake.errors import DefinitionError
-from chainlake.paths import Home
+from chainlake.lake.records import ops
+from chainlake.paths import PROJECT, Home
 
 PATTERN = "---\nfunctions:\n  f: {{call: '{call}'}}\n---\nPATTERN SEQ(A a, B b) WHERE f(a.x, b.x) > 1 WITHIN 5 s\n"
 EVENTS = [{"id": i, "type": "AB"[i % 2], "ts": i, "attrs": {"x": float(i)}} for i in range(4)]
@@ -132,3 +139,37 @@ def test_no_text_of_a_pattern_loads_code(home: Home, monkeypatch: pytest.MonkeyP
         list(find(compile_pattern(text("numbers:f"), strict_units=False), table))
     with pytest.raises(DefinitionError, match="there is no function"):
         compile_pattern("PATTERN SEQ(A a, B b) WHERE numbers_f(a.x, b.x) > 1 WITHIN 5 s")
+
+
+def test_the_days_of_a_pattern_are_stale_once_its_function_is_edited(tmp_path: Path) -> None:
+    config = tmp_path / "config"
+    for folder in ("sources", "patterns", "functions"):
+        (config / folder).mkdir(parents=True)
+    (config / "sources" / "stock.yaml").write_bytes((PROJECT / "dags/config/sources/stock.yaml").read_bytes())
+    query = "PATTERN SEQ(Bar a, Bar b) WHERE a.ticker = b.ticker AND f(a.close, b.close) > 1 WITHIN 5 min"
+    front = "source: stock\nfunctions: {f: {call: 'numbers:f'}}"
+    (config / "patterns" / "one.sase").write_text(f"---\n{front}\n---\n{query}\n")
+    file = config / "functions" / "numbers.py"
+    home = Home(tmp_path / "home", str(tmp_path / "lake"), config, tmp_path / "cache")
+    prints = []
+    for text in ("return b - a", "return b - a", "return a - b"):
+        file.write_text(f"def f(a, b):\n    {text}\n")
+        (compiled,), broken = load_patterns(home, load_sources(home))
+        assert not broken
+        prints.append(compiled.definition.definition_hash)
+    assert prints[0] == prints[1] != prints[2]
+    file.unlink()
+    good, (broken_one,) = load_patterns(home, load_sources(home))
+    assert not good and "there is no file" in str(broken_one.error)
+
+
+def test_plans_keep_what_calls_cost(tmp_path: Path) -> None:
+    home = Home(tmp_path / "home", str(tmp_path / "lake"), tmp_path / "config", tmp_path / "cache")
+    found = Found(evaluations=9, pair_evals=5, pair_memo_hits=2, looked_at=30, inside=20, seconds=(1.0, 4.0, 2.0))
+    item = SimpleNamespace(name="pattern/p", fingerprints={date(2024, 1, 1): "", date(2024, 1, 2): ""})
+    plan = Plan("estimated", (("a", "b"),), {}, [{}], None, ())
+    record_plan(home, item, plan, found + Found(), "run")  # type: ignore[arg-type]
+    rows = {row["day"]: row for row in ops.current(home, "plans")}
+    names = ("pair_evals", "pair_memo_hits", "replication", "longest_task")
+    assert [rows[date(2024, 1, 2)][name] for name in names] == [5, 2, 1.5, 2.0]
+    assert [rows[date(2024, 1, 1)][name] for name in names] == [None] * 4

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -50,12 +50,12 @@ def add_computed(events: pa.Table, computed: Sequence[Computed], key: str | None
     return events
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Coded:
     """Gives texts their codes."""
 
     texts: Texts
-    calls: Calls = field(default_factory=Calls)
+    calls: Calls | None = None
 
     def code(self, word: str) -> int:
         return self.texts.code(word)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property, reduce
+from functools import cached_property, partial, reduce
 from operator import and_, or_
 from typing import Any, Protocol
 
@@ -96,7 +96,7 @@ class Candidates:
 class Coded(Protocol):
     """Events whose texts have codes."""
 
-    calls: Calls
+    calls: Calls | None
 
     @property
     def texts(self) -> Texts:
@@ -196,6 +196,8 @@ class View:
         """A function applied to values."""
         if node.own is not None:
             args = [self.value(arg) for arg in node.args]
+            if self.data.calls is None:
+                self.data.calls = Calls()
             return self.data.calls.value(node, args, self.n, self.data.texts, self.events)
         found = functions.lookup(node.function)
         assert found is not None, "resolve.py lets only known functions through"
@@ -214,7 +216,8 @@ class View:
             candidates, positions = self.singles[name]
             return self.data.rows_of(candidates.rows[positions])
         assert self.parent is not None and self.at is not None, f"{name} is not bound"
-        return self.parent.events(name)[self.at]
+        found: np.ndarray = self.parent.events(name)[self.at]
+        return found
 
     def applied(self, function: functions.Function, args: tuple[Any, ...]) -> Value | Words:
         """A function that is of no text applied to columns and constants."""
@@ -307,7 +310,7 @@ class View:
         found = np.broadcast_to(np.asarray(truth, bool), (self.n,))
         for literal in clause.literals if clause.heavy else ():
             if literal.heavy:
-                found = found | self._only(~found, lambda rows, literal=literal: rows.truth(literal))
+                found = found | self._only(~found, partial(View.truth, literal=literal))
         return found
 
     def all_hold(self, clauses: Sequence[Clause], kleene: frozenset[str]) -> np.ndarray:
@@ -321,7 +324,7 @@ class View:
         found = np.ones(self.n, bool)
         for clause in clauses:
             if clause.heavy:
-                found = found & self._only(found, lambda rows, clause=clause: rows.holds(clause, kleene))
+                found = found & self._only(found, partial(View.holds, clause=clause, kleene=kleene))
             else:
                 found &= self.holds(clause, kleene)
         return found

@@ -25,13 +25,13 @@ EXACT_NAMES = 8
 LISTED_NAMES = 4
 #: With more usable events than this there are so many sets that the estimate need not be right.
 MOST_MEMBERS = 16
+#: The same for sets that have a size.
+_MOST_COUNTED = 1000.0
 #: Share of combinations that is taken to pass a condition with a call of a function of pairs: what it really is, only
 #: calls could say, and an estimate makes none.
 PASSES = 0.1
 #: Seconds of an evaluation, by which seconds of calls are compared with it.
 EVALUATION = 15e-9
-#: The same for sets that have a size.
-_MOST_COUNTED = 1000.0
 
 
 @dataclass(frozen=True)

@@ -144,11 +144,11 @@ class Calls:
         if value.kind == "string":
             if len(self._words) < len(texts.words):
                 self._words = np.array(texts.words, object)
-            return self._words[values.astype(np.int64)]
+            values = self._words[values.astype(np.int64)]
         if value.kind in ("time", "duration"):
             whole = np.floor(values).astype(np.int64)
-            return whole.view("M8[us]" if value.kind == "time" else "m8[us]")
-        return values
+            values = whole.view("M8[us]" if value.kind == "time" else "m8[us]")
+        return np.asarray(values)
 
 
 @dataclass(frozen=True)

@@ -43,8 +43,8 @@ class Clause:
     @cached_property
     def heavy(self) -> float:
         """Microseconds that its calls of functions with pairs take for one combination; 0 without such calls."""
-        calls = {call.written: call for literal in self.literals for call in literal.heavy}
-        return sum(call.own.heavy.us for call in calls.values() if call.own is not None and call.own.heavy is not None)
+        calls = {call.written: call.own for literal in self.literals for call in literal.heavy}
+        return sum(own.heavy.us for own in calls.values() if own is not None and own.heavy is not None)
 
 
 @dataclass(frozen=True)
@@ -134,19 +134,18 @@ class Branch:
     @cached_property
     def own(self) -> dict[str, tuple[Clause, ...]]:
         """Per name the clauses that mention it alone and no aggregate; those that cost most come last."""
-        single = sorted((c for c in self.every_clause if len(c.names) == 1 and not c.aggregated), key=lambda c: c.heavy)
+        single = sorted((c for c in self.every_clause if not c.aggregated), key=lambda c: c.heavy)
         return {name: tuple(c for c in single if c.names == {name}) for name in self.types}
 
     @cached_property
     def alone(self) -> dict[str, tuple[Clause, ...]]:
-        """Those of them that cost little: all events are tested before anything is bound, also to divide the work."""
+        """Those of them that cost little: tested on all events, also where the work is divided."""
         return {name: tuple(c for c in clauses if not c.heavy) for name, clauses in self.own.items()}
 
     @cached_property
     def called(self) -> tuple[str, ...]:
         """The functions of pairs that its conditions call."""
-        calls = (call for c in self.every_clause if c.heavy for literal in c.literals for call in literal.heavy)
-        return tuple(dict.fromkeys(call.function for call in calls))
+        return tuple(dict.fromkeys(call.function for c in self.every_clause for x in c.literals for call in x.heavy))
 
     def ordered(self, one: str, other: str) -> bool:
         """Whether ≺ says anything about the two names."""

@@ -28,13 +28,13 @@ class Resolver:
         source: for errors.
         params: parameter name to number, string, boolean or tuple of these.
         strict: durations carry units and are microseconds; else a bare number is one native unit (1 s).
-        functions: those that the pattern declares, by name in small letters.
+        own: the functions that the pattern declares, by name in small letters.
     """
 
     source: SourceText
     params: Mapping[str, Any]
     strict: bool
-    functions: Mapping[str, functions.Function] = field(default_factory=dict)
+    own: Mapping[str, functions.Function] = field(default_factory=dict)
 
     def query(self, query: ast.Query) -> ast.Query:
         """``query`` with every word and parameter replaced by what it stands for.
@@ -246,9 +246,9 @@ class Resolver:
         return ast.Literal(size.numerator if size.denominator == 1 else float(size), node.at)
 
     def call(self, function: str, arity: int, at: At) -> functions.Function:
-        found = self.functions.get(function) or functions.lookup(function)
+        found = self.own.get(function) or functions.lookup(function)
         if found is None:
-            known = [*self.functions, *functions.known(), "avg", "sum", "min", "max", "count"]
+            known = [*self.own, *functions.known(), "avg", "sum", "min", "max", "count"]
             raise self.source.error(f"there is no function {function}", at, hint=nearest(function, known))
         least, most = found.takes
         if not least <= arity <= most:

@@ -1,0 +1,233 @@
+"""Conditions that cost milliseconds, over one process and two, beside a router that looks into events.
+
+``python -m benchmarks.heavy [--events 900] [--ms 2 5.5 29] [--json FILE]``
+
+Stories of many symbols, one of which has 40 % of them: ``SEQ(Story a, Story b)`` of one symbol, two sources, and with
+texts that are alike, which a function decides that burns so many milliseconds of CPU for each pair. The work is divided
+as a run of ``detect`` divides it, and done by one process, then by two. The *router* is one process that decides by the
+function, for each event, to which of the open windows it belongs.
+
+Printed are seconds on the clock, CPU seconds (processes started included), the share of the tasks' CPU seconds that the
+busiest process had (0.5 of two is best), pairs evaluated, how often an event was looked at, and the seconds of the
+longest task over those of the median one. The exit code is 1 if rows differ, or more pairs were evaluated than there
+are candidates in the slices.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import os
+import random
+import resource
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark import cloudpickle
+
+from chainlake.cep import Pattern, compile_pattern
+from chainlake.cep.language.declared.function import Code
+from chainlake.cep.pattern_shape import match_shape
+from chainlake.days import Days
+from chainlake.detect.division.counts import Counting
+from chainlake.detect.prepared import prepare
+from chainlake.detect.stage import Search, stage
+from chainlake.lake.store.event_files import EventFiles
+from chainlake.schemas.matches import matches_table
+
+DAY = date(2024, 1, 1)
+WINDOW_S = 600
+PATTERN = """---
+functions: {{alike: {{call: 'burn:alike', cost: {cost}, symmetric: true, longest: 10 min}}}}
+---
+PATTERN SEQ(Story a, Story b)
+WHERE a.symbol = b.symbol AND a.source != b.source AND alike(a.words, b.words) >= 0.5
+WITHIN {window} s
+"""
+
+
+@dataclass(frozen=True)
+class Burn:
+    """The share of letters that two texts have in common, found out slowly.
+
+    Args:
+        ms: CPU milliseconds of each pair.
+    """
+
+    ms: float
+
+    def __call__(self, ones: np.ndarray, others: np.ndarray) -> np.ndarray:
+        found = np.empty(len(ones))
+        for at, (one, other) in enumerate(zip(ones.tolist(), others.tolist(), strict=True)):
+            until = time.process_time() + self.ms / 1000
+            while time.process_time() < until:
+                pass
+            found[at] = len({*one} & {*other}) / len({*one} | {*other})
+        return found
+
+
+def _worked(given: tuple[bytes, Any]) -> tuple[bytes, int, float]:
+    work, item = cloudpickle.loads(given[0]), given[1]
+    began = time.process_time()
+    gave = bytes(cloudpickle.dumps(work(item)))
+    return gave, os.getpid(), time.process_time() - began
+
+
+@dataclass(frozen=True)
+class Processes:
+    """Tasks in so many processes.
+
+    Args:
+        pool: of processes.
+        parallelism: how many.
+        busy: CPU seconds of tasks by process.
+    """
+
+    pool: Any
+    parallelism: int
+    name: str = field(default="process", init=False)
+    busy: Counter[int] = field(default_factory=Counter)
+
+    def map(self, work: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+        """What ``work`` gives for each item."""
+        sent = cloudpickle.dumps(work)
+        gave = self.pool.map(_worked, [(sent, item) for item in items], 1)
+        for _, process, seconds in gave:
+            self.busy[process] += seconds  # type: ignore[assignment]
+        return [cloudpickle.loads(one) for one, _, _ in gave]
+
+
+def stories(n: int) -> pa.Table:
+    """Stories of a day, the same at every call."""
+    pick, start = random.Random(n), datetime(2024, 1, 1, tzinfo=UTC)
+    return pa.table(
+        {
+            "event_id": [f"e{i:06}" for i in range(n)],
+            "type": ["Story"] * n,
+            "ts": pa.array(
+                [start + timedelta(seconds=s) for s in sorted(pick.sample(range(86_000), n))],
+                pa.timestamp("us", tz="UTC"),
+            ),
+            "symbol": ["HOT" if pick.random() < 0.4 else f"s{pick.randrange(20)}" for _ in range(n)],
+            "source": [pick.choice("pqr") for _ in range(n)],
+            "words": ["".join(pick.sample("abcdefgh", 5)) for _ in range(n)],
+        }
+    )
+
+
+def candidates(table: pa.Table) -> tuple[int, int]:
+    """Pairs within the window, and those of them that pass the cheap conditions."""
+    ts = table["ts"].cast(pa.int64()).to_numpy()
+    symbol, source = table["symbol"].to_pylist(), table["source"].to_pylist()
+    near = cheap = 0
+    for one, end in enumerate(np.searchsorted(ts, ts + WINDOW_S * 1_000_000, "right").tolist()):
+        near += end - one - 1
+        cheap += sum(symbol[one] == symbol[at] and source[one] != source[at] for at in range(one + 1, end))
+    return near, cheap
+
+
+def routed(table: pa.Table, burn: Burn) -> set[tuple[str, str]]:
+    """What one router finds: it asks of every event whether it belongs to each open window."""
+    ts, ids = table["ts"].cast(pa.int64()).to_numpy(), table["event_id"].to_pylist()
+    words = np.array(table["words"].to_pylist(), object)
+    symbol, source = table["symbol"].to_pylist(), table["source"].to_pylist()
+    found = set()
+    for at in range(len(ts)):
+        opened = np.arange(int(np.searchsorted(ts, ts[at] - WINDOW_S * 1_000_000)), at)
+        alike = burn(words[opened], np.full(len(opened), words[at])) >= 0.5 if len(opened) else []
+        for one, yes in zip(opened.tolist(), alike, strict=True):
+            if yes and symbol[one] == symbol[at] and source[one] != source[at]:
+                found.add((ids[one], ids[at]))
+    return found
+
+
+def cpu() -> float:
+    """CPU seconds of this process and of those that it waited for."""
+    both = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(one.ru_utime + one.ru_stime for one in both)
+
+
+def divided(table: pa.Table, ms: float, processes: int) -> tuple[dict[str, Any], set[tuple[str, str]]]:
+    """One run by so many processes: what it took, and what it found."""
+    types = {one.name: one.type for one in table.schema}
+    columns = {name: kind for name, kind in types.items() if name != "event_id"}
+    pattern: Pattern = compile_pattern(
+        PATTERN.format(cost=ms * 1000, window=WINDOW_S), columns=columns, params={"alike": Code(Burn(ms))}
+    )
+    day = Days.one(DAY)
+    item = SimpleNamespace(compiled=SimpleNamespace(pattern=pattern), fingerprints={DAY: ""}, read_days=day)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "events.parquet")
+        pq.write_table(table, path)
+        files = EventFiles(table.schema, {DAY: [str(path)]}, {DAY: len(table)})
+        began_cpu = cpu()
+        with multiprocessing.get_context("spawn").Pool(processes) as pool:
+            tasks = Processes(pool, processes)
+            tasks.map(len, ["warm"] * 2 * processes)
+            began = time.perf_counter()
+            counting = Counting(tasks, files, "symbol")
+            work = prepare(counting, [item], SimpleNamespace(events=lambda _: len(table)), lambda _: [])  # type: ignore[list-item, arg-type]
+            shape = matches_table(match_shape(pattern, key="symbol", types=types))
+            search = Search(pattern, shape, work.patterns[0].plan.orders, folder)
+            found = stage(tasks, files, "symbol", [search], work.shares)[0]
+            seconds = time.perf_counter() - began
+            pool.close()
+            pool.join()
+        if found.failure is not None:
+            raise found.failure
+        rows = [row for one in found.paths for row in pq.read_table(one).to_pylist()]
+    took = {
+        "processes": processes, "tasks": len(work.shares), "wall_s": seconds, "cpu_s": cpu() - began_cpu,
+        "busiest": max(tasks.busy.values()) / sum(tasks.busy.values()),
+        "pair_evals": found.pair_evals, "replication": found.replication, "longest_task": found.longest_task,
+    }  # fmt: skip
+    return took, {(row["a"]["event_id"], row["b"]["event_id"]) for row in rows}
+
+
+def main() -> int:
+    """Print a line per run."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--events", type=int, default=900)
+    parser.add_argument("--ms", type=float, nargs="+", default=[2.0, 5.5, 29.0])
+    parser.add_argument("--json", type=Path)
+    args = parser.parse_args()
+    table = stories(args.events)
+    near, cheap = candidates(table)
+    print(f"{args.events:,} events, {near:,} pairs in a window, {cheap:,} of them pass the cheap conditions")
+    results: list[dict[str, Any]] = []
+    wrong = False
+    for ms in args.ms:
+        one, rows = divided(table, ms, 1)
+        two, same = divided(table, ms, 2)
+        wrong |= rows != same or not rows or max(one["pair_evals"], two["pair_evals"]) > cheap * two["replication"]
+        ratio = one["wall_s"] / two["wall_s"]
+        for each in (one, two):
+            shown = {key: round(value, 2) if isinstance(value, float) else value for key, value in each.items()}
+            print(f"{ms:g} ms: {shown}")
+        print(f"{ms:g} ms: 1 -> 2 processes {ratio:.2f} x, {len(rows):,} matches", flush=True)
+        results.append({"ms": ms, "ratio": ratio, "one": one, "two": two, "matches": len(rows)})
+    began, began_cpu = time.perf_counter(), cpu()
+    by_router = routed(table, Burn(args.ms[0]))
+    took = {"wall_s": time.perf_counter() - began, "cpu_s": cpu() - began_cpu, "pair_evals": near}
+    print(f"router, {args.ms[0]:g} ms: {took}")
+    wrong |= by_router != rows
+    if args.json is not None:
+        summary = {"near": near, "cheap": cheap, "runs": results, "router": took}
+        args.json.write_text(json.dumps(summary, indent=2), encoding="utf-8")
+    return int(wrong)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

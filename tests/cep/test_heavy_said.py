@@ -1,0 +1,139 @@
+"""What is said of functions of pairs, and what the shipped ones compute."""
+
+from __future__ import annotations
+
+import math
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+import chainlake as cl
+from chainlake.cep import Statistics, compile_pattern, match
+from chainlake.cep.automata.simulate import simulate, unfit_for
+from chainlake.cep.explain.report import choose, explain
+from chainlake.cep.language.declared.function import Code
+from chainlake.cep.library import from_dicts
+from chainlake.cep.lint.report import lint
+from chainlake.cep.values.pairs import RADIUS, distance, similar
+from tests.cep.test_heavy import CODES, FRONT, all_of, compiled, drawn, many
+
+LINTED = """---
+source: doors
+description: d
+functions:
+  near: {call: 'numbers:near'}
+---
+PATTERN SEQ(A a, B b)
+WHERE near(a.x, b.x) <= 3
+  AND b.x > 1
+WITHIN 6 s
+"""
+
+
+def told(text: str) -> list[str]:
+    report = lint(text, file="p.sase")
+    return [f"{one.line}:{one.column} {one.what}" for one in (*report.errors, *report.warnings)]
+
+
+def test_lint_tells_of_calls_for_every_pair_and_of_functions_that_nobody_calls() -> None:
+    every = (
+        "near is called for every pair of events that lie within the window, since no cheaper condition is on a and b"
+    )
+    assert told(LINTED) == [f"8:7 {every}"]
+    assert told(LINTED.replace("b.x > 1", "a.k = b.k")) == []
+    assert "5:3 near is never called" in told(LINTED.replace("near(a.x, b.x) <= 3", "a.x = b.x"))
+    linked = "SEQ(A a, C c, B b)", "a.k = c.k AND c.k = b.k AND near(a.x, c.x) < 1"
+    found = told(LINTED.replace("SEQ(A a, B b)", linked[0]).replace("b.x > 1", linked[1]))
+    assert found == [f"8:7 {every}"]
+
+
+def test_lint_tells_every_mistake_of_a_declaration_and_of_the_query() -> None:
+    wrong = LINTED.replace("'numbers:near'}", "'numbers:near', cost: dear}").replace("b.x > 1", "c.x > 1")
+    assert told(wrong) == [
+        "5:32 dear is no cost of near",
+        "8:7 there is no function near",
+        "9:7 there is no event named c here",
+    ]
+
+
+def test_explain_says_how_calls_are_searched() -> None:
+    pattern = compiled("PATTERN SEQ(A a, B b) WHERE near(a.x, b.x) <= 3 AND a.k = b.k WITHIN 6")
+    table, _ = from_dicts(many(20))
+    lines = list(explain(pattern, choose(pattern, None, table)))
+    said = "where all cheaper conditions of the step hold, once for each pair"
+    assert f"  calls     near of a and b, about 1000 ms for 1,000: by NumPy, {said}" in lines
+    assert "  backend   numpy: near is called between the steps, with many pairs at a time" in lines
+    assert any("where a.k = b.k AND near(a.x, b.x) <= 3" in line for line in lines)
+    assert not any(line.startswith("  calls") for line in explain(*_plain(table)))
+
+
+def _plain(table: Any) -> tuple[cl.Pattern, Any]:
+    pattern = compiled("PATTERN SEQ(A a, B b) WHERE a.k = b.k WITHIN 6")
+    return pattern, choose(pattern, None, table)
+
+
+def test_the_declared_cost_decides_the_order() -> None:
+    """The cheap call is made for all pairs of a and b, the dear one for few."""
+    pick = random.Random(1)
+    events = [
+        {"id": i, "type": "AABBCCC"[i % 7], "ts": i, "attrs": {"x": pick.random(), "k": pick.randrange(9)}}
+        for i in range(700)
+    ]
+    text = "PATTERN AND(A a, B b, C c) WHERE near(a.x, b.x) < 0.1 AND a.k = c.k AND b.k = c.k WITHIN 60"
+    orders = []
+    for cost in ("0.001", "100000"):
+        pattern = compile_pattern(
+            FRONT.replace("cost: heavy", f"cost: {cost}") + text,
+            params={name: Code(code) for name, code in CODES.items()}, strict_units=False,
+        )  # fmt: skip
+        counted = Statistics()
+        all_of(pattern, events, statistics=counted)
+        orders.append((counted.order[0], counted.pair_evals))
+    assert orders[0][0][-1] == "c" and orders[1][0][-1] in "ab"
+    assert orders[1][1] < orders[0][1]
+
+
+def test_values_of_the_shipped_functions() -> None:
+    ones, others = np.array([52.5200, 0.0, 90.0, 10.0]), np.array([48.8566, 0.0, -90.0, 10.0])
+    east, west = np.array([13.4050, 0.0, 5.0, 179.9]), np.array([2.3522, 180.0, 7.0, -179.9])
+    found = distance(ones, east, others, west)
+    # Berlin to Paris by the haversine formula on a sphere; half, and half of a circumference; a fifth of a degree.
+    half = math.pi * RADIUS
+    assert found == pytest.approx(
+        [877_464, half, half, math.radians(0.2) * RADIUS * math.cos(math.radians(10))], rel=1e-5
+    )
+    texts = [("kitten", "sitting", 8 / 13), ("", "", 1.0), ("a", "", 0.0), ("same", "same", 1.0), ("ab", "cd", 0.0)]
+    alike = similar(np.array([t[0] for t in texts], object), np.array([t[1] for t in texts], object))
+    assert alike.tolist() == pytest.approx([t[2] for t in texts])
+
+
+def test_a_place_that_is_none_is_at_no_distance() -> None:
+    events = [
+        {"id": 1, "type": "A", "ts": 0, "attrs": {"x": math.inf}},
+        {"id": 2, "type": "B", "ts": 1, "attrs": {"x": 1.0}},
+    ]
+    assert list(match("PATTERN SEQ(A a, B b) WHERE Distance(a.x, 0, b.x, 0) >= 0 WITHIN 5", events)) == []
+
+
+@pytest.mark.parametrize("tail", ["TOP 3 PER ALL", "TOP 2 PER BUCKET 5 s FOR EACH a.k"])
+def test_matches_are_ranked_by_what_a_function_gives(tail: str) -> None:
+    found = []
+    for far, order in (("near(a.x, b.x)", None), ("near(b.x, a.x)", ["b", "a"]), ("Abs(a.x - b.x)", None)):
+        text = f"PATTERN SEQ(A a, A b) WHERE a.k = b.k AND {far} < 4 WITHIN 12 s RANK BY MAX({far}) {tail}"
+        found.append(list(match(FRONT + text, many(60), order=order, functions=CODES)))
+    assert found[0] == found[1] == found[2] and found[0]
+
+
+def test_the_run_in_the_order_of_events_finds_the_same() -> None:
+    ran = 0
+    for seed in range(60):
+        text, plain, events = drawn(seed)
+        if unfit_for("chain", compiled(text)) is not None:
+            continue
+        ran += 1
+        table, _ = from_dicts(events)
+        outcomes = [simulate(one, table) for one in (compiled(text), compile_pattern(plain, strict_units=False))]
+        assert sorted(map(repr, outcomes[0].bindings)) == sorted(map(repr, outcomes[1].bindings)), text
+    assert ran > 10
