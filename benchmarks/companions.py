@@ -13,6 +13,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import argparse  # noqa: E402
 import resource  # noqa: E402
 import time  # noqa: E402
+from collections.abc import Iterator  # noqa: E402
 
 import numpy as np  # noqa: E402
 
@@ -49,7 +50,8 @@ def best_translation(facets: np.ndarray, region: Region) -> np.ndarray:
 
     def levels(flat: np.ndarray) -> np.ndarray:
         moves = flat.reshape(k, 2) * scale
-        return limits + (moves - moves.mean(axis=0)) @ normals.T
+        found: np.ndarray = limits + (moves - moves.mean(axis=0)) @ normals.T
+        return found
 
     def lost(flat: np.ndarray) -> tuple[float, np.ndarray]:
         told = [one.log_share(mine) for one, mine in zip(smoothed, levels(flat), strict=True)]
@@ -93,7 +95,7 @@ def zones(seeds: list[int]) -> None:
         print(f"| {n} | " + " | ".join(f"{value:.0f}" for value in mean[:-1]) + f" | {mean[-1]:.2f} |")
 
 
-def disjunction(seed: int, n: int, k: int, rounds: int, drift: float):
+def disjunction(seed: int, n: int, k: int, rounds: int, drift: float) -> Iterator[tuple[np.ndarray, np.ndarray, int]]:
     """Examples of a disjunction of some of n bits that changes now and then: rounds of (k, n + 1) bits and labels."""
     rng = np.random.default_rng(seed)
     # As many bits are in the disjunction, and so often on, that half of the examples are true.
