@@ -10,7 +10,7 @@ from deltalake import write_deltalake
 
 from chainlake.lake.records import ops
 from chainlake.local.run.summary import Timing, _print_changes, _print_timing
-from chainlake.schemas.models import ALERTS, CHANGES
+from chainlake.schemas.models import ALERTS, CHANGES, FAULT_SCORES
 
 AT = datetime(2025, 10, 1, 23, 50, tzinfo=UTC)
 
@@ -25,11 +25,14 @@ def test_changes_and_alerts_are_counted_per_day_and_kind(home, capsys):
         (CHANGES, [{**change, "ts": AT}, {**change, "ts": AT + timedelta(seconds=1)}]),
         (ALERTS, [{"monitor": "slow", "ts": AT + timedelta(minutes=m), "kind": kind, "mean": 1.0, "n_collected": 2}
                   for kind, m in alerts]),
+        (FAULT_SCORES, [{"model": "f", "group_id": "", "day": date(2025, 10, 1), "machine": name, "rounds": 9, "p": 0.1,
+                         "v_norm": 0.5, "gamma": 0.1, "flagged": name == "b"} for name in "abc"]),
     ):  # fmt: skip
         write_deltalake(home.table(table.schema, table.name), pa.Table.from_pylist(rows, schema=table.arrow()))
     _print_changes(home)
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert ["m", "2025-10-01", "change", "2"] in lines
+    assert ["f", "2025-10-01", "b", "1"] in lines and not any(line[:3] == ["f", "2025-10-01", "a"] for line in lines)
     for row in (("2025-10-01", "below"), ("2025-10-01", "recovered"), ("2025-10-02", "below")):
         assert ["slow", *row, "1"] in lines
 

@@ -20,8 +20,8 @@ CITED = re.compile(r"\bdocs/([\w/.-]+\.md)(?:#([\w-]+))?")
 LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(?:#([\w-]+))?\)")
 #: Words that name a document of its authors: the design, a specification by section, a list of errata, a style guide.
 NOWHERE = re.compile(
-    r"\b[Dd]esign(?:,| |:)? ?§|\bdesign: |\(design\b|\(spec [a-z]|\bspec(?:ification)? (?:``|\d)|\bthe spec\b"
-    r"|(?<!/)\btables\.md, [A-Z]|\bE\d{2}\)|\(E\d|\bthe house\b"
+    r"\b[Dd]esign(?:,| |:)? ?§|\bdesign: (?!\{|zones)|\(design\b|\(spec [a-z]|\bspec(?:ification)? (?:``|\d)"
+    r"|\bthe spec\b|(?<!/)\btables\.md, [A-Z]|\bE\d{2}\)|\(E\d|\bthe house\b"
 )
 
 

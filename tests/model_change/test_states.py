@@ -52,7 +52,7 @@ def days_of(rows, config):
     result, found = None, []
     for n in range(DAYS):
         result = monitor(config, rows, until=date(2025, 3, 2) + timedelta(days=n), after=result)
-        found.append((result.state, result.changes.to_pylist(), result.alerts.to_pylist()))
+        found.append((result.state, result.found.to_pylist()))
     return found
 
 
@@ -65,8 +65,16 @@ FORMS = {
     "lag": model(features=["x", {"of": "x", "transform": "lag 2"}], detector="exact"),
     "sessions": model(session_gap="2 h", on_gap="reset", detector="exact"),
     "key": model(nodes=["a"], features=["x", {"of": "x", "key": "c"}], detector="exact"),
+    "zones": model(
+        kind="safe_zones", nodes=["a", "b", "c"], values=["x", "y"], region={"box": [[-1, 1], [None, 2]]},
+        design={"rounds": 30, "every": 1, "method": "multipliers"}, response=None, features=None, window=None, eps=None,
+    ),
+    "faults": model(
+        kind="latent_faults", nodes=["a", "b", "c"], counters=["x", "y"], window={"sliding": 30}, response=None,
+        features=None, eps=None,
+    ),
     "two": model(nodes=None, groups={"one": ["a"], "two": ["b", "c"]}, detector="exact"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.few(2)

@@ -181,6 +181,7 @@ def _counts(home: Home, definition: str, days: Sequence[date]) -> list[Any]:
 
 def _print_changes(home: Home) -> None:
     from chainlake.lake.delta import tables
+    from chainlake.schemas.models import FAULT_SCORES, LEARNERS, ZONE_EVENTS
 
     for title, schema, name, owner, day in (
         ("Model changes", "models", "changes", "model", "event_date"),
@@ -195,6 +196,14 @@ def _print_changes(home: Home) -> None:
         counts = Counter((row[owner], f"{row[day]:%Y-%m-%d}", row["kind"]) for row in rows)
         print(f"\n== {title} per {owner}, day and kind")
         print(table((owner, "day", "kind", "rows"), [(*key, count) for key, count in sorted(counts.items())]))
+    for one, what in ((ZONE_EVENTS, "kind"), (LEARNERS, "kind"), (FAULT_SCORES, "machine")):
+        if not tables.exists(home, one.schema, one.name):
+            continue
+        wanted = [("flagged", "=", True)] if one is FAULT_SCORES else None
+        found = tables.arrow(home, one.schema, one.name, columns=["model", one.day_column, what], filters=wanted)
+        counts = Counter((r["model"], f"{r[one.day_column]:%Y-%m-%d}", r[what]) for r in found.to_pylist())
+        print(f"\n== {one.path_name} per model, day and {what}{', flagged' if wanted else ''}")
+        print(table(("model", "day", what, "rows"), [(*key, count) for key, count in sorted(counts.items())]))
 
 
 def _docs(home: Home) -> str:

@@ -83,7 +83,8 @@ def _of_round(points: Array) -> Array:
         off = points[m] - points[close[m]]
         length = np.sqrt((off**2).sum(axis=1))
         total[m] += (off[length > 0] / length[length > 0, None]).sum(axis=0)
-    return total / (len(points) - 1)
+    mean: Array = total / (len(points) - 1)
+    return mean
 
 
 def rolled(s: Array, rounds: int) -> Array:
@@ -108,7 +109,8 @@ def sketch(counters: int, dimensions: int, seed: int) -> Array:
     for i in range(len(bits)):
         state = (state * 6364136223846793005 + 1442695040888963407) & _MASK
         bits[i] = state >> 63
-    return (2.0 * bits.reshape(dimensions, counters) - 1.0) / np.sqrt(dimensions)
+    matrix: Array = (2.0 * bits.reshape(dimensions, counters) - 1.0) / np.sqrt(dimensions)
+    return matrix
 
 
 _MASK = 2**64 - 1

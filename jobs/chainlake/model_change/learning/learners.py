@@ -126,7 +126,8 @@ class Rule:
 
     def wrong(self, predicted: Array, y: Array) -> Array:
         """Which predictions count as errors: of the other sign, or more than 1 off."""
-        return (predicted - y) ** 2 > 1 if self.loss == "huber" else y * predicted <= 0
+        found: Array = (predicted - y) ** 2 > 1 if self.loss == "huber" else y * predicted <= 0
+        return found
 
     def largest_rate(self, squared_norm: float) -> float:
         """The largest rate for which a step cannot drive weights apart, by the largest squared norm of an example."""

@@ -103,7 +103,8 @@ def _box(section: Settings, listed: list[Any], names: list[str]) -> Region:
             raise section.error(f"{pair[0]} is not below {pair[1]}", "box", i, hint="Give [low, high].")
     if all(one is None for pair in listed for one in pair):
         raise section.error("the box bounds nothing", "box", hint="Give at least one bound.")
-    return box_region([tuple(None if one is None else float(one) for one in pair) for pair in listed], names)
+    bounds = [[None if one is None else float(one) for one in pair] for pair in listed]
+    return box_region([(low, high) for low, high in bounds], names)
 
 
 def _polygon(section: Settings, listed: list[Any], names: list[str]) -> Region:
@@ -113,7 +114,7 @@ def _polygon(section: Settings, listed: list[Any], names: list[str]) -> Region:
     for i, corner in enumerate(listed):
         if not isinstance(corner, list) or len(corner) != 2 or not all(map(_is_number, corner)):
             raise section.error(f"'{corner}' is not a corner", "polygon", i, hint="Give [x, y].")
-    region = polygon_region([tuple(map(float, corner)) for corner in listed])
+    region = polygon_region([(float(x), float(y)) for x, y in listed])
     if region is None:
         what = "the corners are not those of a convex polygon, once around it"
         raise section.error(what, "polygon", hint="Give three or more corners in order, none of them on an edge.")
@@ -128,8 +129,8 @@ def _half_planes(section: Settings, listed: list[Any], names: list[str]) -> Regi
         inner = section.at(item, "half_planes", i)
         inner.only(("normal", "below", "name"))
         normal = inner.data.get("normal")
-        numbers = isinstance(normal, list) and len(normal) == len(names) and all(map(_is_number, normal))
-        if not numbers or not any(normal):
+        fits = isinstance(normal, list) and len(normal) == len(names) and all(map(_is_number, normal)) and any(normal)
+        if not isinstance(normal, list) or not fits:
             hint = f"Give a number for each of {', '.join(names)}, not all 0."
             raise inner.error(f"'{normal}' is not a normal", "normal", hint=hint)
         normals.append(tuple(map(float, normal)))

@@ -54,7 +54,8 @@ class Histories:
         """(k, F) standard deviations; one that is next to nothing beside the others' is lifted."""
         found = np.stack([rows.std(axis=0) for rows in self.samples])
         least = np.maximum(1e-3 * found.max(axis=0), 1e-6 * np.maximum(np.abs(self.limits), 1e-6))
-        return np.maximum(found, least)
+        lifted: Array = np.maximum(found, least)
+        return lifted
 
 
 def designed(facets: Array, limits: Array, method: str = "auto") -> Array:
@@ -102,7 +103,8 @@ def multipliers(histories: Histories) -> Array:
 
     def levels(log_multiplier: Array) -> Array:
         wanted = log_multiplier + np.log(spreads)
-        return centres + spreads * np.interp(-wanted, -ratio, _GRID)
+        found: Array = centres + spreads * np.interp(-wanted, -ratio, _GRID)
+        return found
 
     low, high = np.full(len(histories.limits), -700.0), np.full(len(histories.limits), 60.0)
     for _ in range(80):
@@ -230,7 +232,8 @@ def clusters(histories: Histories) -> Tree:
         apart = np.linalg.norm(at[:, None] - at[None], axis=2)
         apart[np.tril_indices(len(at))] = np.inf
         i, j = (int(place) for place in np.unravel_index(int(np.argmin(apart)), apart.shape))
-        trees[i], rows[i] = (trees[i], trees[j]), tuple(a + b for a, b in zip(rows[i], rows[j], strict=True))  # type: ignore[assignment]
+        (n, sums, squares), (other, more, their) = rows[i], rows[j]
+        trees[i], rows[i] = (trees[i], trees[j]), (n + other, sums + more, squares + their)
         del trees[j], rows[j]
     return trees[0]
 

@@ -133,7 +133,7 @@ class ZoneMonitor:
         """How many nodes in order have to be heard until what they have to spare covers what they lack."""
         spare = self.levels[order] - facets[order]
         near = 1e-9 * (np.abs(self.levels[order]) + np.abs(facets[order]))
-        likely = (np.cumsum(spare, axis=0) >= -np.cumsum(near, axis=0)).all(axis=1)
+        likely = np.all(np.cumsum(spare, axis=0) >= -np.cumsum(near, axis=0), axis=1)
         for count in np.flatnonzero(likely[least - 1 : -1]) + least:
             # Sums of doubles say what is likely, exact ones what is.
             mine = order[:count]

@@ -39,7 +39,7 @@ class Region:
         Products are added one after the other, so that how many vectors come together changes no bit.
         """
         normals = np.array(self.normals)
-        total = vectors[..., :1] * normals[:, 0]
+        total: Array = vectors[..., :1] * normals[:, 0]
         for j in range(1, normals.shape[1]):
             total = total + vectors[..., j : j + 1] * normals[:, j]
         return total

@@ -112,15 +112,15 @@ def _draw_rows(home: Home, model: Model[Any], group: str, days: Days, asked: tup
 
 
 def _day(row: dict[str, Any], column: str) -> date:
-    found = row[column]
-    return found.date() if isinstance(found, datetime) else found  # type: ignore[no-any-return]
+    found: date = row[column]
+    return found.date() if isinstance(found, datetime) else found
 
 
 def _group(model: Model[Any], asked: str | None) -> str:
-    groups = list(model.config.groups)
+    groups: list[str] = list(model.config.groups)
     if asked is None and len(groups) == 1:
         return groups[0]
-    if asked not in groups:
+    if asked is None or asked not in groups:
         raise BadOption.group(model.config.name, asked, groups)
     return asked
 
