@@ -145,8 +145,8 @@ def open_table(
     return table
 
 
-def small_files(table: DeltaTable, *, dictionary_columns: Collection[str] = ()) -> ds.Dataset:
-    """The files of a table without partitions, to be scanned whole.
+def files_of(table: DeltaTable, *, dictionary_columns: Collection[str] = ()) -> ds.Dataset:
+    """The files of a table, to be scanned whole.
 
     ``to_pyarrow_dataset`` makes an expression of each bound of each file first, to pass over files by: two milliseconds
     a file, which takes longer than to read a small one.
@@ -156,19 +156,28 @@ def small_files(table: DeltaTable, *, dictionary_columns: Collection[str] = ()) 
         dictionary_columns: texts that are read as dictionaries, which is how the files have them.
     """
     import pyarrow as pa
+    import pyarrow.compute as pc
     import pyarrow.dataset as ds
     from deltalake.fs import DeltaStorageHandler
     from pyarrow.fs import PyFileSystem
 
-    added = table.get_add_actions()
-    sizes = dict(zip(added.column("path").to_pylist(), added.column("size_bytes").to_pylist(), strict=True))
-    store = PyFileSystem(DeltaStorageHandler(table.table_uri, known_sizes=sizes))
+    added = table.get_add_actions(flatten=True)
+    paths, sizes = (added.column(name).to_pylist() for name in ("path", "size_bytes"))
+    store = PyFileSystem(DeltaStorageHandler(table.table_uri, known_sizes=dict(zip(paths, sizes, strict=True))))
     files = ds.ParquetFileFormat(read_options=ds.ParquetReadOptions(dictionary_columns=set(dictionary_columns)))
     schema = pa.schema(table.schema().to_arrow())
+    # Files do not hold the columns that they are partitioned by.
+    by = {name: added.column(f"partition.{name}").to_pylist() for name in table.metadata().partition_columns}
+    fragments = []
+    for number, path in enumerate(paths):
+        held = pc.scalar(True)
+        for name, values in by.items():
+            held = held & (pc.field(name) == pa.scalar(values[number], schema.field(name).type))
+        fragments.append(files.make_fragment(path, store, held))
     for name in dictionary_columns:
         field = schema.field(name)
         schema = schema.set(schema.get_field_index(name), field.with_type(pa.dictionary(pa.int32(), field.type)))
-    return ds.FileSystemDataset([files.make_fragment(path, store) for path in sizes], schema, files, store)
+    return ds.FileSystemDataset(fragments, schema, files, store)
 
 
 def _odd_feature(table: DeltaTable) -> str | None:

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from chainlake.lake.delta.columns import add_columns
 from chainlake.lake.delta.log import marked
-from chainlake.lake.delta.reader import open_table, small_files
+from chainlake.lake.delta.reader import files_of, open_table
 from chainlake.lake.delta.sums.pages import verified
 from chainlake.lake.delta.tables import exists
 from chainlake.lake.errors import WriterBetween
@@ -168,7 +168,7 @@ def _read(delta: Any, columns: list[str], filters: Any, encoded: Sequence[pa.Fie
 
     # Dictionaries of columns that can be null have a null among their values at times, and then cannot be united.
     as_stored = {field.name for field in encoded if not field.nullable}
-    files = small_files(delta, dictionary_columns=as_stored)
+    files = files_of(delta, dictionary_columns=as_stored)
     chosen = filters_to_expression(filters) if filters else None
     rows = files.to_table(columns=columns, filter=chosen, fragment_scan_options=verified()).unify_dictionaries()
     for field in encoded:

@@ -14,7 +14,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from chainlake.lake.delta.log import TableLog, first_line
-from chainlake.lake.delta.reader import open_table
+from chainlake.lake.delta.reader import files_of, open_table
 from chainlake.lake.delta.sums.pages import verified
 from chainlake.paths import Home
 
@@ -70,7 +70,7 @@ class Contents:
         self.bad: list[BadFile] = []
         try:
             self.table = open_table(home, schema, name)
-            self._dataset = self.table.to_pyarrow_dataset()
+            self._dataset = files_of(self.table)
             self.parts = self._parts()
         except Exception as error:  # delta-rs has errors of many kinds for what it cannot read
             raise Unreadable(first_line(error)) from error
