@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import http.client
 import http.server
 import os
 import shutil
@@ -20,8 +21,6 @@ import subprocess
 import sys
 import threading
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -305,21 +304,19 @@ def careless(server: Server) -> Iterator[str]:
         def _pass(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             kept = {name: value for name, value in self.headers.items() if name.lower() != "if-none-match"}
-            asked = urllib.request.Request(f"{server.url}{self.path}", body or None, kept, method=self.command)
-            try:
-                answer = urllib.request.urlopen(asked, timeout=30)
-            except urllib.error.HTTPError as error:
-                answer = error
-            with answer:
-                data = answer.read()
-                self.send_response(answer.status)
-                for name, value in answer.headers.items():
-                    if name.lower() not in ("transfer-encoding", "connection", "content-length"):
-                        self.send_header(name, value)
-                length = answer.headers.get("Content-Length") if self.command == "HEAD" else str(len(data))
-                self.send_header("Content-Length", length or "0")
-                self.end_headers()
-                self.wfile.write(data)
+            asked = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+            asked.request(self.command, self.path, body or None, kept)
+            answer = asked.getresponse()
+            data = answer.read()
+            self.send_response(answer.status)
+            for name, value in answer.getheaders():
+                if name.lower() not in ("transfer-encoding", "connection", "content-length"):
+                    self.send_header(name, value)
+            length = answer.getheader("Content-Length") if self.command == "HEAD" else str(len(data))
+            self.send_header("Content-Length", length or "0")
+            self.end_headers()
+            self.wfile.write(data)
+            asked.close()
 
         do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = _pass  # noqa: N815
 
