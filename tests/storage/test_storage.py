@@ -117,7 +117,7 @@ def test_who_asks_for_a_storage_has_its_settings_for_delta_rs_as_well(monkeypatc
 
 
 def test_workers_are_given_what_a_store_needs_and_nothing_for_a_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in (*VARIABLES.values(), "AWS_DEFAULT_REGION", "AWS_ALLOW_HTTP", "AWS_VIRTUAL_HOSTED_STYLE_REQUEST"):
+    for name in (*VARIABLES, *VARIABLES.values(), "AWS_DEFAULT_REGION", "AWS_ALLOW_HTTP"):
         monkeypatch.setenv(name, "")
         monkeypatch.delenv(name)
     monkeypatch.setenv("CHAINLAKE_STORE_SECRET_KEY", "s3cret")
