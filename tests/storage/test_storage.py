@@ -91,7 +91,7 @@ def test_settings_get_the_names_that_libraries_read(monkeypatch: pytest.MonkeyPa
     secret = tmp_path / "secret"
     secret.write_text("s3cret\n")
     with monkeypatch.context() as patch:
-        for name in (*VARIABLES.values(), "AWS_ALLOW_HTTP"):
+        for name in (*VARIABLES, *VARIABLES.values(), "AWS_ALLOW_HTTP"):
             # Set first, so that what is set below is undone.
             patch.setenv(name, "")
             patch.delenv(name)
