@@ -19,8 +19,8 @@ from chainlake.run.ports import open_ports
         ("auto", None, "files"),
         ("files", None, "files"),
         ("spark", None, "spark"),
-        ("auto", "s3://bucket/lake", "files"),
-        ("files", "s3://bucket/lake", "files"),
+        ("auto", "file:///store/lake", "files"),
+        ("files", "file:///store/lake", "files"),
     ],
 )
 def test_the_lake_is_read_by_its_files_where_they_can_be_read(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -82,6 +83,8 @@ def test_a_killed_worker_is_told_as_such(spark: SparkSession, home: Home) -> Non
 )
 def test_a_killed_jvm_is_told_as_such(monkeypatch: pytest.MonkeyPatch, home: Home, error: Exception) -> None:
     class Dead:
+        sparkContext = SimpleNamespace(master="local[2]", applicationId="app-1")  # noqa: N815
+
         def range(self, *_: object, **__: object) -> None:
             raise error
 

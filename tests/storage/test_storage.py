@@ -91,7 +91,7 @@ def test_settings_get_the_names_that_libraries_read(monkeypatch: pytest.MonkeyPa
     secret = tmp_path / "secret"
     secret.write_text("s3cret\n")
     with monkeypatch.context() as patch:
-        for name in (*VARIABLES.values(), "AWS_ALLOW_HTTP"):
+        for name in (*VARIABLES, *VARIABLES.values(), "AWS_ALLOW_HTTP"):
             # Set first, so that what is set below is undone.
             patch.setenv(name, "")
             patch.delenv(name)
@@ -106,8 +106,18 @@ def test_settings_get_the_names_that_libraries_read(monkeypatch: pytest.MonkeyPa
             apply_settings()
 
 
+def test_who_asks_for_a_storage_has_its_settings_for_delta_rs_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "")
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+    monkeypatch.setenv("CHAINLAKE_STORE_ACCESS_KEY", "key")
+    storage_of("/a/lake")
+    assert "AWS_ACCESS_KEY_ID" not in os.environ
+    storage_of("s3://bucket/lake")
+    assert os.environ["AWS_ACCESS_KEY_ID"] == "key"
+
+
 def test_workers_are_given_what_a_store_needs_and_nothing_for_a_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in (*VARIABLES.values(), "AWS_DEFAULT_REGION", "AWS_ALLOW_HTTP", "AWS_VIRTUAL_HOSTED_STYLE_REQUEST"):
+    for name in (*VARIABLES, *VARIABLES.values(), "AWS_DEFAULT_REGION", "AWS_ALLOW_HTTP"):
         monkeypatch.setenv(name, "")
         monkeypatch.delenv(name)
     monkeypatch.setenv("CHAINLAKE_STORE_SECRET_KEY", "s3cret")
@@ -120,7 +130,8 @@ def test_workers_are_given_what_a_store_needs_and_nothing_for_a_disk(monkeypatch
 SAID = {
     "refuses access to s3://b/l (SignatureDoesNotMatch)": "Generic S3 error: … 403 Forbidden: "
     "<Error><Code>SignatureDoesNotMatch</Code><AWSAccessKeyId>AKIA</AWSAccessKeyId></Error>",
-    "refuses access to s3://b/l (no answer)": "Kernel error -> The operation lacked the necessary privileges",
+    "refuses access to s3://b/l (no word why)": "Kernel error -> The operation lacked the necessary privileges",
+    "refuses access to s3://b/l (no key)": "Operation not supported: an error occurred while loading credentials",
     "has no bucket for s3://b/l": "Generic S3 error: 404 Not Found: <Error><Code>NoSuchBucket</Code></Error>",
     "for s3://b/l does not answer": "\x1b[31mGeneric S3 error\x1b[0m … error sending request … Connection refused",
     "failed for s3://b/l: InternalError": "Generic S3 error: 500: <Error><Code>InternalError</Code></Error>",

@@ -49,8 +49,8 @@ class LockLost(InfrastructureError):
     def of(cls, purpose: str, holder: str) -> LockLost:
         """For the lock, and who holds it now, in words."""
         return cls(
-            f"the lock '{purpose}' was lost, since this process showed no sign of life for too long; held now by "
-            f"{holder}; nothing was committed",
+            f"the lock '{purpose}' was lost (its lease ran out, or its connection ended); held now by {holder}; "
+            "nothing was committed",
             hint="Run this again.",
         )
 

@@ -11,16 +11,13 @@ import os
 import platform
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from chainlake.errors import InfrastructureError
 from chainlake.paths import Home
 from chainlake.storage.door import storage_of
-
-if TYPE_CHECKING:
-    from chainlake.run.tasks import Tasks
 
 #: How the names of our files begin: hidden, so that no reader of a folder takes them for its own.
 _NAME = ".chainlake-seen-"
@@ -92,7 +89,16 @@ def _text(word: str) -> bytes:
     return word.encode()
 
 
-def require_shared(tasks: Tasks, home: Home) -> None:
+class _Workers(Protocol):
+    """What is asked here of ``chainlake.run.tasks.Tasks``."""
+
+    @property
+    def parallelism(self) -> int: ...
+
+    def map(self, work: Callable[[int], _Answer], items: Sequence[int]) -> list[_Answer]: ...
+
+
+def require_shared(tasks: _Workers, home: Home) -> None:
     """See to it that whoever works for ``tasks`` sees the lake, the staging and the landing of this process.
 
     Raises:

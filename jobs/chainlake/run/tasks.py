@@ -92,7 +92,7 @@ class SparkTasks:
         """
         session = spark_session(self.home, self.app, long_running=self.long_running)
         asked = (str(session.sparkContext.applicationId), self.home.lake)
-        if not session.sparkContext.master.startswith("local") and asked not in _seen:
+        if not (session.sparkContext.master or "local").startswith("local") and asked not in _seen:
             # Before it is asked, since asking is work of this session.
             _seen.add(asked)
             try:

@@ -8,6 +8,7 @@ from chainlake.storage.errors import StoreFailed
 from chainlake.storage.local import LocalStorage
 from chainlake.storage.objects import ObjectStorage
 from chainlake.storage.port import Storage
+from chainlake.storage.settings import apply_settings
 
 _LOCAL = LocalStorage()
 #: What delta-rs and Arrow read alike; ``file`` is a folder that is treated as a store.
@@ -23,6 +24,8 @@ def storage_of(path: str) -> Storage:
     scheme, mark, rest = path.partition("://")
     if not mark:
         return _LOCAL
+    # Also for who goes to delta-rs with the same path next.
+    apply_settings()
     return _objects(scheme, "" if scheme == "file" else rest.partition("/")[0])
 
 

@@ -9,10 +9,12 @@ from chainlake.errors import InfrastructureError
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 #: How errors of the store begin in what delta-rs says of them.
-_STORE = re.compile(r"Generic (?:S3|GCS|MicrosoftAzure) error|lacked the necessary privileges|ObjectStore error")
+_STORE = re.compile(
+    r"Generic (?:S3|GCS|MicrosoftAzure) error|lacked the necessary privileges|ObjectStore error|loading credentials"
+)
 _REFUSED = re.compile(
     r"SignatureDoesNotMatch|InvalidAccessKeyId|AccessDenied|ExpiredToken|InvalidToken|403 Forbidden|401 Unauthorized"
-    r"|lacked the necessary privileges"
+    r"|lacked the necessary privileges|loading credentials"
 )
 _AWAY = re.compile(
     r"Connection refused|error sending request|timed out|dns error|50[0234] |connection (?:reset|closed)", re.I
@@ -84,7 +86,8 @@ def store_error(error: BaseException, place: str) -> StoreFailed | None:
         return StoreFailed.no_bucket(place)
     # The store's own word says more than the number of HTTP, which comes first.
     found = _CODE.search(text) or _STATUS.search(text)
-    code = "no answer" if found is None else found[1]
+    word = "no key" if "loading credentials" in text else "no word why"
+    code = word if found is None else found[1]
     if _REFUSED.search(text):
         return StoreFailed.refused(place, code)
     if _AWAY.search(text):

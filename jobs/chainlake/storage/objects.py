@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from chainlake.env.own_folders import MARKER, TEXT
 from chainlake.storage.errors import store_error
 from chainlake.storage.port import File
-from chainlake.storage.settings import apply_settings
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileInfo, FileSystem
@@ -41,7 +40,6 @@ class ObjectStorage:
     def _handler(self) -> Any:
         from deltalake.fs import DeltaStorageHandler
 
-        apply_settings()
         return DeltaStorageHandler(f"{self.root}/" if self.root.endswith("://") else self.root, {})
 
     @cached_property

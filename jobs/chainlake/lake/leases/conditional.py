@@ -14,6 +14,7 @@ from typing import Any
 from chainlake.paths import Home
 from chainlake.storage.door import storage_of
 from chainlake.storage.errors import StoreFailed, store_error
+from chainlake.storage.settings import apply_settings
 
 #: The first log entry of a table.
 ENTRY = "_delta_log/00000000000000000000.json"
@@ -40,6 +41,7 @@ def make(path: str, what: dict[str, Any]) -> bool | None:
     from deltalake import CommitProperties, DeltaTable
     from deltalake.exceptions import CommitFailedError, DeltaError
 
+    apply_settings()
     try:
         DeltaTable.create(
             path,
