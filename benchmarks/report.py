@@ -1,8 +1,8 @@
 """How long the report takes on ten years of a hundred patterns: to make, after one new day, and to open in a browser.
 
-Usage: ``python -m benchmarks.report [--years 10] [--patterns 100]``. The operations rows are those of
-``benchmarks.status``; the last days have events, and each pattern six matches on the last one. Prints CPU seconds of the
-whole report, of a day that is added to all patterns, and of a run with nothing new, the size of the first page, and, if
+Usage: ``python -m benchmarks.report [--years 10] [--patterns 100] [--step]``. The operations rows are those of
+``benchmarks.status``; the last days have events, and each pattern six matches on the last one. Prints CPU seconds of
+the whole report, of a day that is added to all patterns, and of a run with nothing new, the size of the first page, and, if
 there is a Chromium, the seconds until it has drawn its grid. With ``--step`` also the CPU seconds of a detect step on
 one day, in this process and without a JVM, which the report may take a twentieth of.
 """
@@ -15,7 +15,6 @@ import os
 import tempfile
 import time
 from datetime import date, timedelta
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -120,9 +119,8 @@ def write_matches(home: Home, one: CompiledPattern, day: date) -> None:
             }
             for at in (100 * n + 1, 100 * n + 2)
         )
-        rows.append({
-            "match_id": f"{n:032x}", "decision_ts": then["ts"], "start_ts": first["ts"], "end_ts": then["ts"], "a": first, "b": then,
-        })  # fmt: skip
+        times = {"start_ts": first["ts"], "end_ts": then["ts"], "decision_ts": then["ts"]}
+        rows.append({"match_id": f"{n:032x}", **times, "a": first, "b": then})
     schema = one.table.arrow()
     write_deltalake(home.table("matches", one.table.name), pa.Table.from_pylist(rows, schema=schema), mode="append")
 

@@ -5,7 +5,7 @@ A source whose events have the attribute ``position`` is a road: its keys stand 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -165,7 +165,7 @@ def _cells(events: pa.Table, key: str, of: str, span: Span) -> tuple[list[Spec],
 
 def _cell(
     column: int, row: int, found: Sequence[Any], times: tuple[int, int], places: tuple[np.ndarray, np.ndarray]
-) -> Mapping[str, Any] | Spec:
+) -> Spec:
     (start, width), (edges, where) = times, places
     lo = start + column * width
     return {
