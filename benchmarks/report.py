@@ -1,9 +1,9 @@
 """How long the report takes on ten years of a hundred patterns: to make, after one new day, and to open in a browser.
 
-Usage: ``python -m benchmarks.report [--years 10] [--patterns 100] [--step]``. The operations rows are those of
+Usage: ``python -m benchmarks.report [--years 10] [--patterns 100] [--step]``. The rows of ``ops`` are those of
 ``benchmarks.status``; the last days have events, and each pattern six matches on the last one. Prints CPU seconds of
-the whole report, of a day that is added to all patterns, and of a run with nothing new, the size of the first page, and, if
-there is a Chromium, the seconds until it has drawn its grid. With ``--step`` also the CPU seconds of a detect step on
+the whole report, of a day that is added to all patterns, and of a run with nothing new, the size of the first page,
+and, if there is a Chromium, the seconds until it has drawn its grid. With ``--step`` also the CPU seconds of a detect step on
 one day, in this process and without a JVM, which the report may take a twentieth of.
 """
 

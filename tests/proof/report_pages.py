@@ -105,7 +105,8 @@ def pictures(page: Page, report: Path, folder: Path) -> None:
         path = folder / f"{name}.png"
         page.screenshot(path, tall=tall)
         # Few colours are used, and a page of the documentation shall load fast.
-        Image.open(path).convert("RGB").quantize(96, dither=Image.Dither.NONE).save(path, optimize=True)
+        shot = Image.open(path).convert("RGB")
+        shot.quantize(224, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).save(path, optimize=True)
 
 
 def main() -> int:
