@@ -161,3 +161,30 @@ def test_a_wait_says_for_what_after_a_second(capfd: pytest.CaptureFixture[str]) 
     assert not wait_until(lambda: False, 1.3, what="process 7 to end")
     assert capfd.readouterr().err.startswith("waiting for process 7 to end (1 s so far)")
     assert wait_until(lambda: True, 1.3) and capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize(("master", "warm"), [("local[2]", True), ("spark://a:7077", False), ("yarn", False)])
+def test_drivers_are_kept_warm_on_this_machine_alone(
+    home: Home, monkeypatch: pytest.MonkeyPatch, master: str, warm: bool
+) -> None:
+    """Idle ones would hold the executors of a cluster."""
+    asked = []
+    monkeypatch.setenv("SPARK_MASTER", master)
+    monkeypatch.setenv(tasks.ADDRESS, "1:token")
+    monkeypatch.setattr(tasks, "run_in_driver", lambda *_: asked.append("driver") or 0)
+    monkeypatch.setattr(tasks, "run_child", lambda *_, **__: asked.append("child") or 0)
+    tasks.run_step("ingest", "lab", Days.parse("2025-01-06", "2025-01-07"), run_id="r.1")
+    assert asked == ["driver" if warm else "child"]
+
+
+@pytest.mark.parametrize("master", ["local[2]", "spark://a:7077"])
+def test_a_step_has_the_address_and_python_that_the_session_chooses(
+    home: Home, monkeypatch: pytest.MonkeyPatch, master: str
+) -> None:
+    monkeypatch.setenv("SPARK_MASTER", master)
+    for name in ("SPARK_LOCAL_IP", "PYSPARK_PYTHON", tasks.ADDRESS):
+        monkeypatch.delenv(name, raising=False)
+    given: dict[str, str] = {}
+    monkeypatch.setattr(tasks, "run_child", lambda *_, env, **__: given.update(env) or 0)
+    tasks.run_step("ingest", "lab", Days.parse("2025-01-06", "2025-01-07"), run_id="r.1")
+    assert not {"SPARK_LOCAL_IP", "PYSPARK_PYTHON"} & given.keys() and "JAVA_HOME" in given

@@ -24,7 +24,7 @@ from chainlake.local.airflow_tables import complete_finished_backfills
 from chainlake.local.api import day_of_run
 from chainlake.local.launcher import Airflow, run_program
 from chainlake.local.run.chain import OPEN_STATES, Chain
-from chainlake.local.run.demo import POLL_S, _unpause, _work
+from chainlake.local.run.driving import POLL_S, drive, unpause
 from chainlake.local.run.progress import Progress
 from chainlake.local.run.shipped import ShippedDay, land
 from chainlake.paths import PROJECT, Home
@@ -58,16 +58,16 @@ def _proof(root: Path) -> int:
 
 def _daily(home: Home, delivered: list[ShippedDay], late: ShippedDay, progress: Progress) -> None:
     with Airflow(home, say=progress.say) as airflow:
-        _unpause(airflow, progress)
+        unpause(airflow, ["lab"], progress)
         for plan in (delivered, [late]):
             chain = Chain(home, airflow.api, lambda: complete_finished_backfills(airflow.database), {"lab": plan})
-            _work(airflow, chain, progress)
+            drive(airflow, chain, progress)
             _require(run.dag_id for run in chain.runs if not run.ok)
 
 
 def _backwards(home: Home, delivered: list[ShippedDay], late: ShippedDay, progress: Progress) -> None:
     with Airflow(home, say=progress.say) as airflow:
-        _unpause(airflow, progress)
+        unpause(airflow, ["lab"], progress)
         proof = _Commands(home, airflow, progress)
         for shipped in delivered:
             land(home, "lab", shipped)

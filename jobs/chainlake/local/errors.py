@@ -83,6 +83,12 @@ class AirflowUnavailable(InfrastructureError):
         return cls(f"the DAG file {file} cannot be imported: {error}")
 
     @classmethod
+    def no_dags(cls, missing: list[str], seconds: float) -> AirflowUnavailable:
+        """An Airflow that is up does not show them after so many seconds."""
+        what = f"Airflow does not show the DAGs {', '.join(missing)} after {seconds:.0f} s"
+        return cls(what, hint="See the log of its DAG processor, and whether its DAG bundle is our folder dags.")
+
+    @classmethod
     def not_ready(cls, missing: str, seconds: float, logs: Path) -> AirflowUnavailable:
         """Something is missing after so many seconds."""
         what = f"Airflow is not ready after {seconds:.0f} s: still waiting for {missing}"

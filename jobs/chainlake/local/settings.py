@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import secrets
-import sys
 from importlib.metadata import version
 
 from chainlake.env.java import java_home
@@ -46,8 +45,6 @@ def base_environment(home: Home) -> dict[str, str]:
         "CHAINLAKE_CONFIG": str(home.config),
         "CHAINLAKE_CACHE": str(home.cache),
         "JAVA_HOME": str(java_home()),
-        "PYSPARK_PYTHON": sys.executable,
-        "SPARK_LOCAL_IP": HOST,
         "PYTHONPATH": str(CODE),
         "PYTHONUNBUFFERED": "1",
         # Process titles would otherwise overwrite the environment by which the guard knows its processes.

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from chainlake.lake.locks import file_lock
+from chainlake.lake.locks import local_lock
 from chainlake.paths import Home
 
 #: Results that store and site keep; the newest ones.
@@ -121,7 +121,7 @@ def _context(home: Home) -> Any:
 
 def publish(home: Home, results: Sequence[Kept]) -> None:
     """Add ``results`` to the shared site, one writer at a time."""
-    with file_lock(home, "docs"):
+    with local_lock(home, "docs"):
         home.docs.mkdir(parents=True, exist_ok=True)
         context = _context(home)
         suites = {kept.suite.name: kept for kept in results}

@@ -1,16 +1,20 @@
 """The one place that makes a Spark session: every setting with its reason.
 
-``SPARK_MASTER`` (default ``local[2]``) is all that changes on a cluster; ``SPARK_DRIVER_MEMORY`` (default ``1g``)
-is Spark's own variable. Nothing is written outside ``CHAINLAKE_HOME`` and the cache.
+On a cluster ``SPARK_MASTER`` (default ``local[2]``) and the site's own settings change, see ``site.py``;
+``SPARK_DRIVER_MEMORY`` (default ``1g``) is Spark's own variable. Nothing is written outside ``CHAINLAKE_HOME`` and the
+cache.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import shlex
 import sys
 import tempfile
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +23,7 @@ from chainlake.env.own_folders import own_folder
 from chainlake.lake.spark.cds import java_options
 from chainlake.lake.spark.jars import delta_jars
 from chainlake.lake.spark.lost import NotStarted
+from chainlake.lake.spark.site import FIXED, Site, properties_file
 from chainlake.paths import PACKAGE, Home, code_files
 
 if TYPE_CHECKING:
@@ -54,28 +59,66 @@ def spark_session(home: Home, app: str, *, long_running: bool = False) -> SparkS
         use_java()
     jars = delta_jars(home)
     folder = own_folder(home.temporary)
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    master = os.environ.get("SPARK_MASTER") or "local[2]"
-    if master.startswith("local"):
+    site = Site.from_env()
+    for line in site.overruled:
+        print(line, file=sys.stderr, flush=True)
+    _choose_python(site)
+    if site.on_this_machine:
         # On a cluster the workers must find the driver, so there Spark chooses its address, or the user does.
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     # As a variable and not as spark.local.dir, which warns at every start.
     os.environ.setdefault("SPARK_LOCAL_DIRS", str(folder))
-    builder = SparkSession.builder.master(master).appName(app)
-    for key, value in settings(home, jars, folder, long_running=long_running).items():
-        builder = builder.config(key, value)
-    if master == "local" or master.startswith("local["):
+    builder = SparkSession.builder.master(site.master).appName(app)
+    ours = settings(home, jars, folder, long_running=long_running)
+    wanted = site.merged(ours)
+    theirs = {key: value for key, value in wanted.items() if key not in ours and key not in FIXED}
+    for key, value in wanted.items():
+        if key not in theirs:
+            builder = builder.config(key, value)
+    if site.master == "local" or site.master.startswith("local["):
         # Spark's ports on loopback take serialised objects from any user of the machine who has no secret to show;
         # here Spark makes the secret itself, on a cluster it is the cluster's.
         builder = builder.config("spark.authenticate", "true")
     try:
-        session = builder.getOrCreate()
+        with _told(theirs, folder):
+            session = builder.getOrCreate()
     except Exception as error:
         raise NotStarted.of(error) from error
     session.sparkContext.setLogLevel("WARN")
     session.sparkContext.addPyFile(str(code_archive(folder)))
     return session
+
+
+def _choose_python(site: Site) -> None:
+    """On this machine tasks run in this Python; on a cluster it is the one that the site names, if it names one."""
+    named = site.settings.get("spark.pyspark.python")
+    if site.on_this_machine:
+        os.environ["PYSPARK_PYTHON"] = sys.executable
+    elif named is not None:
+        os.environ["PYSPARK_PYTHON"] = named
+    else:
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+
+
+@contextmanager
+def _told(theirs: dict[str, str], folder: Path) -> Iterator[None]:
+    """Tell the JVM that is started meanwhile the site's settings, by a file that it reads once."""
+    if not theirs:
+        yield
+        return
+    name = "PYSPARK_SUBMIT_ARGS"
+    before = os.environ.get(name)
+    file = properties_file(theirs, folder)
+    os.environ[name] = f"--properties-file {shlex.quote(str(file))} {before or 'pyspark-shell'}"
+    try:
+        yield
+    finally:
+        file.unlink(missing_ok=True)
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before
 
 
 def stop_session() -> None:
@@ -122,7 +165,7 @@ def _shuffle_partitions() -> int:
 
 
 def settings(home: Home, jars: list[Path], folder: Path, *, long_running: bool) -> dict[str, str]:
-    """All Spark settings.
+    """Our Spark settings but for those that a site cannot choose (``site.FIXED``).
 
     Args:
         home: its cache may hold a class archive.
@@ -140,7 +183,6 @@ def settings(home: Home, jars: list[Path], folder: Path, *, long_running: bool) 
         # Also on the class path: classes of added JARs cannot be in a class archive.
         "spark.driver.extraClassPath": os.pathsep.join(map(str, jars)),
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         # Derby admits one process, and two applications run at a time here: tables are addressed by path.
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.warehouse.dir": (folder / "warehouse").as_uri(),
@@ -148,21 +190,11 @@ def settings(home: Home, jars: list[Path], folder: Path, *, long_running: bool) 
         "spark.driver.extraJavaOptions": " ".join(java),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        # With a system zone of Etc/UTC, Arrow functions fail over the name of the zone.
-        "spark.sql.session.timeZone": "UTC",
         # 200 shuffle tasks and 50 tasks per Delta snapshot cost seconds on every small table.
         "spark.sql.shuffle.partitions": str(_shuffle_partitions()),
         "spark.databricks.delta.snapshotPartitions": "2",
-        "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
-        # INT96 has no statistics, and other readers take it for nanoseconds.
-        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-        # Every Delta reader can follow tables without deletion vectors (reader version 1).
-        "spark.databricks.delta.properties.defaults.enableDeletionVectors": "false",
         "spark.python.worker.reuse": "true",
-        # Pages are written with checksums anyway; verifying them costs little beside decoding.
-        "spark.hadoop.parquet.page.write-checksum.enabled": "true",
-        "spark.hadoop.parquet.page.verify-checksum.enabled": "true",
     }
 
 

@@ -6,6 +6,7 @@ Every process of Airflow imports this file, so that what only the API server nee
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import urlsplit
 
 from airflow.plugins_manager import AirflowPlugin
 
@@ -28,7 +29,10 @@ def _session() -> str:
 def _door(app: Any) -> Door:
     from airflow.configuration import conf
 
-    return Door(app, own_hosts(conf.getint("api", "port")), _password, _session)
+    # Tasks in other containers call the server by the name that their network has for it.
+    inside = urlsplit(conf.get("core", "execution_api_server_url", fallback="") or "").netloc.lower()
+    hosts = [*own_hosts(conf.getint("api", "port")), *([inside] if inside else [])]
+    return Door(app, hosts, _password, _session)
 
 
 class ChainlakeDoor(AirflowPlugin):

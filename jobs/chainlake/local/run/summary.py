@@ -43,8 +43,23 @@ def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     return "\n".join(f"  {line}" for line in table_lines(header, rows, range(1, len(header))))
 
 
-def print_summary(home: Home, chain: Chain, timing: Timing) -> None:
-    """Print rows per source, matches per pattern and day, model changes, places, two queries and the timing."""
+def print_summary(
+    home: Home,
+    chain: Chain,
+    timing: Timing,
+    *,
+    page: str = "make airflow   (prints the address of its page)",
+    command: str = ".venv/bin/python -m jobs",
+) -> None:
+    """Print rows per source, matches per pattern and day, model changes, places, two queries and the timing.
+
+    Args:
+        home: the installation.
+        chain: what ran.
+        timing: how long its parts took.
+        page: where Airflow's page is.
+        command: how verbs are run there.
+    """
     sources = list(chain.plan)
     print("\n== Rows per source")
     print(
@@ -63,8 +78,8 @@ def print_summary(home: Home, chain: Chain, timing: Timing) -> None:
     print(f"  landing      {home.root / 'landing'}")
     print(f"  Data Docs    {_docs(home)}")
     print(f"  report       {_report(home)}")
-    print("  Airflow      make airflow   (prints the address of its page)")
-    print('  query        .venv/bin/python -m jobs sql "SELECT …"')
+    print(f"  Airflow      {page}")
+    print(f'  query        {command} sql "SELECT …"')
     for query in QUERIES:
         _print_query(home, query)
     timing.mark("summary")

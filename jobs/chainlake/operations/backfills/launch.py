@@ -60,7 +60,6 @@ def in_a_process(say: Callable[[str], None]) -> Callable[[Home, Application, str
 def _environment() -> dict[str, str]:
     return os.environ | {
         "JAVA_HOME": str(java_home()),
-        "PYSPARK_PYTHON": sys.executable,
         "PYTHONPATH": str(CODE),
         "PYTHONUNBUFFERED": "1",
     }

@@ -122,8 +122,8 @@ def _print(judged: Sequence[Judged], states: Sequence[str], notes: Sequence[str]
     counts: Counter[str] = Counter()
     for item in judged:
         counts.update(item.state.tolist())
-    summary = ", ".join(f"{counts[state]} {state}" for state in STATES if counts[state]) or "no days yet"
-    print(f"{counted(len(judged), 'definition')}: {summary}")
+    days = ", ".join(f"{counts[state]} {state}" for state in STATES if counts[state])
+    print(f"{counted(len(judged), 'definition')}, {f'days: {days}' if days else 'no days yet'}")
     for note in notes:
         print(one_line(note))
 

@@ -1,0 +1,203 @@
+"""The Spark that a site has: its master, and the settings of its file, which ``CHAINLAKE_SPARK_CONF`` names.
+
+The file has the form of Spark's own ``spark-defaults.conf``. Its settings are taken but for those of `FIXED`, on which
+rows depend.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from chainlake.env.own_folders import own_folder
+from chainlake.errors import UsageError
+
+#: Names the file.
+VARIABLE = "CHAINLAKE_SPARK_CONF"
+#: Names the master; in the file it is ``spark.master``.
+MASTER = "SPARK_MASTER"
+_SETTING = re.compile(r"([^\s=:]+)(?:\s*[=:]\s*|\s+)(\S.*)")
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """A setting that a site cannot choose.
+
+    Args:
+        value: what it is here; None for what is left out.
+        why: what would be other rows, or none, with another value.
+    """
+
+    value: str | None
+    why: str
+
+
+#: The settings that rows depend on. A name that ends with a dot stands for all that begin with it.
+FIXED: dict[str, Fixed] = {
+    "spark.submit.deployMode": Fixed("client", "a step's result, exit code and end are those of this process"),
+    "spark.sql.session.timeZone": Fixed(
+        "UTC", "days are UTC days; and with Etc/UTC, Arrow functions fail over the name of the zone"
+    ),
+    "spark.sql.catalog.spark_catalog": Fixed(
+        "org.apache.spark.sql.delta.catalog.DeltaCatalog", "tables are Delta tables, and refuse rows by their rules"
+    ),
+    "spark.sql.ansi.enabled": Fixed("true", "without it, a value that does not fit becomes another one, silently"),
+    "spark.sql.caseSensitive": Fixed("false", "columns that differ in case alone would be columns of two names"),
+    "spark.sql.storeAssignmentPolicy": Fixed("ANSI", "with another one, values that do not fit are stored as NULL"),
+    "spark.sql.execution.arrow.pyspark.enabled": Fixed("true", "rows cross between Java and Python by their types"),
+    "spark.sql.parquet.outputTimestampType": Fixed(
+        "TIMESTAMP_MICROS", "INT96 has no statistics, and other readers take it for nanoseconds"
+    ),
+    "spark.sql.parquet.datetimeRebaseModeInRead": Fixed("CORRECTED", "old dates would be moved by days"),
+    "spark.sql.parquet.datetimeRebaseModeInWrite": Fixed("CORRECTED", "old dates would be moved by days"),
+    "spark.sql.files.ignoreMissingFiles": Fixed("false", "rows of a file that is gone would be missing, silently"),
+    "spark.sql.files.ignoreCorruptFiles": Fixed("false", "rows of a damaged file would be missing, silently"),
+    "spark.hadoop.parquet.page.write-checksum.enabled": Fixed("true", "a damaged page must be found"),
+    "spark.hadoop.parquet.page.verify-checksum.enabled": Fixed("true", "a damaged page must not be read as rows"),
+    "spark.databricks.delta.schema.autoMerge.enabled": Fixed("false", "a table's columns are those of its definition"),
+    "spark.databricks.delta.properties.defaults.": Fixed(None, "a table's properties are those of its definition"),
+    "spark.databricks.delta.properties.defaults.enableDeletionVectors": Fixed(
+        "false", "every Delta reader can follow tables without them (reader version 1)"
+    ),
+    "spark.sql.legacy.": Fixed(None, "it gives older releases' values for the same rows"),
+}
+
+#: Settings that are lists, and what stands between their parts: ours come first, the site's after them.
+_LISTS = {
+    "spark.jars": ",",
+    "spark.sql.extensions": ",",
+    "spark.driver.extraClassPath": os.pathsep,
+    "spark.driver.extraJavaOptions": " ",
+}
+
+
+class WrongSparkConf(UsageError):
+    """The site's file of Spark settings cannot be taken."""
+
+    @classmethod
+    def unreadable(cls, path: Path, error: OSError | UnicodeDecodeError) -> WrongSparkConf:
+        """It is not there, or is no text."""
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        return cls(f"{path} cannot be read: {reason}", hint=f"{VARIABLE} names a file of Spark settings.")
+
+    @classmethod
+    def at_line(cls, path: Path, number: int, what: str) -> WrongSparkConf:
+        """One of its lines."""
+        return cls(f"{path}:{number}: {what}", hint="A line is a key of Spark and its value: spark.cores.max 4")
+
+
+@dataclass(frozen=True)
+class Site:
+    """What a site says about its Spark.
+
+    Args:
+        settings: those of its file.
+        file: where they are from.
+    """
+
+    settings: dict[str, str]
+    file: Path | None = None
+
+    @classmethod
+    def from_env(cls) -> Site:
+        """What the environment says.
+
+        Raises:
+            WrongSparkConf: the file cannot be read, or a line of it is no setting of Spark.
+        """
+        name = os.environ.get(VARIABLE)
+        if not name:
+            return cls({})
+        path = Path(name).expanduser().absolute()
+        return cls(_read(path), path)
+
+    @property
+    def master(self) -> str:
+        """Where Spark works."""
+        return os.environ.get(MASTER) or self.settings.get("spark.master") or "local[2]"
+
+    @property
+    def on_this_machine(self) -> bool:
+        """Whether Spark works on this machine alone, with nobody else on it to share with."""
+        return self.master.startswith("local")
+
+    @property
+    def overruled(self) -> list[str]:
+        """One line for each setting of the file that is not taken, with the reason."""
+        found = []
+        for key, value in self.settings.items():
+            fixed = _fixed(key)
+            if fixed is not None and fixed.value != value:
+                instead = "left out" if fixed.value is None else f"{fixed.value} here"
+                found.append(f"{self.file}: {key} is {instead}, not {value}: {fixed.why}")
+        return found
+
+    def merged(self, ours: dict[str, str]) -> dict[str, str]:
+        """All settings.
+
+        Args:
+            ours: those that we would have without the site's.
+        """
+        wanted = {key: value for key, value in self.settings.items() if _fixed(key) is None}
+        for key, between in _LISTS.items():
+            if key in ours and key in wanted:
+                wanted[key] = ours[key] + between + wanted[key]
+        fixed = {key: one.value for key, one in FIXED.items() if one.value is not None}
+        return ours | wanted | fixed
+
+
+def _fixed(key: str) -> Fixed | None:
+    if key in FIXED:
+        return FIXED[key]
+    return next((one for name, one in FIXED.items() if name.endswith(".") and key.startswith(name)), None)
+
+
+def _read(path: Path) -> dict[str, str]:
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise WrongSparkConf.unreadable(path, error) from None
+    found: dict[str, str] = {}
+    for number, line in enumerate(lines, 1):
+        text = line.strip()
+        if not text or text[0] in "#!":
+            continue
+        if "\\" in text:
+            # Java's files continue lines and spell characters with it.
+            raise WrongSparkConf.at_line(path, number, "a backslash is not understood here")
+        setting = _SETTING.fullmatch(text)
+        if setting is None:
+            raise WrongSparkConf.at_line(path, number, f"'{text.split()[0]}' has no value")
+        key, value = setting.groups()
+        if not key.startswith("spark."):
+            raise WrongSparkConf.at_line(path, number, f"'{key}' is no setting of Spark")
+        if key in found:
+            raise WrongSparkConf.at_line(path, number, f"duplicate key '{key}'")
+        found[key] = value
+    return found
+
+
+def properties_file(settings: dict[str, str], folder: Path) -> Path:
+    """A file of settings for this process alone: on a command line all users of the machine would see their secrets.
+
+    Args:
+        settings: keys and values of one line each.
+        folder: where to put it.
+    """
+    handle, name = tempfile.mkstemp(prefix="spark-", suffix=".conf", dir=own_folder(folder))
+    with os.fdopen(handle, "w", encoding="utf-8") as stream:
+        # Java reads such files as Latin-1 and takes a backslash for the start of another character.
+        stream.writelines(f"{key} {_escaped(value)}\n" for key, value in settings.items())
+    return Path(name)
+
+
+def _escaped(value: str) -> str:
+    return "".join(one if " " <= one <= "~" and one != "\\" else _utf16(one) for one in value)
+
+
+def _utf16(one: str) -> str:
+    codes = one.encode("utf-16-be")
+    return "".join(f"\\u{codes[i]:02x}{codes[i + 1]:02x}" for i in range(0, len(codes), 2))

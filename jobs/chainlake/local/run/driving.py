@@ -1,0 +1,106 @@
+"""Days through the DAGs of a running Airflow: what ``make run`` and an Airflow that is up already have in common."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection
+from typing import Protocol
+
+from chainlake.airflow.names import daily_dag_ids
+from chainlake.local.api import Api, ApiUnreachable, day_of_run
+from chainlake.local.errors import AirflowUnavailable
+from chainlake.local.run.chain import OPEN_STATES, Chain
+from chainlake.local.run.progress import Progress
+from chainlake.paths import Home
+
+POLL_S = 1.0
+#: The automatic runs of yesterday find nothing to do; minutes mean that something hangs.
+AUTOMATIC_TIMEOUT_S = 600.0
+#: Silence of the API server after which the run is given up; a dead one is restarted within seconds.
+SILENCE_S = 120.0
+
+
+class Driven(Protocol):
+    """An Airflow."""
+
+    @property
+    def home(self) -> Home:
+        """The installation whose DAGs it runs."""
+
+    @property
+    def api(self) -> Api:
+        """How it is asked."""
+
+    def tick(self) -> None:
+        """What keeps it running; called about once a second."""
+
+
+def unpause(airflow: Driven, sources: Collection[str], progress: Progress) -> None:
+    """Unpause the DAGs that are paused and wait for the runs that this creates at once: those of yesterday.
+
+    Ingest first: the gates of the others open when it has looked.
+
+    Args:
+        airflow: where they run.
+        sources: whose they are.
+        progress: is told.
+    """
+    wanted = {dag_id for dag_id in daily_dag_ids(airflow.home) if dag_id.partition("_")[2] in sources}
+    paused = {dag_id for dag_id, state in airflow.api.dags().items() if state} & wanted
+    ingests = sorted(dag_id for dag_id in paused if dag_id.startswith("ingest_"))
+    for group in (ingests, sorted(paused - set(ingests))):
+        for dag_id in group:
+            airflow.api.pause(dag_id, False)
+        _wait_automatic(airflow, group, progress)
+    if paused:
+        progress.say(f"{len(paused)} DAGs unpaused; their automatic runs of yesterday have ended")
+
+
+def _wait_automatic(airflow: Driven, group: list[str], progress: Progress) -> None:
+    patience = Patience(airflow)
+    end = time.monotonic() + AUTOMATIC_TIMEOUT_S
+    waiting = list(group)
+    while waiting:
+        if time.monotonic() > end:
+            raise AirflowUnavailable.runs_unended(waiting, AUTOMATIC_TIMEOUT_S)
+        with patience:
+            ended = {
+                str(run["dag_id"])
+                for run in airflow.api.runs(group)
+                if day_of_run(run) is not None and run["state"] not in OPEN_STATES
+            }
+            waiting = [dag_id for dag_id in group if dag_id not in ended]
+        progress.now("waiting for the automatic runs of yesterday: " + ", ".join(waiting))
+
+
+def drive(airflow: Driven, chain: Chain, progress: Progress) -> None:
+    """Drive the chain until every run has ended."""
+    patience = Patience(airflow)
+    while not chain.ended:
+        with patience:
+            chain.step()
+            for run in chain.news:
+                progress.ended(airflow.api, run)
+                run.reported = True
+            progress.tasks(airflow.api, chain)
+
+
+class Patience:
+    """One look at Airflow: tolerates a restarting API server for a while and keeps the other components running.
+
+    Args:
+        airflow: the running Airflow.
+    """
+
+    def __init__(self, airflow: Driven) -> None:
+        self._airflow = airflow
+        self._heard = time.monotonic()
+
+    def __enter__(self) -> None:
+        self._airflow.tick()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
+        time.sleep(POLL_S if kind is None or kind is ApiUnreachable else 0.0)
+        if kind is None:
+            self._heard = time.monotonic()
+        return kind is ApiUnreachable and time.monotonic() - self._heard < SILENCE_S

@@ -1,0 +1,86 @@
+"""The shipped days through the DAGs of an Airflow that is up already, then what came of it: ``make docker-run``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from chainlake.airflow.names import dag_ids
+from chainlake.env.ending import end
+from chainlake.local.api import Api, ApiUnreachable
+from chainlake.local.door import USER
+from chainlake.local.errors import AirflowUnavailable
+from chainlake.local.launcher import run_program
+from chainlake.local.run.chain import Chain
+from chainlake.local.run.driving import POLL_S, drive, unpause
+from chainlake.local.run.progress import Progress
+from chainlake.local.run.shipped import shipped_days
+from chainlake.local.run.summary import Timing, print_summary
+from chainlake.paths import Home
+
+#: How long the DAGs may take to appear.
+START_TIMEOUT_S = 600.0
+
+
+@dataclass(frozen=True)
+class Standing:
+    """An Airflow that others keep running."""
+
+    home: Home
+    api: Api
+
+    def tick(self) -> None:
+        """Nothing: it is not ours to restart."""
+
+
+def elsewhere() -> int:
+    """Run the chain and print the summary; 0 when every run succeeded, else 1."""
+    parser = argparse.ArgumentParser(prog="python -m chainlake.local.run.elsewhere", description=__doc__)
+    parser.add_argument("--page", default="http://localhost:8080", help="address of Airflow's page")
+    parser.add_argument("--passwords", type=Path, required=True, help=f"JSON file with the password of '{USER}'")
+    parser.add_argument("--source", action="append", help="only this source; can be repeated")
+    parser.add_argument("--days", type=int, help="only so many days of each source")
+    given = parser.parse_args()
+    home = Home.from_env()
+    shipped = shipped_days(home).items()
+    plan = {name: days[: given.days] for name, days in shipped if name in (given.source or [name])}
+    airflow = Standing(home, Api(given.page, json.loads(given.passwords.read_text())[USER]))
+    progress = Progress()
+    timing = Timing(datetime.now(UTC))
+    _wait_for_dags(airflow, progress)
+    timing.mark("wait for the DAGs")
+    unpause(airflow, plan, progress)
+    timing.mark("automatic runs of yesterday")
+    # Its scheduler closes backfills itself, twice a minute.
+    chain = Chain(home, airflow.api, lambda: None, plan)
+    drive(airflow, chain, progress)
+    timing.mark("the chain: land, ingest, detect, monitor")
+    print_summary(home, chain, timing, page=given.page, command="chainlake")
+    return 1 if any(not run.ok for run in chain.runs) else 0
+
+
+def _wait_for_dags(airflow: Standing, progress: Progress) -> None:
+    until = time.monotonic() + START_TIMEOUT_S
+    missing = sorted(dag_ids(airflow.home))
+    silent: ApiUnreachable | None = None
+    while missing:
+        if time.monotonic() > until:
+            raise silent or AirflowUnavailable.no_dags(missing, START_TIMEOUT_S)
+        try:
+            errors = airflow.api.import_errors()
+            if errors:
+                raise AirflowUnavailable.broken_dag(*errors[0])
+            missing, silent = sorted(set(dag_ids(airflow.home)) - airflow.api.dags().keys()), None
+        except ApiUnreachable as error:
+            # It is starting.
+            silent = error
+        progress.now("waiting for " + (f"the DAGs {', '.join(missing)}" if silent is None else "Airflow's API server"))
+        time.sleep(POLL_S)
+
+
+if __name__ == "__main__":
+    end(run_program(elsewhere))

@@ -1,0 +1,194 @@
+"""``make own-airflow-proof``: one shipped day in an Airflow that a site has made itself, without our launcher.
+
+The wheel with the extra ``airflow`` in a virtual environment of its own, a PostgreSQL of the system, LocalExecutor, the
+folder ``dags`` as a DAG bundle, a pool of another name. Takes five minutes with packages at hand. ``OWN_AIRFLOW_VENV``
+names an environment that is there already.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from chainlake.env.ports import free_port
+from chainlake.paths import PROJECT
+from tests.proof.small import in_folder
+
+#: The source and how many of its days.
+SOURCE, DAYS = "stock", 1
+POOL = "chainlake"
+COMPONENTS = ("api-server", "scheduler", "dag-processor")
+_ACCOUNT = "postgres"
+
+
+def main() -> int:
+    """Run the day; 0 if it ended green, with rows."""
+    tools = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
+    if not tools:
+        print("skipped: this machine has no PostgreSQL in /usr/lib/postgresql")
+        return 0
+    return in_folder("own-airflow-", lambda root: _proof(root, tools[-1]))
+
+
+def _proof(root: Path, postgres: Path) -> int:
+    # The database's account passes through.
+    root.chmod(0o755)
+    begun = time.monotonic()
+    python = _environment_of_its_own(root)
+    _say(begun, f"Airflow in {python.parent.parent}")
+    with ExitStack() as stack:
+        url = stack.enter_context(_database(root / "database", postgres))
+        port = free_port(18080)
+        environment = _settings(root, python, url, port)
+        # Where the program looks for what ships with the project.
+        (root / "data").symlink_to(PROJECT / "data")
+        _airflow(root, python, environment, "db", "migrate")
+        _airflow(root, python, environment, "pools", "set", POOL, "1", "Spark applications that run at a time")
+        _say(begun, "tables and pool are there")
+        for name in COMPONENTS:
+            stack.enter_context(_component(root, python, environment, name))
+        page = ["--page", f"http://localhost:{port}", "--passwords", str(root / "passwords.json")]
+        what = ["--source", SOURCE, "--days", str(DAYS)]
+        command = [str(python), "-m", "chainlake.local.run.elsewhere", *page, *what]
+        done = subprocess.run(command, cwd=root, env=environment, stdout=subprocess.PIPE, text=True, check=False)
+    print(done.stdout)
+    rows = subprocess.run(
+        [str(python), "-m", "chainlake", "sql", "SELECT count(*) AS n FROM matches.all", "--format", "csv"],
+        cwd=root,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    matches = int((rows.stdout.split() or ["", "0"])[-1])
+    good = done.returncode == 0 and "0 not" in done.stdout and matches > 0
+    _say(begun, f"{'green' if good else 'NOT GREEN'}: exit code {done.returncode}, {matches} matches")
+    return 0 if good else 1
+
+
+def _say(begun: float, text: str) -> None:
+    print(f"[{time.monotonic() - begun:4.0f}s] {text}", flush=True)
+
+
+def _environment_of_its_own(root: Path) -> Path:
+    """The Python of a virtual environment that has our wheel with its extra, and what a site with PostgreSQL has."""
+    given = os.environ.get("OWN_AIRFLOW_VENV")
+    if given:
+        return Path(given).absolute() / "bin" / "python"
+    uv = [sys.executable, "-m", "uv"]
+    _run([*uv, "build", "--quiet", "--wheel", "--out-dir", str(root / "dist"), str(PROJECT)])
+    (wheel,) = (root / "dist").glob("*.whl")
+    python = root / "venv" / "bin" / "python"
+    _run([*uv, "venv", "--quiet", "--python", "3.11", str(root / "venv")])
+    wanted = [f"chainlake[airflow] @ {wheel.as_uri()}", "psycopg2-binary", "asyncpg"]
+    _run([*uv, "pip", "install", "--quiet", "--python", str(python), "-c", str(PROJECT / "requirements.txt"), *wanted])
+    return python
+
+
+def _run(command: Sequence[str]) -> None:
+    subprocess.run(command, check=True)
+
+
+@contextmanager
+def _database(folder: Path, tools: Path) -> Iterator[str]:
+    """A PostgreSQL of the system on loopback; its URL."""
+    folder.mkdir()
+    password = secrets.token_hex(16)
+    (folder / "password").write_text(password)
+    as_owner: list[str] = []
+    if os.geteuid() == 0:
+        # The server refuses to run as root.
+        shutil.chown(folder, _ACCOUNT)
+        as_owner = ["runuser", "-u", _ACCOUNT, "--"]
+    port = free_port(15432)
+    data = folder / "data"
+    make = ["-D", str(data), "-U", "airflow", f"--pwfile={folder / 'password'}", "-A", "scram-sha-256"]
+    _run([*as_owner, str(tools / "initdb"), "-N", *make])
+    options = f"-c listen_addresses=127.0.0.1 -c port={port} -c unix_socket_directories= -c fsync=off"
+    start = ["-D", str(data), "-l", str(folder / "log"), "-o", options, "-w", "start"]
+    _run([*as_owner, str(tools / "pg_ctl"), *start])
+    try:
+        named = {**os.environ, "PGPASSWORD": password}
+        create = [str(tools / "createdb"), "-h", "127.0.0.1", "-p", str(port), "-U", "airflow", "airflow"]
+        subprocess.run(create, env=named, check=True)
+        yield f"postgresql+psycopg2://airflow:{password}@127.0.0.1:{port}/airflow"
+    finally:
+        _run([*as_owner, str(tools / "pg_ctl"), "-D", str(data), "-m", "fast", "-w", "stop"])
+
+
+def _settings(root: Path, python: Path, database: str, port: int) -> dict[str, str]:
+    """What the site sets, and nothing of ours but the variables of docs/deploy.md."""
+    (root / "passwords.json").write_text(json.dumps({"admin": secrets.token_hex(16)}))
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("AIRFLOW", "CHAINLAKE", "SPARK", "PYTHON"))}
+    bundle = {
+        "name": "chainlake",
+        "classpath": "airflow.dag_processing.bundles.local.LocalDagBundle",
+        "kwargs": {"path": str(PROJECT / "dags")},
+    }
+    options = {
+        "CORE__EXECUTOR": "LocalExecutor",
+        "CORE__LOAD_EXAMPLES": "False",
+        "CORE__PARALLELISM": "4",
+        "CORE__EXECUTION_API_SERVER_URL": f"http://localhost:{port}/execution/",
+        "CORE__SIMPLE_AUTH_MANAGER_USERS": "admin:admin",
+        "CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(root / "passwords.json"),
+        "API__HOST": "127.0.0.1",
+        "API__PORT": str(port),
+        "API__WORKERS": "1",
+        "API_AUTH__JWT_SECRET": secrets.token_hex(32),
+        "API__SECRET_KEY": secrets.token_hex(32),
+        "DATABASE__SQL_ALCHEMY_CONN": database,
+        "DAG_PROCESSOR__DAG_BUNDLE_CONFIG_LIST": json.dumps([bundle]),
+    }
+    return kept | {
+        "PATH": f"{python.parent}:{os.environ['PATH']}",
+        "AIRFLOW_HOME": str(root / "airflow"),
+        **{f"AIRFLOW__{name}": value for name, value in options.items()},
+        "CHAINLAKE_HOME": str(root / "home"),
+        "CHAINLAKE_CONFIG": str(PROJECT / "dags" / "config"),
+        "CHAINLAKE_POOL": POOL,
+    }
+
+
+def _airflow(root: Path, python: Path, environment: dict[str, str], *words: str) -> None:
+    with (root / f"{words[0]}.log").open("ab") as log:
+        command = [str(python), "-m", "airflow", *words]
+        subprocess.run(command, cwd=root, env=environment, stdout=log, stderr=log, check=True)
+
+
+@contextmanager
+def _component(root: Path, python: Path, environment: dict[str, str], name: str) -> Iterator[None]:
+    """A component of Airflow, ended with all that it started."""
+    with (root / f"{name}.log").open("wb") as log:
+        process = subprocess.Popen(
+            [str(python), "-m", "airflow", name],
+            cwd=root,
+            env=environment,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+        try:
+            yield
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGTERM)
+            try:
+                process.wait(60)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
