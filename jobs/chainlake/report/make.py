@@ -19,7 +19,7 @@ from chainlake.definitions.source import Sources, load_sources
 from chainlake.env.ending import stack_kept
 from chainlake.errors import ChainlakeError
 from chainlake.lake.errors import LockBusy
-from chainlake.lake.locks import file_lock
+from chainlake.lake.locks import local_lock
 from chainlake.lake.records.staleness import Judged
 from chainlake.operations.status import judge_all, left_files
 from chainlake.paths import PACKAGE, Home
@@ -85,7 +85,7 @@ def make_report(home: Home, *, everything: bool = False) -> Outcome:
         ChainlakeError: the lake's records cannot be read.
     """
     folder = folder_of(home)
-    with file_lock(home, _LOCK):
+    with local_lock(home, _LOCK):
         take_due(folder)
         return _make(home, None, everything=everything)
 
@@ -103,7 +103,7 @@ def after_step(home: Home, seconds: float) -> None:
         note_due(folder, seconds)
         while is_due(folder):
             try:
-                with file_lock(home, _LOCK, wait_s=0.0):
+                with local_lock(home, _LOCK, wait_s=0.0):
                     outcome = _within(home, folder)
             except LockBusy:
                 # Whoever makes it looks for new days when it is done.
