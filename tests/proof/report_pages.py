@@ -106,7 +106,7 @@ def pictures(page: Page, report: Path, folder: Path) -> None:
         page.screenshot(path, tall=tall)
         # Few colours are used, and a page of the documentation shall load fast.
         shot = Image.open(path).convert("RGB")
-        shot.quantize(224, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).save(path, optimize=True)
+        shot.quantize(160, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).save(path, optimize=True)
 
 
 def main() -> int:

@@ -25,6 +25,7 @@ from chainlake.operations.status import judge_all, left_files
 from chainlake.paths import PACKAGE, Home
 from chainlake.quality.docs import index_page
 from chainlake.report import models, overview, patterns
+from chainlake.report.drawing.road import is_road
 from chainlake.report.kept import Kept, Made, digest_of, failures, folder_of, is_due, note_due, replace_file, take_due
 from chainlake.report.reading import Lake
 
@@ -259,10 +260,12 @@ def _due(home: Home, judged: Sequence[Judged], loaded: Sequence[LoadedModel], so
         kind, _, bare = one.name.partition("/")
         if one.unjudged or kind in _DERIVED:
             continue
-        source = sources.get(one.definition.source)
+        source = sources[one.definition.source]
         also = [by_name[f"{other}/{bare}"] for other in _DERIVED if f"{other}/{bare}" in by_name and kind == "pattern"]
-        parts = [digest_of(each) for each in also]
-        digest = digest_of(one, one.definition.definition_hash, source and source.definition_hash, parts)
+        # The map of a road shows the changes of its models.
+        shown = [name for name, model in of_model.items() if kind == "pattern" and model.source.name == source.name]
+        parts = [digest_of(each) for each in (*also, *(by_name[name] for name in shown if is_road(source)))]
+        digest = digest_of(one, one.definition.definition_hash, source.definition_hash, parts)
         if kind == "pattern":
             found.append(_Due(one.name, digest, partial(_pattern, lakes, sources, loaded, (one, *also))))
         else:
