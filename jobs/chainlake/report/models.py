@@ -214,8 +214,8 @@ def _curve_words(
     a, b = feature.scale or (0.0, 1.0)
     scaled = a + (where - feature.low) * (b - a) / (feature.high - feature.low)
     powers = {name: scaled ** (at + 1) for at, name in enumerate(feature.names)}
-    design = np.stack([powers.get(name, np.ones_like(scaled)) for name in config.feature_names], axis=1)
-    old, new = (design @ np.array([beta.get(name, 0.0) for name in config.feature_names]) for beta in betas)
+    columns = np.stack([powers.get(name, np.ones_like(scaled)) for name in config.feature_names], axis=1)
+    old, new = (columns @ np.array([beta.get(name, 0.0) for name in config.feature_names]) for beta in betas)
     at = int(np.argmax(np.abs(new - old)))
     by, unit, place = float(new[at] - old[at]), _unit(source, config.response) or "", unit_of(source, feature.of) or ""
     mean = float(np.mean(new - old))
