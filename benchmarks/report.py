@@ -1,10 +1,10 @@
 """How long the report takes on ten years of a hundred patterns: to make, after one new day, and to open in a browser.
 
-Usage: ``python -m benchmarks.report [--years 10] [--patterns 100]``. The operations rows are those of
-``benchmarks.status``; the last days have events, and each pattern six matches on the last one. Prints CPU seconds of the
-whole report, of a day that is added to all patterns, and of a run with nothing new, the size of the first page, and, if
-there is a Chromium, the seconds until it has drawn its grid. With ``--step`` also the CPU seconds of a detect step on
-one day, in this process and without a JVM, which the report may take a twentieth of.
+Usage: ``python -m benchmarks.report [--years 10] [--patterns 100] [--step]``. The rows of ``ops`` are those of
+``benchmarks.status``; the last days have events, and each pattern six matches on the last one. Prints CPU seconds of
+the whole report, of a day that is added to all patterns, and of a run with nothing new, the size of the pages, and, if
+there is a Chromium, the seconds until it has drawn the grid of the first one. With ``--step`` also the CPU seconds of a
+detect step on one day, in this process and without a JVM, of which the report may take a twentieth.
 """
 
 from __future__ import annotations
@@ -51,21 +51,25 @@ def main() -> None:
         write_events(home, [last - timedelta(days=back) for back in range(DAYS)])
         for one in compiled:
             write_matches(home, one, last)
-        found: dict[str, Any] = {"whole": timed(home)}
+        found: dict[str, Any] = {}
+
+        def tell(name: str, value: float) -> None:
+            found[name] = value
+            print(f"{name:<24}{value:10}", flush=True)
+
+        tell("whole", timed(home))
         day = last + timedelta(days=1)
         write_events(home, [day])
         add_day(home, compiled, day)
-        found["one new day"] = timed(home)
-        found["nothing new"] = timed(home)
-        found["first page, kB"] = (home.root / "report" / "index.html").stat().st_size // 1000
-        found["whole report, kB"] = (
-            sum(p.stat().st_size for p in (home.root / "report").rglob("*") if p.is_file()) // 1000
-        )
-        found |= opened(home)
+        tell("one new day", timed(home))
+        tell("nothing new", timed(home))
+        folder_of_pages = home.root / "report"
+        tell("first page, kB", (folder_of_pages / "index.html").stat().st_size // 1000)
+        tell("whole report, kB", sum(p.stat().st_size for p in folder_of_pages.rglob("*") if p.is_file()) // 1000)
+        for name, value in opened(home).items():
+            tell(name, value)
         if args.step:
-            found["detect, one day"] = step(home, day + timedelta(days=1))
-        for name, value in found.items():
-            print(f"{name:<24}{value:10}")
+            tell("detect, one day", step(home, day + timedelta(days=1)))
         print(json.dumps(found))
 
 
@@ -119,9 +123,8 @@ def write_matches(home: Home, one: CompiledPattern, day: date) -> None:
             }
             for at in (100 * n + 1, 100 * n + 2)
         )
-        rows.append({
-            "match_id": f"{n:032x}", "decision_ts": then["ts"], "start_ts": first["ts"], "end_ts": then["ts"], "a": first, "b": then,
-        })  # fmt: skip
+        times = {"start_ts": first["ts"], "end_ts": then["ts"], "decision_ts": then["ts"]}
+        rows.append({"match_id": f"{n:032x}", **times, "a": first, "b": then})
     schema = one.table.arrow()
     write_deltalake(home.table("matches", one.table.name), pa.Table.from_pylist(rows, schema=schema), mode="append")
 

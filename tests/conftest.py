@@ -131,12 +131,12 @@ def sigterm_stays_deadly() -> Iterator[None]:
 
 @pytest.fixture
 def pages() -> None:
-    """Asks for Data Docs, which are built nowhere else: for a run of a step they take about a second."""
+    """Asks for Data Docs and the report, which are made nowhere else: for a run of a step they take about a second."""
 
 
 @pytest.fixture(autouse=True)
 def pages_only_where_asked_for(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Steps audit what they publish in every test, and build the pages of it where a test uses ``pages``."""
+    """Steps audit what they publish in every test, and make pages of it where a test uses ``pages``."""
     if "pages" in request.fixturenames:
         yield
         return
@@ -144,6 +144,7 @@ def pages_only_where_asked_for(request: pytest.FixtureRequest) -> Iterator[None]
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Audit, "build_docs", lambda audit: audit.home.docs / "index.html")
+        patch.setattr("chainlake.report.make.after_step", lambda home, seconds: None)
         yield
 
 

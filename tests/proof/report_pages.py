@@ -15,6 +15,8 @@ from dataclasses import replace
 from pathlib import Path
 from unittest.mock import patch
 
+from PIL import Image
+
 from chainlake.days import Days
 from chainlake.detect.step import detect
 from chainlake.ingest.step import ingest
@@ -100,7 +102,11 @@ def pictures(page: Page, report: Path, folder: Path) -> None:
         page.dark(dark)
         page.open(next(iter(sorted(report.glob(where)))))
         page.draw_all()
-        page.screenshot(folder / f"{name}.png", tall=tall)
+        path = folder / f"{name}.png"
+        page.screenshot(path, tall=tall)
+        # Few colours are used, and a page of the documentation shall load fast.
+        shot = Image.open(path).convert("RGB")
+        shot.quantize(160, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).save(path, optimize=True)
 
 
 def main() -> int:

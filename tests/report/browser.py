@@ -75,10 +75,21 @@ class Page:
     def until(self, script: str, seconds: float = 60.0) -> None:
         """Wait until an expression is true in the page."""
         end = time.monotonic() + seconds
-        while not self.run(script):
+        while not self._holds(script):
             if time.monotonic() > end:
                 raise TimeoutError(f"not true within {seconds:g} s: {script}; the console said {self.errors}")
             time.sleep(0.03)
+
+    def _holds(self, script: str) -> bool:
+        try:
+            return bool(self.run(script))
+        except RuntimeError as error:
+            # The page that was asked has just been left for the next one.
+            if any(
+                said in str(error) for said in ("navigated or closed", "context was destroyed", "Cannot find context")
+            ):
+                return False
+            raise
 
     def open(self, where: str | Path) -> None:
         """Open a page from disk, or an address, and wait until its scripts have run."""

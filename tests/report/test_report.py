@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import re
+from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import pytest
 import chainlake.report.make as making
 from chainlake.cli.main import main
 from chainlake.days import Days
-from chainlake.lake.locks import file_lock
+from chainlake.lake.locks import local_lock
 from chainlake.paths import Home
 from chainlake.report import patterns
 from chainlake.report.kept import Kept, folder_of, is_due, note_due, take_due
@@ -22,6 +23,16 @@ from tests.report import lab
 from tests.report.conftest import pages
 
 pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def told(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
+    """What the package logs, whether it hands it on or not."""
+    logger = logging.getLogger("chainlake")
+    logger.addHandler(caplog.handler)
+    with caplog.at_level(logging.INFO, "chainlake"):
+        yield caplog
+    logger.removeHandler(caplog.handler)
 
 
 class Read(HTMLParser):
@@ -184,32 +195,30 @@ def test_a_page_that_cannot_be_made_is_named_and_stops_no_other(
 
 
 def test_a_report_after_a_step_never_fails_it(
-    own: Home, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    own: Home, monkeypatch: pytest.MonkeyPatch, told: pytest.LogCaptureFixture
 ) -> None:
     def fails(home: Home) -> None:
         raise RuntimeError("the records are on fire")
 
     monkeypatch.setattr(making, "judge_all", fails)
-    with caplog.at_level(logging.INFO, "chainlake"):
-        after_step(own, 1000.0)
-    assert "the records are on fire" in caplog.text
+    after_step(own, 1000.0)
+    assert "the records are on fire" in told.text
 
 
-def test_steps_give_a_twentieth_of_their_time(own: Home, caplog: pytest.LogCaptureFixture) -> None:
+def test_steps_give_a_twentieth_of_their_time(own: Home, told: pytest.LogCaptureFixture) -> None:
     index, folder = pages(own)["index.html"], folder_of(own)
     before = index.stat().st_mtime_ns
-    with caplog.at_level(logging.INFO, "chainlake"):
-        after_step(own, 0.01)
-    assert "more than its share" in caplog.text and index.stat().st_mtime_ns == before and is_due(folder)
+    after_step(own, 0.01)
+    assert "more than its share" in told.text and index.stat().st_mtime_ns == before and is_due(folder)
     # What they gave adds up.
     after_step(own, 10_000.0)
     assert index.stat().st_mtime_ns > before and not is_due(folder)
 
 
-def test_a_report_that_is_being_made_elsewhere_is_not_waited_for(own: Home, caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.INFO, "chainlake"), file_lock(own, "report"):
+def test_a_report_that_is_being_made_elsewhere_is_not_waited_for(own: Home, told: pytest.LogCaptureFixture) -> None:
+    with local_lock(own, "report"):
         after_step(own, 1000.0)
-    assert "another step is making it" in caplog.text
+    assert "another step is making it" in told.text
     assert is_due(folder_of(own)), "whoever makes it sees that there is more to do"
 
 
@@ -235,3 +244,17 @@ def test_the_state_of_a_report_is_kept_and_a_damaged_one_makes_all_pages(own: Ho
     assert set(Kept.read(folder).pages) == {"pattern/jam", "pattern/drops", "model/mean"}
     (folder / ".made.json").write_text('{"version": ')
     assert len(make_report(own).made) == 3
+
+
+@pytest.mark.usefixtures("pages")
+def test_a_step_names_the_report_and_its_pages_show_what_it_published(
+    own: Home, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("CHAINLAKE_CONFIG", str(own.config))
+    text = (own.config / "patterns" / "drops.sase").read_text()
+    (own.config / "patterns" / "drops.sase").write_text(text.replace("TOP 2", "TOP 1"))
+    (folder_of(own) / ".made.json").write_text("{}")  # so that no page costs more than its share
+    assert main(["detect", "road", str(lab.DAYS.start), str(lab.DAYS.end), "--pattern", "drops"]) == 0
+    out = capsys.readouterr().out
+    assert f"report: {own.root / 'report' / 'index.html'}" in out
+    assert out.splitlines()[-1].startswith("detect road"), "the result is the last line"

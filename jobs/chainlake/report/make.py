@@ -19,12 +19,13 @@ from chainlake.definitions.source import Sources, load_sources
 from chainlake.env.ending import stack_kept
 from chainlake.errors import ChainlakeError
 from chainlake.lake.errors import LockBusy
-from chainlake.lake.locks import file_lock
+from chainlake.lake.locks import local_lock
 from chainlake.lake.records.staleness import Judged
 from chainlake.operations.status import judge_all, left_files
 from chainlake.paths import PACKAGE, Home
 from chainlake.quality.docs import index_page
 from chainlake.report import models, overview, patterns
+from chainlake.report.drawing.road import is_road
 from chainlake.report.kept import Kept, Made, digest_of, failures, folder_of, is_due, note_due, replace_file, take_due
 from chainlake.report.reading import Lake
 
@@ -85,7 +86,7 @@ def make_report(home: Home, *, everything: bool = False) -> Outcome:
         ChainlakeError: the lake's records cannot be read.
     """
     folder = folder_of(home)
-    with file_lock(home, _LOCK):
+    with local_lock(home, _LOCK):
         take_due(folder)
         return _make(home, None, everything=everything)
 
@@ -103,7 +104,7 @@ def after_step(home: Home, seconds: float) -> None:
         note_due(folder, seconds)
         while is_due(folder):
             try:
-                with file_lock(home, _LOCK, wait_s=0.0):
+                with local_lock(home, _LOCK, wait_s=0.0):
                     outcome = _within(home, folder)
             except LockBusy:
                 # Whoever makes it looks for new days when it is done.
@@ -259,10 +260,12 @@ def _due(home: Home, judged: Sequence[Judged], loaded: Sequence[LoadedModel], so
         kind, _, bare = one.name.partition("/")
         if one.unjudged or kind in _DERIVED:
             continue
-        source = sources.get(one.definition.source)
+        source = sources[one.definition.source]
         also = [by_name[f"{other}/{bare}"] for other in _DERIVED if f"{other}/{bare}" in by_name and kind == "pattern"]
-        parts = [digest_of(each) for each in also]
-        digest = digest_of(one, one.definition.definition_hash, source and source.definition_hash, parts)
+        # The map of a road shows the changes of its models.
+        shown = [name for name, model in of_model.items() if kind == "pattern" and model.source.name == source.name]
+        parts = [digest_of(each) for each in (*also, *(by_name[name] for name in shown if is_road(source)))]
+        digest = digest_of(one, one.definition.definition_hash, source.definition_hash, parts)
         if kind == "pattern":
             found.append(_Due(one.name, digest, partial(_pattern, lakes, sources, loaded, (one, *also))))
         else:

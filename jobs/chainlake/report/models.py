@@ -15,7 +15,7 @@ from chainlake.definitions.source import Source
 from chainlake.errors import ChainlakeError
 from chainlake.lake.delta import tables
 from chainlake.lake.records.staleness import Judged
-from chainlake.markup import Html, joined, section, table, tag
+from chainlake.markup import Html, details, joined, section, table, tag
 from chainlake.model_change.config.features import Feature
 from chainlake.model_change.config.model import ModelConfig
 from chainlake.model_change.days.traces import GroupTrace, trace_group
@@ -33,6 +33,8 @@ from chainlake.report.showing import Clock, counted, dot, number, unit_of, with_
 DAYS, EVENTS = 4, 150_000
 #: Groups of a model that are drawn, and changes that are listed.
 GROUPS, LISTED = 4, 80
+#: Changes that are shown at first; the others are folded.
+FIRST = 12
 _ONE = timedelta(days=1)
 _KINDS = {
     "init": "first model", "sync": "synchronised", "change": "change", "node_change": "other nodes",
@@ -166,7 +168,12 @@ def _changes(of: Subject, config: ModelConfig) -> Html:
         if len(shown) > LISTED
         else []
     )
-    return section("Changes", table(header, listed, "The latest first", right=[len(header) - 1]), *more, about=about)
+    size = [len(header) - 1]
+    parts = [table(header, listed[:FIRST], "The latest first", right=size)]
+    if len(listed) > FIRST:
+        earlier = listed[FIRST:]
+        parts.append(details(f"{counted(len(earlier), 'earlier one')}", table(header, earlier, "Earlier", right=size)))
+    return section("Changes", *parts, *more, about=about)
 
 
 def in_words(source: Source, config: ModelConfig, row: Mapping[str, Any]) -> str:
@@ -207,11 +214,8 @@ def _curve_words(
     a, b = feature.scale or (0.0, 1.0)
     scaled = a + (where - feature.low) * (b - a) / (feature.high - feature.low)
     powers = {name: scaled ** (at + 1) for at, name in enumerate(feature.names)}
-    columns = [powers.get(name, np.ones_like(scaled)) for name in config.feature_names]
-    old, new = (
-        sum(of.get(name, 0.0) * column for name, column in zip(config.feature_names, columns, strict=True))
-        for of in betas
-    )
+    columns = np.stack([powers.get(name, np.ones_like(scaled)) for name in config.feature_names], axis=1)
+    old, new = (columns @ np.array([beta.get(name, 0.0) for name in config.feature_names]) for beta in betas)
     at = int(np.argmax(np.abs(new - old)))
     by, unit, place = float(new[at] - old[at]), _unit(source, config.response) or "", unit_of(source, feature.of) or ""
     mean = float(np.mean(new - old))

@@ -211,7 +211,7 @@ def bars(rows: Sequence[tuple[date, int]], *, title: str, height: int = 150) -> 
     lo, hi = min(day for day, _ in rows), max(day for day, _ in rows)
     many = (hi - lo).days + 1
     share = 0.86 if many <= 400 else 1.0
-    values = [{"d": day_number(day), "d2": day_number(day) + share, "n": count, "day": str(day)} for day, count in rows]
+    values = [{"d": day_number(day), "n": count} for day, count in rows]
     ticks, form = _day_ticks(lo, hi)
     labels = {str(day_number(one) + share / 2): f"{one:{form}}" for one in ticks}
     x: Spec = {
@@ -227,6 +227,10 @@ def bars(rows: Sequence[tuple[date, int]], *, title: str, height: int = 150) -> 
     tooltip = [{"field": "day", "title": "day"}, {"field": "n", "title": title, "format": ","}]
     layer = {
         "data": {"values": values},
+        "transform": [
+            {"calculate": f"datum.d + {share}", "as": "d2"},
+            {"calculate": "utcFormat(datum.d * 864e5, '%Y-%m-%d')", "as": "day"},
+        ],
         "mark": {"type": "rect", "style": "main", "opacity": 1},
         "encoding": {"x": x, "x2": {"field": "d2"}, "y": y, "y2": {"datum": 0}, "tooltip": tooltip},
     }

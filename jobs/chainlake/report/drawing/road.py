@@ -5,7 +5,7 @@ A source whose events have the attribute ``position`` is a road: its keys stand 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,12 +69,10 @@ def road_map(
     }  # fmt: skip
     layers: list[Spec] = [{
         "data": {"values": cells},
-        "mark": {"type": "rect", "strokeWidth": 0.7},
+        "mark": {"type": "rect", "clip": True},
         "encoding": {
             "x": x, "x2": {"field": "t2"}, "y": y, "y2": {"field": "p2"},
             "color": tone,
-            # Without it, the background shines through between cells.
-            "stroke": tone,
             "tooltip": [
                 {"field": "k", "title": source.key}, {"field": "v", "title": with_unit(source, of), "format": ".4~g"},
                 {"field": "at", "title": with_unit(source, PLACE)},
@@ -165,11 +163,12 @@ def _cells(events: pa.Table, key: str, of: str, span: Span) -> tuple[list[Spec],
 
 def _cell(
     column: int, row: int, found: Sequence[Any], times: tuple[int, int], places: tuple[np.ndarray, np.ndarray]
-) -> Mapping[str, Any] | Spec:
+) -> Spec:
     (start, width), (edges, where) = times, places
     lo = start + column * width
+    # Cells overlap a little, or the background shines through between them.
     return {
-        "t": lo // 1000, "t2": (lo + width) // 1000,
+        "t": lo // 1000, "t2": (lo + width + width // 8) // 1000,
         "p": round(float(edges[row]), 4), "p2": round(float(edges[row + 1]), 4),
         "v": round(found[0] / found[1], 3), "k": found[2], "at": round(float(where[row]), 3),
     }  # fmt: skip
