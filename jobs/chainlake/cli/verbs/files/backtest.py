@@ -13,6 +13,7 @@ from chainlake.cli.event_files import add_column_arguments, compiled, pattern_te
 from chainlake.cli.tables import FORMATS
 from chainlake.cli.zones import add_zone_argument, shown_zone
 from chainlake.paths import Home
+from chainlake.words import counted
 
 HELP = (
     "Search files with several values of a pattern's parameters, and hold what is found against labelled occurrences: "
@@ -76,5 +77,5 @@ def run(args: argparse.Namespace) -> int:
 
     head = [*settings[0], "matches", "alarms", "true alarms", "labels found", "precision", "recall", "delay (s)"]
     FORMATS[args.format](head, rows(), sys.stdout)
-    print(f"{len(labels)} labels", file=sys.stderr)
+    print(counted(len(labels), "label"), file=sys.stderr)
     return 0
