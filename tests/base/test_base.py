@@ -112,7 +112,7 @@ def test_the_text_of_help_fits_the_terminal_and_breaks_no_option(
     with pytest.raises(SystemExit):
         main(["lint", "--help"])
     text = capsys.readouterr().out.partition("\n\n")[2].partition("positional arguments")[0]
-    assert text.startswith("Check definitions: ") and max(map(len, text.splitlines())) <= 58
+    assert text.startswith("Check definitions of all kinds") and max(map(len, text.splitlines())) <= 58
     assert not any(line.endswith("-") for line in text.splitlines())
 
 

@@ -105,7 +105,7 @@ def test_errors_name_files_and_words_harmlessly(text: str, home: Home, capsys: p
         ["sql", f"SELECT '{text}' FROM nothing.there"],
         ["sql", f"SELECT {text}"],
         ["ingest", text, "2024-01-01", "2024-01-02"],
-        ["changes", text, "--since", "1"],
+        ["changes", text, "--since-version", "1"],
         ["retire", f"pattern/{text}"],
         ["lint", str(folder / name)],
         ["nix" + text],

@@ -22,7 +22,7 @@ MET = [
     ("data_file_of_notes_deleted", ["status"], ".parquet"),
     ("footer_of_matches_flipped", MATCHES, ".parquet"),
     ("last_log_entry_truncated", ["sql", "SELECT * FROM matches.rise"], ".json"),
-    ("last_log_entry_truncated", ["changes", "matches.rise", "--since", "0"], ".json"),
+    ("last_log_entry_truncated", ["changes", "matches.rise", "--since-version", "0"], ".json"),
     ("last_log_entry_truncated", ["maintain"], ".json"),
     ("last_log_entry_emptied", ["sql", "SELECT * FROM events.lab"], ".json"),
     ("last_log_entry_emptied", INGEST, ".json"),

@@ -240,7 +240,7 @@ def test_the_change_feed_goes_on_after_the_commit(edited: Home) -> None:
     for since in (0, 1, datetime.fromtimestamp(stamp / 1000 - 10, UTC)):
         with pytest.raises(UsageError, match="kept from version 3 .* other columns at version 2") as raised:
             changes(complete, "matches.p", since)
-        assert raised.value.hint is not None and "--since 2" in raised.value.hint
+        assert raised.value.hint is not None and "--since-version 2" in raised.value.hint
 
 
 def test_a_name_that_is_gone_does_not_come_back(complete: Home) -> None:

@@ -26,3 +26,12 @@ class UnfitPattern(DefinitionError):
             key="source",
             hint="Add a line 'source: NAME' between the two --- lines.",
         )
+
+
+class Doubtful(DefinitionError):
+    """A definition that is right and may not be what was meant: a warning."""
+
+    @classmethod
+    def of(cls, warning: str, file: Path) -> Doubtful:
+        """For what a model's file warns of."""
+        return cls(warning, file=file)

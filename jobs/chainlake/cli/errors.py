@@ -136,6 +136,22 @@ class BadOption(UsageError):
         return cls._of(option, f"{option}: {text} does not lie in {days}")
 
     @classmethod
+    def grid(cls, option: str, what: str) -> BadOption:
+        """Values that are not written as the option wants them."""
+        hint = (
+            "Write fall=0.001..0.01:5 for five values, or fall=0.001,0.002." if option == "--grid" else "E.g. 15 min."
+        )
+        return cls._of(option, f"{option}: {what}", hint)
+
+    @classmethod
+    def parameter(cls, option: str, name: str, known: Sequence[str]) -> BadOption:
+        """A parameter that the pattern does not have."""
+        meant = closest(name, known)
+        guess = "" if meant is None else f"Did you mean {meant}? "
+        listed = f"Its parameters are {', '.join(known) or 'none: add params to the front matter'}."
+        return cls._of(option, f"{option}: the pattern has no parameter {name}", f"{guess}{listed}")
+
+    @classmethod
     def group(cls, model: str, asked: str | None, groups: Sequence[str]) -> BadOption:
         """None of the groups of a model, or no group where there are several."""
         what = "which group?" if asked is None else f"{model} has no group {asked}"

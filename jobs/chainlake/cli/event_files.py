@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from chainlake.cli.errors import BadOption, NothingGiven, OptionsClash, PatternNoText, UnfitFiles, UnreadablePattern
 from chainlake.cli.named import definition_file, name_of
@@ -117,7 +117,9 @@ def _landed(source_name: str, events: pa.Table, text: str) -> Events:
     return Events(events, key=source.key, landed=True)
 
 
-def compiled(text: str, name: str, file: str | None, events: Events) -> Pattern:
+def compiled(
+    text: str, name: str, file: str | None, events: Events, params: Mapping[str, Any] | None = None
+) -> Pattern:
     """What ``pattern_text`` gave as a pattern, checked against the events' columns (if there are events).
 
     Where what a column holds decides a condition of the pattern, and the reader cannot see that it does, a note on
@@ -126,6 +128,7 @@ def compiled(text: str, name: str, file: str | None, events: Events) -> Pattern:
     Args:
         text, name, file: of the pattern.
         events: what was read.
+        params: values instead of those of the front matter; notes are those of its own values, so they are not said.
 
     Raises:
         DefinitionError: the pattern is wrong, or does not fit the events.
@@ -143,6 +146,10 @@ def compiled(text: str, name: str, file: str | None, events: Events) -> Pattern:
     fixed = {"event_id", "seq"} if events.landed else {"event_id"}
     columns = {field.name: field.type for field in table.schema if field.name not in fixed} if len(table) else None
     series = Series(events.key)
+    if params is not None:
+        return compile_pattern(
+            text, name=name, file=file, columns=columns, params=params, strict_units=strict, series=series
+        )
     for note in events.notes:
         print(f"note: {note}", file=sys.stderr)
     codes = codes_of(Home.from_env(), text, file)

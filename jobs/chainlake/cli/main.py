@@ -45,6 +45,7 @@ VERBS = {
     "init": "make a project of your own: definitions, a sample, tests, a recipe for CI",
     "match": "find a pattern in files: a grep for events, without a lake",
     "try": "run a model over files: its changes and what they cost, without a lake",
+    "backtest": "how well a pattern finds known occurrences in files, with which parameters",
     "lint": "check definition files: all errors, warnings, layout",
     "schema": "print the JSON schema of a kind of definition, or a grammar of patterns, for editors",
     "tune": "what other thresholds of a model would have cost and found; without a JVM",
@@ -58,7 +59,7 @@ ROOMS = {
     "steps": ("ingest", "detect", "monitor", "validate"),
     "history": ("plan", "backfill", "restate", "shadow", "retire"),
     "lake": ("status", "check", "sql", "contract", "changes", "alerts", "maintain", "tune", "picture", "report"),
-    "files": ("init", "generate", "match", "try", "explain", "lint", "schema"),
+    "files": ("init", "generate", "match", "try", "backtest", "explain", "lint", "schema"),
 }
 
 

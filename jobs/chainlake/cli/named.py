@@ -47,7 +47,7 @@ def definition_file(home: Home, given: str, *kinds: str) -> Path:
     Raises:
         UsageError: it is neither, or several are called so.
     """
-    if os.path.exists(given) or given.endswith((".sase", ".yaml", ".yml")):
+    if not given.strip() or os.path.exists(given) or given.endswith((".sase", ".yaml", ".yml")):
         return Path(given)
     kind, _, name = given.rpartition("/")
     if kind and kind not in kinds:
@@ -69,9 +69,9 @@ def name_of(kind: str) -> Callable[[str], str]:
     """
 
     def read(given: str) -> str:
-        if not given.endswith((".sase", ".yaml", ".yml")):
-            return given
         file = Path(given)
+        if not given.endswith((".sase", ".yaml", ".yml")) or not file.exists():
+            return given
         live = _file(Home.from_env(), kind, file.stem)
         if file.resolve() != live.resolve():
             raise argparse.ArgumentTypeError(f"{given} is not live: a {kind} that runs is a file of {live.parent}")

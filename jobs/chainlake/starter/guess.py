@@ -54,6 +54,11 @@ class NotGuessed(InputError):
         return cls("there is no header line with rows below it", file=file, hint="Give a CSV file with both.")
 
     @classmethod
+    def refused(cls, file: Path, error: OSError) -> NotGuessed:
+        """The operating system does not give it."""
+        return cls(f"the file cannot be read: {error.strerror or error}", file=file)
+
+    @classmethod
     def no_names(cls, file: Path) -> NotGuessed:
         """Its header has a blank name, or one twice."""
         what = "the header has a blank name, or the same one twice"
@@ -178,7 +183,7 @@ def _lines(file: Path) -> list[str]:
     except (UnicodeDecodeError, EOFError):
         raise NotGuessed.no_text(file) from None
     except OSError as error:
-        raise InputError(f"the file cannot be read: {error.strerror or error}", file=file) from None
+        raise NotGuessed.refused(file, error) from None
     return [line for line in found if line.strip()]
 
 

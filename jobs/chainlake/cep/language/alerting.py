@@ -70,4 +70,4 @@ def _span(text: Any, wrong: Wrong) -> tuple[time, time]:
     numbers = [] if found is None else [int(part) for part in found.groups()]
     if not numbers or numbers[:2] == numbers[2:]:
         raise wrong(f"mute: {text} is no stretch of a day", "Write mute: ['22:00-06:00'], in the source's zone.")
-    return time(*numbers[:2]), time(*numbers[2:])
+    return time(numbers[0], numbers[1]), time(numbers[2], numbers[3])

@@ -62,7 +62,7 @@ def unheard(pattern: Pattern, source: SourceText, key: str, heard: Heard) -> lis
 
 def pinned(branch: Branch, key: str | None) -> frozenset[str]:
     """The events of a branch whose key must be one of those that a condition of theirs names."""
-    found = set()
+    found: set[str] = set()
     for clause in branch.clauses:
         if len(clause.names) == 1 and all(_names_keys(literal, key) for literal in clause.literals):
             found |= clause.names

@@ -14,9 +14,9 @@ from chainlake.words import counted
 HELP = (
     "Send the matches of patterns whose front matter says 'alerts' to their webhooks: those that were added, withdrawn "
     "or changed since the last call, a JSON object each, oldest first. Each is sent at least once; its id, also in the "
-    "header Idempotency-Key, is the same when it is sent again. A webhook that fails is tried again, with longer and longer "
-    "pauses; then the next call goes on with the same message. The first call of a pattern sends nothing: what is "
-    "published from then on is told. No JVM."
+    "header Idempotency-Key, is the same when it is sent again. A webhook that fails is tried again, with longer and "
+    "longer pauses; then the next call goes on with the same message. The first call of a pattern sends nothing: what "
+    "is published from then on is told. No JVM."
 )
 EXAMPLE = "  python -m jobs alerts send\n  python -m jobs alerts send NAME --from-version 12"
 
