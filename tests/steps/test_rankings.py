@@ -8,7 +8,7 @@ import random
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -27,6 +27,7 @@ from chainlake.days import Days
 from chainlake.definitions.source import load_sources
 from chainlake.detect import step
 from chainlake.detect.rankings import run as merging
+from chainlake.detect.rankings.validated import validate_rankings
 from chainlake.detect.step import detect
 from chainlake.errors import AuditFailed
 from chainlake.lake.delta import tables
@@ -42,6 +43,7 @@ from chainlake.operations.repair import repair
 from chainlake.operations.retire import retire
 from chainlake.operations.status import all_definitions
 from chainlake.paths import Home
+from chainlake.quality import Audit
 from chainlake.run.ports import Ports
 from chainlake.run.tasks import LocalTasks
 from chainlake.schemas.matches import matches_table
@@ -382,6 +384,22 @@ def test_a_ranking_that_the_matches_do_not_give_is_not_published(home: Home, mon
     with pytest.raises(AuditFailed, match="the ranks of a list are 1, 2, 3 and so on"):
         backfill(found, ALL)
     assert ("ranked", "audit_failed") in states(found) and ("pattern", "done") in states(found)
+
+
+@pytest.mark.parametrize("in_this_process", [{"audits": True}], indirect=True)
+def test_published_rankings_are_validated_again(home: Home) -> None:
+    lived, _ = lived_in(home, "ever", PATTERNS["ever"])
+    patterns = load_patterns(lived, load_sources(lived))[0]
+
+    def validated() -> dict[date, str]:
+        # A period that began before the days is looked at, too.
+        (outcome,) = validate_rankings(Audit(lived), patterns, Days.one(day(SPAN - 1)))
+        assert outcome.what == "ranked/ever" and outcome.days == (date(1970, 1, 1),)
+        return outcome.broken
+
+    assert validated() == {}
+    open_table(lived, "ranked", "ever", to_write=True).delete("rank = 4")
+    assert "no match is left out that no kept one excludes" in validated()[date(1970, 1, 1)]
 
 
 @pytest.mark.parametrize(
