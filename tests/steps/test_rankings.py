@@ -41,6 +41,7 @@ from chainlake.operations.check import Scope
 from chainlake.operations.maintain import maintain
 from chainlake.operations.repair import repair
 from chainlake.operations.retire import retire
+from chainlake.operations.searched import last_search
 from chainlake.operations.status import all_definitions
 from chainlake.paths import Home
 from chainlake.quality import Audit
@@ -338,6 +339,9 @@ def test_matches_that_are_not_listed_have_names_without_numbers(
     assert {row["strategy"] for row in plans} == {strategy}
     assert all("unscored" not in json.loads(row["stated"]) for row in plans)
     assert "some events of p give no number to rank by" in capsys.readouterr().out
+    last, said = max(plans, key=lambda row: row["day"]), last_search(lived, "inverse")
+    assert said is not None and f"up to {last['day']} by {strategy}: {last['partial']:,} partial matches, " in said
+    assert said.endswith(last["why_not"] or "scored") and last_search(lived, "nothing") is None
     assert published(lived, "inverse") == expected(query, contents)
 
 
