@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from chainlake.cep import SearchOptions, Statistics, compile_pattern, find, match
+from chainlake.cep.ranking.rule import Period
 from chainlake.cep.search.bounding import cut, lists
 from chainlake.cep.search.bounding.score import Bound
 from chainlake.cep.search.bounding.strategy import strategies
@@ -58,6 +59,13 @@ def test_strategies_agree_with_the_definition(kind: str, backend: str, first: in
     assert kind == "query" or cases.used["B"] >= 0.9 * count
     assert kind == "query" or cases.used["part B"] >= count // 4
     assert cases.used["part C cut"] >= count // 20
+
+
+@pytest.mark.parametrize("ts", [[-1], [2, 3], [-5, 12], [0, 11, 12, 21]])
+def test_events_between_two_windows_are_in_no_list_of_any_day(ts: list[int]) -> None:
+    hop, times = Period("hop", size=2, step=10, second=1), np.array(ts)
+    found = lists.Periods(hop, 5, times, lists.Daily(None)).of(times)
+    assert [low <= high for low, high in zip(found.low, found.high, strict=True)] == [one % 10 < 2 for one in ts]
 
 
 @pytest.mark.slow

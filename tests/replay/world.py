@@ -140,6 +140,8 @@ PATTERNS: dict[str, tuple[tuple[str, str], ...]] = {
     ),
     "ranked": (
         ("", "SEQ(A a, B b) WITHIN 12 h RANK BY MAX(b.x - a.x) TOP 3 PER WEEK"),
+        ("", "SEQ(A a, B b) WITHIN 12 h RANK BY MIN(b.x), MAX(a.x) COMBINE lex TOP 3 PER WEEK"),
+        ("", "SEQ(A a, B b) WITHIN 30 d RANK BY MAX(b.x + a.x) TOP 3 PER WEEK"),
         ("", "SEQ(A a, B b) WITHIN 12 h RANK BY MAX(b.x - a.x) TOP 2 PER DAY IN 'Asia/Tokyo' FOR EACH b.sensor"),
         ("", "SEQ(A a, NOT(B b)) WHERE a.sensor = b.sensor WITHIN 14 h RANK BY MAX(a.x) TOP 3 WITH TIES PER ALL"),
     ),

@@ -1,4 +1,4 @@
-"""Chained days of patterns by Spark's tasks and back end, with all audits: the same matches as one evaluation."""
+"""Chained days and rankings by Spark's tasks and back end, with all audits: the same rows as one evaluation."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ import pytest
 from chainlake.catalog.patterns import load_patterns
 from chainlake.days import Days
 from chainlake.definitions.source import load_sources
+from chainlake.detect.rankings.validated import validate_rankings
 from chainlake.detect.step import detect
 from chainlake.lake.records import ops
 from chainlake.paths import Home
 from chainlake.quality import Audit
 from chainlake.quality.published import matches
+from tests.steps import test_rankings as rankings
 from tests.steps.consuming import KINDS, events_of, published
 from tests.steps.history import day, deliver
 from tests.steps.test_chained_matches import made
@@ -47,3 +49,18 @@ def test_chained_days_by_spark(spark: SparkSession, home: Home, monkeypatch: pyt
     assert {row["status"] for row in ops.current(lake, "intervals")} == {"done"}
     patterns = load_patterns(lake, load_sources(lake))[0]
     assert [one.broken for one in matches(Audit(lake), patterns, ALL)] == [{}, {}, {}]
+
+
+def test_the_best_matches_by_spark(spark: SparkSession, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CHAINLAKE_ENGINE", "spark")
+    lake = rankings.made(home, weeks=rankings.PATTERNS["weeks"])
+    contents = {n: rankings.events_of(random.Random(f"s{n}"), n) for n in range(3)}
+    deliver(lake, contents)
+    days = Days(day(0), day(3))
+    assert detect(lake, "lab", days, run_id="first")["days"] >= 3
+    wanted = rankings.expected(rankings.PATTERNS["weeks"], contents)
+    assert wanted and rankings.published(lake, "weeks") == wanted
+    strategies = {row["strategy"] for row in ops.current(lake, "plans") if row["strategy"]}
+    assert strategies == {"C"}
+    patterns = load_patterns(lake, load_sources(lake))[0]
+    assert [one.broken for one in validate_rankings(Audit(lake), patterns, days)] == [{}]

@@ -8,7 +8,7 @@ import random
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -27,6 +27,7 @@ from chainlake.days import Days
 from chainlake.definitions.source import load_sources
 from chainlake.detect import step
 from chainlake.detect.rankings import run as merging
+from chainlake.detect.rankings.validated import validate_rankings
 from chainlake.detect.step import detect
 from chainlake.errors import AuditFailed
 from chainlake.lake.delta import tables
@@ -40,8 +41,10 @@ from chainlake.operations.check import Scope
 from chainlake.operations.maintain import maintain
 from chainlake.operations.repair import repair
 from chainlake.operations.retire import retire
+from chainlake.operations.searched import last_search
 from chainlake.operations.status import all_definitions
 from chainlake.paths import Home
+from chainlake.quality import Audit
 from chainlake.run.ports import Ports
 from chainlake.run.tasks import LocalTasks
 from chainlake.schemas.matches import matches_table
@@ -336,6 +339,9 @@ def test_matches_that_are_not_listed_have_names_without_numbers(
     assert {row["strategy"] for row in plans} == {strategy}
     assert all("unscored" not in json.loads(row["stated"]) for row in plans)
     assert "some events of p give no number to rank by" in capsys.readouterr().out
+    last, said = max(plans, key=lambda row: row["day"]), last_search(lived, "inverse")
+    assert said is not None and f"up to {last['day']} by {strategy}: {last['partial']:,} partial matches, " in said
+    assert said.endswith(last["why_not"] or "scored") and last_search(lived, "nothing") is None
     assert published(lived, "inverse") == expected(query, contents)
 
 
@@ -382,6 +388,25 @@ def test_a_ranking_that_the_matches_do_not_give_is_not_published(home: Home, mon
     with pytest.raises(AuditFailed, match="the ranks of a list are 1, 2, 3 and so on"):
         backfill(found, ALL)
     assert ("ranked", "audit_failed") in states(found) and ("pattern", "done") in states(found)
+
+
+@pytest.mark.parametrize("in_this_process", [{"audits": True}], indirect=True)
+def test_published_rankings_are_validated_again(home: Home) -> None:
+    lived = made(home, ever=PATTERNS["ever"])
+    deliver(lived, {number: events_of(random.Random(f"d{number}"), number) for number in range(2)})
+    run(lived, Days(day(0), day(2)), repair_horizon=0)
+    patterns = load_patterns(lived, load_sources(lived))[0]
+
+    def validated() -> dict[date, str]:
+        # A period that began before the days is looked at, too.
+        (outcome,) = validate_rankings(Audit(lived), patterns, Days.one(day(1)))
+        assert outcome.what == "ranked/ever" and outcome.days == (date(1970, 1, 1),)
+        return outcome.broken
+
+    assert validated() == {}
+    last = max(tables.arrow(lived, "ranked", "ever")["rank"].to_pylist())
+    open_table(lived, "ranked", "ever", to_write=True).delete(f"rank = {last}")
+    assert "no match is left out that no kept one excludes" in validated()[date(1970, 1, 1)]
 
 
 @pytest.mark.parametrize(

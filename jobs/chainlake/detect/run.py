@@ -174,7 +174,7 @@ def _left_out(pattern: Pattern, found: Found) -> Iterator[str]:
         have, are = ("1 match has", "is") if unscored == 1 else (f"{unscored} matches have", "are")
         yield f"{have} no score, since a criterion is missing or not finite, and {are} not ranked"
     if found.best.lacking:
-        names = ", ".join(sorted(found.best.lacking))
+        names = ", ".join(found.best.lacking)
         yield f"some events of {names} give no number to rank by, and matches with them are not ranked"
 
 

@@ -52,7 +52,7 @@ class BestSearch:
     complete: int = 0
     unscored: int = 0
     switched_off: bool = False
-    lacking: frozenset[str] = frozenset()
+    lacking: tuple[str, ...] = ()
 
     @property
     def all_seen(self) -> bool:
@@ -79,7 +79,7 @@ class BestSearches:
     complete: int = 0
     unscored: int | None = 0
     switched_off: int = 0
-    lacking: frozenset[str] = frozenset()
+    lacking: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, one: BestSearch | None) -> BestSearches:
@@ -99,7 +99,7 @@ class BestSearches:
             self.complete + other.complete,
             None if self.unscored is None or other.unscored is None else self.unscored + other.unscored,
             self.switched_off + other.switched_off,
-            self.lacking | other.lacking,
+            tuple(sorted({*self.lacking, *other.lacking})),
         )
 
 

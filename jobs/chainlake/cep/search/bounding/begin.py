@@ -29,15 +29,16 @@ def watched(pattern: Pattern, scans: Sequence[Scan], watch: Watch) -> tuple[Watc
     seen = Values()
     per = [_per(pattern, number, scan, seen) for number, scan in enumerate(scans)]
     found = tuple(Watched(watch, bounds, codes) for bounds, codes in zip(every, per, strict=True))
+    lacking: frozenset[str] = frozenset()
     for one, scan in zip(found, scans, strict=True):
         criteria = one.bounds.nodes[:1] if one.bounds.score.combine == "lex" else one.bounds.nodes
-        why = one.columns(scan).unfit(criteria)
+        columns = one.columns(scan)
+        why = columns.unfit(criteria)
         if why is not None:
             return why
+        lacking |= columns.lacking(criteria)
     why = watch.begin(scans[0].data, seen.texts)
-    watch.counts.lacking = frozenset().union(
-        *(one.columns(scan).lacking(one.bounds.nodes) for one, scan in zip(found, scans, strict=True))
-    )
+    watch.counts.lacking = tuple(sorted(lacking))
     return found if why is None else why
 
 

@@ -57,7 +57,8 @@ class Periods:
         if period.kind == "hop" and len(ts):
             self._first = int(self._windows(np.array([ts.min()]))[0][0])
             last = int(self._windows(np.array([ts.max()]))[1][0])
-            self._many = last - self._first + 1
+            # Where all events lie between two windows, there is none; nothing is in the one that stands for it.
+            self._many = max(last - self._first + 1, 1)
         elif period.kind != "all":
             _, starts, stops = periods(period, ts, ts)
             self.starts, first = np.unique(starts, return_index=True)

@@ -88,7 +88,7 @@ def paths(
     steps = steps_of(rule.score(branch.written), terms, names, scan, strict=pattern.strict)
     if steps is None:
         return "numbers are too large to be added"
-    search.lacking = frozenset(name for name in names if np.isnan(steps.gains[name]).any())
+    search.lacking = tuple(name for name in names if np.isnan(steps.gains[name]).any())
     line = _line(pattern, run, names, events, daily)
     if isinstance(line, str):
         return line
